@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pyproject.toml cannot say of a wheel: for which machines its programs are, and of which revision it is."""
+"""The parts of a wheel that pyproject.toml cannot state: its platform and its revision."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ class Wheel(bdist_wheel):
     """A wheel of any Python 3, for machines of this kind."""
 
     def finalize_options(self) -> None:
-        """Name the platform."""
+        """Set the name of the platform."""
         self.plat_name = self.plat_name or get_platform()
         super().finalize_options()
 

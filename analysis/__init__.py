@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From stored runs to models, intervals and plots."""
+"""Analysis of stored runs: models, intervals and plots."""
 
 import logging
 

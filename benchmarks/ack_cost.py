@@ -34,7 +34,7 @@ LIMITS = {"cost": 1.5, "throughput": 0.97}  # at most, at least
 
 @contextmanager
 def loaded(transports: dict[str, Transport]) -> Iterator[dict[str, list[int]]]:
-    """The ids of each one's own programs."""
+    """Load the transports, and yield the ids of each one's own programs."""
     owner, own = f"bench-{uuid.uuid4().hex[:6]}", dict[str, list[int]]()
     try:
         for name in transports:
@@ -75,7 +75,7 @@ def in_kernel(names: list[str]) -> list[str]:
 
 
 def unstuck(found: dict[str, list[Any]], rounds: int) -> dict[str, list[Any]]:
-    """Return the samples of transports whose flows came through in every round, and name the others."""
+    """Return the samples of transports whose flows completed in every round, and name the others."""
     stuck = [name for name, samples in found.items() if len(samples) < rounds]
     if stuck:
         print(f"flows got stuck, and are left out: {', '.join(stuck)}", file=sys.stderr)

@@ -55,7 +55,10 @@ def job(rng: random.Random, name: str, kind: str = "unequal") -> Circle:
 
 
 def grid_excess(found: Rotations) -> float:
-    """The least mean excess over all rotations of the same sectors, the first job's being 0: the last two at once."""
+    """Return the least mean excess over all rotations of the same sectors, the first job's being 0.
+
+    The last two at once.
+    """
     counts = [1, *(-(-found.sectors // turns) for turns in found.unified.turns[1:])]
     rolled = [
         np.stack([np.roll(demand, step) for step in range(count)])
@@ -106,7 +109,7 @@ def one_link(jobs: int, degrees: float, tried: int, kind: str, options: argparse
 
 
 def placements(count: int, links: int) -> tuple[list[Candidate], dict[str, Circle], dict[str, float]]:
-    """Every placement puts other jobs on other links, so that no link is there twice."""
+    """Return placements that each put other jobs on other links, so that no link occurs twice."""
     rng, candidates = random.Random(links), []
     circles = {name: job(rng, name) for name in (f"j{place}" for place in range(3 * links))}
     for candidate in range(count):

@@ -87,7 +87,7 @@ def run(*argv: str) -> str:
 
 
 class Path3:
-    """A sender, a router and a sink in namespaces of their own; the router's way to the sink may be shaped."""
+    """A sender, a router and a sink in namespaces of their own. The router's link to the sink may be shaped."""
 
     def __init__(self, names: list[str]) -> None:
         self.sender, self.router, self.sink = names
@@ -132,7 +132,7 @@ def path() -> Iterator[Path3]:
 
 @contextlib.contextmanager
 def pair() -> Iterator[tuple[str, str]]:
-    """Two namespaces joined by one veth pair, nothing shaped."""
+    """Yield two namespaces joined by one unshaped veth pair."""
     names = [f"rbc-{uuid.uuid4().hex[:6]}-{end}" for end in ("a", "b")]
     try:
         for name in names:
@@ -157,7 +157,7 @@ def plan(file: str, gbps: float, seconds: float, *options: str) -> dict[str, Any
 def send(
     sender: str, sink: str, file: str, *options: str, beside: Callable[[int], Any] = lambda _: None
 ) -> tuple[dict[str, Any], list[dict[str, Any]], Any]:
-    """Sends a load from one namespace to the other: the summary, the flows, and what `beside` returned."""
+    """Send a load from one namespace to the other; return the summary, the flows, and the result of `beside`."""
     words = ["ip", "netns", "exec", sink, CROSSGEN, "sink", "--bind", f"{SINK}:0"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as receiver:
         assert receiver.stdin
@@ -274,7 +274,7 @@ def measure_load(folder: str, seconds: float, short: bool) -> dict[str, Any]:
 
 
 class Capture:
-    """What passes a namespace's eth0 until it is stopped: [monotonic nanoseconds, bytes] of each IPv4 packet."""
+    """The packets at a namespace's eth0 until it is stopped: [monotonic nanoseconds, bytes] of each IPv4 packet."""
 
     def __init__(self, namespace: str) -> None:
         pipe = subprocess.PIPE
@@ -290,14 +290,14 @@ class Capture:
 
 
 def injected(capture: Capture, start_ns: int, seconds: float) -> list[tuple[int, int]]:
-    """The data packets of the load's time, from its start; pure ACKs and handshakes left out."""
+    """Return the data packets of the load's time, from its start, without pure ACKs and handshakes."""
     time.sleep(max(0, start_ns - time.monotonic_ns()) / 1e9 + seconds + 0.05)
     packets = [(at_ns - start_ns, length) for at_ns, length in capture.stop() if length > 100]
     return [packet for packet in packets if 0 <= packet[0] < seconds * 1e9]
 
 
 def burst_figures(packets: list[tuple[int, int]]) -> dict[str, float]:
-    """The period, and the burst window's share of the bytes, in the median period."""
+    """Return the period, and the burst window's share of the bytes, in the median period."""
     onsets: dict[int, int] = {}
     for at_ns, _ in packets:
         onsets.setdefault(at_ns // PERIOD_NS, at_ns)
@@ -335,7 +335,7 @@ def measure_bursts(folder: str, seconds: float, short: bool) -> dict[str, Any]:
 
 
 def skewness(values: list[float]) -> float:
-    """Bowley's, of the 5th and 95th percentile: from -1 to 1, and blind to rare stalls of the machine."""
+    """Return Bowley's skewness of the 5th and 95th percentile: from -1 to 1, and blind to rare stalls of the machine."""
     low, middle, high = (percentile(values, percent) for percent in (5, 50, 95))
     return (high + low - 2 * middle) / (high - low)
 
@@ -349,7 +349,7 @@ def rates_gbps(packets: list[tuple[int, int]], bin_ns: int, seconds: float) -> l
 
 
 def measure_histogram(folder: str, seconds: float, short: bool) -> dict[str, Any]:
-    """Of readings of 1 ms, where flows are injected and behind the bottleneck."""
+    """Measure readings of 1 ms where flows are injected, and behind the bottleneck."""
     file = f"{folder}/histogram.load"
     figures: dict[str, Any] = {}
     with path() as made:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decoding captures: ours, to Parquet, against tshark -T fields and pyshark, in packets a second of one capture.
 
-    python benchmarks/decode.py [--megabytes N] [--tshark-packets N] [--pyshark-packets N] [--short] [--json]
+python benchmarks/decode.py [--megabytes N] [--tshark-packets N] [--pyshark-packets N] [--short] [--json]
 
-The capture is made here: TCP and RoCEv2 between eight hosts, headers only (128 bytes a packet) unless --snap-bytes says
-otherwise, as the lab and a rack capture them. Ours decodes all of it, Parquet written included; the others get its
-first packets, since they would take minutes, and so does ours beside them, so that starting up counts for all alike.
-Needs tshark.
+The capture is made here: TCP and RoCEv2 between eight hosts, headers only (128 bytes a packet) unless --snap-bytes
+gives another length, as the lab and a rack capture them. Ours decodes all of it, Parquet written included. The others
+get its first packets, because they would take minutes, and so does ours beside them, so that start-up counts for all
+alike. Needs tshark.
 """
 
 import argparse
@@ -42,7 +42,7 @@ print(packets, kib / 1024)
 
 
 class Template(NamedTuple):
-    """A packet but for its number: TCP's sequence number, RoCE's packet number."""
+    """A packet without its number: TCP's sequence number, RoCE's packet number."""
 
     captured: bytes
     frame_bytes: int
@@ -69,7 +69,7 @@ def template(rng: random.Random, snap_bytes: int) -> Template:
 
 
 def make_capture(path: Path, megabytes: int, snap_bytes: int) -> int:
-    """A pcap with nanosecond stamps; how many packets it holds."""
+    """Write a pcap with nanosecond stamps, and return the number of its packets."""
     rng = random.Random(7)
     templates = [template(rng, snap_bytes) for _ in range(TEMPLATES)]
     numbers: Counter[tuple[int, int, int]] = Counter()
@@ -88,7 +88,7 @@ def make_capture(path: Path, megabytes: int, snap_bytes: int) -> int:
 
 
 def first_packets(path: Path, count: int) -> Path:
-    """A capture of only the first packets of another."""
+    """Write a capture of the first packets of another, and return its path."""
     part = path.with_name(f"first-{count}.pcap")
     with path.open("rb") as whole, part.open("wb") as file:
         file.write(whole.read(24))
@@ -128,7 +128,7 @@ def pyshark(path: Path) -> dict[str, Any]:
 
 
 def measured(capture: Path, slices: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each contender's name and figures."""
+    """Yield each contender's name and figures."""
     yield "ours, whole capture", ours(capture)
     contenders: dict[str, Callable[[Path], dict[str, Any]]] = {"tshark": tshark, "pyshark": pyshark}
     for name, packets in slices.items():

@@ -50,7 +50,7 @@ MOST_HOSTS = 3000
 
 
 class Tree:
-    """Switches above hosts, a level after the other, until there is one; each has half of what comes from below."""
+    """Switches above hosts, one level after the other up to a single one; each has half of the rate from below."""
 
     def __init__(self, hosts: int) -> None:
         self.sizes = [hosts]
@@ -79,7 +79,7 @@ class Tree:
 
 
 def placements(hosts: int, rng: random.Random) -> Iterator[list[int]]:
-    """Jobs' workers, each with a GPU of its own."""
+    """Yield jobs' workers, each with a GPU of its own."""
     gpus = hosts * GPUS
     free = set(range(gpus))
     for _ in range(hosts // HOSTS_PER_JOB):
@@ -111,7 +111,7 @@ def jobs(tree: Tree, iterations: int, rng: random.Random) -> Iterator[FluidJob]:
 
 
 def left(tree: Tree, made: Sequence[FluidJob], rng: random.Random) -> Left:
-    """What cross traffic leaves for twice the time that jobs take alone."""
+    """Return the capacity that cross traffic leaves for twice the time that jobs take alone."""
     drawn = np.random.default_rng(rng.randrange(2**32))
     steps = int(2 * max(alone_ms(job) * (job.iterations or 0) for job in made) / STEP_MS)
     crossed = {edge for place in range(tree.sizes[0]) for edge in (tree.up(0, place), tree.up(0, place)[::-1])}

@@ -48,7 +48,7 @@ print(json.dumps({"up_s": up - begin, "down_s": time.monotonic() - up}))
 
 
 def ours(topology: Topology, scale: float, *, verify: bool) -> dict[str, float]:
-    """One up and down of ours."""
+    """Measure one creation and removal of our lab."""
     begin = time.monotonic()
     Lab.up(topology, NAME, scale=scale, verify=verify)
     up = time.monotonic()
@@ -57,7 +57,7 @@ def ours(topology: Topology, scale: float, *, verify: bool) -> dict[str, float]:
 
 
 def mininets(topology: Topology, scale: float) -> dict[str, float]:
-    """One up and down of mininet's."""
+    """Measure one start and stop of mininet."""
     # mininet wants its switches' names to end in a number.
     names = {name: f"s{number}" for number, name in enumerate(topology.switches, start=1)}
     names |= {name: f"h{number}" for number, name in enumerate(topology.hosts, start=1)}
@@ -79,7 +79,7 @@ def mininets(topology: Topology, scale: float) -> dict[str, float]:
 
 
 def compare(topology: Topology, scale: float, rounds: int, *, measured: bool) -> dict[str, Any]:
-    """Medians of `rounds` of each, taken in turn so that a busy machine hurts all alike."""
+    """Return medians of `rounds` of each, in turn, so that a busy machine affects all alike."""
     contenders: dict[str, Callable[[], dict[str, float]]] = {
         "ours": lambda: ours(topology, scale, verify=False),
         **({"ours, measured": lambda: ours(topology, scale, verify=True)} if measured else {}),

@@ -47,7 +47,7 @@ def topology(hosts: int) -> Topology:
 
 
 def half_full(ground: Topology) -> State:
-    """Half of the GPUs are taken, by jobs whose leases go on; jobs that ask for the other half wait."""
+    """Return a state whose GPUs are half taken, by jobs whose leases continue; jobs that ask for the other half wait."""
     rng, jobs, left = random.Random(1), list[Job](), len(ground.hosts)
     rooms = ground_of(ground)
     free = rooms.free(())
@@ -62,7 +62,7 @@ def half_full(ground: Topology) -> State:
 
 
 def without_rooms(state: State) -> None:
-    """Greedily, by the number of links from each free host to the workers before it."""
+    """Place greedily, by the number of links from each free host to the workers before it."""
     ground = ground_of(state.topology)
     free = set(ground.hosts) - {host for job in state.jobs for host in job.placement}
     for job in state.jobs:

@@ -56,7 +56,7 @@ int main(int count, char **words) {
 
 
 def topology() -> Topology:
-    """Three hosts on each side of one link."""
+    """Return three hosts on each side of one link."""
     hosts = [f"s{number}" for number in range(HOSTS)]
     links = [{"name": host, "ends": [host, f"tor{number % 2}"]} for number, host in enumerate(hosts)]
     return Topology.model_validate(
@@ -76,7 +76,7 @@ def topology() -> Topology:
 
 @contextmanager
 def lab() -> Iterator[Lab]:
-    """Six hosts with their transport, as a run has them."""
+    """Yield a lab of six hosts with their transport, as in a run."""
     built = Lab.up(topology(), NAME, verify=False)
     transport = [str(paths.program("transport"))]
     objects = ["--objects", str(paths.BUILD / "bpf")]
@@ -92,14 +92,14 @@ def lab() -> Iterator[Lab]:
 
 
 def sampler(lab: Lab, host: Host, period_ms: int) -> list[str]:
-    """A trial's command, run from here: the namespace's counters, this machine's program."""
+    """Return a trial's command, to be run from here: the namespace's counters, this machine's program."""
     words = host_sampler(host, lab.capabilities(), period_ms)
     pid = lab.pids()[host.name]
     return [str(paths.program("sampler")), "--netns-of-pid", str(pid), *words[1:]]
 
 
 def spent(commands: Sequence[Sequence[str]], seconds: float) -> tuple[list[float], list[list[str]]]:
-    """Run the commands at once: CPU seconds a second of each, and what each printed."""
+    """Run the commands at once; return the CPU seconds a second of each, and its output."""
     with tempfile.TemporaryDirectory() as folder:
         outputs = [Path(folder, str(number)) for number in range(len(commands))]
         running = [

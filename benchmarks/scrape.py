@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scrape of 24 lab hosts, all asked at once through the relay, against samplers started anew. Needs root.
 
-    python benchmarks/scrape.py [--rounds N] [--short] [--json]
+python benchmarks/scrape.py [--rounds N] [--short] [--json]
 
-The peer is what an exporter without a process of its own on each host would do: enter every host and run `sampler`
-there for one sample, all at once too. They are taken in turn, so that a busy machine hurts both alike. Then CPU time
-of relay and exporters is told, while nobody asks, and while all are asked as often as Prometheus does.
+The peer is an exporter without a process of its own on each host: it enters every host and runs `sampler` there for one
+sample, all at once too. They are taken in turn, so that a busy machine affects both alike. Then the CPU time of relay
+and exporters is measured, while idle, and while all are asked as often as Prometheus does.
 """
 
 import argparse
@@ -38,7 +38,7 @@ DIRECT = build_opener(ProxyHandler({}))
 
 
 def through_relay(relay: Relay, hosts: Sequence[Exported], pool: ThreadPoolExecutor) -> int:
-    """Ask every host; how many bytes of metrics came."""
+    """Ask every host, and return the bytes of metrics."""
 
     def fetch(host: Exported) -> int:
         with DIRECT.open(f"{relay.url}/metrics/{host.site}/{host.node}") as answer:
@@ -63,7 +63,7 @@ def anew(hosts: Sequence[Exported], pool: ThreadPoolExecutor) -> int:
 
 
 def taken_s(work: Callable[[], int]) -> float:
-    """How long it takes."""
+    """Return the duration of `work`."""
     begin = time.monotonic()
     if not work():
         sys.exit("error: nothing was answered")
@@ -91,7 +91,7 @@ def descendants() -> list[int]:
 
 
 def cost(seconds: float, ask: Callable[[], int] | None) -> float:
-    """CPUs' time a second, while nobody asks, or all are asked once every EVERY_S."""
+    """Return the CPU time a second while idle, or while all are asked once every EVERY_S."""
     before, begin = cpu_s(descendants()), time.monotonic()
     while (left_s := begin + seconds - time.monotonic()) > 0:
         if ask:
@@ -102,7 +102,7 @@ def cost(seconds: float, ask: Callable[[], int] | None) -> float:
 
 
 def measure(hosts: Sequence[Exported], rounds: int, seconds: float) -> dict[str, Any]:
-    """Of these hosts."""
+    """Measure scrapes of these hosts."""
     with (
         relaying(Exporters(lambda: hosts), list, str) as relay,
         ThreadPoolExecutor(len(hosts)) as pool,
@@ -130,7 +130,7 @@ def measure(hosts: Sequence[Exported], rounds: int, seconds: float) -> dict[str,
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure scrapes, and print them."""
     parser = argparse.ArgumentParser(description="a scrape of 24 lab hosts")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=15, help="how long CPU is measured, twice")

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Captures the headers of this host's packets with tcpdump, into a ring of files, until stdin closes.
 
-By the RDMA device where the interface has one, since RoCE bypasses the kernel; else by the interface. On stdout come:
-`{"device", "monotonic_ns"}` once packets are captured; after stdin closed, as one line of JSON, what tcpdump counted
+Captures at the RDMA device if the interface has one, because RoCE bypasses the kernel; else at the interface. On stdout
+come: `{"device", "monotonic_ns"}` once packets are captured; after stdin closed, as one line of JSON, tcpdump's counts
 and each file's size; then the files, oldest first, one after another. Nothing is left on the host. Exit status 1:
-failed, said on stderr.
+failed, with the reason on stderr.
 """
 
 import argparse
@@ -35,7 +35,7 @@ COUNTS = {
 
 
 class CaptureError(Exception):
-    """The message is for people."""
+    """The capture failed, for the reason in the message."""
 
 
 def main():
@@ -62,13 +62,13 @@ def end(number, _):
 
 
 def device_of(interface, sys_root="/sys"):
-    """The RDMA device of a network interface; the interface itself where it has none."""
+    """Return the RDMA device of a network interface, or the interface itself."""
     devices = Path(sys_root, "class/net", interface, "device/infiniband")
     return sorted(each.name for each in devices.iterdir())[0] if devices.is_dir() else interface
 
 
 def capture(device, snap_bytes, budget_mb, folder):
-    """Run tcpdump until stdin closes, and hand over what it wrote."""
+    """Run tcpdump until stdin closes, and write its files to stdout."""
     tcpdump = start_tcpdump(device, snap_bytes, budget_mb, folder)
     try:
         await_start(tcpdump)
@@ -89,7 +89,7 @@ def capture(device, snap_bytes, budget_mb, folder):
 
 
 def start_tcpdump(device, snap_bytes, budget_mb, folder):
-    """A tcpdump that dies with us, whose ring of files is within the budget."""
+    """Start a tcpdump that dies with this process, whose ring of files is within the budget."""
     files = min(RING_FILES, budget_mb)
     command = ["tcpdump", "-i", device, "-n", "-s", str(snap_bytes), "-B", str(KERNEL_BUFFER_KIB)]
     command += ["--time-stamp-precision=nano", "-w", str(folder / "packets.pcap")]
@@ -108,7 +108,7 @@ def start_tcpdump(device, snap_bytes, budget_mb, folder):
 
 
 def die_with_parent():
-    """Ask the kernel to end this process when its parent is gone, however it went."""
+    """Ask the kernel to end this process when its parent is gone."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
@@ -124,12 +124,12 @@ def await_start(tcpdump):
 
 
 def in_one_line(said):
-    """What a program said, for a message."""
+    """Return a program's output on one line, for a message."""
     return " ".join(said.decode(errors="replace").split()) or "tcpdump ended without a word"
 
 
 def counts(said):
-    """What tcpdump counted; 0 for what it does not mention."""
+    """Return tcpdump's counts; 0 for those it does not mention."""
     found = {name: re.search(pattern, said.decode(errors="replace")) for name, pattern in COUNTS.items()}
     return {name: int(match.group(1)) if match else 0 for name, match in found.items()}
 

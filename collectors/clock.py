@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers each line on stdin by one line about this host's clocks. Ends when stdin closes.
 
-`sync` asks what keeps the clocks: a JSON object. Any other line asks for the time: `<monotonic ns> <UTC ns>`, both of
-one instant. Whoever asks bounds the offset between two hosts' clocks by the time that the question took (Cristian's
-algorithm).
+`sync` asks for the daemon that disciplines the clocks: a JSON object. Any other line asks for the time: `<monotonic ns>
+<UTC ns>`, both of one instant. The asking program bounds the offset between two hosts' clocks by the time that the
+question took (Cristian's algorithm).
 """
 
 import json
@@ -26,19 +26,22 @@ def main():
 
 
 def pair():
-    """Monotonic and UTC ns of one instant: the tightest of three looks, as an interruption may come between."""
+    """Return monotonic and UTC ns of one instant.
+
+    The tightest of three attempts is used, because an interruption may come between the two readings.
+    """
     looks = [(time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(3)]
     before, utc, after = min(looks, key=lambda look: look[2] - look[0])
     return (before + after) // 2, utc
 
 
 def sync():
-    """What keeps this host's clocks. `none`: nothing of that kind answered."""
+    """Return the daemon that disciplines this host's clocks; `none` if no daemon answered."""
     return {"chrony": chrony() or "none", "ptp": ptp() or "none", "hardware_clocks": hardware_clocks()}
 
 
 def chrony():
-    """What chronyd says of itself; None where there is none."""
+    """Return chronyd's state, or None without it."""
     words = answered(["chronyc", "-c", "tracking"]).strip().split(",")
     if len(words) != 14:
         return None
@@ -55,7 +58,7 @@ def chrony():
 
 
 def ptp():
-    """What ptp4l says of itself; None where there is none."""
+    """Return ptp4l's state, or None without it."""
     said = answered(["pmc", "-u", "-b", "0", "GET TIME_STATUS_NP", "GET PORT_DATA_SET"])
     pairs = [line.split() for line in said.splitlines()]
     fields = {words[0]: words[1] for words in pairs if len(words) == 2}
@@ -70,14 +73,14 @@ def ptp():
 
 
 def hardware_clocks():
-    """Clocks of network cards and the like: `ptp0 mlx5_p2p`."""
+    """Return the hardware clocks of network cards: `ptp0 mlx5_p2p`."""
     return [
         "%s %s" % (each.parent.name, each.read_text().strip()) for each in Path("/sys/class/ptp").glob("*/clock_name")
     ]
 
 
 def answered(command):
-    """The stdout of a command; empty where it is not there, fails or does not end."""
+    """Return the stdout of a command; empty if it is missing, fails or does not end."""
     environment = {**os.environ, "PATH": os.environ.get("PATH", "") + ":" + SBIN}
     try:
         done = subprocess.run(
@@ -96,7 +99,7 @@ def answered(command):
 
 
 def ns(seconds):
-    """Seconds as text -> ns."""
+    """Convert seconds as text to ns."""
     return round(float(seconds) * 1e9)
 
 

@@ -2,22 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads a path with iperf: as many parallel connections as the load takes, from 1 to 10.
 
-    iperf.py server [--tool iperf3] --bind A --port P [--congestion C] [--secret]
-    iperf.py client [--tool iperf3] --to A --port P --load-gbps L --duration-s S
+iperf.py server --bind A --port P [--congestion C] [--secret]
     iperf.py load --to A --port P --load-gbps L [--parallel N] [--dscp D] [--secret]
 
-The client tries -P 1, 2, ..., each for --probe-s, until the load is reached, and runs the first that reached it (or the
-best one) for the duration. It prints one JSON object: the load achieved, as the receiver counts it, not the one asked
-for; the -P used and what each try achieved; the load of each second.
-
 `load` prints {"event":"ready"}, begins at the instant in the line `start MONOTONIC_NS` on standard input with -P N,
-takes one connection more whenever the load is not reached, goes on until standard input closes, and then tells the same
-as {"event":"summary"}, with what the sender counts. A server prints {"event":"ready"} when it listens; started by root,
-iperf runs as nobody there, who may do no more than use the congestion control C that its clients ask for. Each ends
-its iperf, and itself, when standard input closes or on SIGTERM or SIGINT. With --secret, the first line on standard
-input is `secret TEXT`: TEXT is the base64 of a JSON object with `password`, and with the `private_key` and `public_key`
-(RSA, PEM) that iperf3 hides it by; a server takes no client without it. Exit status: 0 done; 1 failed (said on standard
-error); 2 bad usage.
+takes one connection more whenever the load is not reached, and continues until standard input closes. Then it prints
+{"event":"summary"}: the achieved load as the receiver counts it, the load of each second, and the sender's counts. A
+server prints {"event":"ready"} when it listens; started by root, iperf runs as nobody there, with no other right than
+to use the congestion control C that its clients ask for. Each ends its iperf, and itself, when standard input closes or
+on SIGTERM or SIGINT. With --secret, the first line on standard input is `secret TEXT`: TEXT is the base64 of a JSON
+object with `password`, and with the `private_key` and `public_key` (RSA, PEM) that iperf3 encrypts it with; a server
+accepts no client without it. Exit status: 0 done; 1 failed (message on standard error); 2 bad usage.
 """
 
 import argparse
@@ -46,12 +41,12 @@ Told = TypeVar("Told")
 
 
 class IperfError(Exception):
-    """iperf did not do what it was asked."""
+    """iperf did not do its task."""
 
 
 @contextlib.contextmanager
 def started(argv: List[str], stdout: int = subprocess.PIPE, password: str = "") -> Iterator["subprocess.Popen[str]"]:
-    """Runs iperf; it ends with this block."""
+    """Run iperf until this block ends."""
     env = {**os.environ, "IPERF3_PASSWORD": password}
     pipe = subprocess.PIPE
     try:
@@ -75,7 +70,7 @@ def started(argv: List[str], stdout: int = subprocess.PIPE, password: str = "") 
 
 
 def output(argv: List[str], limit_s: float) -> str:
-    """Return what iperf prints until it ends by itself; if it fails, its error messages follow."""
+    """Return iperf's output until it ends by itself; if it fails, its error messages follow."""
     with started(argv) as process:
         try:
             out, errors = process.communicate(timeout=limit_s)
@@ -102,7 +97,7 @@ def parse_number(text: str, what: str) -> float:
 
 
 def number(told: Any, *way: str) -> float:
-    """Return the number at the end of this way through iperf3's JSON. Raises IperfError."""
+    """Return the number at this path in iperf3's JSON. Raises IperfError."""
     value = told
     for name in way:
         value = value.get(name) if isinstance(value, dict) else None
@@ -165,7 +160,7 @@ class Iperf3:
 
     @staticmethod
     def second(line: str) -> Optional[Dict[str, float]]:
-        """A line `[SUM]  1.00-2.00  sec  4.75 MBytes  39845 Kbits/sec ...`; None for the totals, and for all else."""
+        """Parse a line `[SUM]  1.00-2.00  sec  4.75 MBytes  39845 Kbits/sec ...`; None for totals, and any other line."""
         decimal = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
         found = re.match(rf"\[.{{3}}\] +{decimal}-{decimal} +sec .* {decimal} Kbits/sec", line)
         if found is None or line.rstrip().endswith(("sender", "receiver")):
@@ -255,7 +250,7 @@ TOOLS = {"iperf3": Iperf3, "iperf": Iperf2}
 
 
 def patiently(measure: Callable[[], Told]) -> Told:
-    """What it gives; again where a server that has just seen a client go refuses the next one."""
+    """Call `measure`, and call it again if a server that has just lost a client refuses the next one."""
     deadline = time.monotonic() + REST_S
     while True:
         try:
@@ -267,7 +262,7 @@ def patiently(measure: Callable[[], Told]) -> Told:
 
 
 def raise_parallel(options: argparse.Namespace) -> Tuple[int, List[Dict[str, Any]]]:
-    """The least -P that reaches the load, or the best one; and what each did."""
+    """Return the least -P that reaches the load, or the best one; and what each did."""
     tool = TOOLS[options.tool]
     tries: List[Dict[str, Any]] = []
     for parallel in range(1, options.most_parallel + 1):
@@ -291,7 +286,7 @@ def client(options: argparse.Namespace) -> None:
 
 
 def load(options: argparse.Namespace) -> None:
-    """Loads the path from a given instant until standard input closes."""
+    """Load the path from a given instant until standard input closes."""
     say({"event": "ready"})
     line = sys.stdin.readline().split()
     if len(line) != 2 or line[0] != "start":
@@ -317,7 +312,7 @@ def load(options: argparse.Namespace) -> None:
 
 
 def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List[Dict[str, float]]:
-    """Runs one iperf3 until standard input closes, or it falls short of the load and may have one connection more.
+    """Run one iperf3 until standard input closes, or until it falls short of the load and may have one more connection.
 
     Returns the load of each second, counted from `start_ns`.
     """
@@ -351,12 +346,12 @@ def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List
 
 
 def input_closed() -> bool:
-    """Whether standard input, of which nothing more is expected, has closed."""
+    """Return True if standard input, on which nothing more is expected, has closed."""
     return bool(select.select([0], [], [], 0)[0])
 
 
 def lines(process: "subprocess.Popen[str]") -> Iterator[str]:
-    """What a process prints, as it comes. Interrupts it once standard input closes: iperf3 then tells the rest."""
+    """Yield a process's output by lines. Interrupt it once standard input closes: iperf3 then prints the rest."""
     printed = process.stdout.fileno()  # type: ignore[union-attr]
     known = b""
     sources = [printed, 0]
@@ -375,18 +370,18 @@ def lines(process: "subprocess.Popen[str]") -> Iterator[str]:
 
 
 def mean_gbps(seconds: List[Dict[str, float]]) -> float:
-    """The mean load of these seconds."""
+    """Return the mean load of these seconds."""
     lasted_s = sum(each["end_s"] - each["start_s"] for each in seconds)
     return sum(each["gbps"] * (each["end_s"] - each["start_s"]) for each in seconds) / lasted_s
 
 
 def say(event: Dict[str, Any]) -> None:
-    """Prints one line, at once."""
+    """Print one line, at once."""
     print(json.dumps(event, separators=(",", ":")), flush=True)
 
 
 def server(options: argparse.Namespace) -> None:
-    """Serves until it is told to end."""
+    """Serve until told to end."""
     argv = [*harmless(options.congestion), *TOOLS[options.tool].server, "-B", options.bind, "-p", str(options.port)]
     with started([*argv, *(locked(options.told) if options.told else [])], stdout=subprocess.DEVNULL) as process:
         while process.poll() is None and not listens(options.port):
@@ -398,7 +393,7 @@ def server(options: argparse.Namespace) -> None:
 
 
 def take_secret() -> Dict[str, str]:
-    """What the first line on standard input tells."""
+    """Return the content of the first line on standard input."""
     word, _, text = sys.stdin.readline().partition(" ")
     if not text:
         raise KeyboardInterrupt
@@ -410,7 +405,7 @@ def take_secret() -> Dict[str, str]:
 
 
 def locked(secret: Dict[str, str]) -> List[str]:
-    """The words by which iperf3's server takes those clients only that know the secret, whatever their clock shows."""
+    """Return the options by which iperf3's server accepts only clients that know the secret."""
     known = hashlib.sha256(("{%s}%s" % (USER, secret["password"])).encode()).hexdigest()
     words = ["--rsa-private-key-path", in_memory(secret["private_key"])]
     words += ["--authorized-users-path", in_memory("%s,%s\n" % (USER, known))]
@@ -419,14 +414,14 @@ def locked(secret: Dict[str, str]) -> List[str]:
 
 
 def in_memory(text: str) -> str:
-    """The path of a file with this content, for this process and those that it starts; it goes with them."""
+    """Return the path of a file with this content, for this process and its children, which vanishes with them."""
     descriptor = os.memfd_create("iperf", 0)
     os.write(descriptor, text.encode())
     return "/dev/fd/%d" % descriptor
 
 
 def harmless(congestion: Optional[str]) -> List[str]:
-    """What goes before a server's command, where root starts it: strangers may talk to it, so it can do little."""
+    """Return the command prefix of a server started by root, which limits its rights, because strangers may connect."""
     if os.geteuid() != 0:
         return []
     with open("/proc/sys/net/ipv4/tcp_allowed_congestion_control", encoding="ascii") as allowed:
@@ -437,14 +432,14 @@ def harmless(congestion: Optional[str]) -> List[str]:
 
 
 def listens(port: int) -> bool:
-    """Whether a socket of this network namespace listens at a port. Connecting would be taken for a test."""
+    """Return True if a socket of this namespace listens at a port. Connecting would be taken for a test."""
     with open("/proc/net/tcp", encoding="ascii") as sockets:
         rows = [line.split() for line in sockets][1:]
     return any(row[1].endswith(":%04X" % port) and row[3] == "0A" for row in rows)
 
 
 def end_with_input() -> None:
-    """Ends the program as SIGTERM would, once standard input closes."""
+    """End the program as SIGTERM would, once standard input closes."""
 
     def watch() -> None:
         while os.read(0, 4096):
@@ -455,12 +450,12 @@ def end_with_input() -> None:
 
 
 def stop(*_: Any) -> None:
-    """Handles a signal."""
+    """Handle a signal by exiting."""
     raise KeyboardInterrupt
 
 
 def positive_gbps(text: str) -> float:
-    """Return a load of at least 10 bit/s per connection: iperf takes 0 for no limit."""
+    """Parse a load of at least 10 bit/s per connection, because iperf takes 0 for no limit."""
     gbps = float(text)
     if not 1e-7 <= gbps <= 1e5:
         raise argparse.ArgumentTypeError(f"{text} is not from 1e-7 to 1e5")
@@ -468,7 +463,7 @@ def positive_gbps(text: str) -> float:
 
 
 def parse() -> argparse.Namespace:
-    """Reads the command line."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     roles = parser.add_subparsers(dest="role", required=True)
     for role in ("server", "client", "load"):
@@ -498,7 +493,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Runs a role; the exit status."""
+    """Run a role, and return the exit status."""
     options = parse()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs and notebooks use: experiments loaded or built, planned, run, and their results as Arrow tables.
+"""The Python interface: experiments loaded or built, planned, run, and their results as Arrow tables.
 
 All of it raises RoundaboutError (`roundabout.core.errors`), whose message says what was found and what was expected.
 """
@@ -34,7 +34,7 @@ def load_experiment(
     only: Sequence[str] = (),
     repetitions: int | None = None,
 ) -> Experiment:
-    """An experiment of the catalogue, or one in a file, checked as a whole.
+    """Return an experiment of the catalogue, or one in a file, checked as a whole.
 
     `length` is `quick` or `full`, where the file has these; `set` gives fields by dotted path, over every level;
     `only` names variants, which are run with those that they need.
@@ -45,13 +45,13 @@ def load_experiment(
 
 
 def build_experiment(fields: Mapping[str, Any], folder: str | Path = ".") -> Experiment:
-    """An experiment from the fields that a file would have; `folder` is where profiles, topologies and programs lie."""
+    """Return an experiment from the fields that a file would have; `folder` has profiles, topologies and programs."""
     experiment = load.build_experiment(fields, Path(folder), complain)
     return check_experiment("experiment", experiment)
 
 
 def plan_experiment(experiment: Experiment, *, testbed: str | None = None, inventory: str | Path | None = None) -> Plan:
-    """The trials that a run would have there, in their order, and how long each takes (`expected_s`)."""
+    """Return the trials that a run would have there, in their order, and how long each takes (`expected_s`)."""
     where = asked_for(experiment, testbed, Path(inventory) if inventory else None)
     return planned(where, experiment, testbed_identity={}, artefacts={})
 
@@ -79,7 +79,7 @@ def run_experiment(  # noqa: PLR0913 - as on the command line
 
 
 def open_run(which: str | Path = "last", runs: str | Path = "runs") -> Run:
-    """A run by its folder, its id, its experiment's name (the latest), or `last`.
+    """Return a run by its folder, its id, its experiment's name (the latest), or `last`.
 
     `table(name)` gives a table of docs/store.md, of the valid trials; `trials()` gives the records of all of them.
     """

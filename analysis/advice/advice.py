@@ -31,7 +31,7 @@ MOST_JOBS = 8
 
 
 class Verdict(Enum):
-    """What to do with jobs that could share links."""
+    """The advice for jobs that could share links."""
 
     SHIFT = "share, shifted"
     SHARE = "share as they are"
@@ -41,7 +41,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Meeting:
-    """Jobs that share links: what is advised, why, and what to expect. `score` is None where no circle holds them."""
+    """Jobs that share links: the advice, its reason, and the outlook. `score` is None if no circle holds them."""
 
     jobs: tuple[str, ...]
     verdict: Verdict
@@ -52,9 +52,9 @@ class Meeting:
 
 @dataclass(frozen=True)
 class Placement:
-    """A candidate: which jobs cross each link; `meeting` is of all that share one, None where none do.
+    """A candidate: the jobs that cross each link; `meeting` is of all that share one, None if none do.
 
-    One that was left out has no meeting either, and a `reason`.
+    An excluded candidate has a `reason` instead.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Advice:
-    """All that is advised, for links of `capacity_gbps`."""
+    """All advice, for links of `capacity_gbps`."""
 
     capacity_gbps: float
     jobs: tuple[Observed, ...]
@@ -75,13 +75,13 @@ class Advice:
 
     @property
     def apart(self) -> tuple[Meeting, ...]:
-        """The groups that should not meet."""
+        """Return the groups that should not share links."""
         of_placements = (each.meeting for each in self.placements if each.meeting and len(each.meeting.jobs) > 2)
         return tuple(each for each in (*self.pairs, *of_placements) if each.verdict is Verdict.APART)
 
 
 def advise(jobs: Sequence[Observed], capacity_gbps: float, candidates: Sequence[Candidate]) -> Advice:
-    """Advice for all pairs of these jobs, and for candidate placements: those with jobs that are not known left out."""
+    """Advise on all pairs of these jobs, and on candidate placements; those with unknown jobs are excluded."""
     names = [each.job for each in jobs]
     pairs = {frozenset(pair): meeting(jobs, {"link": pair}, capacity_gbps) for pair in itertools.combinations(names, 2)}
     placements = tuple(_ranked(jobs, candidates, capacity_gbps, pairs))
@@ -89,7 +89,7 @@ def advise(jobs: Sequence[Observed], capacity_gbps: float, candidates: Sequence[
 
 
 def meeting(jobs: Sequence[Observed], crossing: Crossing, capacity_gbps: float) -> Meeting:
-    """What to do with the jobs that share links of that capacity."""
+    """Advise on jobs that share links of that capacity."""
     by_name = {each.job: each for each in jobs}
     names = tuple(dict.fromkeys(job for members in crossing.values() for job in members))
     unknown = [name for name in names if not by_name[name].found]
@@ -106,7 +106,7 @@ def meeting(jobs: Sequence[Observed], crossing: Crossing, capacity_gbps: float) 
 
 
 def _beyond(jobs: Sequence[Observed], capacity_gbps: float) -> Iterator[str]:
-    """The jobs that ask for more than a link has."""
+    """Yield the jobs whose demand exceeds a link."""
     for job in jobs:
         most = max(arc.gbps for arc in job.circle.arcs)
         if most > capacity_gbps * (1 + SAME_RATE):
@@ -116,7 +116,7 @@ def _beyond(jobs: Sequence[Observed], capacity_gbps: float) -> Iterator[str]:
 def _chosen(
     candidates: Sequence[Candidate], jobs: Mapping[str, Observed], capacity_gbps: float, margin: float = 0.0
 ) -> Choice:
-    """Algorithm 2, on links that are alike; `margin`, a share of iterations, is what phases are widened by."""
+    """Rank candidates by Algorithm 2, on equal links; `margin`, a share of iterations, widens phases."""
     known = {name: job.circle for name, job in jobs.items() if job.found}
     reach_ms = {name: margin * circle.iteration_ms for name, circle in known.items()}
     circles = {name: circle.widened(reach_ms[name], reach_ms[name]) for name, circle in known.items()}
@@ -145,7 +145,7 @@ def _ranked(
     capacity_gbps: float,
     pairs: Mapping[frozenset[str], Meeting],
 ) -> Iterator[Placement]:
-    """Algorithm 2's ranking; of the first ones with what to expect. Those that it has nothing to say of come last."""
+    """Yield Algorithm 2's ranking, the first ones with an outlook. Excluded candidates come last."""
     known = {each.job: each for each in jobs if each.found}
     reasons = {each.name: _left_out(known, each) for each in candidates}
     kept = [each for each in candidates if not reasons[each.name]]
@@ -163,7 +163,7 @@ def _ranked(
 
 
 def _left_out(jobs: Mapping[str, Observed], candidate: Candidate) -> str:
-    """Why Cassini has nothing to say of a placement, if it has not."""
+    """Return the reason why Cassini cannot rank a placement, or an empty string."""
     if found := loop(candidate.crossing):
         return f"a loop: {' - '.join((*found, found[0]))}"
     for link, members in shared(candidate.crossing).items():
@@ -179,7 +179,7 @@ def _left_out(jobs: Mapping[str, Observed], candidate: Candidate) -> str:
 
 
 def partitions(jobs: Sequence[Observed], links: int) -> list[Candidate]:
-    """All ways to put the known jobs on so many links that are alike; none of more than `MOST_JOBS` jobs."""
+    """Return all ways to put the known jobs on so many equal links; none for more than `MOST_JOBS` jobs."""
     names = [each.job for each in jobs if each.found]
     if not 1 < len(names) <= MOST_JOBS:
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment that checks advice: jobs that were observed alone meet, and are held to the timetables advised."""
+"""An experiment that checks advice: jobs that were observed alone share links, and hold the advised timetables."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,12 +21,10 @@ COMMON = frozenset({"tcp", "queue", "priority_queues"})
 
 
 def experiment(name: str, run: Run, jobs: Sequence[Observed], meetings: Sequence[Meeting]) -> dict[str, Any]:
-    """The experiment of these meetings, as its file has it: each job alone, shared, and shifted where that is advised.
+    """Return the experiment of these groups, as its file has it: each job alone, shared, and shifted if advised.
 
-    Jobs are played as they were in the run, and meet for as long as the slowest of them is expected to take for
-    `ITERATIONS`. Meetings of jobs that share no link there are left out, and those for which there is no advice.
-
-    Raises AdviceError where none is left.
+    Jobs are played as in the run, and share links for as long as the slowest of them needs for `ITERATIONS`. Groups of
+    jobs that share no link there are left out, and those without advice. Raises AdviceError if none is left.
     """
     known = {job.job: alone(run, job.job) for job in jobs if job.found}
     advised = sorted((each for each in meetings if each.outlook), key=lambda each: sorted(each.jobs))
@@ -54,7 +52,7 @@ def experiment(name: str, run: Run, jobs: Sequence[Observed], meetings: Sequence
 
 
 def _meet(jobs: Sequence[Alone]) -> bool:
-    """Whether all of these jobs cross one link of one topology."""
+    """Return True if all of these jobs cross one link of one topology."""
     crossed = [{hop.link.name for hop in each.spec.hops(each.name)} for each in jobs]
     return len({each.spec.topology.name for each in jobs}) == 1 and bool(set.intersection(*crossed))
 
@@ -77,7 +75,7 @@ def _level(met: Meeting, known: dict[str, Alone], periods_ms: dict[str, float], 
 
 
 def _advised(met: Meeting) -> Schedule | None:
-    """What nobody is to be held to is not played either."""
+    """Return the schedule if jobs are to be held to it."""
     return met.outlook.schedule if met.outlook and met.verdict is Verdict.SHIFT else None
 
 
@@ -87,12 +85,12 @@ def _lasts_ms(met: Meeting, periods_ms: dict[str, float]) -> float:
 
 
 def _iterations(met: Meeting, periods_ms: dict[str, float]) -> int:
-    """More than any of its jobs has time for."""
+    """Return more iterations than any of its jobs has time for."""
     return math.ceil(_lasts_ms(met, periods_ms) / min(periods_ms[job] for job in met.jobs)) + 2
 
 
 def _expected(met: Meeting, run: Run) -> Iterator[dict[str, Any]]:
-    """What sharing costs, and what shifting gains over it."""
+    """Yield the cost of sharing, and the gain of shifting over it."""
     assert met.outlook is not None
     for of, estimate in (("alone", met.outlook.cost_mean), ("shifted", met.outlook.gain_mean)):
         if estimate and (of == "alone" or _advised(met)):
@@ -108,7 +106,7 @@ def _limits(estimate: Estimate, run: Run) -> dict[str, Any]:
 
 
 def _profile(job: Alone) -> dict[str, Any]:
-    """The profile as it was played, begun where profiles that are found begin: with its longest quiet time."""
+    """Return the profile as it was played, rotated to begin with its longest quiet time, as found profiles do."""
     profile = job.job.profile
     first = max(range(len(profile.phases)), key=lambda place: _quiet_ms(profile, place))
     phases = (*profile.phases[first:], *profile.phases[:first])
@@ -117,7 +115,7 @@ def _profile(job: Alone) -> dict[str, Any]:
 
 
 def _quiet_ms(profile: Profile, place: int) -> float:
-    """How long nothing is sent from the beginning of one of its phases on; 0 where that is so before it, too."""
+    """Return how long nothing is sent from the beginning of one of its phases on; 0 if that is so before it, too."""
     phases = (*profile.phases[place:], *profile.phases[:place])
     if phases[-1].bytes is None:
         return 0.0

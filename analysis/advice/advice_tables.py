@@ -29,7 +29,7 @@ EXPLAINED = (
 
 
 def tables(advice: Advice) -> list[Table]:
-    """Jobs, pairs, groups that should not meet, placements; without those of which there is nothing to say."""
+    """Return tables of jobs, pairs, groups to separate, and placements, without empty ones."""
     groups = [each for each in advice.apart if len(each.jobs) > 2]
     found = [_jobs(advice.jobs), _pairs(advice.pairs, "Pairs")]
     if groups:
@@ -66,7 +66,7 @@ def _certainty(found: Found | None, jitter_ms: float) -> tuple[Cell, Cell, Cell]
 
 
 def _sends(found: Found) -> str:
-    """Each phase that sends: from when to when, and how much."""
+    """Describe each phase that sends: begin, end, and bytes."""
     return ", ".join(
         f"{phase.begin_ms.value:.0f}-{phase.begin_ms.value + phase.duration_ms.value:.0f} ms "
         f"(±{_off(phase.duration_ms):.1f}) at {phase.gbps.value:.1f} Gbit/s (±{_off(phase.gbps):.1f})"
@@ -124,7 +124,7 @@ def _of_placement(placement: Placement) -> Cell:
 
 
 def record(advice: Advice) -> dict[str, Any]:
-    """The same for programs. Intervals are of 95 %."""
+    """Return the advice as JSON-compatible values. Intervals are of 95 %."""
     return {
         "capacity_gbps": advice.capacity_gbps,
         "iterations": ITERATIONS,
@@ -169,7 +169,7 @@ def _outlook(found: Outlook) -> dict[str, Any]:
 
 
 def whole_page(advice: Advice, source: str) -> str:
-    """A document that loads nothing from elsewhere."""
+    """Return the page's HTML, which loads nothing from elsewhere."""
     heading = page.named(f"From {source}, for links that carry {advice.capacity_gbps:g} Gbit/s")
     parts = [part for table in tables(advice) for part in (page.named(table.title), page.shown(table))]
     return page.whole_page("Advice", page.all_of([heading, page.text(EXPLAINED), *parts]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Byte counters of hosts over time: which samples count, and what was sent."""
+"""Byte counters of hosts over time: valid samples, and the sent bytes."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ END_NS = 2.0**62
 
 @dataclass(frozen=True)
 class Counter:
-    """A host's samples: bytes sent until `at_ns` (both of length n, as read), and packets where those are counted.
+    """A host's samples: bytes sent until `at_ns` (both of length n, as read), and packets if they are counted.
 
-    A value that could not be read is nan.
+    An unreadable value is nan.
     """
 
     at_ns: Integers
@@ -47,7 +47,7 @@ class Counter:
 
     @property
     def falls(self) -> tuple[int, int]:
-        """The numbers of falls and of changes, of bytes or of packets: of the values that fell more often."""
+        """Return the numbers of falls and of changes, of bytes or of packets: of the values that fell more often."""
         counted = [values for values in (self.bytes, self.packets) if values is not None]
         steps = [np.diff(values[~np.isnan(values)]) for values in counted]
         return max((int((each < 0).sum()), int((each != 0).sum())) for each in steps)

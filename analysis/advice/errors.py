@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What advice refuses."""
+"""The error of advice."""
 
 from roundabout.core.errors import UsageError, in_one_line
 

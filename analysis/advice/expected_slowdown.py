@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs that share links would gain by time-shifts, and what it costs them to meet: the fluid model's expectation.
+"""The expected cost of sharing links and gain of time-shifts, by the flow-level model.
 
 Jobs are played as they were found, with their jitter, from a common start and, beside it, shifted and held to a common
-schedule. Each draw takes other figures from within their intervals and other jitter: where the next run is like a draw,
-it lies between the least and the greatest of 39 with a probability of 38 in 40.
-How far links are from water comes on top (`MEETING`).
+schedule. Each draw takes other figures from within their intervals and other jitter: if the next run is like a draw, it
+lies between the least and the greatest of 39 with a probability of 38 in 40. The error of the flow-level model is added
+(`FLOW_LEVEL_ERROR`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ def outlook(
     choices: Sequence[Scored] = (),
     seed: int = 0,
 ) -> Outlook:
-    """What to expect of jobs that cross links of that capacity; shifted by whichever of Cassini's choices does best."""
+    """Return the outlook of jobs that cross links of that capacity, shifted by the best of Cassini's choices."""
     names = list(dict.fromkeys(job for members in crossing.values() for job in members))
     rates = {(link, ""): capacity_gbps * BYTES_PER_MS_OF_GBPS for link in crossing}
     generator = np.random.default_rng(seed)
@@ -103,12 +103,12 @@ def outlook(
 
 
 def _again(job: Observed, played: FluidJob, generator: np.random.Generator) -> FluidJob:
-    """The same job with other jitter."""
+    """Return the job with other jitter."""
     return replace(played, stretches=_stretches(job, generator))
 
 
 def _begun(job: FluidJob, generator: np.random.Generator) -> FluidJob:
-    """The same job, begun at any instant of its iteration."""
+    """Return the job, begun at a random instant of its iteration."""
     whole_ms = sum(phase.ms if isinstance(phase, Compute) else phase.alone_ms for phase in job.phases)
     return replace(job, start_ms=float(generator.uniform(0, whole_ms)))
 
@@ -119,10 +119,10 @@ def _best(
     names: Sequence[str],
     rates: Mapping[Direction, float],
 ) -> Schedule | None:
-    """The schedule under which jobs take the least time, all counted alike; the first of equals, None of none.
+    """Return the schedule with the least time of jobs, all counted alike; the first of equals, None of none.
 
-    Rotations that are equally good for exact phases are not for phases that come late: where they follow each other
-    without a gap, what meets once delays both, and they go on meeting.
+    Rotations that are equally good for exact phases differ for late ones: if phases follow each other without a gap,
+    one overlap delays both, and they go on overlapping.
     """
     if len(set(map(str, schedules))) < 2:
         return next(iter(schedules), None)
@@ -132,15 +132,15 @@ def _best(
 
 
 def _harder(job: Observed) -> Observed:
-    """The job with more jitter than it has."""
+    """Return the job with more jitter than it has."""
     assert job.found is not None
     return replace(job, jitter_ms=max(HARDER * job.jitter_ms, LEAST_JITTER * job.found.period_ms.value))
 
 
 def schedule_of(jobs: Mapping[str, Observed], scored: Scored) -> Schedule:
-    """Cassini's time-shifts, and periods that each job can keep to: no iteration is squeezed.
+    """Return Cassini's time-shifts, and periods that each job can keep: no iteration is squeezed.
 
-    A period is its job's and one standard deviation longer at least, or what is late would never catch up.
+    A period is at least its job's plus one standard deviation, or a late job would never catch up.
     """
     return held(scored.links, EARLY, {name: job.jitter_ms for name, job in jobs.items()})
 
@@ -150,7 +150,7 @@ def _stretched(schedule: Schedule, by: float) -> Schedule:
 
 
 def shifted_by(schedule: Schedule, names: Sequence[str], jobs: Sequence[FluidJob]) -> list[FluidJob]:
-    """The jobs of these names shifted and held; one that shares no link goes on as it likes."""
+    """Return the jobs of these names shifted and held; a job that shares no link is unconstrained."""
     return [
         replace(job, start_ms=schedule[name].shift_ms, timetable=schedule[name]) if name in schedule else job
         for name, job in zip(names, jobs, strict=True)
@@ -158,14 +158,14 @@ def shifted_by(schedule: Schedule, names: Sequence[str], jobs: Sequence[FluidJob
 
 
 def mean_ms(jobs: Sequence[FluidJob], rates: Mapping[Direction, float]) -> list[float]:
-    """Each job's mean iteration while all run, `ITERATIONS` at least."""
+    """Return each job's mean iteration while all run, at least `ITERATIONS`."""
     return [float(np.mean(times)) for times in iteration_times(jobs, rates, ITERATIONS)]
 
 
 def fluid_job(
     phases: Sequence[tuple[float, float | None]], path: Sequence[Direction], stretches: Sequence[float] = (1.0,)
 ) -> FluidJob:
-    """A job of one stream on its way over links; phases are their length in ms and, where they send, bytes."""
+    """Return a job of one stream on its path; phases are their length in ms and, if they send, bytes."""
     parts: list[Compute | Send] = []
     for ms, size in phases:
         stream = Stream(0, 0, tuple(path), size or 0.0)
@@ -174,7 +174,7 @@ def fluid_job(
 
 
 def _drawn(job: Observed, crossing: Crossing, generator: np.random.Generator) -> FluidJob:
-    """The job with figures from within their intervals; its longest quiet phase takes what the others leave."""
+    """Return the job with figures from within their intervals; its longest quiet phase takes the remaining time."""
     assert job.found is not None
     phases = job.found.phases
     ms = [max(_normal(phase.duration_ms, generator), LEAST_MS) for phase in phases]
@@ -190,7 +190,7 @@ def _size(phase: FoundPhase, generator: np.random.Generator) -> float | None:
 
 
 def _stretches(job: Observed, generator: np.random.Generator) -> tuple[float, ...]:
-    """Jitter: what the computing times of each iteration are multiplied by, all of an iteration alike."""
+    """Return the factors of each iteration's computing times, which are the jitter; equal within an iteration."""
     assert job.found is not None
     compute_ms = sum(phase.duration_ms.value for phase in job.found.phases if not phase.sends)
     share = job.jitter_ms / max(compute_ms, job.jitter_ms, LEAST_MS)

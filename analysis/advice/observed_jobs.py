@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counters say of each job by itself: its period, phases and jitter, or why there is no advice for it."""
+"""Jobs observed by counters: each one's period, phases and jitter, or the reason why there is no advice for it."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ MOST_TOGETHER = 4
 
 @dataclass(frozen=True)
 class Observed:
-    """A job: what was found, and by how much its iterations' lengths vary (standard deviation).
+    """An observed job: the findings, and the standard deviation of its iterations' lengths.
 
     Without `found`, `reason` says why there is no advice.
     """
@@ -46,7 +46,7 @@ class Observed:
 
     @property
     def circle(self) -> Circle:
-        """Its phases as they are on its circle."""
+        """Return its phases as they are on its circle."""
         found = self.found
         assert found is not None
         period_ms = found.period_ms.value
@@ -63,9 +63,9 @@ class Observed:
 
 
 def of_run(run: Run) -> tuple[list[Observed], float]:
-    """Each job of a run by the last valid trial in which it was alone, and the bottleneck's payload rate, Gbit/s.
+    """Return each job of a run, and the bottleneck's payload rate, Gbit/s.
 
-    Raises StoreError where the run has no trial.
+    A job is observed in the last valid trial in which it was alone. Raises StoreError if the run has no trial.
     """
     specs = [TrialSpec.model_validate(trial["spec"]) for trial in run.trials()]
     if not specs:
@@ -90,7 +90,7 @@ def _of_trial(run: Run, job: str) -> Observed:
 
 
 def of_counters(hosts: Mapping[str, Counter], sending: Senders, capacity_gbps: float) -> list[Observed]:
-    """Each job by the counters of its hosts, from a time in which the jobs did not hinder each other."""
+    """Return each job by the counters of its hosts, from a time in which the jobs did not slow each other down."""
     reasons = senders.shared(sending)
     sent: dict[str, list[Sent]] = {}
     for job, names in sending.items():
@@ -117,7 +117,7 @@ def _of_host(hosts: Mapping[str, Counter], name: str, capacity_gbps: float) -> S
 
 
 def observed(job: str, workers: Sequence[Sent], last_ns: int | None = None) -> Observed:
-    """A job by its workers' counters; where it was over long before `last_ns`, that is the reason for no advice."""
+    """Return a job by its workers' counters; if it ended long before `last_ns`, that is the reason for no advice."""
     try:
         folded = fold(workers)
         reason = _ended(workers, last_ns, folded.period_ms) or _unstable(folded)
@@ -142,7 +142,7 @@ def _ended(workers: Sequence[Sent], last_ns: int | None, period_ms: float) -> st
 
 
 def _unstable(folded: Folded) -> str:
-    """Whether its period is another one in the second half than in the first."""
+    """Return the reason if its period differs between the first and the second half."""
     early = folded.length_of <= np.median(folded.length_of)
     halves = [float(np.median(folded.lengths_ms[half])) for half in (early, ~early) if half.any()]
     if max(halves) - min(halves) > UNSTABLE * folded.period_ms:
@@ -151,9 +151,9 @@ def _unstable(folded: Folded) -> str:
 
 
 def _filling(sent: Mapping[str, Sequence[Sent]], capacity_gbps: float) -> dict[str, str]:
-    """By job: with which others it fills a link, so that what it asks for cannot be told.
+    """Return the jobs that saturate a link together with others, which hides their demand, with the reason.
 
-    That is so where some jobs' rates add up to the capacity, for as long as all of them send, and never to more.
+    That is so if some jobs' rates add up to the capacity, for as long as all of them send, and never to more.
     """
     rates = _rates_gbps(sent)
     sends = {job: rate > QUIET_SHARE * np.percentile(rate, 99) for job, rate in rates.items()}
@@ -175,7 +175,7 @@ def _filling(sent: Mapping[str, Sequence[Sent]], capacity_gbps: float) -> dict[s
 
 
 def _rates_gbps(sent: Mapping[str, Sequence[Sent]]) -> dict[str, Floats]:
-    """A worker's mean rate over time, of each job at the same instants, as far apart as samples are."""
+    """Return a worker's mean rate over time, of each job at the same instants, as far apart as samples are."""
     workers = [worker for each in sent.values() for worker in each if len(worker.at_ns) > 1]
     if len(sent) < 2 or not workers:
         return {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts send for which job: a YAML file, or Slurm's list of jobs."""
+"""The hosts that send for each job: a YAML file, or Slurm's list of jobs."""
 
 import itertools
 import math
@@ -51,7 +51,7 @@ def read(path: Path) -> Senders:
 
 
 def shared(senders: Senders) -> dict[str, str]:
-    """By job: why its bytes cannot be told from another's, where one of its hosts sends for that one too."""
+    """Return the jobs whose bytes cannot be told from another's, because they share a sending host, with the reason."""
     reasons: dict[str, str] = {}
     for one, other in itertools.combinations(senders, 2):
         if both := sorted({*senders[one]} & {*senders[other]}):

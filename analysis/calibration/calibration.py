@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How well a calibration of the lab shows what HotNets'22, Figures 1 and 2, shows: one number for each promise."""
+"""The agreement of a calibration of the lab with HotNets'22, Figures 1 and 2: one number for each criterion."""
 
 from dataclasses import dataclass
 from statistics import fmean
@@ -28,7 +28,7 @@ LEAST_SIGN = 0.01
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a run showed of each promise. `worst` is the one kept least, as a ratio: up to 1 it is kept."""
+    """A run's figure for each criterion. `worst` is the one met least, as a ratio: up to 1 it is met."""
 
     excess: float
     difference: float
@@ -38,7 +38,7 @@ class Judgement:
 
     @property
     def worst(self) -> float:
-        """How far the promise that is kept least is from being broken; above 1 it is."""
+        """Return the ratio of the criterion that is met least; above 1 it is not met."""
         return max(
             abs(self.excess) / ALLOWED_EXCESS,
             abs(self.difference) / ALLOWED_DIFFERENCE,
@@ -74,7 +74,7 @@ def judge(run: Run) -> Judgement:
 
 
 def drift_of(cell: CellTrials, job: str) -> float:
-    """By how much longer the last quarter of a job's iterations takes than the first, as a share of that."""
+    """Return how much longer the last quarter of a job's iterations takes than the first, as a share of that."""
     quarter = min(len(times) for times in cell.repetitions(job)) // 4
     return _mean(cell, job, slice(-quarter, None)) / _mean(cell, job, slice(0, quarter)) - 1
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a calibration of the lab is derived from: graded figures of a run with time stretched, to be met without that.
+"""Targets of a calibration of the lab: graded figures of a dilated run, to be met without dilation.
 
-All are dimensionless, and none is a paper's, though the run's set of parameters may have been chosen by one. How far
-each may be off is ours.
+All are dimensionless, and none is a paper's, though the run's set of parameters may have been chosen by one. The
+tolerances are ours.
 """
 
 import math
@@ -35,7 +35,7 @@ LEAST_ITERATIONS = 8
 
 @dataclass(frozen=True)
 class Target:
-    """A figure to be met, and by how much it may be missed."""
+    """A figure to be met, and its tolerance."""
 
     name: str
     value: float
@@ -44,42 +44,44 @@ class Target:
 
 @dataclass(frozen=True)
 class Fit:
-    """What was found of each target, and how often what is allowed it is off, with its sign."""
+    """The figure found for each target, and its deviation in tolerances, with its sign."""
 
     found: Mapping[str, float]
     off: Mapping[str, float]
 
     @property
     def misfit(self) -> float:
-        """The root mean square of how far figures are off, each in what is allowed of it: 0 is all met exactly."""
+        """Return the root mean square of the deviations in tolerances: 0 if all are met exactly."""
         return math.sqrt(fmean(each**2 for each in self.off.values()))
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """A cell in which jobs meet, and the marks of each job that are known."""
+    """A cell in which jobs share links, and the known marks of each job."""
 
     cell: CellTrials
     marks: Mapping[str, JobMarks]
 
     @property
     def median_ms(self) -> float:
-        """Of all iterations of all jobs."""
+        """Return the median of all iterations of all jobs."""
         return float(np.median(np.concatenate([each for job in self.cell.jobs for each in self.cell.repetitions(job)])))
 
     @property
     def marks_per_iteration(self) -> float:
-        """Of all jobs together: the mean of each one's. Raises StoreError where they are not known of one of them."""
+        """Return the sum of all jobs' mean marks. Raises StoreError if one job's are not known."""
         if missing := [job for job in self.cell.jobs if job not in self.marks]:
             raise StoreError(f"found no marks of {missing[0]} in cell {self.cell.name}, expected them of every job")
         return math.fsum(float(np.concatenate(self.marks[job].known).mean()) for job in self.cell.jobs)
 
 
 def training(run: Run) -> Experiment:
-    """What a try measures: each of the run's cells in which jobs meet, once. Nothing is expected of it.
+    """Return the experiment of a candidate.
+
+    Each of the run's cells in which jobs share links, once, without expectations.
 
     Raises:
-        StoreError: time was not stretched in this run, it has too few iterations, or its cells name several sets of
+        StoreError: time was not dilated in this run, it has too few iterations, or its cells name several sets of
             parameters or thresholds, of which a calibration replaces all.
     """
     stretched = run.manifest["testbed"].get("dilation", 1.0)
@@ -101,7 +103,7 @@ def training(run: Run) -> Experiment:
 
 
 def targets_of(run: Run) -> tuple[Target, ...]:
-    """The figures of a run that others are to meet: of each fair cell, and of each other one beside it.
+    """Return the figures of a run that others are to meet: of each fair cell, and of each other one beside it.
 
     Raises:
         StoreError: a cell in which jobs meet has no valid trial, or no fair cell beside it, or one of the figures is
@@ -117,7 +119,7 @@ def targets_of(run: Run) -> tuple[Target, ...]:
 
 
 def fit(targets: Sequence[Target], run: Run) -> Fit:
-    """How well a try meets the targets. Raises StoreError as `targets_of` does."""
+    """Compare a candidate's run with the targets. Raises StoreError as `targets_of` does."""
     found = {each.name: each.value for each in targets_of(run)}
     if missing := [each.name for each in targets if each.name not in found]:
         raise StoreError(f"{run.path}: found no {missing[0]}, expected it as in the run that is to be met")
@@ -126,7 +128,7 @@ def fit(targets: Sequence[Target], run: Run) -> Fit:
 
 
 def _named(cell: Cell) -> str:
-    """What the transports of a cell name of published parameters: all in one line, to be compared."""
+    """Return the published parameters that the transports of a cell name, all in one line, to be compared."""
     asked = {
         (each.published.name if each.published else "no set", str(each.thresholds or "no thresholds"))
         for each in (job.transport for job in cell.spec.jobs.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the mean field of DCQCN foretold of an experiment's cells, beside what a run measured of the same cells."""
+"""Predictions of DCQCN's mean field for an experiment's cells beside a run's measurements of the same cells."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -19,9 +19,9 @@ from roundabout.store import Run, StoreError
 
 @dataclass(frozen=True)
 class Beside:
-    """A figure that was foretold, by how much it may be missed, and what was measured, with its 95 % interval.
+    """A predicted figure with its tolerance, and the measured one with its 95 % interval.
 
-    The interval decides; without one, of too few repetitions, nothing does.
+    The interval decides; without one, with too few repetitions, the verdict is open.
     """
 
     foretold: float | None
@@ -31,7 +31,7 @@ class Beside:
 
     @property
     def verdict(self) -> Word:
-        """Whether all that was measured lies near what was foretold, or nothing."""
+        """Return whether the whole measured interval lies near the prediction, or none of it."""
         if self.foretold is None or self.measured is None:
             return NOT_MEASURED
         return held(self.ci95, Limits(self.foretold - self.allowed, self.foretold + self.allowed))
@@ -39,20 +39,20 @@ class Beside:
 
 @dataclass(frozen=True)
 class Row:
-    """One cell: `speedup` is None of a fair one, which is what others are held against."""
+    """One cell: `speedup` is None of a fair one, to which others are compared."""
 
     levels: dict[str, Any]
     share: Beside
     speedup: Beside | None
 
     def record(self) -> dict[str, Any]:
-        """For scripts."""
+        """Return the row as JSON-compatible values."""
         figures = {name: each for name in ("share", "speedup") if (each := getattr(self, name)) is not None}
         return {name: {**asdict(each), "verdict": each.verdict} for name, each in figures.items()}
 
 
 def refuse_another(run: Run, experiment: Experiment) -> None:
-    """Raises StoreError where the run is not of this experiment as it is today: levels' names alone say too little."""
+    """Raise StoreError if the run's experiment has changed, because names of levels alone say too little."""
     own = {CellId(cell.levels): cell.spec for cell in experiment.cells}
     for cell in experiment_of(run).cells:
         asked = own.get(CellId(cell.levels))
@@ -64,7 +64,7 @@ def refuse_another(run: Run, experiment: Experiment) -> None:
 
 
 def beside(found: Sequence[Prediction], run: Run) -> list[Row]:
-    """A row a prediction.
+    """Return a row for each prediction.
 
     Raises:
         StoreError: the run measured none of these cells, or its trials cannot be read.
@@ -76,7 +76,7 @@ def beside(found: Sequence[Prediction], run: Run) -> list[Row]:
 
 
 def table(experiment: Experiment, rows: Sequence[Row]) -> Table:
-    """A row a cell; intervals are below figures."""
+    """Return a row for each cell; intervals are below figures."""
     columns = (
         *(Column(factor.rpartition(".")[2], kind="words") for factor in experiment.factors),
         *(column for name in ("share", "speed-up") for column in _columns(name)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the mean field of DCQCN foretells of an experiment's cells, each beside the same cell with all jobs alike."""
+"""Predictions of DCQCN's mean field for an experiment's cells, each beside the same cell with all jobs alike."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,24 +37,24 @@ class Prediction:
 
     @property
     def share(self) -> float | None:
-        """As measured of a run: `first-iteration bandwidth share j1/j2`."""
+        """Return the predicted `first-iteration bandwidth share j1/j2`."""
         return self.found.share
 
     @property
     def speedup(self) -> float:
-        """As measured of a long run: `speedup of median iteration time`."""
+        """Return the predicted `speedup of median iteration time` of a long run."""
         return min(typical_ms(self.fair, job) / typical_ms(self.found, job) for job in self.found.spans)
 
     @property
     def interleaved(self) -> int | None:
-        """As measured of a run: `iteration from which jobs stay interleaved`; None where nothing played shows it."""
+        """Return the predicted `iteration from which jobs stay interleaved`; None if the computed time shows none."""
         overlap = overlaps({job: each[:, 1:] for job, each in self.found.spans.items()})
         more = overlap[-1:].repeat(LASTING if self.found.settled else 0)
         return first_lasting(np.concatenate([overlap, more]))
 
 
 def typical_ms(meeting: Meeting, job: str) -> float:
-    """What the median of a long run of a job's iterations comes to."""
+    """Return the value that the median of a long run of a job's iterations approaches."""
     last = [meeting.settled_ms(each) for each in meeting.spans]
     if max(last) <= KEEP_PACE * min(last):
         return meeting.settled_ms(job)
@@ -63,9 +63,9 @@ def typical_ms(meeting: Meeting, job: str) -> float:
 
 
 def parted(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[Cell]]]:
-    """Cells that the model knows, and by reason those that it does not.
+    """Return the cells that the model covers, and by reason those that it does not.
 
-    Raises MeetingError where it knows none.
+    Raises MeetingError if it covers none.
     """
     known: list[Cell] = []
     left_out: dict[str, list[Cell]] = {}
@@ -81,9 +81,9 @@ def parted(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[Cell]]]:
 
 
 def predictions(cells: Sequence[Cell], iterations: int, told: Told = nobody) -> list[Prediction]:
-    """What becomes of these cells; `told` hears meanwhile which part of them is done.
+    """Predict these cells; `told` is called meanwhile with the finished share.
 
-    Raises MeetingError where one is not of the kind that the model knows.
+    Raises MeetingError if the model does not cover one.
     """
     specs = {_key(spec): spec for cell in cells for spec in (cell.spec, _fair(cell.spec))}
     numbers = sorted({len(spec.jobs) for spec in specs.values()})
@@ -99,7 +99,7 @@ def predictions(cells: Sequence[Cell], iterations: int, told: Told = nobody) -> 
 
 
 def _fair(spec: TrialSpec) -> TrialSpec:
-    """The same trial with the last job's transport for all, or with what that is without MLTCP."""
+    """Return the trial with the last job's transport for all, or with that transport without MLTCP."""
     last = list(spec.jobs.values())[-1].transport
     last = last.model_copy(update={"name": base_of(last)})
     jobs = {name: job.model_copy(update={"transport": last}) for name, job in spec.jobs.items()}
@@ -111,7 +111,7 @@ def _key(spec: TrialSpec) -> str:
 
 
 def table(experiment: Experiment, found: Sequence[Prediction]) -> Table:
-    """A row a cell."""
+    """Return a row for each cell."""
     columns = (
         *(Column(factor.rpartition(".")[2], kind="words") for factor in experiment.factors),
         Column("share", ".2f"),
@@ -137,7 +137,7 @@ def table(experiment: Experiment, found: Sequence[Prediction]) -> Table:
 
 
 def figure(found: Sequence[Prediction]) -> Figure:
-    """Share and speed-up over the first job's T: a line a set, a column of panels for each choice of thresholds."""
+    """Draw share and speed-up over the first job's T: a line a set, a column of panels for each choice of thresholds."""
     ways = list(dict.fromkeys(_way(each) for each in found))
     sets = style.job_colours(list(dict.fromkeys(_set(each) for each in found)))
     drawn, axes = style.figure(2, len(ways), 6.2, sharex=True, sharey="row")
@@ -176,18 +176,18 @@ def _way(each: Prediction) -> str:
 
 
 def reasons(left_out: Mapping[str, Sequence[Cell]]) -> list[str]:
-    """A line for each reason, and the cells that it keeps from being foretold."""
+    """Return a line for each reason, and the cells that it keeps from being predicted."""
     return [f"left out {', '.join(CellId(each.levels).name for each in some)}: {why}" for why, some in left_out.items()]
 
 
 def records(found: Sequence[Prediction], left_out: Mapping[str, Sequence[Cell]]) -> list[dict[str, Any]]:
-    """For scripts: what was foretold, then the cells that were not and why."""
+    """Return the predictions, then the cells without one and the reasons, as JSON-compatible values."""
     others = ({"levels": cell.levels, "left_out": why} for why, cells in left_out.items() for cell in cells)
     return [*map(record, found), *others]
 
 
 def record(found: Prediction) -> dict[str, Any]:
-    """For scripts: times in ms, rates in Gbit/s."""
+    """Return a prediction as JSON-compatible values: times in ms, rates in Gbit/s."""
     return {
         "levels": found.cell.levels,
         "share": found.share,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the trials of an acceptance say of a fabric: of each shared link, of packets' classes, of the job's slowdown.
+"""Figures of a fabric from the trials of an acceptance.
 
-Trials that are invalid have figures here, too: what made them so may be what is wrong with the fabric.
+Of each shared link, of packets' classes, of the job's slowdown.
+
+Invalid trials have figures here, too, because the cause may be a fault of the fabric.
 """
 
 from collections import Counter
@@ -23,7 +25,10 @@ Pair = tuple[str, str]
 
 
 class Met(NamedTuple):
-    """How flows shared a link: of its payload rate, among themselves, and what their packets met. None: not told."""
+    """Flows that shared a link: their use of its payload rate, their fairness, and their packets' fate.
+
+    None: not known.
+    """
 
     use: float | None
     jain: float | None
@@ -33,7 +38,7 @@ class Met(NamedTuple):
 
 
 def of_links(run: Run, links: Mapping[str, str]) -> dict[str, Met]:
-    """By variant, of which `links` tells the link."""
+    """Return the figures by variant, whose link is in `links`."""
     tables = {name: run.table(name, valid_only=False) for name in ("iterations", "flows", "queue", "device_counters")}
     specs = {str(each["variant"]): TrialSpec.model_validate(each["spec"]) for each in run.trials()}
     return {
@@ -44,9 +49,9 @@ def of_links(run: Run, links: Mapping[str, str]) -> dict[str, Met]:
 
 
 def resent(run: Run) -> dict[Pair, tuple[int, int]]:
-    """Segments that each host sent again to each other, and those that came there, in all trials.
+    """Return the segments that each host retransmitted to each other, and those that arrived there, in all trials.
 
-    Not by RDMA, where NICs send again, and tell in counters of their own.
+    RDMA is left out: NICs retransmit, and count in counters of their own.
     """
     flows = run.table("flows", valid_only=False)
     flows = flows.filter(pc.is_valid(flows["retransmitted"])).group_by(["host", "peer"])
@@ -55,7 +60,7 @@ def resent(run: Run) -> dict[Pair, tuple[int, int]]:
 
 
 def classes(run: Run) -> dict[Pair, Counter[int]]:
-    """How many packets with data came from host to host with which DSCP, as captures of both say."""
+    """Return the number of packets with data from host to host by DSCP, in both hosts' captures."""
     packets = run.table("packets", valid_only=False).unify_dictionaries()
     packets = packets.filter(pc.greater(packets["payload_bytes"], 0))
     out = packets.filter(pc.equal(packets["direction"], "out"))
@@ -70,7 +75,7 @@ def classes(run: Run) -> dict[Pair, Counter[int]]:
 
 
 def slowdowns(run: Run, job: str, idle: str) -> dict[str, Measured]:
-    """By variant: a job's mean iteration time over that of `idle`, and of that one over what its profile says."""
+    """Return a job's mean iteration time over that of `idle`, by variant, and of that one over its profile's."""
     cells = {cell.variant: cell for cell in cells_of(run) if cell.trials}
     times = {name: estimate(cell.repetitions(job), np.mean) for name, cell in cells.items()}
     found = {name: ratio(each, times[idle]) for name, each in times.items() if name != idle and idle in times}
@@ -95,7 +100,7 @@ def _met(tables: Mapping[str, pa.Table], spec: TrialSpec, link: str) -> Met:
 
 
 def _rate_gbps(iterations: pa.Table) -> float | None:
-    """What a job's first worker sent from the end of its first iteration to that of its last, Gbit/s."""
+    """Return the rate of a job's first worker from the end of its first iteration to that of its last, Gbit/s."""
     own = _only(iterations, "rank", 0).sort_by("iteration")
     end_ns, sent = own["comm_end_ns"].to_numpy(), own["sent_bytes"].to_numpy()
     return float(sent[1:].sum() * 8 / (end_ns[-1] - end_ns[0])) if len(end_ns) > 1 else None
@@ -112,7 +117,7 @@ def _drops(queue: pa.Table) -> int | None:
 
 
 def pauses(counters: pa.Table) -> int | None:
-    """PFC frames that hosts' NICs heard, of all priorities."""
+    """Return the PFC frames that hosts' NICs received, of all priorities."""
     heard = counters.filter(pc.match_substring_regex(counters["counter"], f"^{NIC_COUNTERS['pauses']}$"))
     places = heard.group_by(["host", "device", "counter"]).aggregate([]).to_pylist()
     return sum(_gained(_at(heard, place), "value") for place in places) if places else None

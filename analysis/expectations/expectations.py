@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations with what they name: printed figures in numbers, with their source."""
+"""Expectations in numbers: printed figures looked up, with their source."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,23 +18,23 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Limits:
-    """Between which figures something is expected; None is open."""
+    """The bounds of an expected figure; None is open."""
 
     at_least: float | None = None
     at_most: float | None = None
 
     @property
     def low(self) -> float:
-        """The least that is expected."""
+        """Return the lower bound."""
         return -inf if self.at_least is None else self.at_least
 
     @property
     def high(self) -> float:
-        """The most that is expected."""
+        """Return the upper bound."""
         return inf if self.at_most is None else self.at_most
 
     def hold(self, value: float) -> bool:
-        """Whether a figure keeps to them."""
+        """Return True if a figure is within the bounds."""
         return self.low <= value <= self.high
 
     def __str__(self) -> str:
@@ -48,12 +48,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class PrintedCurve:
-    """Points that are printed, or an equation that is."""
+    """Printed points, or a printed equation."""
 
     points: Points | Callable[[float], float]
 
     def beside(self, measured: Points) -> list[tuple[float, float, float | None]]:
-        """Where to compare: x, the paper's y there and the measured one, None where that was not measured.
+        """Return points to compare: x, the paper's y there and the measured one, None if that was not measured.
 
         An equation is compared at each measured point, a printed point with the line through measured ones.
         """
@@ -83,12 +83,12 @@ class Resolved:
     rows: tuple[str, ...] = ()
 
     def off(self, paper: float) -> float:
-        """How far from a paper's figure a measured one may lie."""
+        """Return the allowed distance of a measured figure from the paper's."""
         return self.tolerance if self.tolerance is not None else abs(paper) * (self.within or 0.0)
 
 
 def resolved(expectation: Expectation) -> Resolved:
-    """An expectation with printed figures looked up. Raises UsageError where one is not there, or of another shape."""
+    """Look up an expectation's printed figures. Raises UsageError if one is missing, or of another shape."""
     entries = [_take(name, shape) for _, name, shape in printed_names(expectation)]
     source, places = _sources(expectation, entries)
     known = _NUMBERS[expectation.kind](expectation)
@@ -96,7 +96,7 @@ def resolved(expectation: Expectation) -> Resolved:
 
 
 def told_of(expectation: Expectation, expected: Resolved, names: Collection[str]) -> str:
-    """What is expected, in words; of a row, what is expected of the columns `names`, where there are any."""
+    """Describe the expectation in words; of a row, those of the columns `names`, if there are any."""
     columns = {name: each for name, each in expected.columns.items() if name in names}
     return _listed(columns, expectation) if columns and isinstance(expectation, Row) else expected.text
 
@@ -113,7 +113,7 @@ def _figure(value: float | str | None) -> float | None:
 
 
 def _sources(expectation: Expectation, found: Sequence[papers.Found]) -> tuple[str | None, tuple[str, ...]]:
-    """Where it is printed, and the scoreboard's rows that it shows; `source` may be a row's id."""
+    """Return where it is printed, and its rows of the scoreboard; `source` may be a row's id."""
     row = next((place for place in papers.rows() if place[1].id == expectation.source), None)
     sources = [each.source for each in found]
     if row:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What training jobs say of a congestion control: whether they interleave, and whether one of them pays for it."""
+"""Figures of a congestion control from training jobs: whether they interleave, and whether one of them pays for it."""
 
 import numpy as np
 

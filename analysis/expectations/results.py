@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every study finds of a run, typed: computed once, stored as summary.json (docs/summary.schema.json), and shown.
+"""The typed results of studies: computed once, stored as summary.json (docs/summary.schema.json), and shown.
 
 All iterations of all valid repetitions count; what depends on when is named (`last_half`), not trimmed by eye.
 """
@@ -33,13 +33,13 @@ LEAST_POSSIBLE = 0.01  # of an iteration: less to gain is within what iterations
 
 
 class Result(BaseModel):
-    """A part of what was found. A stored one may hold fields that are derived, which are not read."""
+    """A part of the results. A stored one may hold derived fields, which are not read."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", serialize_by_alias=True)
 
 
 class Statistics(Result):
-    """Of iteration times, ms. `count` is how many there are in all; of fewer than a thousand `p99_ms` is None."""
+    """Statistics of iteration times, ms. `count` is their number; with fewer than a thousand `p99_ms` is None."""
 
     count: int
     median_ms: float
@@ -52,16 +52,16 @@ class Statistics(Result):
 
 
 class LastHalf(Statistics):
-    """Of the second half of each repetition's iterations.
+    """Statistics of the second half of each repetition's iterations.
 
-    `gain_of_possible` is the part of what interleaving could gain over the baseline that was gained.
+    `gain_of_possible` is the part of interleaving's possible gain over the baseline that was gained.
     """
 
     gain_of_possible: float | None
 
 
 class Fluid(Result):
-    """The fluid model's iteration times, ms; None where cross traffic leaves the job nothing."""
+    """The flow-level model's iteration times, ms; None if cross traffic leaves the job no capacity."""
 
     alone_ms: float | None
     fair_ms: float | None
@@ -85,9 +85,9 @@ class Marks(Result):
 
 
 class JobCell(Statistics):
-    """One job in one cell. `limit` names the fluid limit that it is held against.
+    """One job in one cell. `limit` names its flow-level limit.
 
-    Its figures are of so many `repetitions`; so many trials of the cell are `invalid`, and left out.
+    Its figures are of `repetitions`; `invalid` trials of the cell are left out.
     """
 
     variant: str
@@ -106,35 +106,35 @@ class JobCell(Statistics):
 
     @property
     def id(self) -> CellId:
-        """The cell."""
+        """Return the id of the cell."""
         return CellId(self.levels)
 
     @property
     def name(self) -> str:
-        """What tables call the cell."""
+        """Return the cell's name in tables."""
         return CellId(self.levels).name
 
     @property
     def limit_ms(self) -> float | None:
-        """The fluid limit that it is held against; None where there is none."""
+        """Return its flow-level limit; None without one."""
         found: float | None = getattr(self.fluid, f"{self.limit}_ms")
         return found
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def speedup_over_fair(self) -> float | None:
-        """The speed-up where the baseline is the variant `fair`."""
+        """Return the speed-up if the baseline is the variant `fair`."""
         return self.speedup if self.baseline == FAIR else None
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def speedup_over_fair_ci95(self) -> Interval | None:
-        """Its interval."""
+        """Return the interval of the speed-up over the variant `fair`."""
         return self.speedup_ci95 if self.baseline == FAIR else None
 
 
 class Testbed(Result):
-    """Where it was measured, and how real that is."""
+    """The testbed of the measurements, and how real they are."""
 
     kind: str
     emulated: bool
@@ -143,7 +143,7 @@ class Testbed(Result):
 
 
 class InvalidTrial(Result):
-    """A trial that counts in no figure, and why. `name` says in words which one: its cell, job and repetition."""
+    """A trial that counts in no figure, and the reason. `name` describes its cell, job and repetition."""
 
     key: str
     name: str = ""
@@ -151,7 +151,7 @@ class InvalidTrial(Result):
 
 
 class Summary(Result):
-    """What all studies find; each adds its own fields. `study` says which one it was, and what it compared."""
+    """The common fields of all studies' results; each adds its own. `study` tells which one it was, and its comparison."""
 
     schema_version: Literal[3] = Field(default=3, alias="schema")
     experiment: str
@@ -163,12 +163,12 @@ class Summary(Result):
     invalid_trials: tuple[InvalidTrial, ...]
 
     def record(self) -> dict[str, Any]:
-        """As summary.json has it."""
+        """Return the content of summary.json."""
         return self.model_dump(mode="json")
 
 
 def common(run: Run, study: StudyChoice) -> dict[str, Any]:
-    """The fields that all studies have, by name."""
+    """Return the common fields of all studies, by name."""
     cells, base = cells_of(run), experiment_of(run).baseline
     invalid = [record for record in run.trials() if not record["valid"]]
     spoilt = Counter((CellId.of(record), record.get("job")) for record in invalid)
@@ -198,9 +198,9 @@ def common(run: Run, study: StudyChoice) -> dict[str, Any]:
 
 
 def gain_of_possible(cell: CellTrials, baseline: CellTrials | None, job: str, limits: Limits) -> float | None:
-    """Which part of what interleaving could gain over the baseline was gained, by medians over the last half.
+    """Return the gained part of interleaving's possible gain over the baseline, by medians over the last half.
 
-    None where hardly anything could be: a part of it would be a part of what iterations vary by.
+    None if hardly any gain is possible: a part of it would be a part of the iterations' variation.
     """
     if baseline is None or baseline is cell or job not in baseline.times:
         return None
@@ -210,7 +210,7 @@ def gain_of_possible(cell: CellTrials, baseline: CellTrials | None, job: str, li
 
 
 def finite(value: float) -> float | None:
-    """JSON knows no infinity: None stands for it."""
+    """Return None for infinity, which JSON lacks."""
     return float(value) if math.isfinite(value) else None
 
 
@@ -259,7 +259,7 @@ def _marks(marks: JobMarks | None) -> Marks | None:
 
 
 def _statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
-    """Median, mean, tail and longest of a job's iterations, with intervals; `unit` ends the names."""
+    """Return median, mean, tail and longest of a job's iterations, with intervals; `unit` ends the names."""
     together = np.concatenate(repetitions)
     measured = {
         "median": estimate(repetitions, np.median, at_least=0),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was expected and what was found of it: a table for the screen, cards and a table of claims for the page."""
+"""Expectations and findings: a table for the screen, cards and a table of claims for the page."""
 
 from collections.abc import Sequence
 
@@ -12,17 +12,17 @@ WORDS = {"inside": "agrees", "outside": "contradicts", "undecided": "cannot tell
 
 
 def figures_of(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Those in figures."""
+    """Return the verdicts on expectations in figures."""
     return [each for each in verdicts if each.kind != "claim"]
 
 
 def claims_of(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Those in words."""
+    """Return the verdicts on claims in words."""
     return [each for each in verdicts if each.kind == "claim"]
 
 
 def screen(verdicts: Sequence[Verdict]) -> list[Table]:
-    """All verdicts; of claims of which nothing was measured, how many."""
+    """Return tables of all verdicts, with the number of claims that were not measured."""
     figures, claims = figures_of(verdicts), claims_of(verdicts)
     tables = []
     if figures:
@@ -48,7 +48,7 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
 
 
 def cards(verdicts: Sequence[Verdict]) -> Html:
-    """Each expectation in figures with what was measured and the verdict; or why none of them is judged."""
+    """Return a card for each expectation in figures with its measurement and verdict; or the reason why none is judged."""
     figures = figures_of(verdicts)
     if why := _why_not(figures):
         return text(f"Expectations: {why}.")
@@ -69,7 +69,7 @@ def cards(verdicts: Sequence[Verdict]) -> Html:
 
 
 def agreement(verdicts: Sequence[Verdict], paper: str) -> Html:
-    """Each claim of a paper that was measured, what was found, and whether that agrees; the others are folded."""
+    """Return each measured claim of a paper, the finding, and whether they agree; the others are folded."""
     claims = claims_of(verdicts)
     known = _known(claims)
     columns = (_head(paper), _head("here"), _head(""))
@@ -87,7 +87,7 @@ def agreement(verdicts: Sequence[Verdict], paper: str) -> Html:
 
 
 def in_short(verdicts: Sequence[Verdict], paper: str) -> Html:
-    """How many claims agree, and which do not."""
+    """Return how many claims agree, and which do not."""
     claims = claims_of(verdicts)
     known = _known(claims)
     if not known:
@@ -104,7 +104,7 @@ def in_short(verdicts: Sequence[Verdict], paper: str) -> Html:
 
 
 def described(verdict: Verdict) -> str:
-    """What an expectation is about, in words."""
+    """Describe the subject of an expectation in words."""
     of = f": {verdict.of}" if verdict.of else ""
     over = f" over {verdict.over}" if verdict.over else ""
     job = f", {verdict.job}" if verdict.job else ""
@@ -129,13 +129,13 @@ def _known(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _why_not(verdicts: Sequence[Verdict]) -> str:
-    """What keeps all of these from being judged; empty where one is, or nothing is said."""
+    """Return the reason why none of these is judged; empty if one is, or if there is no reason."""
     reasons = set() if _known(verdicts) else {each.found for each in verdicts}
     return reasons.pop() if len(reasons) == 1 else ""
 
 
 def _is_ours(verdict: Verdict) -> bool:
-    """Whether what is expected is a bound that no paper prints."""
+    """Return True if the expectation is a bound that no paper prints."""
     return verdict.kind == "bound" and verdict.source is None
 
 
@@ -144,17 +144,17 @@ def _expected(verdict: Verdict) -> Cell:
 
 
 def _measured(verdict: Verdict) -> Cell:
-    """As a figure with its interval, or in words."""
+    """Return a figure with its interval, or words."""
     return Cell(verdict.measured, verdict.ci95) if _is_figure(verdict) else Cell(verdict.found)
 
 
 def _verdict(verdict: Verdict) -> Cell:
-    """The verdict, and on which basis agreement was to be expected."""
+    """Return the verdict, and the basis of an agreement."""
     return Cell(WORDS[verdict.verdict], note=verdict.basis or "", tone=TONES[verdict.verdict])
 
 
 def _is_figure(verdict: Verdict) -> bool:
-    """Whether one figure says what was found."""
+    """Return True if one figure is the finding."""
     return verdict.measured is not None and len(verdict.parts) == 1
 
 

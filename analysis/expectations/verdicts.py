@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was expected of a run, and what it shows of it: one verdict an expectation.
+"""Verdicts on a run's expectations.
 
-The interval decides: inside when all of it keeps to what is expected (lies within the tolerance of the paper's figure,
-keeps to a bound, lies above what comes before it), outside when none of it does, else undecided: this run cannot tell.
-Without an interval it cannot either, unless the run was computed and no seed drew anything, so that its figures are
-exact. Of several cases all must do as expected. Without a figure: not measured. What was expected of an experiment says
-nothing of it once `--set` changed what is measured: that is not judged.
+The interval decides. The verdict is `pass` if all of it is as expected (lies within the tolerance of the paper's figure,
+within a bound, above the previous name's), `fail` if none of it is, else `inconclusive`. Without an interval it is
+inconclusive, too, unless the run was computed and no seed drew anything, so that its figures are exact. Of several cases
+all must be as expected. Without a figure the verdict is `not measured`. Nothing is judged if `--set` altered the
+experiment.
 """
 
 import json
@@ -33,8 +33,8 @@ NOT_MEASURED: Word = "not measured"
 class Part:
     """One figure of several: of a job, a column, or a point of a curve (at `x`).
 
-    A field that does not apply is None, and so is an infinite figure, because JSON has no infinity.
-    `tolerance` is how far it may lie from the paper's, in the unit.
+    A field that does not apply is None, and so is an infinite figure, because JSON has no infinity. `tolerance` is the
+    allowed distance from the paper's figure, in the unit.
     """
 
     name: str
@@ -50,10 +50,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Verdict:
-    """An expectation and what was found. What does not apply to its kind is None.
+    """An expectation and the findings. Fields that do not apply to its kind are None.
 
     Of several cases, `measured` is the one that is off most; all of them are `parts`. `expected` and `found` are texts
-    for people. `rows` are the scoreboard's rows that it shows.
+    for people. `rows` are its rows of the scoreboard.
     """
 
     kind: str
@@ -80,7 +80,7 @@ class Verdict:
     parts: tuple[Part, ...]
 
     def record(self) -> dict[str, Any]:
-        """As summary.json has it."""
+        """Return the verdict as summary.json has it."""
         return asdict(self)
 
 
@@ -106,9 +106,10 @@ def verdict(
     shows: Callable[[Collection[str]], tuple[str, ...]] | None = None,
     unjudged: str = "",
 ) -> Verdict:
-    """One expectation held against a run; or not, and `unjudged` says why.
+    """Judge one expectation of a run; or give the reason `unjudged` why not.
 
-    `shows` says which rows of the scoreboard it shows beside those that it names itself, by kinds of cross traffic.
+    `shows` returns the rows of the scoreboard that it shows beside those that it names itself, by kinds of cross
+    traffic.
     """
     try:
         quantity, expected = named(expectation.what), resolved(expectation)
@@ -149,7 +150,7 @@ def verdict(
 
 
 def _complete(experiment: Experiment) -> list[Expectation]:
-    """The experiment's expectations; those from before they had a basis as the catalogue has them now."""
+    """Return the experiment's expectations; those without a basis, from older runs, as in the present catalog."""
     if all(each.basis for each in experiment.expect) or experiment.name not in Library().names(CATALOG):
         return list(experiment.expect)
     try:
@@ -165,7 +166,7 @@ def _same(old: Expectation, new: Expectation) -> bool:
 
 
 def _measure(reading: Reading, expectation: Expectation, quantity: Quantity) -> list[Case] | list[Curve]:
-    """The cases that are asked for."""
+    """Return the requested cases."""
     ordered = isinstance(expectation, Order) and expectation.by == "variant"
     variants = expectation.order if isinstance(expectation, Order) and ordered else (expectation.of,)
     answers: list[Any] = []
@@ -206,7 +207,7 @@ def _row_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
 
 
 def _order_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
-    """Nothing where a name is missing."""
+    """Yield the parts; none if a name is missing."""
     places = [_called(name, expected, cases) for name in expected.order]
     if all(places):
         for name, before, own in zip(expected.order, [[], *places], places, strict=False):
@@ -237,7 +238,7 @@ _PARTS: dict[str, Callable[[Resolved, Any], Iterator[Part]]] = {
 
 
 def _called(name: str, expected: Resolved, cases: Sequence[Case]) -> list[Case]:
-    """The cases of that name."""
+    """Return the cases of that name."""
     return [case for case in cases if case.properties.get(expected.by or "", case.name) == name]
 
 
@@ -253,7 +254,7 @@ def _bounded(case: Case, limits: Limits, name: str | None = None) -> Part:
 
 
 def _above(case: Case, before: Sequence[Case]) -> Word:
-    """Whether a case lies above those of the name before it; undecided where intervals meet."""
+    """Judge whether a case lies above those of the name before it; open if intervals overlap."""
     others = [other.ci95 for other in before]
     if not others:
         return "inside"
@@ -266,7 +267,7 @@ def _above(case: Case, before: Sequence[Case]) -> Word:
 
 
 def held(interval: Interval | None, limits: Limits) -> Word:
-    """Whether all of an interval keeps to limits, or none of it."""
+    """Judge whether all of an interval is within limits, or none of it."""
     if interval is None:
         return "undecided"
     low, high = interval
@@ -276,7 +277,7 @@ def held(interval: Interval | None, limits: Limits) -> Word:
 
 
 def together(words: Sequence[Word]) -> Word:
-    """Of what was measured all must be inside."""
+    """Combine verdicts: all measured parts must agree."""
     if "outside" in words:
         return "outside"
     if "undecided" in words:
@@ -285,12 +286,12 @@ def together(words: Sequence[Word]) -> Word:
 
 
 def _finite(part: Part) -> Part:
-    """Without a figure where that is infinite, which `found` says in words."""
+    """Return the part without an infinite figure, which `found` describes in words."""
     return part if part.measured is None or isfinite(part.measured) else replace(part, measured=None, ci95=None)
 
 
 def _worst(parts: Sequence[Part]) -> Part:
-    """The part that is off most."""
+    """Return the part that is off most."""
 
     def off(part: Part) -> float:
         assert part.measured is not None
@@ -303,7 +304,7 @@ def _worst(parts: Sequence[Part]) -> Part:
 
 
 def _found(expectation: Expectation, quantity: Quantity, parts: Sequence[Part], cases: Sequence[Any]) -> str:
-    """What was measured, in words."""
+    """Describe the measurements in words."""
     known = [(each.name, each.measured) for each in parts if each.measured is not None]
     if not known:
         return ""

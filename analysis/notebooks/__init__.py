@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notebooks on a run: the one that its report is made of, and a short one to begin one's own from."""
+"""Notebooks on a run: the one of its report, and a starter for one's own."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def on_run(source: Path, run: Run) -> NotebookNode:
-    """The notebook in `source`, a file that jupytext reads, with the run's folder in its cell of parameters."""
+    """Return the notebook in `source`, a file that jupytext reads, with the run's folder in its cell of parameters."""
     notebook: NotebookNode = jupytext.reads(LICENCE.sub("", source.read_text()), source.suffix)
     notebook["metadata"] = {"kernelspec": KERNEL}  # a pairing with its source would keep JupyterLab from it
     (cell,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
@@ -30,9 +30,9 @@ def on_run(source: Path, run: Run) -> NotebookNode:
 
 
 def begin(run: Run) -> dict[Path, bool]:
-    """Write a run's notebooks into its folder, those that are not there: their paths, and whether each is new.
+    """Write a run's missing notebooks into its folder, and return their paths, and whether each is new.
 
-    What is there may have been edited, and stays. Raises UsageError and StoreError.
+    Existing ones may have been edited, and stay. Raises UsageError and StoreError.
     """
     report, own = on_run(study_of(experiment_of(run)).notebook, run), on_run(OWN, run)
     report.cells.insert(0, nbformat.v4.new_code_cell(STYLE))  # type: ignore[no-untyped-call]

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The execution of a notebook in this process. Jupyter's kernel would be a second process that imports all again.
+"""The execution of a notebook in this process, because Jupyter's kernel would import everything in a second one.
 
-Cells are plain Python: without magics, and without `display`. A cell shows the value of its last line and what it
-prints.
+Cells are plain Python: without magics, and without `display`. A cell shows the value of its last line and its output.
 """
 
 import ast
@@ -21,11 +20,11 @@ from nbformat.v4 import new_output
 
 
 class CellTimeoutError(Exception):
-    """A cell that ran for longer than it may."""
+    """A cell ran for longer than allowed."""
 
 
 def execute(notebook: NotebookNode, timeout_s: float) -> None:
-    """Run the code cells in order, and store in each what it shows.
+    """Run the code cells in order, and store each one's output.
 
     Raises CellTimeoutError, and whatever a cell raises.
     """

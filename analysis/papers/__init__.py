@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the papers printed, as data with its source: one file a paper, and the scoreboard's rows of all of them."""
+"""The papers' printed figures, as data with sources: one file a paper, and the scoreboard's rows of all of them."""
 
 from functools import cache
 from typing import NamedTuple
@@ -36,28 +36,28 @@ class Found(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Where it is printed, with the paper's name."""
+        """Return where it is printed, with the paper's name."""
         return f"{self.paper.name}, {self.entry.source or self.row.source}"
 
 
 def printed(name: str) -> Found:
-    """What is printed under a name such as `hotnets/fig-1d`. Raises UsageError when nothing is."""
+    """Return the entry of a name such as `hotnets/fig-1d`. Raises UsageError if there is none."""
     if name not in names():
         raise UsageError(f"found nothing printed as '{name}', expected {PRINTED_FIGURE}", did_you_mean(name, names()))
     return names()[name]
 
 
 def rows() -> tuple[tuple[Paper, Row], ...]:
-    """Every row of the scoreboard, in the order of papers."""
+    """Return every row of the scoreboard, in the order of papers."""
     return tuple((paper, row) for paper in PAPERS for row in paper.rows)
 
 
 def claims(study: str) -> tuple[Claim, ...]:
-    """What papers say of every run of a kind of study."""
+    """Return the papers' claims about every run of a kind of study."""
     return tuple(claim for paper in PAPERS if paper.study == study for claim in paper.claims)
 
 
 @cache
 def names() -> dict[str, Found]:
-    """Everything that is printed, by its name."""
+    """Return every printed entry, by its name."""
     return {f"{paper.key}/{entry.name}": Found(paper, row, entry) for paper, row in rows() for entry in row.entries}

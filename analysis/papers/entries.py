@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How what papers printed is held: a row of the scoreboard a figure or table, with its entries and claims."""
+"""The form of printed figures: a row of the scoreboard for a figure or table, with its entries and claims."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ Figures = float | Mapping[str, float] | tuple[tuple[float, float], ...] | Callab
 
 @dataclass(frozen=True)
 class Entry:
-    """Something printed that measurements can be held against.
+    """A printed figure to which measurements can be compared.
 
-    `name` is its name in the paper, which expectations call it by: `fig-1d` is `hotnets/fig-1d`. `doubt` says what is
+    `name` is its name in the paper, which expectations use: `fig-1d` is `hotnets/fig-1d`. `doubt` describes what is
     doubtful about it.
     """
 
@@ -28,7 +28,7 @@ class Entry:
 
     @property
     def shape(self) -> str:
-        """What it is: a figure, a row (figures by name) or a curve (points, or an equation)."""
+        """Return its shape: a figure, a row (figures by name) or a curve (points, or an equation)."""
         if isinstance(self.figures, Mapping):
             return "row"
         return "figure" if isinstance(self.figures, float | int) else "curve"
@@ -36,7 +36,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """A result of the papers, a row of the scoreboard: what it shows, its headline figures as text, and its place.
+    """A result of the papers, a row of the scoreboard: its subject, its headline figures as text, and its place.
 
     `entries` are its figures.
     """
@@ -50,16 +50,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says in words, as something to expect of every run of its kind of study, and the rows it shows.
+    """A paper's statement in words, as an expectation of every run of its kind of study, and the rows it shows.
 
-    Of a row that is about one kind of cross traffic, `rows` names it.
+    `rows` names kinds of cross traffic of a row about one kind.
     """
 
     expectation: Expectation
     rows: Mapping[str, str | None]
 
     def shows(self, kinds: Collection[str]) -> tuple[str, ...]:
-        """The rows that it shows where these kinds of cross traffic are."""
+        """Return the rows that it shows with these kinds of cross traffic."""
         return tuple(row for row, kind in self.rows.items() if kind is None or kind in kinds)
 
 

@@ -9,7 +9,10 @@ _TABLE_1 = "Table 1 (the interleaving thesis' Table 3.1)"
 
 
 def _group(name: str, jobs: Mapping[str, tuple[float, float, float]]) -> list[Entry]:
-    """A group of jobs that compete for bandwidth, in order of appearance: fair and unfair times, ms, and speed-up."""
+    """Return a group of jobs that compete for bandwidth, in order of appearance.
+
+    Fair and unfair times, ms, and speed-up.
+    """
     what = f"group {name}: {', '.join(jobs)}"
     fair_ms, unfair_ms, speedup = (
         {f"j{place}": float(figures[column]) for place, figures in enumerate(jobs.values(), start=1)}

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interleaving thesis: Cassini and MLTCP.
 
-What it shares with HotNets'22 is in that paper's rows. Our copy ends in section 4.5.6: of Figure 4.17 there are no
-numbers.
+The results that it shares with HotNets'22 are in that paper's rows. Our copy ends in section 4.5.6: of Figure 4.17
+there are no numbers.
 """
 
 from analysis.papers.entries import Entry, Paper, Row
 
 
 def _snapshot(number: int, cassini_ms: dict[str, float], themis_ms: dict[str, float], score: float) -> list[Entry]:
-    """Communication times of jobs that share links, and their compatibility score."""
+    """Return communication times of jobs that share links, and their compatibility score."""
     jobs = ", ".join(cassini_ms)
     return [
         Entry(f"table-4.3/{number}/cassini", f"communication time with Th+Cassini; {jobs}", cassini_ms, "ms"),
@@ -19,7 +19,7 @@ def _snapshot(number: int, cassini_ms: dict[str, float], themis_ms: dict[str, fl
 
 
 def _gains(name: str, over: str, mean: float, p99: float) -> tuple[Entry, Entry]:
-    """Speed-ups of all iterations of all jobs together."""
+    """Return speed-ups of all iterations of all jobs together."""
     return (
         Entry(f"{name}/mean", f"speed-up of the mean iteration time over {over}", mean, "times"),
         Entry(f"{name}/p99", f"speed-up of the 99 % tail over {over}", p99, "times"),

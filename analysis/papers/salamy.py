@@ -26,7 +26,7 @@ LOADS_GBPS = MappingProxyType({30: LIGHT_GBPS, 80: HEAVY_GBPS})
 
 @dataclass(frozen=True)
 class Setting:
-    """One of the chapter's three sweeps: its cross traffic, what carried the training, and how many workers trained."""
+    """One of the chapter's three sweeps: its cross traffic, the training's transport, and the number of workers."""
 
     traffic: str
     transport: str
@@ -55,7 +55,7 @@ class Model:
     required_gbps: float
 
     def data_mb(self, workers: int) -> float:
-        """Data per iteration (equation 3.1; Tables 3.1 and 3.2 with four workers, 3.4 and 3.6 with three)."""
+        """Return the data per iteration (equation 3.1; Tables 3.1 and 3.2 with four workers, 3.4 and 3.6 with three)."""
         return data_per_iteration_mb(self.parameters, workers)
 
 
@@ -75,7 +75,7 @@ MODELS = MappingProxyType(
 
 @dataclass(frozen=True)
 class Observed:
-    """What was found for a model in one setting."""
+    """The printed figures of a model in one setting."""
 
     setting: Setting
     model: str
@@ -140,7 +140,7 @@ FITS = (
 
 @dataclass(frozen=True)
 class Quality:
-    """A printed R^2, an average unless `of` is one model. Salamy does not say in which domain any was taken."""
+    """A printed R^2, an average unless `of` is one model. Salamy does not give the domain."""
 
     source: str
     of: str
@@ -166,7 +166,7 @@ def _line(fit: Printed) -> Callable[[float], float]:
 
 
 def _fit(name: str, fit: Printed) -> tuple[Entry, Entry]:
-    """A printed fit's coefficients, and its curve."""
+    """Return a printed fit's coefficients, and its curve."""
     what = f"{fit.model}, {fit.traffic}, {fit.transport}"
     unit = "A in s, B in (Gbit/s)ⁿ"
     return (
@@ -176,7 +176,7 @@ def _fit(name: str, fit: Printed) -> tuple[Entry, Entry]:
 
 
 def _loads(name: str, setting: Setting) -> Entry:
-    """Loads at the congestion points of a setting."""
+    """Return the loads at the congestion points of a setting."""
     loads = {
         each.model: each.congestion_gbps
         for each in OBSERVED
@@ -187,7 +187,7 @@ def _loads(name: str, setting: Setting) -> Entry:
 
 
 def _tables(demand: str, bandwidth: str, setting: Setting) -> tuple[Entry, Entry]:
-    """A setting's table of congestion points against theory, and its table of bandwidths."""
+    """Return a setting's table of congestion points against theory, and its table of bandwidths."""
     own = [each for each in OBSERVED if each.setting == setting]
     above = {each.model: 100 * (each.congestion_mb / MODELS[each.model].data_mb(setting.workers) - 1) for each in own}
     unused = {each.model: each.worst_available_gbps - each.worst_required_gbps for each in own}

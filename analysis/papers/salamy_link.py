@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Salamy's link can have carried: chapter 3's own tables, held against lengths of packets and ways to count.
+"""The possible payload rate of Salamy's link: chapter 3's own tables against packet lengths and ways to count.
 
-Salamy takes the link for 25 Gbit/s throughout, and does not say how long packets are, nor whether loads count headers.
-What training needs (equation 3.1) is payload, and so is what iperf says of itself; what `tcpdump` read may be frames.
-Headers of RDMA, 2 % more than TCP's at an MTU of 1500 and as many at 4200, are taken for TCP's.
-`python -m analysis.papers.salamy_link` prints the tables of docs/degradation.md.
+Salamy takes the link for 25 Gbit/s throughout, and gives neither the length of packets nor whether loads count headers.
+Training's needs (equation 3.1) are payload, and so are iperf's own figures; `tcpdump` may have counted frames. Headers
+of RDMA, 2 % more than TCP's at an MTU of 1500 and as many at 4200, are taken for TCP's. `python -m
+analysis.papers.salamy_link` prints the tables of docs/degradation.md.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ MTUS_BYTES = (1500, 4200, 9000)
 
 @dataclass(frozen=True)
 class Case:
-    """Where Salamy says how fast training went: cross traffic as it was counted, and the payload that was needed."""
+    """A printed speed of training: the cross traffic as counted, and the needed payload."""
 
     observed: Observed
     load_gbps: float
@@ -45,25 +45,25 @@ class Case:
 
 @dataclass(frozen=True)
 class Counting:
-    """A way to read the tables: how long packets are, and whether a load from `tcpdump` counts their headers."""
+    """A way to read the tables: the length of packets, and whether a load from `tcpdump` counts their headers."""
 
     mtu_bytes: int | None
     frames: bool = False
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """Return the name in the table."""
         if self.mtu_bytes is None:
             return "as printed: no headers"
         return f"MTU {self.mtu_bytes}, loads are {'frames' if self.frames else 'payload'}"
 
     @property
     def carries_gbps(self) -> float:
-        """Payload that the link carries."""
+        """Return the payload that the link carries."""
         return LINK_GBPS * (1.0 if self.mtu_bytes is None else payload_share(self.mtu_bytes))
 
     def left_gbps(self, case: Case) -> float:
-        """Payload that the link could have carried beyond a case; below 0 it did what it cannot."""
+        """Return the payload that the link could have carried beyond a case; below 0 the case is impossible."""
         counted = 1.0
         if self.mtu_bytes and self.frames and case.observed.setting != IPERF:
             counted = segment_bytes(self.mtu_bytes) / frame_bytes(self.mtu_bytes)
@@ -74,7 +74,7 @@ COUNTINGS = (Counting(None), *(Counting(mtu, frames) for mtu in MTUS_BYTES for f
 
 
 def most_congested(setting: Setting) -> list[Case]:
-    """The rows of Table 3.3, 3.5 or 3.7."""
+    """Return the rows of Table 3.3, 3.5 or 3.7."""
     return [
         Case(each, LINK_GBPS - each.worst_available_gbps, each.worst_required_gbps)
         for each in OBSERVED
@@ -83,9 +83,9 @@ def most_congested(setting: Setting) -> list[Case]:
 
 
 def saturated(setting: Setting) -> list[Case]:
-    """The column of Table 3.8. What its means needed is not printed: at least what the most congested case did.
+    """Return the column of Table 3.8. The need of its means is not printed: at least that of the most congested case.
 
-    Where loads are frames, what is left is too much by as much as their headers are of what more was needed.
+    If loads are frames, the remainder is too large by the headers of the additional need.
     """
     return [
         Case(each, LINK_GBPS - each.spare_gbps - each.worst_required_gbps, each.worst_required_gbps)
@@ -95,7 +95,7 @@ def saturated(setting: Setting) -> list[Case]:
 
 
 def at_congestion(setting: Setting) -> list[Case]:
-    """The congestion points whose loads are printed (Figures 3-2 to 3-4 with Tables 3.2, 3.4, 3.6)."""
+    """Return the congestion points whose loads are printed (Figures 3-2 to 3-4 with Tables 3.2, 3.4, 3.6)."""
     return [
         Case(each, each.congestion_gbps, float(required_gbps(_data_mb(each), _time_s(each, each.congestion_gbps))))
         for each in OBSERVED
@@ -104,9 +104,9 @@ def at_congestion(setting: Setting) -> list[Case]:
 
 
 def above_theory(observed: Observed, carried_gbps: float) -> float | None:
-    """By what share the data at the congestion point exceed an iteration's, of a link that carries so much.
+    """Return the share by which data at the congestion point exceed an iteration's, for a link of that rate.
 
-    None where the point's load is not printed.
+    None if the point's load is not printed.
     """
     load_gbps = observed.congestion_gbps
     if load_gbps is None:
@@ -119,29 +119,29 @@ def _data_mb(observed: Observed) -> float:
 
 
 def _time_s(observed: Observed, load_gbps: float) -> float:
-    """The iteration time at the congestion point, by the table's MB: the text's has two digits."""
+    """Return the iteration time at the congestion point, by the table's MB, because the text's has two digits."""
     return float(required_gbps(observed.congestion_mb, 1.0)) / (LINK_GBPS - load_gbps)
 
 
 def slope_of_full_link(fit: Printed, load_gbps: float) -> float:
-    """The slope of log t along a printed curve, over that of a link that is full at that load."""
+    """Return the slope of log t along a printed curve, over that of a link that is full at that load."""
     return float(fit.b * fit.n / (LINK_GBPS - load_gbps) ** fit.n)
 
 
 def full_from_gbps(fit: Printed) -> float:
-    """The load from which a printed curve is as steep as a full link: there (C - BW) t, a point's MB, is least."""
+    """Return the load from which a printed curve is as steep as a full link: there (C - BW) t, a point's MB, is least."""
     return LINK_GBPS - float((fit.b * fit.n) ** (1 / fit.n))
 
 
 def least_mb(fit: Printed) -> float:
-    """The least MB that any congestion point on a printed curve can have, however it is found."""
+    """Return the least MB of any congestion point on a printed curve, however it is found."""
     load_gbps = full_from_gbps(fit)
     time_s = iteration_time_s(np.array(load_gbps), fit.a_s, fit.b, fit.n, LINK_GBPS)
     return float(experimental_mb(LINK_GBPS - load_gbps, time_s))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of Markdown: words to the left, figures to the right."""
+    """Return lines of Markdown: words to the left, figures to the right."""
     rule = ["---", *["---:"] * (len(head) - 1)]
     return [f"| {' | '.join(row)} |" for row in (head, rule, *rows)]
 
@@ -159,7 +159,10 @@ COLUMNS: tuple[tuple[str, list[Case]], ...] = (
 
 
 def left() -> list[str]:
-    """What each way to read the tables leaves of the link, Gbit/s: the least and the most of each column's rows."""
+    """Return the remaining bandwidth of the link by each way to read the tables, Gbit/s.
+
+    The range of each column's rows.
+    """
     rows = []
     for counting in COUNTINGS:
         found = ([counting.left_gbps(case) for case in cases] for _, cases in COLUMNS)
@@ -169,7 +172,7 @@ def left() -> list[str]:
 
 
 def points() -> list[str]:
-    """Salamy's congestion points above theory, with one number for what the link carries throughout."""
+    """Return Salamy's congestion points above theory, with one number for the link's payload rate."""
     carried = [(f"{each.carries_gbps:.2f}", each.carries_gbps) for each in COUNTINGS if not each.frames]
     rows = [
         (
@@ -184,7 +187,7 @@ def points() -> list[str]:
 
 
 def slopes() -> list[str]:
-    """How steep printed curves are from the first, and the least MB of a congestion point on each."""
+    """Return how steep printed curves are at first, and the least MB of a congestion point on each."""
     of = {(each.model, each.setting.traffic, each.setting.transport): each for each in OBSERVED}
     rows = []
     for fit in FITS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be measured of a run, one file a quantity (or a few that belong together), registered by name.
+"""Quantities that can be measured of a run, one file each (or a few that belong together), registered by name.
 
     @quantity("mean iteration time", unit="ms", digits=1)
     def mean(asked: Asked) -> list[Case]:

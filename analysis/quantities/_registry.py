@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantities by name, and what one is."""
+"""The registry of quantities by name."""
 
 import importlib
 import sys
@@ -20,11 +20,11 @@ _registered: dict[str, "Quantity"] = {}
 
 @dataclass(frozen=True)
 class Quantity:
-    """Something that can be measured of a run: its name and unit, and the function that does it.
+    """A quantity of a run: its name and unit, and the function that measures it.
 
-    `digits` are those after the point when it is shown, and `signed` says that it bears a sign then. `needs` are the
-    fields of an expectation that it cannot do without, `jobs` those that it is about by name, and `by` is the property
-    that a table's row goes by. `curve` says that it answers with curves, and `note` puts its cases into words.
+    `digits` are those after the point when it is shown, and `signed` gives it a sign then. `needs` are the required
+    fields of an expectation, `jobs` the jobs that it names, and `by` is the property that names a table's columns.
+    `curve` marks answers that are curves, and `note` describes its cases in words.
     """
 
     name: str
@@ -40,11 +40,11 @@ class Quantity:
     note: Callable[[Sequence[Case]], str] | None
 
     def digit(self, value: float) -> str:
-        """A figure as text."""
+        """Format a figure without its unit."""
         return f"{value:{'+' if self.signed else ''}z.{self.digits}f}"
 
     def shown(self, value: float) -> str:
-        """A figure as text, with the unit."""
+        """Format a figure with the unit."""
         return f"{self.digit(value)} {self.unit}".rstrip()
 
 
@@ -60,10 +60,10 @@ def quantity(  # noqa: PLR0913 - each is one thing to say about it
     jobs: tuple[str, ...] = (),
     note: Callable[[Sequence[Case]], str] | None = None,
 ) -> Callable[[Callable[[Asked], Answer]], Callable[[Asked], Answer]]:
-    """Register a function that measures a quantity; its docstring says what that is.
+    """Register a function that measures a quantity; its docstring describes that, after the verb.
 
-    It answers with cases, or with curves where `curve` is set: nothing where the run does not have it. Every quantity
-    may be asked `of` a variant, `at` levels and of a `job`; `needs` names what it cannot do without, `over` among that.
+    It returns cases, or curves if `curve` is set: none if the run lacks it. Every quantity may be asked `of` a variant,
+    `at` levels and of a `job`; `needs` names the required ones, `over` among them.
     """
 
     def register(measure: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
@@ -76,7 +76,7 @@ def quantity(  # noqa: PLR0913 - each is one thing to say about it
 
 @cache
 def known() -> dict[str, Quantity]:
-    """Every quantity by name, those from outside the tree included."""
+    """Return every quantity by name, including plugins'."""
     package = sys.modules[__package__]
     for module in plugins.names(package):
         importlib.import_module(f"{__package__}.{module}")
@@ -84,12 +84,12 @@ def known() -> dict[str, Quantity]:
 
 
 def named(name: str) -> Quantity:
-    """The quantity of that name. Raises UsageError when there is none."""
+    """Return the quantity of that name. Raises UsageError if there is none."""
     if name not in known():
         raise UsageError(f"found no quantity '{name}', expected one of those in analysis/quantities", hint_for(name))
     return known()[name]
 
 
 def hint_for(name: str) -> str:
-    """What somebody who wrote `name` may have meant."""
+    """Return a hint for a misspelt name."""
     return did_you_mean(name, known()) or "`roundabout scoreboard --quantities` lists them"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a quantity is asked for, and what it answers with."""
+"""The request of a quantity, and its answer."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,37 +17,37 @@ Points = tuple[tuple[float, float], ...]
 
 
 class Reading:
-    """A run as quantities read it: what several of them need is made once."""
+    """A run as quantities read it, with a cache of common results."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self._made: dict[Hashable, Any] = {}
 
     def once(self, make: Callable[["Reading"], T]) -> T:
-        """What `make` makes of the run, kept."""
+        """Return the cached result of `make` for the run."""
         if make not in self._made:
             self._made[make] = make(self)
         return cast("T", self._made[make])
 
     @property
     def experiment(self) -> Experiment:
-        """The experiment as it was resolved when the run began."""
+        """Return the experiment as it was resolved when the run began."""
         return self.once(_experiment)
 
     @property
     def exact(self) -> bool:
-        """Whether it was computed and not measured, without flows that seeds draw: a repetition would give the same."""
+        """Return True if the run was computed without random flows, so that a repetition would be equal."""
         drawn = any(cell.spec.draws for cell in self.experiment.cells)
         return fidelity(self.run.manifest["testbed"]).nature == "computed" and not drawn
 
     @property
     def cells(self) -> Sequence[CellTrials]:
-        """What the valid trials measured, by variant and levels."""
+        """Return the measurements of valid trials, by variant and levels."""
         return self.once(_cells)
 
     @property
     def sweeps(self) -> Sequence[JobSweep]:
-        """Of a run over loads: each job under each kind of cross traffic; other runs have none."""
+        """Return each job of a run over loads under each kind of cross traffic; empty for other runs."""
         return self.once(_sweeps)
 
 
@@ -65,9 +65,9 @@ def _sweeps(reading: Reading) -> Sequence[JobSweep]:
 
 @dataclass(frozen=True)
 class Case:
-    """A figure, in the quantity's unit, with its 95 % interval where there is one.
+    """A figure, in the quantity's unit, with its 95 % interval if there is one.
 
-    `properties` are what `only`, `by` and the names in a table's row go by: a variant, a job, a model, a level.
+    `properties` are the terms of `only`, `by` and the names in a table's row: a variant, a job, a model, a level.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Case:
 
     @property
     def exactly(self) -> "Case":
-        """The same as a figure that nothing makes uncertain."""
+        """Return the case as an exact figure."""
         return replace(self, ci95=(self.value, self.value))
 
 
@@ -94,7 +94,7 @@ class Curve:
     def of(
         cls, name: str, measured: Sequence[tuple[float, Measured]], properties: Mapping[str, str] | None = None
     ) -> "Curve":
-        """That of figures by x; without the interval of one it has none."""
+        """Return the curve of figures by x; without intervals if one lacks its interval."""
         points = tuple((x, figure) for x, (figure, _) in measured)
         intervals = [(x, ends) for x, (_, ends) in measured if ends is not None]
         low, high = (tuple((x, ends[side]) for x, ends in intervals) for side in (0, 1))
@@ -102,13 +102,13 @@ class Curve:
 
     @property
     def exactly(self) -> "Curve":
-        """The same with points that nothing makes uncertain."""
+        """Return the curve with exact points."""
         return replace(self, ends=(self.points, self.points))
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The part of a run that an expectation is about: a variant (all of them where it is None), a job, levels."""
+    """The part of a run that an expectation is about: a variant (all if None), a job, levels."""
 
     reading: Reading
     of: str | None = None
@@ -117,34 +117,34 @@ class Asked:
     at: Mapping[str, Any] | None = None
 
     def cells_of(self, variant: str | None) -> list[CellTrials]:
-        """What was measured of a variant at the levels asked for."""
+        """Return the measurements of a variant at the requested levels."""
         return [cell for cell in self.reading.cells if variant in (None, cell.variant) and cell.id.matches(self.at)]
 
     @property
     def cells(self) -> list[CellTrials]:
-        """What was measured of the variant asked for."""
+        """Return the measurements of the requested variant."""
         return self.cells_of(self.of)
 
     def jobs(self, cell: CellTrials) -> list[str]:
-        """The jobs of a cell that are asked for and were measured."""
+        """Return the requested jobs of a cell that were measured."""
         return [job for job in cell.spec.jobs if job in cell.times and self.job in (None, job)]
 
     def beside(self) -> Iterator[tuple[CellTrials, CellTrials, str]]:
-        """Each cell, the one of variant `over` that it is compared with, at the same other levels, and each job."""
+        """Yield each cell, its baseline of variant `over` at the same other levels, and each job."""
         for cell in self.cells:
             base = baseline_of(self.cells_of(self.over), cell, str(self.over))
             if base and base is not cell:
                 yield from ((cell, base, job) for job in self.jobs(cell) if job in base.times)
 
     def called(self, cell: CellTrials) -> str:
-        """The cell, by the levels in which those asked for differ."""
+        """Return the name of the cell, by the levels in which the requested ones differ."""
         others = [each.levels for each in self.cells if each is not cell]
         own = {name: level for name, level in cell.levels.items() if any(each[name] != level for each in others)}
         return (CellId(own).name if "variant" in own else CellId(own).others) or cell.name
 
     @property
     def sweeps(self) -> list[JobSweep]:
-        """The sweeps asked for."""
+        """Return the requested sweeps."""
         return [
             each
             for each in self.reading.sweeps
@@ -154,7 +154,7 @@ class Asked:
         ]
 
     def each_job(self, statistic: Callable[[Array], float]) -> list[Case]:
-        """A case a job and cell, with an interval; `statistic` is of the iterations of all repetitions."""
+        """Return a case for each job and cell, with an interval; `statistic` is of the iterations of all repetitions."""
         return [
             self.case(cell, job, *estimate(cell.repetitions(job), statistic))
             for cell in self.cells
@@ -164,7 +164,10 @@ class Asked:
     def each_repetition(
         self, made: Mapping[tuple[str, str], T], figure: Callable[[Sequence[T]], Measured]
     ) -> list[Case]:
-        """A case a job and cell that has something `made`, by trial and job: `figure` is of that of all repetitions."""
+        """Return a case for each job and cell in `made`, by trial and job.
+
+        `figure` is of the values of all repetitions.
+        """
         return [
             self.case(cell, job, *figure(found))
             for cell in self.cells
@@ -174,11 +177,11 @@ class Asked:
 
     @staticmethod
     def repetitions(made: Mapping[tuple[str, str], T], cell: CellTrials, job: str) -> list[T]:
-        """What is `made` of a job of a cell, one a repetition that has it."""
+        """Return the values in `made` of a job of a cell, one for each repetition that has it."""
         return [made[trial, job] for trial in cell.trials if (trial, job) in made]
 
     def case(self, cell: CellTrials, job: str, value: float, ci95: Interval | None = None) -> Case:
-        """A figure of one job of a cell, named by what tells it from the others asked for."""
+        """Return a figure of one job of a cell, named by what tells it from the other requested ones."""
         profile = cell.spec.jobs[job].profile
         name = job if len(self.cells) == 1 else f"{self.called(cell)}, {job}"
         return Case(name, value, ci95, cell.properties | {"job": job, "profile": profile.name, "model": profile.model})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What quantities of runs over loads share: the level of a sweep that stands for a load, and cases of sweeps."""
+"""Common parts of quantities of runs over loads: the level of a sweep near a load, and cases of sweeps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,27 +21,27 @@ class Level:
 
     @property
     def times_s(self) -> Array:
-        """Those of all repetitions."""
+        """Return the iteration times of all repetitions."""
         return np.concatenate(self.repetitions_s)
 
     @property
     def mean_s(self) -> Measured:
-        """Mean of all iterations."""
+        """Return the mean of all iterations."""
         return estimate(self.repetitions_s, np.mean)
 
     @property
     def p99_s(self) -> Measured | None:
-        """99 % tail; None where it would be a guess."""
+        """Return the 99 % tail; None with too few iterations."""
         return tail(self.repetitions_s)
 
 
 def levels(study: JobSweep) -> list[Level]:
-    """Every level, by rising load."""
+    """Return every level, by rising load."""
     return sorted(map(_level, study.loaded.levels.values()), key=lambda level: level.load_gbps)
 
 
 def near(study: JobSweep, load_gbps: float) -> Level | None:
-    """The level that stands for a load; None where none is near."""
+    """Return the level that stands for a load; None if none is near."""
     level = min(levels(study), key=lambda each: abs(each.load_gbps - load_gbps), default=None)
     return level if level and abs(level.load_gbps - load_gbps) <= NEAR_GBPS else None
 
@@ -49,10 +49,10 @@ def near(study: JobSweep, load_gbps: float) -> Level | None:
 def at_equal_load(
     one: JobSweep, other: JobSweep, load_gbps: float, figure: Callable[[Level], Measured | None]
 ) -> tuple[float, Measured] | None:
-    """`one`'s figure over `other`'s beside as much cross traffic, payload: at which load, and the ratio.
+    """Return `one`'s figure over `other`'s at equal load of cross traffic, payload: the load, and the ratio.
 
-    Loads come out beside what was asked for, each kind's in its own way, and times rise steeply with them. The load is
-    the one nearest to `load_gbps` that both reach; None where it is not near.
+    Measured loads differ from the requested ones, for each kind in its own way, and times rise steeply with them. The
+    load is the one nearest to `load_gbps` that both reach; None if it is not near.
     """
     ours, theirs = _by_load(one, figure), _by_load(other, figure)
     if not ours or not theirs:
@@ -70,9 +70,9 @@ def _by_load(study: JobSweep, figure: Callable[[Level], Measured | None]) -> lis
 
 
 def _between(load_gbps: float, figures: Sequence[tuple[float, Measured]]) -> Measured:
-    """A figure at a load between levels: straight lines between logarithms.
+    """Return a figure at a load between levels, by straight lines between logarithms.
 
-    So are its ends: that is too wide rather than too narrow, since levels were measured apart from each other.
+    Its ends likewise: that is too wide rather than too narrow, because levels were measured independently.
     """
     loads_gbps, measured = zip(*figures, strict=True)
     values, intervals = zip(*measured, strict=True)
@@ -87,13 +87,13 @@ def _between(load_gbps: float, figures: Sequence[tuple[float, Measured]]) -> Mea
 
 
 def alone(study: JobSweep) -> Level | None:
-    """The level without any load."""
+    """Return the level without any load."""
     repetitions = study.loaded.levels.get(0.0)
     return _level(repetitions) if repetitions else None
 
 
 def slower(study: JobSweep, load_gbps: float) -> Measured | None:
-    """How many times as long as without load an iteration takes near a load."""
+    """Return the iteration time near a load over that without load."""
     level, without = near(study, load_gbps), alone(study)
     return ratio(level.mean_s, without.mean_s) if level and without else None
 
@@ -104,7 +104,7 @@ def _level(repetitions: Sequence[tuple[float, Array]]) -> Level:
 
 
 def properties(study: JobSweep) -> dict[str, str]:
-    """What tells sweeps apart."""
+    """Return the properties that tell sweeps apart."""
     loaded = study.loaded
     own = {
         "variant": loaded.variant,
@@ -118,18 +118,18 @@ def properties(study: JobSweep) -> dict[str, str]:
 
 
 def case(study: JobSweep, measured: Measured) -> Case:
-    """A figure of a sweep."""
+    """Return a figure of a sweep."""
     return Case(study.name, *measured, properties(study))
 
 
 def each_sweep(asked: Asked, measure: Callable[[JobSweep], Measured | None]) -> list[Case]:
-    """A case a sweep of which the figure is known."""
+    """Return a case for each sweep with a known figure."""
     found = ((study, measure(study)) for study in asked.sweeps)
     return [case(study, measured) for study, measured in found if measured is not None]
 
 
 def by_property(cases: Sequence[Case], name: str) -> list[Case]:
-    """The averages of cases that share a property."""
+    """Return the averages of cases that share a property."""
     groups: dict[str, list[Measured]] = {}
     for each in cases:
         groups.setdefault(each.properties[name], []).append((each.value, each.ci95))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What quantities of jobs that share links go by: when each communicates."""
+"""Communication over time, for quantities of jobs that share links."""
 
 from analysis.quantities._request import Asked, Reading
 from analysis.reading.cells import CellTrials
@@ -9,7 +9,7 @@ from analysis.statistics.cumulative_counter import Floats
 
 
 def sharing(asked: Asked) -> list[tuple[CellTrials, list[Spans]]]:
-    """The cells whose jobs share links; of each trial when jobs communicate, in ms from the first job's start."""
+    """Return the cells whose jobs share links, with each trial's spans of communication, in ms."""
     found = asked.reading.once(_courses)
     cells = [cell for cell in asked.cells if not cell.spec.one_job_at_a_time and len(cell.times) > 1]
     return [(cell, [found[trial] for trial in cell.trials]) for cell in cells]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How schedulers of a cluster compare: all iterations of all jobs together, as the interleaving thesis pools them.
+"""Comparison of a cluster's schedulers: all iterations of all jobs together, as the interleaving thesis pools them.
 
 Two schedulers are held against each other over repetitions that both have, whose trials share trace and guesses. Jobs
 do the same work under both, but not always in as many iterations: a scheduler may give them more workers or fewer.
@@ -26,19 +26,22 @@ def of_mean(asked: Asked) -> list[Case]:
 
 @quantity("speedup of 99th percentile iteration time over all jobs", unit="times", needs=("over",), by="variant")
 def of_tail(asked: Asked) -> list[Case]:
-    """The same of the 99th percentile; not measured by fewer than a thousand iterations of either."""
+    """Return the ratio of 99th percentiles under scheduler `over` and `of`; needs a thousand iterations of each."""
     return _speedups(asked, p99, LEAST_TAIL)
 
 
 @quantity("mean iteration time over a dedicated cluster's", unit="times", by="variant")
 def slowed(asked: Asked) -> list[Case]:
-    """Mean over all iterations of how many times as long they take as with the same workers and nobody else."""
+    """Return the mean over all iterations of their time over that with the same workers and no other job."""
     return [_case(cell, *estimate(cell.slowed, np.mean)) for cell in _cells(asked, asked.of)]
 
 
 @quantity("fewer ECN marks per iteration of a model", unit="times", digits=1, needs=("over",), by="model")
 def fewer_marks(asked: Asked) -> list[Case]:
-    """By model: mean marks of an iteration under scheduler `over` over those under `of`; infinite where none are."""
+    """Return by model the mean marks of an iteration under scheduler `over` over those under `of`.
+
+    Infinite without marks under `of`.
+    """
     cases = []
     for of, over in _pairs(asked):
         for model in of.models:
@@ -53,19 +56,19 @@ def fewer_marks(asked: Asked) -> list[Case]:
 
 @quantity("mean job completion time", unit="s", digits=0, by="variant")
 def completion(asked: Asked) -> list[Case]:
-    """From arrival to end, of the jobs that ended."""
+    """Return the time from arrival to end, of the jobs that ended."""
     return _lives(asked, lambda life: life.completion_s)
 
 
 @quantity("mean queueing delay", unit="s", digits=0, by="variant")
 def queueing(asked: Asked) -> list[Case]:
-    """From arrival to the first placement, of the jobs that were placed."""
+    """Return the time from arrival to the first placement, of the jobs that were placed."""
     return _lives(asked, lambda life: life.queueing_s)
 
 
 @quantity("worst finish-time fairness", unit="times", by="variant")
 def fairness(asked: Asked) -> list[Case]:
-    """Time in the cluster over that in a dedicated one, of the job for which that is most; the mean of repetitions."""
+    """Return the largest of the jobs' times in the cluster over those in a dedicated one; the mean of repetitions."""
     return _lives(asked, lambda life: life.fairness, max)
 
 
@@ -85,7 +88,7 @@ def _clusters(reading: Reading) -> list[ClusterCell]:
 
 
 def _pairs(asked: Asked) -> Iterator[tuple[ClusterCell, ClusterCell]]:
-    """Each cell asked for, and what it is compared with."""
+    """Yield each requested cell with its baseline."""
     for of in _cells(asked, asked.of):
         over = beside(_cells(asked, asked.over), of, str(asked.over))
         if over and over is not of and over.trials.keys() & of.trials.keys():

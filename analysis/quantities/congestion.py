@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where congestion first dominates, what the link carries there, and what it leaves unused beyond."""
+"""The load at which congestion first dominates, the link's payload there, and the bandwidth unused beyond."""
 
 from collections.abc import Callable
 
@@ -13,55 +13,58 @@ from analysis.statistics.intervals import Measured, average, difference, through
 
 @quantity("load at the congestion point", unit="Gbit/s", digits=1, by="model")
 def load(asked: Asked) -> list[Case]:
-    """Load where the line through the first levels and the tangent to the next ones cross (Salamy, Appendix A.2)."""
+    """Return the load where the line through the first levels and the next ones' tangent cross (Appendix A.2)."""
     return each_sweep(asked, _ours(_crossing))
 
 
 @quantity("load at the congestion point as Salamy takes it", unit="Gbit/s", digits=1, by="model")
 def load_as_printed(asked: Asked) -> list[Case]:
-    """The same, the line through the first levels as steep as it comes (Figures 3-2 to 3-4)."""
+    """Return the load of that crossing, with a line of any slope through the first levels (Figures 3-2 to 3-4)."""
     return each_sweep(asked, _printed(_crossing))
 
 
 @quantity("data at the congestion point above theory", unit="%", digits=0, signed=True, by="model")
 def above_theory(asked: Asked) -> list[Case]:
-    """By how much more the link could carry in an iteration there than an iteration sends (equation 3.1)."""
+    """Return by how much the link's possible data in an iteration there exceed an iteration's (equation 3.1)."""
     return each_sweep(asked, _ours(_above))
 
 
 @quantity("data at the congestion point above theory as Salamy takes it", unit="%", digits=0, signed=True, by="model")
 def above_theory_as_printed(asked: Asked) -> list[Case]:
-    """The same of a link of 25 Gbit/s, headers counted as payload (Tables 3.2, 3.4 and 3.6)."""
+    """Return that excess for a link of 25 Gbit/s, headers counted as payload (Tables 3.2, 3.4 and 3.6)."""
     return each_sweep(asked, _printed(_above))
 
 
 @quantity("bandwidth unused at the heaviest load", unit="Gbit/s", by="model")
 def unused(asked: Asked) -> list[Case]:
-    """What cross traffic leaves less what iterations need, at the heaviest load measured."""
+    """Return the bandwidth that cross traffic leaves less the need of iterations, at the heaviest load measured."""
     return each_sweep(asked, _ours(_unused))
 
 
 @quantity("bandwidth unused at the heaviest load as Salamy takes it", unit="Gbit/s", by="model")
 def unused_as_printed(asked: Asked) -> list[Case]:
-    """The same of a link of 25 Gbit/s, headers counted as unused (Tables 3.3, 3.5 and 3.7)."""
+    """Return that bandwidth for a link of 25 Gbit/s, headers counted as unused (Tables 3.3, 3.5 and 3.7)."""
     return each_sweep(asked, _printed(_unused))
 
 
 @quantity("bandwidth unused when saturated", unit="Gbit/s", by="model")
 def spare(asked: Asked) -> list[Case]:
-    """The same, the mean of the levels from the congestion point on; its interval takes that for known."""
+    """Return the mean unused bandwidth of the levels from the congestion point on.
+
+    Its interval takes that point as known.
+    """
     return each_sweep(asked, _ours(_spare))
 
 
 @quantity("bandwidth unused when saturated as Salamy takes it", unit="Gbit/s", by="model")
 def spare_as_printed(asked: Asked) -> list[Case]:
-    """The same of a link of 25 Gbit/s, headers counted as unused (Table 3.8)."""
+    """Return that mean for a link of 25 Gbit/s, headers counted as unused (Table 3.8)."""
     return each_sweep(asked, _printed(_spare))
 
 
 @quantity("bandwidth unused when saturated, more than under iperf", unit="Gbit/s", signed=True, by="model")
 def more_spare(asked: Asked) -> list[Case]:
-    """The same under web-search traffic, less that of the model under iperf."""
+    """Return that mean under web-search traffic, less that of the model under iperf."""
     of = {(each.properties["model"], each.properties["traffic"]): each for each in spare(asked)}
     return [
         Case(f"{model}, {traffic}", *difference((each.value, each.ci95), (iperf.value, iperf.ci95)), each.properties)
@@ -72,13 +75,13 @@ def more_spare(asked: Asked) -> list[Case]:
 
 @quantity("share of the link unused when saturated", unit="%", digits=1, by="traffic")
 def unused_share(asked: Asked) -> list[Case]:
-    """Bandwidth unused when saturated over what the link carries; by traffic, the mean of models."""
+    """Return the unused bandwidth when saturated over the link's payload rate; by traffic, the mean of models."""
     return by_property(each_sweep(asked, _ours(_share)), "traffic")
 
 
 @quantity("share of the link unused when saturated as Salamy takes it", unit="%", digits=1, by="traffic")
 def unused_share_as_printed(asked: Asked) -> list[Case]:
-    """The same of a link of 25 Gbit/s, headers counted as unused (chapter 4)."""
+    """Return that share for a link of 25 Gbit/s, headers counted as unused (chapter 4)."""
     return by_property(each_sweep(asked, _printed(_share)), "traffic")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each of two jobs gets of the link when they first meet there."""
+"""Each of two jobs' bandwidth when they first share the link."""
 
 from analysis.quantities import Asked, Case, mean_of, quantity
 from analysis.reading.cells import first_meetings

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who gets how much of the link when two jobs first meet there."""
+"""The shares of two jobs when they first share the link."""
 
 from analysis.quantities import Asked, Case, mean_of, quantity
 from analysis.reading.cells import first_shares

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How cross traffic is put into the network: by captured packets, and by the flows of its load."""
+"""The rates at which cross traffic enters the network: by captured packets, and by the flows of its load."""
 
 from itertools import groupby
 from operator import attrgetter
@@ -17,7 +17,9 @@ BEYOND = 0.995
 
 @quantity("skewness of the injection rate, to either side", by="traffic")
 def skew(asked: Asked) -> list[Case]:
-    """Of the rates at the heaviest load captured, in each way to read them; the mean of repetitions, 0 where symmetric.
+    """Return the skewness of the rates at the heaviest captured load, in each way to read them.
+
+    The mean of repetitions, 0 if symmetric.
 
     Salamy says that there is a tail and a skew (Figure 3-8), and not to which side.
     """
@@ -36,7 +38,7 @@ def skew(asked: Asked) -> list[Case]:
 
 @quantity("injection rate over the load asked for", unit="times", by="traffic")
 def mean(asked: Asked) -> list[Case]:
-    """Mean of the rates at the heaviest load captured, over that load; the mean of repetitions."""
+    """Return the mean of the rates at the heaviest captured load, over that load; the mean of repetitions."""
     return [
         Case(kind, *mean_of([float(each.gbps.mean()) / each.asked_gbps for each in some]), {"traffic": kind})
         for kind, some in asked.reading.once(_injected).items()
@@ -45,24 +47,24 @@ def mean(asked: Asked) -> list[Case]:
 
 @quantity("time between bursts of the load", unit="ms", digits=1)
 def period(asked: Asked) -> list[Case]:
-    """From the first flow that is due in a burst to that in the next; the median."""
+    """Return the median time from the first planned flow of a burst to that of the next."""
     return [Case("bursts", *exactly(float(np.median(np.diff(begins)))))] if len(begins := _bursts(asked)[0]) > 1 else []
 
 
 @quantity("length of bursts of the load", unit="ms", digits=1)
 def length(asked: Asked) -> list[Case]:
-    """From the first flow that is due in a burst to the last; the longest."""
+    """Return the longest time from the first planned flow of a burst to its last."""
     return [Case("bursts", *exactly(float(lengths.max())))] if len(lengths := _bursts(asked)[1]) else []
 
 
 def _injected(reading: Reading) -> dict[str, list[Injected]]:
-    """By kind of traffic, a capture a repetition."""
+    """Return the send rates by kind of traffic, a capture a repetition."""
     found = injected(reading.run, reading.experiment.repetitions)
     return {kind: list(some) for kind, some in groupby(found, attrgetter("kind"))}
 
 
 def _to_either_side(measured: Measured) -> Measured:
-    """Without its sign; an interval on both sides of 0 begins there."""
+    """Return the figure without its sign; an interval on both sides of 0 begins there."""
     figure, ends = measured
     if ends is None:
         return abs(figure), None
@@ -75,9 +77,9 @@ def _bursts(asked: Asked) -> tuple[Array, Array]:
 
 
 def _of_load(reading: Reading) -> tuple[Array, Array]:
-    """When bursts of the first trial under burst traffic begin, and how long they last, in ms.
+    """Return begins and lengths of the bursts in the first trial under burst traffic, in ms.
 
-    Flows of one burst are due less than half of Salamy's period apart.
+    Flows of one burst are planned less than half of Salamy's period apart.
     """
     due_ns = query(
         reading.run,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast workers send while an iteration communicates."""
+"""The rates of workers while an iteration communicates."""
 
 from analysis.quantities import Asked, Case, Reading, quantity
 from analysis.quantities._sweeps import properties
@@ -8,7 +8,10 @@ from analysis.reading.intra_iteration_rates import Inside, inside
 
 @quantity("bandwidth inside an iteration", unit="Gbit/s", by="flow")
 def bandwidth(asked: Asked) -> list[Case]:
-    """Of flow 1, which meets no cross traffic, and flow 2, which shares its link with it; the mean over packets."""
+    """Return the rates of flow 1, without cross traffic, and flow 2, which shares its link with it.
+
+    The mean over packets.
+    """
     return [
         Case(
             f"{sweep.name} at {each.percent} %, {flow}",

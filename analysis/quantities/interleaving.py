@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How jobs that start together slide apart, until one computes while the other communicates."""
+"""The time until jobs that start together interleave."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,19 +21,19 @@ ARRIVED = 0.99
 
 @quantity("end of the first iteration", unit="s", digits=3)
 def first_ends(asked: Asked) -> list[Case]:
-    """When a job's first iteration ends, from the first job's start; the mean of repetitions."""
+    """Return the end of a job's first iteration, from the first job's start; the mean of repetitions."""
     return _each_job(asked, lambda spans: float(spans[0, 1]) / MS)
 
 
 @quantity("start of the second communication", unit="s", digits=3)
 def second_sends(asked: Asked) -> list[Case]:
-    """When a job begins to communicate for the second time; the mean of repetitions."""
+    """Return the begin of a job's second communication; the mean of repetitions."""
     return _each_job(asked, lambda spans: float(spans[1, 0]) / MS)
 
 
 @quantity("end of the first iteration, first job over second", unit="times", needs=("of",))
 def lead(asked: Asked) -> list[Case]:
-    """How much of the second job's time the first one needs for its first iteration; the mean of repetitions."""
+    """Return the first job's time for its first iteration over the second's; the mean of repetitions."""
     cases = []
     for cell, trials in sharing(asked):
         one, other = list(trials[0])[:2]
@@ -51,7 +51,9 @@ def _or_never(cases: Sequence[Case]) -> str:
 
 @quantity("iteration from which jobs stay interleaved", digits=1, note=_or_never)
 def interleaved(asked: Asked) -> list[Case]:
-    """The first of ten running in which phases overlap by less than 5 % of the shorter; infinite where one has none.
+    """Return the first of ten iterations running in which phases overlap by less than 5 % of the shorter.
+
+    Infinite without one.
 
     Iterations are counted by the first job's, from 1; the mean of repetitions.
     """
@@ -62,7 +64,7 @@ def interleaved(asked: Asked) -> list[Case]:
 
 @quantity("iterations until jobs are apart", digits=1, note=_or_never)
 def arrived(asked: Asked) -> list[Case]:
-    """Of two jobs: until their offset is, to 1 %, the time that the shorter one sends alone (docs/mltcp-theory.md)."""
+    """Return the iterations until two jobs' offset is, to 1 %, the shorter one's time of sending alone."""
     return [
         _case(
             asked, cell, [int(there[0]) if len(there := np.flatnonzero(each >= ARRIVED)) else None for each in parts], 0
@@ -73,7 +75,10 @@ def arrived(asked: Asked) -> list[Case]:
 
 @quantity("growth of the offset in an iteration, in odds", unit="times")
 def growth(asked: Asked) -> list[Case]:
-    """Of two jobs: theory's (S + I) / I for shares as F says; the median while they come apart, the mean of those."""
+    """Return the growth of two jobs' offset, in theory (S + I) / I for shares by F.
+
+    The median while they move apart, the mean of those.
+    """
     cases = []
     for cell, parts in _pairs(asked):
         grown = [_growth(each) for each in parts]
@@ -84,7 +89,10 @@ def growth(asked: Asked) -> list[Case]:
 
 @quantity("offset between jobs by iteration", unit="ms", digits=1, curve=True)
 def offset(asked: Asked) -> list[Curve]:
-    """From a begin of the first job's communication to the nearest one of another's; the mean of repetitions."""
+    """Return the distance from a begin of the first job's communication to the nearest one of another's.
+
+    The mean of repetitions.
+    """
     curves = []
     for cell, trials in sharing(asked):
         found = [offsets(spans) for spans in trials]
@@ -97,7 +105,10 @@ def offset(asked: Asked) -> list[Curve]:
 
 @quantity("sending at once", unit="%", digits=0)
 def at_once(asked: Asked) -> list[Case]:
-    """Of the time in which any job sends, that in which several do, over whole trials; the mean of repetitions."""
+    """Return, of the time in which any job sends, the share in which several do, over whole trials.
+
+    The mean of repetitions.
+    """
     return [
         Case(
             asked.called(cell),
@@ -117,7 +128,7 @@ def _each_job(asked: Asked, of: Callable[[Floats], float]) -> list[Case]:
 
 
 def _case(asked: Asked, cell: CellTrials, found: Sequence[int | None], at_least: int) -> Case:
-    """Numbers of iterations, one a repetition; infinite where one is None."""
+    """Return the mean number of iterations, one a repetition; infinite if one is None."""
     firsts = [math.inf if each is None else float(each) for each in found]
     without = firsts.count(math.inf)
     never = "never" if without == len(firsts) else f"never in {without} of {len(firsts)} repetitions"
@@ -125,7 +136,7 @@ def _case(asked: Asked, cell: CellTrials, found: Sequence[int | None], at_least:
 
 
 def _pairs(asked: Asked) -> list[tuple[CellTrials, list[Floats]]]:
-    """Cells of two jobs; of each trial their offset by iteration, over the time that the shorter one sends alone."""
+    """Return cells of two jobs with their offset by iteration, over the shorter one's time of sending alone."""
     found = []
     for cell, trials in sharing(asked):
         if len(cell.jobs) == 2:
@@ -135,7 +146,7 @@ def _pairs(asked: Asked) -> list[tuple[CellTrials, list[Floats]]]:
 
 
 def _growth(parts: Floats) -> float | None:
-    """None where no two iterations running are on the way between one optimum and the other."""
+    """Return the growth; None if no two iterations running are between one optimum and the other."""
     on_the_way = (parts > 1 - ARRIVED) & (parts < ARRIVED)
     odds = np.where(on_the_way, parts, 0.5) / np.where(on_the_way, 1 - parts, 0.5)
     both = on_the_way[1:] & on_the_way[:-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast the nodes of a ring send inside iterations, by readings a packet each."""
+"""The rates of a ring's nodes inside iterations, by one reading a packet."""
 
 from analysis.quantities import Asked, Case, Reading, quantity
 from analysis.reading.iteration_flows import WORKERS, Iterations, iteration_flows, kept, light_and_heavy
@@ -8,25 +8,28 @@ from analysis.statistics.intervals import Measured
 
 @quantity("bandwidth inside an iteration, by packets", unit="Gbit/s", by="flow")
 def bandwidth(asked: Asked) -> list[Case]:
-    """Of flow 1, which meets no cross traffic, and flow 2, which shares its link with it; the mean of readings."""
+    """Return the rates of flow 1, without cross traffic, and flow 2, which shares its link with it.
+
+    The mean of readings.
+    """
     return [_case(each, flow, each.over_packets(flow)) for each in _asked(asked) for flow in WORKERS]
 
 
 @quantity("bandwidth inside an iteration over what would suffice", unit="times", by="flow")
 def beyond(asked: Asked) -> list[Case]:
-    """How many times as fast a node sends, by packets, as it had to for as much in as long a communication."""
+    """Return the rate of a node, by packets, over the even rate that sends as much in as long a communication."""
     return [_case(each, flow, each.beyond(flow)) for each in _asked(asked) for flow in WORKERS]
 
 
 @quantity("bandwidth of flow 1 above that of flow 2", unit="Gbit/s", signed=True)
 def above(asked: Asked) -> list[Case]:
-    """Inside an iteration, by packets: how much faster a node sends that meets no cross traffic."""
+    """Return, inside an iteration and by packets, how much faster a node without cross traffic sends."""
     return [Case(_name(each), *each.above, _properties(each)) for each in _asked(asked)]
 
 
 @quantity("bandwidth kept from 30 to 80 % load", unit="times", by="flow")
 def kept_bandwidth(asked: Asked) -> list[Case]:
-    """Of either flow inside an iteration, by packets: under heavy load over that under light load."""
+    """Return the rate of either flow inside an iteration, by packets, under heavy load over that under light load."""
     return [
         _case(heavy, flow, kept(light, heavy, flow))
         for light, heavy in light_and_heavy(_asked(asked))

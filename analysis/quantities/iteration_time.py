@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long iterations take, by job."""
+"""Iteration times, by job."""
 
 import numpy as np
 
@@ -22,14 +22,14 @@ def mean(asked: Asked) -> list[Case]:
 
 @quantity("99 % tail of iteration time", unit="ms", digits=1)
 def tail(asked: Asked) -> list[Case]:
-    """The time that one iteration in a hundred exceeds; not measured by fewer than a thousand."""
+    """Return the time that one iteration in a hundred exceeds; not measured by fewer than a thousand."""
     found = ((cell, job, intervals.tail(cell.repetitions(job))) for cell in asked.cells for job in asked.jobs(cell))
     return [asked.case(cell, job, *measured) for cell, job, measured in found if measured]
 
 
 @quantity("drift of iteration time", unit="%", digits=1)
 def drift(asked: Asked) -> list[Case]:
-    """Mean of the last quarter of a repetition's iterations above that of the first."""
+    """Return the mean of the last quarter of a repetition's iterations above that of the first."""
     return [
         asked.case(cell, job, *mean_of([_drift(times) for times in cell.repetitions(job)]))
         for cell in asked.cells

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Burst against consistent cross traffic, and TCP against RDMA: the same model, beside each other."""
+"""Burst against consistent cross traffic, and TCP against RDMA, for the same model."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,13 +22,13 @@ def means(asked: Asked) -> list[Case]:
 
 @quantity("burst over consistent traffic, 99 % tail at 80 % load", unit="times", by="model")
 def tails(asked: Asked) -> list[Case]:
-    """99 % tail under burst traffic over that under consistent, with 20 Gbit/s of either, payload."""
+    """Return the 99 % tail under burst traffic over that under consistent, with 20 Gbit/s of either, payload."""
     return _burst_over_consistent(asked, lambda _: HEAVY_GBPS, _tail)
 
 
 @quantity("burst over consistent traffic, 99 % tail at 80 % of what the link carries", unit="times", by="model")
 def tails_of_link(asked: Asked) -> list[Case]:
-    """99 % tail under burst traffic over that under consistent, with 80 % of the link's payload rate of either."""
+    """Return the 99 % tail under burst over that under consistent traffic, at 80 % of the link's payload rate."""
     return _burst_over_consistent(asked, lambda study: CARRIED * study.loaded.link_gbps, _tail)
 
 
@@ -63,7 +63,7 @@ def _tail(level: Level) -> Measured | None:
 def _burst_over_consistent(
     asked: Asked, load_gbps: Callable[[JobSweep], float], figure: Callable[[Level], Measured | None]
 ) -> list[Case]:
-    """At equal measured load; the variant alone tells a sweep under burst traffic from its partner under consistent."""
+    """Return the ratios at equal measured load of sweeps that differ in the kind of traffic only."""
     bursts = [study for study in asked.sweeps if study.loaded.traffic == "burst"]
     partners = {_place(study): study for study in asked.sweeps if study.loaded.traffic == "consistent"}
     cases = []

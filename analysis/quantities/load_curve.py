@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iteration time against load, and what it is without."""
+"""Iteration time against load, and without load."""
 
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Asked, Case, Curve, quantity
@@ -39,7 +39,7 @@ def heavy(asked: Asked) -> list[Case]:
 
 @quantity("bandwidth needed without load", unit="Gbit/s", by="model")
 def needed(asked: Asked) -> list[Case]:
-    """Data of an iteration over its time without cross traffic."""
+    """Return the data of an iteration over its time without cross traffic."""
 
     def of(study: JobSweep) -> Measured | None:
         time_s = _alone_s(study)

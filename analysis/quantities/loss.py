@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs learn that really train."""
+"""The learning progress of jobs that really train."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ PART = 10  # iterations' mean: a single batch's loss says little
 
 @quantity("loss left", unit="%", digits=1)
 def left(asked: Asked) -> list[Case]:
-    """Mean loss of a repetition's last ten iterations, of that of its first ten; of jobs that train twenty."""
+    """Return the mean loss of a repetition's last ten iterations over that of its first ten; of jobs that train twenty."""
     return asked.each_repetition(asked.reading.once(_losses), _left)
 
 
@@ -21,6 +21,6 @@ def _left(losses: Sequence[Array]) -> Measured:
 
 
 def _losses(reading: Reading) -> Series:
-    """Of repetitions that are long enough, the mean over workers."""
+    """Return the loss of repetitions that are long enough, the mean over workers."""
     found = by_iteration(reading.run, "avg(loss)")
     return {key: losses for key, losses in found.items() if len(losses) >= 2 * PART}

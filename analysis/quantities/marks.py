@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ECN marks per iteration of each job, and what all jobs together had marked or dropped."""
+"""ECN marks per iteration of each job, and marks and drops of all jobs together."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from analysis.statistics.intervals import Array, Measured, estimate, ratio
 
 @quantity("ECN marks per iteration", unit="marks", digits=0)
 def marks(asked: Asked) -> list[Case]:
-    """Mean over all iterations of what a job's packets were marked."""
+    """Return the mean marks of a job's packets over all iterations."""
     told = zip(asked.reading.cells, asked.reading.once(_marks), strict=True)
     return [
         asked.case(cell, job, *estimate(own[job].known, np.mean, at_least=0))
@@ -28,7 +28,10 @@ def marks(asked: Asked) -> list[Case]:
 
 @quantity("marks and drops per iteration", unit="packets", digits=1, by="variant")
 def lost(asked: Asked) -> list[Case]:
-    """Packets that all switch ports marked or dropped in an iteration of the first job; the mean of repetitions."""
+    """Return the packets that all switch ports marked or dropped in an iteration of the first job.
+
+    The mean of repetitions.
+    """
     return [
         Case(asked.called(cell), *found, cell.properties)
         for cell in asked.cells
@@ -43,7 +46,7 @@ def _times(cases: Sequence[Case]) -> str:
 
 @quantity("fewer marks and drops per iteration", unit="times", needs=("over",), by="variant", note=_times)
 def fewer(asked: Asked) -> list[Case]:
-    """Marks and drops of variant `over` over those of `of`; infinite, without interval, where nothing is left."""
+    """Return the marks and drops of variant `over` over those of `of`; infinite, without interval, if `of` has none."""
     cases = []
     for cell in asked.cells:
         base = baseline_of(asked.cells_of(asked.over), cell, str(asked.over))

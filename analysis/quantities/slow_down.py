@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much slower training is under cross traffic than without, at the loads that Salamy calls 30 % and 80 %."""
+"""The slowdown of training under cross traffic, at the loads that Salamy calls 30 % and 80 %."""
 
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Asked, Case, quantity
@@ -20,7 +20,7 @@ def heavy(asked: Asked) -> list[Case]:
 
 @quantity("slow-down at 80 % load, at worst", unit="times", digits=1, by="model")
 def worst(asked: Asked) -> list[Case]:
-    """By model, the greatest one under web-search traffic of any kind, over any transport."""
+    """Return, by model, the largest slowdown under web-search traffic of any kind, over any transport."""
     found: dict[str, Case] = {}
     for each in heavy(asked):
         model = each.properties["model"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much sooner iterations end under one variant than under another."""
+"""Speed-ups of iteration times of one variant over another."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -39,19 +39,22 @@ def of_last_half(asked: Asked) -> list[Case]:
 
 @quantity("speedup of 99 % tail of iteration time", unit="times", needs=("over",))
 def of_tail(asked: Asked) -> list[Case]:
-    """The same of the 99 % tail; of the longest iteration, and called so, where either has fewer than a thousand."""
+    """Return the ratio of 99 % tails; of the longest iterations, named so, if either has fewer than a thousand."""
     return _each_job(asked, speedup_of_tail)
 
 
 @quantity("speedup of 90 % tail of iteration time", unit="times", needs=("over",))
 def of_slow(asked: Asked) -> list[Case]:
-    """90th percentile of iteration time under variant `over` over that of `of`, by job."""
+    """Return the 90th percentile of iteration time under variant `over` over that of `of`, by job."""
     return _each_job(asked, lambda slow, fast, job: (speedup_of_slow(slow, fast, job), ""))
 
 
 @quantity("speedup of mean iteration time, mean of jobs", unit="times", digits=3, needs=("over",))
 def of_jobs(asked: Asked) -> list[Case]:
-    """The mean of its jobs' speed-ups of mean iteration time. Advice foretells that of one run: it has no interval."""
+    """Return the mean of the jobs' speed-ups of mean iteration time.
+
+    Advice predicts that of one run, so it has no interval.
+    """
     found: dict[str, tuple[CellTrials, list[float]]] = {}
     for fast, slow, job in asked.beside():
         found.setdefault(fast.name, (fast, []))[1].append(speedup_of_mean(slow, fast, job)[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much iteration times vary at light and heavy loads."""
+"""The variation of iteration times at light and heavy loads."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ def _average(cases: Sequence[Case]) -> str:
 
 @quantity("99 % tail above the mean at 80 % load", unit="%", digits=0, note=_average)
 def tail(asked: Asked) -> list[Case]:
-    """The mean of all sweeps near 20 Gbit/s with iterations enough for a tail."""
+    """Return the mean of all sweeps near 20 Gbit/s with iterations enough for a tail."""
     found = [near(study, HEAVY_GBPS) for study in asked.sweeps]
     ratios = [ratio(level.p99_s, level.mean_s) for level in found if level and level.p99_s]
     if not ratios:
@@ -28,13 +28,13 @@ def tail(asked: Asked) -> list[Case]:
 
 @quantity("spread of iteration times at 30 % load", unit="%", by="traffic")
 def light(asked: Asked) -> list[Case]:
-    """Standard deviation over mean near 8 Gbit/s; by traffic, the mean of sweeps."""
+    """Return the standard deviation over the mean near 8 Gbit/s; by traffic, the mean of sweeps."""
     return _spread(asked, LIGHT_GBPS)
 
 
 @quantity("spread of iteration times at 80 % load", unit="%", digits=1, by="traffic")
 def heavy(asked: Asked) -> list[Case]:
-    """Standard deviation over mean near 20 Gbit/s; by traffic, the mean of sweeps."""
+    """Return the standard deviation over the mean near 20 Gbit/s; by traffic, the mean of sweeps."""
     return _spread(asked, HEAVY_GBPS)
 
 

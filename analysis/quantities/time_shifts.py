@@ -18,14 +18,14 @@ MINUTE_NS, MINUTE_MS = 60e9, 60e3
 
 @quantity("compatibility score", by="variant")
 def score(asked: Asked) -> list[Case]:
-    """Equation 4.2 for the jobs as they are given, on the link where it is lowest; payload is the capacity."""
+    """Return equation 4.2 for the given jobs, on the link where it is lowest; payload is the capacity."""
     found = ((cell, asked.reading.once(_scores).get(cell.id.name)) for cell in asked.cells)
     return [Case(asked.called(cell), least, None, cell.properties) for cell, least in found if least is not None]
 
 
 @quantity("median communication time", unit="ms", digits=1)
 def median(asked: Asked) -> list[Case]:
-    """Median over all iterations of the slowest worker's time from end of compute to end of communication."""
+    """Return the median over all iterations of the slowest worker's time from end of compute to end of communication."""
     return asked.each_repetition(asked.reading.once(_communication), partial(estimate, statistic=np.median))
 
 
@@ -37,27 +37,28 @@ def of_median(asked: Asked) -> list[Case]:
 
 @quantity("99 % tail of communication time over that", unit="times", needs=("over",))
 def of_tail(asked: Asked) -> list[Case]:
-    """99th percentile of communication time over that under variant `over`, of however many iterations, by job."""
+    """Return the 99th percentile of communication time over that under variant `over`, by job."""
     return _beside(asked, partial(np.quantile, q=0.99))
 
 
 @quantity("adjustments per minute", unit="a minute", digits=1)
 def adjustments(asked: Asked) -> list[Case]:
-    """How often the agent of some worker of a job delayed an iteration; of jobs that were given a timetable."""
+    """Return the number of delays by the agent of some worker of a job with a timetable."""
     return asked.each_repetition(asked.reading.once(_adjustments), partial(mean_of, at_least=0))
 
 
 @quantity("drift from the timetable", unit="ms/min", digits=1)
 def drift(asked: Asked) -> list[Case]:
-    """By how much later, or earlier, than its timetable a job begins from minute to minute, held to it or not.
+    """Return how much later, or earlier, than its timetable a job begins from minute to minute.
 
-    The slope of a line through all iterations of its first worker: one that is late once and catches up has none.
+    It is the slope of a line through all iterations of its first worker, whether it is held or not: one that is late
+    once and catches up has none.
     """
     return asked.each_repetition(asked.reading.once(_drifts), mean_of)
 
 
 def of_jobs(reading: Reading, cell: CellTrials) -> dict[str, Measured]:
-    """Of the cell's jobs that have timetables: the most adjustments per minute, and the drift that is largest."""
+    """Return the most adjustments per minute, and the largest drift, of the cell's jobs with timetables."""
     asked = Asked(reading)
     found = {}
     for name, make, least in (("adjustments", _adjustments, 0.0), ("drift", _drifts, -math.inf)):
@@ -114,7 +115,7 @@ def _drifts(reading: Reading) -> dict[tuple[str, str], float]:
 
 
 def _drift(begins_ms: Array, period_ms: float) -> float:
-    """In ms a minute; whoever misses turns is as late as it is beside the nearest instant."""
+    """Return the drift in ms a minute. A job that misses turns is as late as beside the nearest instant."""
     off_ms = np.unwrap(begins_ms % period_ms, period=period_ms)
     return float(np.polyfit(begins_ms / MINUTE_MS, off_ms, 1)[0])
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run measured, read from its tables; nothing here fits, judges or draws."""
+"""Readers of a run's tables. Nothing here fits, judges or draws."""

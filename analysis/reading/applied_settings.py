@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What transports were asked for in the papers' units, and what hosts were told in their own; what that makes of T."""
+"""The transports' requested parameters in the papers' units, and the applied ones in the hosts' own."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ TIMER, GAP = "T_us", "cnp_gap_us"
 
 
 class Applied(NamedTuple):
-    """A parameter of a transport: as asked for, None where the testbed has its own; and as hosts took it."""
+    """A parameter of a transport: as requested, None if the testbed has its own; and as applied on hosts."""
 
     transport: str
     parameter: str
@@ -21,13 +21,13 @@ class Applied(NamedTuple):
 
 
 def applied(run: Run) -> list[Applied]:
-    """Every value that differs in any valid trial, in the order of trials; none where nothing was set on hosts."""
+    """Return every value that differs in any valid trial, in the order of trials; empty if nothing was set on hosts."""
     valid = (record for record in run.trials() if record["valid"])
     return list(dict.fromkeys(each for record in valid for each in _of_trial(record)))
 
 
 def alike(values: Sequence[Applied]) -> list[str]:
-    """A warning for timers T that elapse equally often in the gap that hosts leave between two CNPs.
+    """Return a warning for timers T that elapse equally often in the gap between two CNPs.
 
     A cut begins T anew (DCQCN, SIGCOMM'15, section 3): while all packets are marked there is a CNP each gap, and only
     how often T elapses in it matters.

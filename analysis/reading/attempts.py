@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often trials were attempted, and what for they were repeated."""
+"""Numbers of attempts at trials, and the reasons of repeats."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from roundabout.store.reasons import RESENT
 
 @dataclass(frozen=True)
 class Attempts:
-    """Of one cell: how many there were, how many of them are invalid, and in how many segments were sent again."""
+    """The attempts at one cell: their number, the invalid ones, and those with retransmitted segments."""
 
     cell: CellId
     made: int
@@ -21,7 +21,7 @@ class Attempts:
 
 
 def attempts(run: Run) -> list[Attempts]:
-    """By cell, in the experiment's order; cells that were never attempted are not there."""
+    """Return the attempts by cell, in the experiment's order; cells without any are missing."""
     made: dict[CellId, list[dict[str, Any]]] = {CellId(cell.levels): [] for cell in experiment_of(run).cells}
     for record in (*run.put_aside(), *run.trials()):
         made[CellId.of(record)].append(record)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several parts of a report need of a run is read once: opening hundreds of files takes seconds."""
+"""A cache of values read from a run, because opening hundreds of files takes seconds."""
 
 from collections.abc import Callable, Hashable
 from functools import cached_property, wraps
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class ReadOnce(Run):
-    """A run that nobody adds to any more. What functions marked `read_once` made of it is kept: change none of it."""
+    """A finished run with a cache of the results of functions marked `read_once`. Do not modify these."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run.path)
@@ -23,12 +23,12 @@ class ReadOnce(Run):
         return super().trials()
 
     def trials(self) -> list[dict[str, Any]]:
-        """The records of all committed trials."""
+        """Return the records of all committed trials."""
         return self._records
 
 
 def read_once(make: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
-    """Marks a function of a run, with hashable arguments: of a `ReadOnce` its answer is kept."""
+    """Mark a function of a run, with hashable arguments, whose result a `ReadOnce` caches."""
 
     @wraps(make)
     def reader(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> T:

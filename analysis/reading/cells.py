@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run measured, cell by cell (one combination of levels): what studies, tables and figures begin from."""
+"""The measurements of a run, cell by cell (one combination of levels): the input of studies, tables and figures."""
 
 import json
 from collections import Counter
@@ -29,7 +29,7 @@ UNITS = {"us": "µs", "mbps": "Mbit/s", "bytes": "bytes"}
 
 @dataclass(frozen=True)
 class CellId:
-    """Which combination of levels, one a factor. Equal levels make it equal, in whatever order they come."""
+    """A combination of levels, one for each factor. Equal levels make equal ids, in any order."""
 
     levels: Mapping[str, Level]
 
@@ -38,34 +38,34 @@ class CellId:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "CellId":
-        """That of a trial's record, where levels are a JSON object."""
+        """Return the id of a trial's record, whose levels are a JSON object."""
         return cls(json.loads(record["levels"]))
 
     @property
     def variant(self) -> str:
-        """The level of the factor `variant`."""
+        """Return the level of the factor `variant`."""
         return str(self.levels.get("variant", ONLY_VARIANT))
 
     @property
     def name(self) -> str:
-        """What tables and figures call it: the variant where there are several, and the levels of other factors."""
+        """Return the name in tables and figures: the variant if there are several, and the levels of other factors."""
         variant = self.variant if "variant" in self.levels or not self.others else ""
         return " · ".join(each for each in (variant, self.others) if each)
 
     @property
     def others(self) -> str:
-        """The levels of all factors but the variant; of a factor the last part of its name, where no other ends so."""
+        """Return the levels of all factors but the variant. A factor is called by its last part if that is unique."""
         levels = self.without("variant").levels
         ends = Counter(name.rpartition(".")[2] for name in levels)
         short = {name: end if ends[end := name.rpartition(".")[2]] == 1 else name for name in levels}
         return " · ".join(f"{short[name]} {level}" for name, level in levels.items())
 
     def without(self, factor: str) -> "CellId":
-        """The same without one factor: what else shares that may be compared."""
+        """Return the id without one factor, by which comparable cells are found."""
         return CellId({name: level for name, level in self.levels.items() if name != factor})
 
     def matches(self, at: Mapping[str, Any] | None) -> bool:
-        """Whether the factors named in `at` have these levels."""
+        """Return True if the factors named in `at` have these levels."""
         return (at or {}).items() <= self.levels.items()
 
 
@@ -85,39 +85,39 @@ class CellTrials:
 
     @property
     def variant(self) -> str:
-        """The level of the factor `variant`."""
+        """Return the level of the factor `variant`."""
         return self.id.variant
 
     @property
     def levels(self) -> Mapping[str, Level]:
-        """The level of each factor."""
+        """Return the level of each factor."""
         return self.id.levels
 
     @property
     def name(self) -> str:
-        """What tables and figures call it."""
+        """Return the name in tables and figures."""
         return self.id.name
 
     @property
     def properties(self) -> dict[str, str]:
-        """What expectations choose its figures by: each level, and the variant."""
+        """Return the properties by which expectations choose its figures: each level, and the variant."""
         return {name: str(level) for name, level in self.levels.items()} | {"variant": self.variant}
 
     @property
     def jobs(self) -> list[str]:
-        """The jobs that were measured, in the experiment's order."""
+        """Return the measured jobs, in the experiment's order."""
         return [job for job in self.spec.jobs if job in self.times]
 
     @property
     def transports(self) -> str:
-        """What each job's congestion control is told by the experiment; once where all are told the same."""
+        """Return the experiment's settings of each job's congestion control; once if all are equal."""
         texts = {name: _described(job.transport) for name, job in self.spec.jobs.items()}
         if len(set(texts.values())) == 1:
             return next(iter(texts.values()))
         return ", ".join(f"{job} {text}" for job, text in texts.items())
 
     def repetitions(self, job: str) -> list[Array]:
-        """Iteration times of one job, one array a repetition."""
+        """Return the iteration times of one job, one array a repetition."""
         return [self.times[job][number] for number in sorted(self.times[job])]
 
 
@@ -128,7 +128,7 @@ def jobs_of(cells: Iterable[CellTrials]) -> list[str]:
 
 @read_once
 def experiment_of(run: Run) -> Experiment:
-    """The experiment as it was resolved when the run began. Raises StoreError where this version cannot read it."""
+    """Return the experiment as it was resolved when the run began. Raises StoreError if it cannot be read."""
     try:
         return Experiment.model_validate(run.manifest["experiment"])
     except ValidationError as error:
@@ -156,7 +156,7 @@ def cell_of_trial(run: Run) -> dict[str, CellId]:
 
 @read_once
 def cells_of(run: Run) -> list[CellTrials]:
-    """Everything that the run's valid trials measured, in the order of the experiment's levels."""
+    """Return all measurements of the run's valid trials, in the order of the experiment's levels."""
     cells = [CellTrials(CellId(cell.levels), cell.spec) for cell in experiment_of(run).cells]
     at, of_trial = {cell.id: cell for cell in cells}, cell_of_trial(run)
     for record in sorted(run.trials(), key=itemgetter("repetition")):
@@ -176,21 +176,21 @@ def cells_of(run: Run) -> list[CellTrials]:
 
 
 def _alike(series: Sequence[Array]) -> list[Array]:
-    """Each as long as the shortest."""
+    """Return all series cut to the length of the shortest."""
     return [each[: min(map(len, series))] for each in series]
 
 
 def first_shares(run: Run, cell: CellTrials, one: str, other: str) -> list[float]:
-    """Bytes sent by the hosts of job `one` over those of job `other`, per trial, while both send for the first time."""
+    """Return the bytes of job `one` over those of job `other`, per trial, while both send for the first time."""
     return [ours / theirs for _, (ours, theirs) in first_meetings(run, cell, (one, other)) if theirs]
 
 
 def first_meetings(run: Run, cell: CellTrials, pair: tuple[str, str]) -> list[tuple[float, tuple[float, float]]]:
-    """Per trial: how long two jobs both send for the first time, in s, and the bytes that the hosts of each send then.
+    """Return per trial how long two jobs both send for the first time, in s, and the bytes of each one's hosts then.
 
     That is from the later end of compute to the earlier end of communication in the first two iterations that overlap,
-    by the counters of the hosts' interfaces (every 10 ms, taken as linear between samples; headers included). Trials
-    whose counters do not cover that time are left out, and so is all where the jobs share a host.
+    by the counters of the hosts' interfaces (every 10 ms, linear between samples; headers included). Trials whose
+    counters do not cover that time are left out, and so are all if the jobs share a host.
     """
     if {*cell.spec.jobs[pair[0]].hosts} & {*cell.spec.jobs[pair[1]].hosts}:
         return []
@@ -208,16 +208,16 @@ def first_meetings(run: Run, cell: CellTrials, pair: tuple[str, str]) -> list[tu
 def baseline_of(
     cells: Iterable[CellTrials], cell: CellTrials, level: Level, factor: str = "variant"
 ) -> CellTrials | None:
-    """What `cell` is compared with: the cell of this variant, or level of a factor, at the others' same levels."""
+    """Return the baseline of `cell`: the cell of this variant, or level of a factor, at the others' same levels."""
     around = cell.id.without(factor)
     alike = (each for each in cells if each.id.without(factor) == around)
     return next((each for each in alike if each.levels.get(factor, each.variant) == level), None)
 
 
 def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> Measured | None:
-    """Median iteration time of `slow` over that of `fast`: of one job, or of the job that gains least.
+    """Return the median iteration time of `slow` over that of `fast`: of one job, or of the job that gains least.
 
-    Medians are over all iterations of all repetitions. None where there is nothing to compare.
+    Medians are over all iterations of all repetitions. None without a common job.
     """
     jobs = [each for each in sorted(slow.times.keys() & fast.times.keys()) if job in (None, each)]
     gains = [ratio(*(estimate(cell.repetitions(each), np.median) for cell in (slow, fast))) for each in jobs]
@@ -225,23 +225,23 @@ def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> Measured | N
 
 
 def speedup_of_mean(slow: CellTrials, fast: CellTrials, job: str) -> Measured:
-    """Mean iteration time of a job in `slow` over that in `fast`."""
+    """Return the mean iteration time of a job in `slow` over that in `fast`."""
     return ratio(*(estimate(cell.repetitions(job), np.mean) for cell in (slow, fast)))
 
 
 def speedup_of_slow(slow: CellTrials, fast: CellTrials, job: str) -> Measured:
-    """90th percentile of iteration time of a job in `slow` over that in `fast`."""
+    """Return the 90th percentile of iteration time of a job in `slow` over that in `fast`."""
     return ratio(*(estimate(cell.repetitions(job), partial(np.quantile, q=0.9)) for cell in (slow, fast)))
 
 
 def speedup_of_last_half(slow: CellTrials, fast: CellTrials, job: str) -> Measured:
-    """Median iteration time of a job in `slow` over that in the second half of each repetition of `fast`."""
+    """Return the median iteration time of a job in `slow` over that in the second half of each repetition of `fast`."""
     later = [times[len(times) // 2 :] for times in fast.repetitions(job)]
     return ratio(estimate(slow.repetitions(job), np.median), estimate(later, np.median))
 
 
 def speedup_of_tail(slow: CellTrials, fast: CellTrials, job: str) -> tuple[Measured, str]:
-    """The same of 99th percentiles; of the longest iterations, said in words, where either would be a guess."""
+    """Return the ratio of 99th percentiles; of the longest iterations, with a note, if either has too few iterations."""
     both = [cell.repetitions(job) for cell in (slow, fast)]
     tails = [tail(each) for each in both]
     if tails[0] and tails[1]:
@@ -252,13 +252,13 @@ def speedup_of_tail(slow: CellTrials, fast: CellTrials, job: str) -> tuple[Measu
 
 
 def communication(iterations: pa.Table, trial: str, job: str) -> Integers:
-    """When a job communicates, ns, shape (iterations, 2): from its first phase's begin to its last one's end."""
+    """Return when a job communicates, ns, shape (iterations, 2): from its first phase's begin to its last one's end."""
     rows = rows_of(iterations, trial=trial, job=job)
     return np.column_stack([rows["compute_end_ns"].to_numpy(), rows["comm_end_ns"].to_numpy()])
 
 
 def _described(transport: Transport) -> str:
-    """Its name and its set's, and what was asked for beside that."""
+    """Return the name of the transport and its set, and its other requested parameters."""
     asked = {**transport.parameters, **(dict(transport.ecn) if transport.ecn else {})}
     words = [
         transport.name,
@@ -282,6 +282,6 @@ def _first_overlap(one: Integers, other: Integers) -> Integers | None:
 
 
 def _sent_bytes(sent: Mapping[HostPlace, Counted], places: Iterable[HostPlace], window: Integers) -> float:
-    """What these hosts sent in the window; nan where it is not known of one of them."""
+    """Return the bytes that these hosts sent in the window; nan if one host's are not known."""
     gains = [sent.get(place, NEVER).between(window) for place in places]
     return float(sum(int(each.counts[0]) for each in gains)) if all(each.known[0] for each in gains) else np.nan

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run measured, one call each, for notebooks and all else here: DuckDB reads the run's tables in place.
+"""The measurements of a run, one call each: DuckDB reads the run's tables in place.
 
-Only valid trials count. Bytes are the paper's, instants are on the run's clock. What a run does not have, being older
-or made where it could not be measured, is missing from the answer. Marks per iteration are in marks.py.
+Only valid trials count. Bytes are the paper's, instants are on the run's clock. Data that a run lacks, because it is
+older or could not measure them, are missing from the answer. Marks per iteration are in marks.py.
 """
 
 import re
@@ -36,7 +36,7 @@ class HostPlace(NamedTuple):
 
 
 class DevicePlace(NamedTuple):
-    """One counter of a host's device in one trial."""
+    """A counter of a host's device in one trial."""
 
     trial: str
     host: str
@@ -53,9 +53,9 @@ class PortPlace(NamedTuple):
 
 
 def query(run: Run, sql: str, **values: Any) -> pa.Table:
-    """DuckDB's answer to `sql`, in which tables have the names of docs/store.md, and `values` are written $name.
+    """Return DuckDB's answer to `sql`, in which tables have the names of docs/store.md, and `values` are written $name.
 
-    Raises StoreError where a table cannot be read.
+    Raises StoreError if a table cannot be read.
     """
     with duckdb.connect() as connection:
         for name in TABLES.keys() & set(re.findall(r"\w+", sql)):  # opening hundreds of files takes its time
@@ -71,7 +71,10 @@ def query(run: Run, sql: str, **values: Any) -> pa.Table:
 
 
 def by_iteration(run: Run, figure: str) -> Series:
-    """`figure`, SQL's of all workers of an iteration, in the iterations' order; of jobs that have it."""
+    """Return `figure`, an SQL expression over all workers of an iteration, in the iterations' order.
+
+    Of jobs that have it.
+    """
     rows = query(
         run,
         f"""
@@ -85,7 +88,9 @@ def by_iteration(run: Run, figure: str) -> Series:
 
 @read_once
 def iterations(run: Run) -> pa.Table:
-    """One row an iteration of a job, its workers taken together; in the order of trials, jobs and iterations.
+    """Return one row for each iteration of a job, its workers taken together.
+
+    In the order of trials, jobs and iterations.
 
     Columns: trial, variant, levels, repetition, job, iteration (from 0); start_ns and compute_end_ns, the first
     worker's; comm_end_ns, the last one's; iteration_ms, the slowest worker's, from its own start to its own end, so
@@ -104,20 +109,20 @@ def iterations(run: Run) -> pa.Table:
 
 @read_once
 def counters(run: Run, counter: str) -> dict[HostPlace, Counted]:
-    """A cumulative column of the table `counters`, `tx_bytes` for example, of each host's one sampled interface."""
+    """Return a cumulative column of the table `counters`, such as `tx_bytes`, of each host's one sampled interface."""
     found = _sampled(run, "counters", counter, HostPlace._fields)
     return {HostPlace(row["trial"], row["host"]): counted(row) for row in found}
 
 
 @read_once
 def ports(run: Run, counter: str) -> dict[PortPlace, Counted]:
-    """A cumulative column of the table `queue`, `tx_bytes`, `drops` or `marks`, of each switch port."""
+    """Return a cumulative column of the table `queue`, `tx_bytes`, `drops` or `marks`, of each switch port."""
     found = _sampled(run, "queue", counter, PortPlace._fields)
     return {PortPlace(row["trial"], row["link"], row["towards"]): counted(row) for row in found}
 
 
 def device_counters(run: Run, counter: str) -> dict[DevicePlace, Counted]:
-    """Counters of the table `device_counters` whose names match the regular expression `counter` as a whole."""
+    """Return counters of the table `device_counters` whose names match the regular expression `counter` as a whole."""
     rows = query(
         run,
         """
@@ -133,7 +138,7 @@ def device_counters(run: Run, counter: str) -> dict[DevicePlace, Counted]:
 
 @read_once
 def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
-    """What waited in each switch port's queue: instants in ns, and bytes."""
+    """Return the backlog of each switch port's queue: instants in ns, and bytes."""
     rows = query(
         run,
         """
@@ -149,20 +154,20 @@ def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
 
 
 def with_arrays(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows of `table`, with numpy arrays for lists of integers; an array with nulls is one of objects."""
+    """Yield the rows of `table`, with numpy arrays for lists of integers; an array with nulls is one of objects."""
     columns = table.combine_chunks()
     for place in range(table.num_rows):
         yield {name: _value(columns[name][place]) for name in columns.column_names}
 
 
 def counted(row: dict[str, Any]) -> Counted:
-    """The counter whose samples a row holds as arrays: at_ns and counts, with width_bits and bound_ns."""
+    """Return the counter whose samples a row holds as arrays: at_ns and counts, with width_bits and bound_ns."""
     gained = increments(row["at_ns"], row["counts"], row["width_bits"]).gained
     return Counted.of(row["at_ns"], gained, row["bound_ns"])
 
 
 def _sampled(run: Run, table: str, counter: str, place: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """A cumulative column of `table`, a row each place that has it, as `counted` takes them."""
+    """Yield a cumulative column of `table`, one row for each place that has it, as `counted` takes them."""
     if counter not in schema(table).names:
         return iter(())
     at = ", ".join(place)
@@ -185,5 +190,5 @@ def _value(scalar: pa.Scalar) -> Any:
 
 
 def rows_of(table: pa.Table, **values: Any) -> pa.Table:
-    """The rows of `table` whose columns have these values."""
+    """Return the rows of `table` whose columns have these values."""
     return table.filter(reduce(and_, (pc.field(column) == value for column, value in values.items())))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How real a run's figures are, as its testbed said when the run began."""
+"""The fidelity of a run's figures, as its testbed stated it when the run began."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +19,10 @@ CANNOT = (
 
 @dataclass(frozen=True)
 class Fidelity:
-    """`nature` is real, emulated or computed; `stamp` one line, `about` a paragraph; `cannot`, what nobody can see."""
+    """A run's fidelity.
+
+    `nature` is real, emulated or computed; `stamp` one line, `about` a paragraph; `cannot`, its limits.
+    """
 
     nature: str
     stamp: str
@@ -28,7 +31,7 @@ class Fidelity:
 
 
 def fidelity(testbed: dict[str, Any]) -> Fidelity:
-    """From the testbed's block of a manifest or summary. Where that does not say it, it is of a lab or a rack."""
+    """Return the fidelity in the testbed's block of a manifest or summary. Without one, it is of a lab or a rack."""
     if said := testbed.get("fidelity"):
         return Fidelity(**{**said, "cannot": tuple(said["cannot"])})
     if not testbed["emulated"]:
@@ -44,7 +47,7 @@ def fidelity(testbed: dict[str, Any]) -> Fidelity:
 
 
 def fidelity_of(run: Run) -> Fidelity:
-    """A run's, and which of its trainers' ways this project has never run itself."""
+    """Return a run's fidelity, with the parts of its trainers that the project has never run."""
     said = fidelity(run.manifest["testbed"])
     jobs = [job for cell in experiment_of(run).cells for job in cell.spec.jobs.values()]
     ways = {way for job in jobs if said.nature != "computed" and (way := job.trainer.never_run(said.nature == "real"))}

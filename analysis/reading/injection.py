@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast hosts put data into the network, from captured packets, by Salamy's moving average.
+"""The rate at which hosts put data into the network, from captured packets, by Salamy's moving average.
 
 Salamy's thesis ("Network Requirements for Distributed Machine Learning Training in the Cloud") calls it the packet
 injection rate: outbound packets whose payload is not zero, so that no packet counts twice, seen through a moving
@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Injections:
-    """What one flow of one host injected: a packet an entry, in the order of time; bytes are the paper's."""
+    """The packets that one flow of one host injected, in the order of time; bytes are the paper's."""
 
     trial: str
     host: str
@@ -33,7 +33,7 @@ class Injections:
 
 
 def injections(packets: pa.Table) -> list[Injections]:
-    """The flows of the table `packets`, by Salamy's filter, largest first."""
+    """Return the flows of the table `packets`, by Salamy's filter, largest first."""
     kept = packets.filter(pc.and_(pc.equal(packets["direction"], "out"), pc.greater(packets["payload_bytes"], 0)))
     place = ("trial", "host", "flow")
     kept = kept.filter(pc.is_valid(kept["flow"])).sort_by([(name, "ascending") for name in (*place, "controller_ns")])
@@ -50,10 +50,10 @@ def injections(packets: pa.Table) -> list[Injections]:
 
 
 def moving_average_gbps(at_ns: Integers, payload_bytes: Integers, width: int) -> tuple[Integers, Floats]:
-    """Gbit/s over each `width` consecutive packets, and when the last of them was sent.
+    """Return Gbit/s over each `width` consecutive packets, and the instant of the last of them.
 
     A packet takes the time since the one before, so the first has none: there are `width` values fewer than packets.
-    nan where all of them bear one stamp. `at_ns` must not fall. Raises ValueError for a width below 1.
+    nan if all of them have one stamp. `at_ns` must not fall. Raises ValueError for a width below 1.
     """
     if width < 1:
         raise ValueError(f"width is {width}, expected at least 1 packet")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast workers send while an iteration communicates (Salamy, Table 3.11; flows 1 and 2 of Figure 3-9)."""
+"""The rates at which workers send while an iteration communicates (Salamy, Table 3.11; flows 1 and 2 of Figure 3-9)."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ LOADS = {30: LIGHT_GBPS, 80: HEAVY_GBPS}
 
 
 class Rates(NamedTuple):
-    """Means in Gbit/s: over the time of communication, and over what was sent, as one reading a packet would have it.
+    """Means in Gbit/s: over the time of communication, and over the sent bytes, as one reading a packet gives it.
 
     The second is the higher, the more a sender waits and then hurries.
     """
@@ -32,9 +32,9 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True)
 class Inside:
-    """One job at the load asked for that is nearest to one of Salamy's, which are in percent of the link.
+    """One job at the load nearest to one of Salamy's, which are in percent of the link.
 
-    Flow 1 leaves a worker that meets no cross traffic, for another such; flow 2 leaves the worker that receives it.
+    Flow 1 leaves a worker without cross traffic, for another such; flow 2 leaves the worker that receives it.
     """
 
     loaded: LoadedJob
@@ -45,13 +45,13 @@ class Inside:
 
     @property
     def printed(self) -> tuple[float, float] | None:
-        """Both flows' means as Salamy has them, in Gbit/s."""
+        """Return both flows' means as Salamy prints them, in Gbit/s."""
         return INSIDE.get((self.loaded.model, self.percent)) if self.loaded.traffic == "consistent" else None
 
 
 @read_once
 def inside(run: Run) -> list[Inside]:
-    """Of the jobs whose cross traffic comes from no worker, by the counters of workers' interfaces (every 10 ms)."""
+    """Return the rates of jobs whose cross traffic comes from no worker, by workers' interface counters (every 10 ms)."""
     jobs = loaded_jobs(run)
     wanted = [(loaded, percent, _nearest(loaded, load)) for loaded in jobs for percent, load in LOADS.items()]
     rates = _rates(run, {loaded.cells[asked] for loaded, _, asked in wanted})
@@ -69,7 +69,7 @@ def _nearest(loaded: LoadedJob, load_gbps: float) -> float:
 
 
 def ends(spec: TrialSpec, job: ResolvedJob) -> list[str]:
-    """The workers that flows 1 and 2 leave; empty where there is no such pair."""
+    """Return the workers that flows 1 and 2 leave; empty if there is no such pair."""
     senders = {each.sender for each in spec.cross_traffic.values()}
     shared = {host for each in spec.cross_traffic.values() for host in each.receivers}
     apart = [sender for sender, receiver in job.pairs if not {sender, receiver} & shared]
@@ -78,7 +78,7 @@ def ends(spec: TrialSpec, job: ResolvedJob) -> list[str]:
 
 
 def _rates(run: Run, cells: set[CellId]) -> dict[tuple[CellId, str], Rates]:
-    """By cell and worker: of what was sent between samples that lie within one communication."""
+    """Return the rates by cell and worker, between samples that lie within one communication."""
     of_trial = cell_of_trial(run)
     rows = query(
         run,
@@ -106,7 +106,7 @@ def _rates(run: Run, cells: set[CellId]) -> dict[tuple[CellId, str], Rates]:
 
 
 def _sent(row: dict[str, Any], header_bytes: float) -> Array:
-    """Bytes of payload, and the ns that they took: shape (2, pairs of samples within one communication)."""
+    """Return the payload bytes and their ns: shape (2, pairs of samples within one communication)."""
     begins_ns, ends_ns = row["at_ns"][:-1], row["at_ns"][1:]
     place = np.searchsorted(row["begins_ns"], begins_ns, side="right") - 1
     within = (place >= 0) & (ends_ns <= row["ends_ns"][place])

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which iteration of which job was a packet marked (or dropped, or paused) in? Counters are joined to iterations.
+"""Attribution of marks (or drops, or pauses) to iterations of jobs, by joining counters to iterations.
 
-A port counts marks, by the host whose packet it marked; the job whose worker runs there is the one that was marked.
-Iteration i of a job lasts from when its first worker begins it to when its first worker begins the next one; the last
-one ends with its last worker. What cannot be given to an iteration is unattributed, not guessed: the marks of all
-iterations and the unattributed ones add up to what the port's counter gained. (Figures 4.13 and 4.14 of the
-interleaving thesis.)
+A port counts marks by the host whose packet it marked, and so by the job whose worker runs there. Iteration i of a job
+lasts from the begin of its first worker to the begin of the next iteration's; the last one ends with its last worker.
+What cannot be attributed stays unattributed, not guessed: the marks of all iterations and the unattributed ones add up
+to the gain of the port's counter. (Figures 4.13 and 4.14 of the interleaving thesis.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from analysis.statistics.cumulative_counter import Counted, Gains, Integers
 
 @dataclass(frozen=True)
 class Iterations:
-    """When a job's n iterations begin, and the last one ends: `edges_ns`, length n + 1, never falling.
+    """The begins of a job's n iterations, and the end of the last one: `edges_ns`, length n + 1, never falling.
 
     No edge is off by more than `bound_ns`.
     """
@@ -29,7 +28,7 @@ class Iterations:
 
 @dataclass(frozen=True)
 class Joined:
-    """What a port's counter gained, and whose it is.
+    """The gain of a port's counter, attributed to jobs.
 
     `jobs` holds one value an iteration of each job; where it is not known, its count is 0. The rest is unattributed:
 
@@ -47,7 +46,7 @@ class Joined:
 
     @property
     def unattributed(self) -> int:
-        """What no iteration can claim."""
+        """Return the part that no iteration can claim."""
         return self.outside + self.no_job + self.no_source
 
 
@@ -57,11 +56,11 @@ def join(
     others: Sequence[Counted],
     iterations: Mapping[str, Iterations],
 ) -> Joined:
-    """Give what `port` counted to the iterations of jobs.
+    """Attribute the gain of `port` to the iterations of jobs.
 
-    `sources` holds, by job, the counters of its hosts at this port: an empty list where none of them was ever counted,
-    so that each of its iterations gained 0; None where nobody can tell, so that none of its iterations is known.
-    `others` are the counters of hosts without a job, or with several.
+    `sources` holds, by job, the counters of its hosts at this port: an empty list if none of them was ever counted, so
+    that each of its iterations gained 0; None if it is unknown, so that none of its iterations is known. `others` are
+    the counters of hosts without a job, or with several.
     """
     of_jobs = sum(each.gained for parts in sources.values() for each in parts or ())
     of_others = sum(each.gained for each in others)
@@ -82,7 +81,7 @@ def join(
 
 
 def _together(parts: Sequence[Counted], iterations: Iterations, spare: int) -> Gains:
-    """The sum of several counters' gains in each iteration, known where each of them is.
+    """Return the sum of several counters' gains in each iteration, known where each of them is.
 
     `spare` more may belong to any of the iterations: it widens their bounds.
     """

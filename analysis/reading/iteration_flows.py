@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the nodes of a ring send inside iterations, packet by packet (Salamy, Figures 3-9 to 3-11, Table 3.11).
+"""The flows between the nodes of a ring inside iterations, packet by packet (Salamy, Figures 3-9 to 3-11, Table 3.11).
 
 Flow 1 leaves a worker that meets no cross traffic for another such, flow 2 the worker that receives it, and flow 3 is
 the cross traffic. A ring conserves bytes: over whole iterations flows 1 and 2 have the same mean. What Salamy prints
@@ -39,12 +39,11 @@ WORKERS = (1, 2)
 
 @dataclass(frozen=True)
 class Flow:
-    """What a host sent from a trial's first iteration to its last, in readings: arrays of one length.
+    """The readings of a host's flow from a trial's first iteration to its last: arrays of one length.
 
-    `at_ns` is when each ends, `payload_bytes` what it weighs in the mean: a packet, or what was counted since the one
-    before. `over_iterations_gbps` is all that was sent over all that time, compute phases included, and
-    `sufficient_gbps` the same over the time in which the host's worker communicated: so fast an even sender would be;
-    nan of a host without a worker.
+    `at_ns` is the end of each, `payload_bytes` its weight in the mean: a packet, or the bytes since the sample before.
+    `over_iterations_gbps` is the total over all the time, compute phases included, and `sufficient_gbps` the total over
+    the time in which the host's worker communicated, the rate of an even sender; nan of a host without a worker.
     """
 
     host: str
@@ -56,15 +55,17 @@ class Flow:
 
     @property
     def over_packets_gbps(self) -> float:
-        """The mean of the readings."""
+        """Return the mean of the readings."""
         return float(np.average(self.gbps, weights=self.payload_bytes))
 
 
 @dataclass(frozen=True)
 class Iterations:
-    """A cell in which a job's ring meets cross traffic: by trial flows 1, 2 and 3, and when iterations begin, in ns.
+    """A cell in which a job's ring shares links with cross traffic.
 
-    `captured` says whether readings are packets; else they are samples of counters, every 10 ms.
+    Flows 1, 2 and 3 by trial, and begins of iterations, in ns.
+
+    `captured` tells whether readings are packets; else they are samples of counters, every 10 ms.
     """
 
     cell: CellTrials
@@ -76,60 +77,63 @@ class Iterations:
 
     @property
     def spec(self) -> ResolvedJob:
-        """What the experiment says of the job."""
+        """Return the job's specification."""
         return self.cell.spec.jobs[self.job]
 
     @property
     def model(self) -> str:
-        """What the job trains."""
+        """Return the job's model."""
         return self.spec.profile.model
 
     @property
     def asked_gbps(self) -> float:
-        """Of cross traffic."""
+        """Return the requested load of cross traffic."""
         return _load_gbps(self.cell.spec)
 
     @property
     def apart_from_load(self) -> tuple[CellId, str]:
-        """What tells it from others but the load."""
+        """Return the identity of the cell without its load."""
         return self.cell.id.without(LOAD), self.job
 
     @property
     def printed(self) -> tuple[float, float] | None:
-        """Salamy's means of flows 1 and 2, Gbit/s."""
+        """Return Salamy's means of flows 1 and 2, Gbit/s."""
         near = abs(self.asked_gbps - LOADS[self.percent]) <= NEAR_GBPS
         return INSIDE.get((self.model, self.percent)) if near else None
 
     def each(self, flow: int) -> list[Flow]:
-        """Flow 1, 2 or 3 of every repetition."""
+        """Return flow 1, 2 or 3 of every repetition."""
         return [flows[flow - 1] for flows in self.flows.values()]
 
     def over_packets(self, flow: int) -> Measured:
-        """The mean of its readings, Gbit/s."""
+        """Return the mean of the flow's readings, Gbit/s."""
         return mean_of([each.over_packets_gbps for each in self.each(flow)])
 
     def over_iterations(self, flow: int) -> Measured:
-        """What it sent over the time that iterations took, Gbit/s."""
+        """Return the flow's bytes over the time that iterations took, Gbit/s."""
         return mean_of([each.over_iterations_gbps for each in self.each(flow)])
 
     def sufficient(self, flow: int) -> Measured:
-        """What would have sufficed a worker to send as much in as long, Gbit/s."""
+        """Return the even rate at which a worker would have sent as much in as long, Gbit/s."""
         return mean_of([each.sufficient_gbps for each in self.each(flow)])
 
     def beyond(self, flow: int) -> Measured:
-        """How many times what would suffice a worker's readings are, in the mean."""
+        """Return the mean of a worker's readings over its sufficient rate."""
         return mean_of([each.over_packets_gbps / each.sufficient_gbps for each in self.each(flow)])
 
     @property
     def above(self) -> Measured:
-        """Flow 1's readings above flow 2's of the same repetition, in the mean, Gbit/s."""
+        """Return the mean of flow 1's readings less that of flow 2's of the same repetition, Gbit/s."""
         pairs = zip(*map(self.each, WORKERS), strict=True)
         return mean_of([one.over_packets_gbps - other.over_packets_gbps for one, other in pairs])
 
 
 @read_once
 def iteration_flows(run: Run) -> list[Iterations]:
-    """Every cell with such a ring, in the experiment's order: by captured packets, or by counters where none were."""
+    """Return every cell with such a ring, in the experiment's order.
+
+    By captured packets, or by counters without captures.
+    """
     cells = [(cell, job, hosts) for cell in cells_of(run) for job in cell.jobs if (hosts := _hosts(cell.spec, job))]
     trials = [trial for cell, _, _ in cells for trial in cell.trials]
     ran, communicated_ns = _ran(run, trials), _communicated_ns(run, trials)
@@ -152,13 +156,13 @@ def iteration_flows(run: Run) -> list[Iterations]:
 
 
 def light_and_heavy(found: Sequence[Iterations]) -> list[tuple[Iterations, Iterations]]:
-    """Of each job that was measured at 30 and at 80 % load, all else the same: both."""
+    """Return the pairs of cells of each job measured at 30 and at 80 % load with all else equal."""
     light, heavy = ({each.apart_from_load: each for each in found if each.percent == load} for load in LOADS)
     return [(light[of], heavy[of]) for of in light if of in heavy]
 
 
 def kept(light: Iterations, heavy: Iterations, flow: int) -> Measured:
-    """Its bandwidth in readings under heavy load over that under light load."""
+    """Return a flow's bandwidth in readings under heavy load over that under light load."""
     return ratio(heavy.over_packets(flow), light.over_packets(flow))
 
 
@@ -167,14 +171,14 @@ def _load_gbps(spec: TrialSpec) -> float:
 
 
 def _hosts(spec: TrialSpec, job: str) -> tuple[str, ...]:
-    """Those that flows 1, 2 and 3 leave; empty where there is no such ring."""
+    """Return the hosts that flows 1, 2 and 3 leave; empty if there is no such ring."""
     senders = {each.sender for each in spec.cross_traffic.values() if each.load_gbps}
     workers = ends(spec, spec.jobs[job])
     return (*workers, *senders) if workers and len(senders) == 1 else ()
 
 
 def _ran(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
-    """By trial and job: when its iterations begin, and when the last one ends."""
+    """Return the begins of iterations and the end of the last one, by trial and job."""
     rows = query(
         run,
         """
@@ -189,7 +193,7 @@ def _ran(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], dict[str, Any
 
 
 def _communicated_ns(run: Run, trials: Sequence[str]) -> dict[Place, float]:
-    """By trial and host: how long its worker communicated in all."""
+    """Return the total time of communication, by trial and host."""
     rows = query(
         run,
         """
@@ -202,9 +206,10 @@ def _communicated_ns(run: Run, trials: Sequence[str]) -> dict[Place, float]:
 
 
 def _captured(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
-    """By trial and host: when packets with payload left (by Salamy's filter), and their payload.
+    """Return the instants and payload of packets with payload (by Salamy's filter), by trial and host.
 
-    Of a host's packets those to whom it sends most: a worker that receives cross traffic answers its sender, too.
+    Of a host's packets only those to its main receiver count: a worker that receives cross traffic answers its sender,
+    too.
     """
     rows = query(
         run,
@@ -225,7 +230,7 @@ def _captured(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
 
 
 def _counted(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
-    """By trial and host: when its interface's counters were sampled, and the payload sent since the sample before."""
+    """Return the instants of counter samples and the payload since the sample before, by trial and host."""
     rows = query(
         run,
         """
@@ -250,7 +255,7 @@ def _payload(wire_bytes: Integers, packets: Integers, header_bytes: float) -> In
 def _flow(
     place: Place, sent: Mapping[Place, Sent], ran: Mapping[str, Any], communicated_ns: Mapping[Place, float], width: int
 ) -> Flow | None:
-    """What a host sent in a trial; None where there is no reading of anything."""
+    """Return a host's flow in a trial; None without a reading."""
     at_ns, payload_bytes = sent.get(place, NOTHING)
     begin_ns, end_ns = ran["begins_ns"][0], ran["end_ns"]
     within = (at_ns >= begin_ns) & (at_ns <= end_ns)

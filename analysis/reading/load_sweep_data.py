@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs beside cross traffic: iteration times of each by the payload that was sent, as Salamy's sweeps have them."""
+"""Jobs under cross traffic: iteration times of each by the sent payload, as in Salamy's sweeps."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ NEAR_GBPS = 2.5
 
 @dataclass
 class LoadedJob:
-    """One job under one kind of cross traffic, level by level.
+    """A job under one kind of cross traffic, level by level.
 
     `setting` holds the levels of the other factors. By the load that was asked for, `levels` holds one pair a
     repetition: the load that was sent (payload, Gbit/s), and the iteration times in s; and `cells` which cell of
@@ -45,51 +45,51 @@ class LoadedJob:
 
     @property
     def job(self) -> ResolvedJob:
-        """What the experiment says of it."""
+        """Return the job's specification."""
         return self.spec.jobs[self.job_name]
 
     @property
     def model(self) -> str:
-        """The model's name."""
+        """Return the model's name."""
         return self.job.profile.model
 
     @property
     def transport(self) -> str:
-        """RDMA, or what stands for it, or TCP."""
+        """Return RDMA, or its emulation, or TCP."""
         return self.job.transport.stands_for
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Return the name in reports."""
         return f"{self.model}, {self.traffic}, {self.transport}"
 
     @property
     def id(self) -> tuple[CellId, str]:
-        """What tells it from the others of its run."""
+        """Return its identity among the others of its run."""
         return self.setting, self.job_name
 
     @property
     def place(self) -> str:
-        """The levels of all factors but the load."""
+        """Return the levels of all factors but the load."""
         return self.setting.name
 
     @property
     def data_mb(self) -> float:
-        """What a worker sends in an iteration, MB of 10^6 bytes (equation 3.1)."""
+        """Return the data that a worker sends in an iteration, MB of 10^6 bytes (equation 3.1)."""
         return self.job.profile.comm_bytes / 1e6
 
     def fluid_s(self, load_gbps: float, iterations: int = ITERATIONS) -> float:
-        """The fluid model's iteration time at a load of cross traffic; infinite where that leaves nothing."""
+        """Return the flow-level model's iteration time at a load of cross traffic; infinite if that leaves no capacity."""
         limits = fluid_limits(_with_load(self.spec, load_gbps), iterations)[self.job_name]
         return limits.fair_ms / 1e3
 
     def fluid_line(self, loads_gbps: Array) -> Array:
-        """The same at many loads, in s, for figures: a job that is alone does in each iteration what it does in any."""
+        """Return the model's iteration times at many loads, in s, for figures; of one iteration, as all are alike."""
         iterations = 2 if len(self.spec.jobs) == 1 else ITERATIONS
         return np.array([self.fluid_s(load, iterations) for load in loads_gbps])
 
     def times_s(self, load_gbps: float) -> Array:
-        """Iteration times of the level that stands for a load; empty where none is near."""
+        """Return the iteration times of the level that stands for a load; empty if none is near."""
         at = {float(np.mean([load for load, _ in each])): each for each in self.levels.values()}
         nearest = min(at, key=lambda load: abs(load - load_gbps), default=np.inf)
         if abs(nearest - load_gbps) > NEAR_GBPS:
@@ -98,7 +98,7 @@ class LoadedJob:
 
     @property
     def sweep(self) -> Sweep:
-        """By measured load; levels whose loads came out equal are one. Raises DegradationError."""
+        """Return the sweep by measured load; levels with equal loads are merged. Raises DegradationError."""
         loads = ((float(np.mean([load for load, _ in each])), each) for each in self.levels.values())
         together = groupby(sorted(loads, key=itemgetter(0)), key=itemgetter(0))
         levels = [Level(load, tuple(times for _, each in same for _, times in each)) for load, same in together]
@@ -106,12 +106,12 @@ class LoadedJob:
 
 
 def over_of(experiment: Experiment) -> str:
-    """The factor that changes the load."""
+    """Return the factor that changes the load."""
     return experiment.study.over or LOAD
 
 
 def varies_load(experiment: Experiment) -> bool:
-    """Whether a factor changes the load: one that the study names, or loads as numbers."""
+    """Return True if a factor changes the load: one that the study names, or loads as numbers."""
     over = over_of(experiment)
     levels = experiment.factors.get(over, ())
     told = over != LOAD or not any(isinstance(level, str) for level in levels)
@@ -121,7 +121,10 @@ def varies_load(experiment: Experiment) -> bool:
 
 @read_once
 def loaded_jobs(run: Run) -> list[LoadedJob]:
-    """Every job of the run under each kind of cross traffic, in the experiment's order; none where no load varies."""
+    """Return every job of the run under each kind of cross traffic, in the experiment's order.
+
+    None without varied loads.
+    """
     experiment = experiment_of(run)
     over = over_of(experiment)
     if not varies_load(experiment):
@@ -151,11 +154,10 @@ def loaded_jobs(run: Run) -> list[LoadedJob]:
 
 @read_once
 def sent_loads(run: Run) -> dict[str, float]:
-    """By trial: how much cross traffic was sent while the jobs ran, payload, Gbit/s.
+    """Return the rate of cross traffic sent while the jobs ran, by trial, payload, Gbit/s.
 
-    It is counted at the senders' interfaces, less what a sender that is a worker too sent for its job. Where a counter
-    was reset, or does not reach over the whole time, the receivers' own figure is taken instead. A trial without either
-    is left out.
+    It is counted at the senders' interfaces, less the job's bytes of a sender that is a worker too. If a counter was
+    reset, or does not cover the whole time, the receivers' own figure is used. A trial without either is left out.
     """
     scale = Units.of(run.manifest["testbed"]).bytes_scale
     totals: defaultdict[str, float] = defaultdict(float)
@@ -169,7 +171,7 @@ def sent_loads(run: Run) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One cross traffic in one trial, by what its generator said; `payload_gbps` is that of all the trial's.
+    """One cross traffic in one trial, by its generator's report; `payload_gbps` is that of all the trial's.
 
     What it did not say is None. Loads are payload, Gbit/s.
     """
@@ -187,7 +189,7 @@ class Outcome:
 
 
 def outcomes(run: Run) -> list[Outcome]:
-    """What came of every cross traffic, by levels and repetition."""
+    """Return the outcome of every cross traffic, by levels and repetition."""
     loads = sent_loads(run)
     rows = query(
         run,
@@ -201,7 +203,11 @@ def outcomes(run: Run) -> list[Outcome]:
 
 
 def _windows(run: Run) -> list[dict[str, Any]]:
-    """A row a trial and sender of cross traffic: when the trial's jobs ran, and what is known of the sender meanwhile.
+    """Return a row for each trial and sender of cross traffic.
+
+    The time of the trial's jobs, and the sender's counters then.
+
+    The time of the trial's jobs, and the sender's counters then.
 
     begin_ns, end_ns     from the first iteration's start to the last one's end
     job_bytes            what workers on that host sent for their jobs
@@ -236,7 +242,7 @@ def _windows(run: Run) -> list[dict[str, Any]]:
 
 
 def _gained(row: dict[str, Any], name: str) -> float:
-    """How much a counter rose from begin_ns to end_ns, straight lines between samples; nan where that is not known."""
+    """Return the rise of a counter from begin_ns to end_ns, linear between samples; nan if it is not known."""
     totals = []
     for edge in ("begin", "end"):
         before, after = row[f"{edge}_before_{name}"], row[f"{edge}_after_{name}"]
@@ -249,7 +255,7 @@ def _gained(row: dict[str, Any], name: str) -> float:
 
 
 def _times_s(run: Run) -> dict[tuple[CellId, str], list[tuple[str, Array]]]:
-    """By cell and job: each repetition's trial and iteration times in s."""
+    """Return each repetition's trial and iteration times in s, by cell and job."""
     found, of_trial = defaultdict(list), cell_of_trial(run)
     keys = ["repetition", "trial", "job"]
     rows = iterations(run).group_by(keys, use_threads=False).aggregate([("iteration_ms", "list")])
@@ -264,7 +270,7 @@ def _load_gbps(spec: TrialSpec) -> float:
 
 
 def _with_load(spec: TrialSpec, load_gbps: float) -> TrialSpec:
-    """The same with another load, in the same parts."""
+    """Return the trial with another load, in the same parts."""
     total = _load_gbps(spec)
     return spec.model_copy(
         update={
@@ -277,5 +283,5 @@ def _with_load(spec: TrialSpec, load_gbps: float) -> TrialSpec:
 
 
 def _traffic(spec: TrialSpec) -> str:
-    """The kind of its cross traffic."""
+    """Return the kind of its cross traffic."""
     return " and ".join(dict.fromkeys(each.kind for each in spec.cross_traffic.values())) or "none"

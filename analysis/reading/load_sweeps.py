@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each job's sweep over loads, with its fit and its congestion point, or why there is none."""
+"""Each job's sweep over loads, with its fit and its congestion point, or the reason why there is none."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ POINTS = 48
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A sweep and what is read from it. What is None could not be had."""
+    """A sweep and the figures read from it. None marks one that could not be computed."""
 
     sweep: Sweep
     data_mb: float
@@ -37,7 +37,7 @@ class Curve:
 
     @property
     def spare_gbps(self) -> float | None:
-        """The mean of what is available less what iterations need, where the link is saturated (Table 3.8)."""
+        """Return the mean of available less needed bandwidth, where the link is saturated (Table 3.8)."""
         if self.congestion is None:
             return None
         return spare_capacity_gbps(self.sweep, self.data_mb, self.congestion.load_gbps)
@@ -45,7 +45,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class JobSweep:
-    """One job under one kind of cross traffic. What is None could not be had, and the text says why."""
+    """One job under one kind of cross traffic. None marks a missing part, and the text gives the reason."""
 
     loaded: LoadedJob
     name: str
@@ -58,12 +58,12 @@ class JobSweep:
 
     @property
     def fit(self) -> Fit | None:
-        """The chosen fit."""
+        """Return the chosen fit."""
         return self.choice.fit if self.choice else None
 
     @property
     def observed(self) -> Observed | None:
-        """What Salamy found for this model under this traffic and transport, with as many workers."""
+        """Return Salamy's observations of this model, traffic and transport, with as many workers."""
         own = (self.loaded.model, self.loaded.traffic, self.loaded.transport, len(self.loaded.job.workers))
         settings = ((each, each.setting) for each in OBSERVED)
         return next(
@@ -73,18 +73,18 @@ class JobSweep:
 
     @property
     def printed(self) -> Printed | None:
-        """The fit that Salamy printed for it."""
+        """Return the fit that Salamy prints for it."""
         own = (self.loaded.model, self.loaded.traffic, self.loaded.transport)
         return next((each for each in FITS if own == (each.model, each.traffic, each.transport)), None)
 
     @property
     def curve(self) -> Curve | None:
-        """The sweep with its chosen fit."""
+        """Return the sweep with its chosen fit."""
         return Curve(self.sweep, self.loaded.data_mb, self.congestion, self.fit) if self.sweep else None
 
     @cached_property
     def as_printed(self) -> Curve | None:
-        """The same by Salamy's own choices, to be set beside what Salamy printed, and beside nothing else.
+        """Return the sweep by Salamy's own choices, only for comparison with Salamy's figures.
 
         The link has `LINK_GBPS` throughout, its rate with headers and all; a congestion point's straight portion may
         have any slope; the fit has the n and the C of the printed one. None where Salamy printed nothing of it.
@@ -102,7 +102,7 @@ class JobSweep:
 
     @property
     def fluid_line(self) -> tuple[Array, Array]:
-        """Loads in Gbit/s, evenly up to the heaviest measured one, and the fluid model's times in s."""
+        """Return loads in Gbit/s, evenly up to the heaviest measured one, and the flow-level model's times in s."""
         if self.sweep is None:
             return np.empty(0), np.empty(0)
         loads_gbps = np.linspace(0, self.sweep.loads_gbps[-1], POINTS)
@@ -111,7 +111,7 @@ class JobSweep:
 
 @read_once
 def job_sweeps(run: Run) -> list[JobSweep]:
-    """Every sweep of the run, in the order in which Salamy has them; what is not there comes last."""
+    """Return every sweep of the run, in Salamy's order; others come last."""
     loaded = sorted(loaded_jobs(run), key=_rank)
     return [_job_sweep(each, name) for each, name in zip(loaded, names(loaded), strict=True)]
 
@@ -126,7 +126,7 @@ def _rank(loaded: LoadedJob) -> tuple[int, ...]:
 
 
 def names(loaded: Sequence[LoadedJob]) -> list[str]:
-    """What reports call each: model, traffic and transport, and the first of what else tells those alike apart."""
+    """Return the names in reports: model, traffic and transport, and the first other level that tells equal ones apart."""
     by_name = defaultdict[str, list[LoadedJob]](list)
     for each in loaded:
         by_name[each.name].append(each)
@@ -134,7 +134,7 @@ def names(loaded: Sequence[LoadedJob]) -> list[str]:
 
 
 def _apart(alike: Sequence[LoadedJob]) -> Callable[[LoadedJob], str]:
-    """What is said besides, where more than one has a name: one of these, or cell and job."""
+    """Return the addition to names that occur twice: one of these levels, or cell and job."""
     ways: tuple[Callable[[LoadedJob], str], ...] = (
         lambda _: "",
         lambda each: f", {each.variant}",
@@ -158,7 +158,7 @@ def _job_sweep(loaded: LoadedJob, name: str) -> JobSweep:
 
 
 def _choice(sweep: Sweep) -> Choice:
-    """Among the models that so many levels can tell apart."""
+    """Choose among the models that so many levels can tell apart."""
     free = len(sweep.levels) - 2 - SPARE_LEVELS
     among = candidates(sweep.link_gbps)
     affordable = [each for each in among if (each.n is None) + (each.capacity_gbps is None) <= free]

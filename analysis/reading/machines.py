@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which machines took part in a run, and whether they agree: where trials are measured, one was on each."""
+"""The machines that took part in a run, and whether they agree on a trial that each measured."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -26,13 +26,16 @@ class Reference:
 
     @property
     def apart(self) -> float:
-        """The largest difference in a job's times, as a share of the smallest."""
+        """Return the largest difference in a job's times, as a share of the smallest."""
         return max(max(times.values()) / min(times.values()) - 1 for times in self.median_ms.values())
 
 
 @dataclass(frozen=True)
 class Machines:
-    """`trials`: how many each did, by name. `facts`: what each is. `differing`: what these are not the same in."""
+    """The machines of a run. `trials`: the number of each, by name. `facts`: of each.
+
+    `differing`: the facts that differ.
+    """
 
     trials: Mapping[str, int]
     facts: Mapping[str, Mapping[str, Any]]
@@ -42,7 +45,7 @@ class Machines:
 
 @read_once
 def machines(run: Run) -> Machines:
-    """Those that did the run's trials. Older runs do not tell: none. Raises StoreError."""
+    """Return the machines of the run's trials. Older runs do not record them: none. Raises StoreError."""
     told = [record["machine"] for record in run.trials() if "machine" in record]
     facts = {each["name"]: {name: value for name, value in each.items() if name != "name"} for each in told}
     names = dict.fromkeys(name for each in facts.values() for name in each)
@@ -52,7 +55,7 @@ def machines(run: Run) -> Machines:
 
 
 def _reference(run: Run) -> Reference | None:
-    """None where no machine but the first gave a valid one."""
+    """Return the reference trial; None if only the first machine has a valid one."""
     again = [record for record in run.references() if record["valid"]]
     if not again:
         return None
@@ -65,7 +68,7 @@ def _reference(run: Run) -> Reference | None:
 
 
 def _medians(iterations: pa.Table) -> dict[str, float]:
-    """A job's iteration is as long as its slowest worker's."""
+    """Return medians by job, whose iterations last as long as their slowest worker's."""
     slowest: dict[str, dict[int, float]] = defaultdict(dict)
     for row in iterations.select(["job", "iteration", "iteration_ms"]).to_pylist():
         of_job = slowest[row["job"]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ECN marks, drops and pauses of a run, per iteration: which counters are joined (see joins.py), and whose they are."""
+"""ECN marks, drops and pauses of a run, per iteration, attributed to jobs by iteration_attribution.py."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -36,12 +36,12 @@ ALWAYS = (0, 2**63 - 1)
 
 
 class PerIteration(NamedTuple):
-    """A counter joined to the iterations of jobs; `counted_by` says who counted: `switch ports` or `NICs`.
+    """A counter attributed to the iterations of jobs; `counted_by` is `switch ports` or `NICs`.
 
-    `iterations` has one row an iteration of a job and place at which its traffic is counted: trial, link, towards (the
-    node at the link's other end), counter, job, iteration (from 0), count (null where the samples do not tell) and
-    bound, by how much it may be off. `ports` has one row a place: what its counter gained from the first sample to the
-    last, and of that, what no iteration can claim: outside, no_job, no_source (see joins.Joined).
+    `iterations` has one row for each iteration of a job and place at which its traffic is counted: trial, link, towards
+    (the node at the link's other end), counter, job, iteration (from 0), count (null if the samples do not tell) and
+    bound, its error. `ports` has one row a place: the counter's gain from the first sample to the last, and the parts
+    of it that no iteration can claim: outside, no_job, no_source (see iteration_attribution.Attribution).
     """
 
     counted_by: str
@@ -50,11 +50,11 @@ class PerIteration(NamedTuple):
 
 
 class JobMarks(NamedTuple):
-    """What one job's packets were marked (or dropped, or paused) in one cell, over all places that count them.
+    """One job's marks (or drops, or pauses) in one cell, over all places that count them.
 
-    `repetitions` has one array a repetition, one value an iteration, nan where it is not known; repetitions of which
-    nothing is known are left out. No value is off by more than `bound`. `unattributed_share` is the part of what was
-    counted at these places that no iteration of any job can claim; None where nothing was counted.
+    `repetitions` has one array a repetition, one value an iteration, nan if it is not known; repetitions without any
+    known value are left out. No value is off by more than `bound`. `unattributed_share` is the part of the count at
+    these places that no iteration of any job can claim; None without a count.
     """
 
     counted_by: str
@@ -64,13 +64,13 @@ class JobMarks(NamedTuple):
 
     @property
     def known(self) -> list[Array]:
-        """The repetitions, with the iterations that are known of all of them: a job that departs ends where it is."""
+        """Return the repetitions, with the iterations that are known of all of them."""
         repetitions = stacked(self.repetitions)
         return list(repetitions[:, np.isfinite(repetitions).all(axis=0)])
 
 
 class _Place(NamedTuple):
-    """A counter, where it is, and its parts by the host that they are from; None where it does not tell them apart."""
+    """A counter, its place, and its parts by source host; None if it does not tell them apart."""
 
     at: PortPlace
     counter: str
@@ -79,10 +79,10 @@ class _Place(NamedTuple):
 
 
 def per_iteration(run: Run, what: str = "marks") -> PerIteration | None:
-    """ECN `marks`, `drops` or `pauses` per iteration of each job; None where nothing counted them.
+    """Return ECN `marks`, `drops` or `pauses` per iteration of each job; None if nothing counted them.
 
-    Switch ports count them; whose they are is told by the table `marks`, or by there being one job only whose traffic
-    leaves by a port. Where no switch can be asked, the NICs of the jobs' hosts are.
+    Switch ports count them. The table `marks` attributes them, or there is only one job whose traffic leaves by a port.
+    If no switch can be asked, the NICs of the jobs' hosts count.
     """
     specs = {record["trial"]: TrialSpec.model_validate(record["spec"]) for record in run.trials()}
     of_jobs = _iterations(run)
@@ -104,7 +104,7 @@ def per_iteration(run: Run, what: str = "marks") -> PerIteration | None:
 
 
 def of_cells(run: Run, cells: Sequence[CellTrials], what: str = "marks") -> list[dict[str, JobMarks]]:
-    """Per cell, and per job of which they are known: its marks per iteration."""
+    """Return per cell, and per job of which they are known, the marks per iteration."""
     counted = per_iteration(run, what) if cells else None
     if counted is None:
         return [{} for _ in cells]
@@ -139,7 +139,7 @@ def _rows(joined: Joined) -> Iterator[dict[str, Any]]:
 
 
 def _iterations(run: Run) -> dict[str, dict[str, Iterations]]:
-    """Per trial and job: when its iterations begin, and the last one ends."""
+    """Return the begins of iterations, and the end of the last one, per trial and job."""
     result: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for row in iterations(run).to_pylist():
         result.setdefault(row["trial"], {}).setdefault(row["job"], []).append(row)
@@ -168,7 +168,10 @@ def _joined(place: _Place, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -
 
 
 def _spans(host: str, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -> dict[str, Span]:
-    """When what a host sends is each job's: from its first iteration to the next job's. None where jobs ran at once."""
+    """Return when a host's packets are each job's: from its first iteration to the next job's.
+
+    None if jobs ran at once.
+    """
     users = sorted((job for job in of_jobs if host in spec.jobs[job].hosts), key=lambda job: of_jobs[job].edges_ns[0])
     edges = [of_jobs[job].edges_ns for job in users]
     if any(after[0] < before[-1] for before, after in pairwise(edges)):
@@ -178,12 +181,12 @@ def _spans(host: str, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -> dic
 
 
 def _unclaimed(spans: Mapping[str, Span], owned: Mapping[str, object]) -> list[Span]:
-    """When what a host sends at a place is nobody's there: all the time without spans."""
+    """Return when a host's packets at a place are no job's: all the time without spans."""
     return [span for job, span in spans.items() if owned.get(job) is None] if spans else [ALWAYS]
 
 
 def _leaves_by(spec: TrialSpec, job: str, at: PortPlace) -> bool:
-    """Whether any of the job's data take this link in this direction."""
+    """Return True if any of the job's data take this link in this direction."""
     return any((hop.link.name, hop.receiver) == (at.link, at.towards) for hop in spec.hops(job))
 
 
@@ -196,7 +199,7 @@ def _at_switches(run: Run, what: str) -> Iterator[_Place]:
 
 
 def _sources(run: Run, at_ports: Mapping[PortPlace, Counted]) -> dict[PortPlace, dict[str, Counted]]:
-    """Marks by the host that sent the marked packets, at each port that marked any."""
+    """Return marks by the host of the marked packets, at each port that marked any."""
     rows = query(
         run,
         """

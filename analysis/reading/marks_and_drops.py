@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all switch ports together marked or dropped, by iteration: whose packets it were does not matter."""
+"""Marks or drops of all switch ports together, by iteration, whichever job's packets they were."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,9 +14,11 @@ WHAT = ("marks", "drops")
 
 
 def signals(run: Run, cells: Sequence[CellTrials], what: Sequence[str] = WHAT) -> dict[str, Array]:
-    """By trial, packets marked or dropped in each iteration of its first job, from begin to begin; nan where unknown.
+    """Return the packets marked or dropped in each iteration of the first job, by trial, from begin to begin.
 
-    Trials of which no port's counter is known are left out.
+    Nan if unknown.
+
+    Trials without a known counter of any port are left out.
     """
     of_jobs = iterations(run)
     counted = [{place: own for place, own in ports(run, each).items() if len(own.at_ns)} for each in what]
@@ -34,6 +36,6 @@ def signals(run: Run, cells: Sequence[CellTrials], what: Sequence[str] = WHAT) -
 
 
 def of_trials(found: Mapping[str, Array], cell: CellTrials) -> list[Array]:
-    """Those of a cell's trials that are known, an array a trial, without iterations that are not."""
+    """Return the known counts of a cell's trials, an array a trial, without unknown iterations."""
     known = [found[trial][np.isfinite(found[trial])] for trial in cell.trials if trial in found]
     return [each for each in known if len(each)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far apart jobs that share links are, by iteration: how much their phases overlap, and how late others begin."""
+"""The overlap of phases of jobs that share links, by iteration, and their offsets."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,10 +22,10 @@ Spans = Mapping[str, Floats]
 
 
 def overlaps(spans: Spans) -> Floats:
-    """The largest overlap of any two jobs' phases in each iteration of the first job, over the shorter of both phases.
+    """Return the largest overlap of any two jobs' phases in each iteration, over the shorter of both phases.
 
-    An overlap is of the iteration in which it begins; iterations go from one end of communication to the next, and
-    count until the first job is through.
+    An overlap counts in the first job's iteration in which it begins. Iterations go from one end of communication to
+    the next, and count until the first job is through.
     """
     ends = _while_all_run(spans)[:, 1]
     largest = np.zeros(len(ends))
@@ -39,7 +39,10 @@ def overlaps(spans: Spans) -> Floats:
 
 
 def first_lasting(overlap: Floats) -> int | None:
-    """The first iteration, counted from 1, from which jobs are interleaved for LASTING running; None without one."""
+    """Return the first iteration, counted from 1, from which jobs are interleaved for LASTING running.
+
+    None without one.
+    """
     apart = (overlap < OVERLAP).astype(int)
     running = np.convolve(apart, np.ones(LASTING, int), mode="valid") if len(apart) >= LASTING else np.empty(0)
     found = np.flatnonzero(running == LASTING)
@@ -47,9 +50,9 @@ def first_lasting(overlap: Floats) -> int | None:
 
 
 def offsets(spans: Spans) -> dict[str, Floats]:
-    """By job but the first: how far from each begin of the first job's communication its nearest one is.
+    """Return, for each other job, the distance of its nearest begin from each begin of the first job's communication.
 
-    That is a distance on the circle that an iteration is, never more than half of it; shape (iterations,).
+    That is a distance on the circle of an iteration, at most half of it; shape (iterations,).
     """
     _first, *others = spans
     begins = _while_all_run(spans)[:, 0]
@@ -57,17 +60,17 @@ def offsets(spans: Spans) -> dict[str, Floats]:
 
 
 def _while_all_run(spans: Spans) -> Floats:
-    """The first job's spans up to where a job's last one ends."""
+    """Return the first job's spans up to the end of the first job that ends."""
     first = next(iter(spans.values()))
     until = min(float(each[-1, 1]) for each in spans.values())
     return np.asarray(first[first[:, 1] <= until])
 
 
 def in_theory(spec: TrialSpec, spans: Spans) -> tuple[dict[str, Floats], dict[str, Floats]] | None:
-    """The same trial in the fluid model, whose jobs begin to communicate as far apart as in `spans`, ms.
+    """Return the trial in the flow-level model, whose jobs begin to communicate as far apart as in `spans`, ms.
 
-    By job: when it communicates, as `spans` are, and its iteration times. What MLTCP's F does is in the model, and no
-    timer and no jitter is. None beside cross traffic, which is drawn.
+    By job: when it communicates, as `spans` are, and its iteration times. MLTCP's F is in the model; timers and jitter
+    are not. None beside cross traffic, which is drawn.
     """
     if spec.cross_traffic:
         return None
@@ -84,7 +87,7 @@ def in_theory(spec: TrialSpec, spans: Spans) -> tuple[dict[str, Floats], dict[st
 
 
 def _leads_ms(job: FluidJob) -> float:
-    """How long it computes before it first sends."""
+    """Return its computing time before it first sends."""
     lead = 0.0
     for phase in job.phases:
         if isinstance(phase, Send):

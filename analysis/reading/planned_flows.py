@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flows of a burst load as they were to start, and where its bursts lie (Salamy, Figure B-4)."""
+"""The flows of a burst load as planned, and the instants of its bursts (Salamy, Figure B-4)."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,9 @@ WIDTH_MS = 1.0
 
 @dataclass(frozen=True)
 class Requested:
-    """One load: a flow an entry, in the order of intended starts, in ms from the first burst's.
+    """One load: its flows in the order of planned starts, in ms from the first burst's.
 
-    `bursts_ms` is when bursts begin, and `mean_gbps` the load from the first of them to the last.
+    `bursts_ms` are the begins of bursts, and `mean_gbps` the load from the first of them to the last.
     """
 
     asked_gbps: float
@@ -30,7 +30,7 @@ class Requested:
 
 
 def requested(run: Run) -> Requested | None:
-    """The first trial under burst traffic of the load nearest to `LOAD_GBPS`; None where there were not two bursts."""
+    """Return the first trial under burst traffic of the load nearest to `LOAD_GBPS`; None with fewer than two bursts."""
     flows = query(
         run,
         """

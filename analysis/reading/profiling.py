@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a job that ran alone to its measured profile, and how near that is to the profile that it played."""
+"""The measured profile of a job that ran alone, and its difference from the played one."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from roundabout.store import Run, StoreError, Units
 
 @dataclass(frozen=True)
 class Alone:
-    """A job in a trial that it had to itself."""
+    """A job in a trial of its own."""
 
     run: Run
     trial: str
@@ -28,19 +28,19 @@ class Alone:
 
     @property
     def job(self) -> ResolvedJob:
-        """As it was played."""
+        """Return the job as it was played."""
         return self.spec.jobs[self.name]
 
     def workers(self) -> list[Sent]:
-        """The counters of its workers' hosts, without the headers of the packets that they sent.
+        """Return the counters of its workers' hosts, without packet headers.
 
         Packets are counted as they are, while bytes were multiplied by the testbed's scale. Pure acknowledgements are
-        headers alone, and vanish. Raises StoreError where a counter fell.
+        headers alone, and vanish. Raises StoreError if a counter fell.
         """
         return [self._sent(host) for host in self.job.workers]
 
     def timed_ms(self) -> float:
-        """The median iteration as its workers timed it themselves: playing takes a little longer than the profile."""
+        """Return the median iteration time measured by its workers; playing takes a little longer than the profile."""
         rows = iterations(self.run)
         return float(np.median(rows.filter(pc.field("trial") == self.trial)["iteration_ms"].to_numpy()))
 
@@ -63,7 +63,7 @@ class Alone:
 
 
 def alone(run: Run, job: str, among: Collection[str] | None = None, variant: str | None = None) -> Alone:
-    """The last valid trial of `run` in which `job` was the only one; of those with the keys `among` and of `variant`.
+    """Return the last valid trial of `run` in which `job` was the only one; among the keys `among` and of `variant`.
 
     Raises:
         StoreError: there is none.
@@ -84,9 +84,9 @@ def alone(run: Run, job: str, among: Collection[str] | None = None, variant: str
 
 
 def profile_of(measured: Alone, found: Found, name: str) -> Profile:
-    """What was found, as a profile that says where its figures are from and how sure they are.
+    """Return the findings as a profile, with the origin and certainty of its figures.
 
-    Raises StoreError for a job whose hosts do not all send alike: counters do not tell who sends what to whom.
+    Raises StoreError for a job whose hosts do not all send alike, because counters do not tell senders from receivers.
     """
     pattern = measured.job.alike
     if pattern is None:
@@ -115,20 +115,20 @@ def _phases(found: Found, pattern: Pattern) -> Iterator[Phase]:
 
 
 def names(sends: Sequence[bool]) -> list[str]:
-    """What phases in their order are called, by whether each sends: with numbers where several do the same."""
+    """Return names of phases in their order, by whether each sends: with numbers if several do the same."""
     kinds = ["send" if each else "compute" for each in sends]
     numbers = {kind: count(1) for kind in kinds}
     return [f"{kind}-{next(numbers[kind])}" if kinds.count(kind) > 1 else kind for kind in kinds]
 
 
 def figures(phase: FoundPhase) -> str:
-    """What was found of a phase, for a profile's sources."""
+    """Describe a found phase, for a profile's sources."""
     sent = f", {said(phase.bytes, 1, 1e6)} MB at {said(phase.gbps, 2)} Gbit/s" if phase.sends else ""
     return f"{said(phase.duration_ms, 1)} ms{sent}"
 
 
 def said(estimate: Estimate, digits: int, unit: float = 1.0) -> str:
-    """A figure with its interval, for a profile's sources."""
+    """Format a figure with its interval, for a profile's sources."""
     value, low, high = (f"{each / unit:.{digits}f}" for each in (estimate.value, estimate.low, estimate.high))
     return f"{value} ({low} to {high})"
 
@@ -143,14 +143,14 @@ class Course:
 
     @property
     def gbps(self) -> float:
-        """Its demand; 0 while computing."""
+        """Return its demand; 0 while computing."""
         return self.bytes * 8 / self.duration_ms / 1e6
 
 
 def course(profile: Profile, found: Found) -> list[Course] | None:
-    """The iteration of a profile as counters tell it, one part a rate; None where other phases were found.
+    """Return the iteration of a profile as counters tell it, one part a rate; None if other phases were found.
 
-    It begins where it is most like what was found: which phase of an iteration is its first, counters cannot tell.
+    It is rotated to match the findings best, because counters cannot tell which phase of an iteration is its first.
     """
     parts: list[tuple[float, float]] = []
     for phase in profile.phases:
@@ -190,10 +190,10 @@ def _alike(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far what was found is from what was played, at worst.
+    """The largest difference of the findings from the played profile.
 
     `period_share` is of the period played; `edge_share`, of phases' beginnings and ends, too; `demand_share` is of the
-    demand played. The latter two are None where not the same phases were found.
+    demand played. The latter two are None if other phases were found.
     """
 
     period_share: float
@@ -202,7 +202,7 @@ class Difference:
 
 
 def difference(found: Found, played: Profile) -> Difference:
-    """Compare what was found with what was played."""
+    """Compare the findings with the played profile."""
     period_share = abs(found.period_ms.value / played.alone_ms - 1)
     parts = course(played, found)
     if parts is None:

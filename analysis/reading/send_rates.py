@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast cross traffic was put into the network, from captures of its senders (Salamy, Figures 3-8 and B-5).
+"""The rate at which cross traffic was put into the network, from captures of its senders (Salamy, Figures 3-8 and B-5).
 
 Salamy does not say how an instantaneous rate was had from packets, and a histogram's shape hangs on it. A capture
 carries three ways (`READINGS_BY`): the moving average of Figure B-5 once a packet, as its samples are packets, which
@@ -29,7 +29,7 @@ READINGS_BY = ("time", "packet", "window")
 
 @dataclass(frozen=True)
 class Injected:
-    """The rates at which a sender put one kind of cross traffic out, and when; arrays of one length.
+    """The rates at which a sender put one kind of cross traffic out; arrays of one length.
 
     They are read at even distances of time; `readings_gbps` holds them by each of READINGS_BY.
     """
@@ -42,21 +42,21 @@ class Injected:
 
     @property
     def name(self) -> str:
-        """What figures call it."""
+        """Return the name in figures."""
         return f"{self.kind}, {self.asked_gbps:g} Gbit/s asked"
 
 
 def skewness(values: Floats) -> float:
-    """0 where values lie symmetrically about their mean, above that with a tail of high ones."""
+    """Return 0 if values lie symmetrically about their mean, more with a tail of high ones."""
     away = values - values.mean()
     return float((away**3).mean() / (away**2).mean() ** 1.5)
 
 
 def injected(run: Run, most: int = 1) -> list[Injected]:
-    """How fast each kind of cross traffic was sent, in the first `most` trials at the heaviest load that were captured.
+    """Return the send rates of each kind of cross traffic, in the first `most` captured trials at the heaviest load.
 
-    Only packets from while the jobs ran count: captures begin earlier. A sender that is a worker too is left out, since
-    a capture does not tell its job's packets from those of the cross traffic.
+    Only packets from while the jobs ran count, because captures begin earlier. A sender that is a worker too is left
+    out, because a capture does not tell its job's packets from those of the cross traffic.
     """
     packets = query(
         run,
@@ -99,7 +99,7 @@ def _readings(sent_ns: Integers, payload_bytes: Integers) -> tuple[Integers, Flo
 
 
 def _windows_gbps(sent_ns: Integers, payload_bytes: Integers) -> Floats:
-    """The payload of each window that lies wholly within the capture, over how long it lasts."""
+    """Return the rate of payload in each window that lies wholly within the capture."""
     span_ns = int(sent_ns[-1] - sent_ns[0])
     windows = max(len(sent_ns) // WIDTH, 1)
     edges = sent_ns[0] + np.linspace(0, span_ns, windows + 1)
@@ -108,6 +108,6 @@ def _windows_gbps(sent_ns: Integers, payload_bytes: Integers) -> Floats:
 
 
 def _evenly(at_ns: Integers, gbps: Floats) -> tuple[Integers, Floats]:
-    """The average at instants that lie evenly: at each, that of the packet which leaves next."""
+    """Return the average at evenly spaced instants: at each, that of the packet which leaves next."""
     evenly_ns = at_ns[0] + np.linspace(0, at_ns[-1] - at_ns[0], READINGS).astype(np.int64)
     return evenly_ns, gbps[np.searchsorted(at_ns, evenly_ns)]

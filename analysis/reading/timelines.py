@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of a cluster's jobs: the timeline.json of each trial (docs/cluster-runs.md), and their iterations.
+"""The history of a cluster's jobs: the timeline.json of each trial (docs/cluster-runs.md), and their iterations.
 
-A trial's jobs are stints there: a job on one placement. No two trials share them, so cells.py knows none of them.
+A trial's jobs are allocations there: a job on one placement. No two trials share them, so cells.py knows none of them.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -47,7 +47,7 @@ class Request(_Told):
 
 
 class Stint(_Told):
-    """A job on one placement, with one timetable at most; the trial's job of that name."""
+    """A job on one placement, with at most one timetable; the trial's job of that name."""
 
     name: str
     job: str
@@ -60,7 +60,7 @@ class Stint(_Told):
 
 
 class Decision(_Told):
-    """What a scheduler answered; `scores` are its candidates' where Cassini ranked them, None of one with loops."""
+    """A scheduler's answer; `scores` are its candidates' if Cassini ranked them, None for one with loops."""
 
     at_s: float
     why: str
@@ -70,12 +70,12 @@ class Decision(_Told):
 
     @property
     def ranked(self) -> list[float]:
-        """The scores of the candidates that could be chosen, of which the best one was."""
+        """Return the scores of the candidates without loops, of which the best one was chosen."""
         return [score for score in self.scores or () if score is not None]
 
 
 class Life(_Told):
-    """A job from its arrival to its end; `dedicated_s` is what it takes in a cluster of its own."""
+    """A job from its arrival to its end; `dedicated_s` is its time in a cluster of its own."""
 
     name: str
     arrived_s: float
@@ -86,22 +86,22 @@ class Life(_Told):
 
     @property
     def completion_s(self) -> float | None:
-        """From its arrival to its end."""
+        """Return the time from its arrival to its end."""
         return None if self.ended_s is None else self.ended_s - self.arrived_s
 
     @property
     def queueing_s(self) -> float | None:
-        """From its arrival to its first placement."""
+        """Return the time from its arrival to its first placement."""
         return None if self.started_s is None else self.started_s - self.arrived_s
 
     @property
     def fairness(self) -> float | None:
-        """Themis' finish-time fairness, rho: time in the shared cluster over that in a dedicated one."""
+        """Return Themis' finish-time fairness, rho: time in the shared cluster over that in a dedicated one."""
         return None if self.completion_s is None else self.completion_s / self.dedicated_s
 
 
 class Timeline(_Told):
-    """All of it, seconds from the trace's start; stints from the trial's."""
+    """The whole timeline, seconds from the trace's start; allocations from the trial's."""
 
     version: Literal[1] = Field(alias="schema")
     scheduler: str
@@ -113,12 +113,12 @@ class Timeline(_Told):
 
     @cached_property
     def models(self) -> dict[str, str]:
-        """By job."""
+        """Return the model of each job."""
         return {each.name: each.model for each in self.requests}
 
     @property
     def moves(self) -> list[Stint]:
-        """Stints that began on other workers than their job had before."""
+        """Return the allocations that began on other workers than their job had before."""
         before: dict[str, Stint] = {}
         moved = []
         for stint in sorted(self.stints, key=lambda each: each.begins_s):
@@ -146,11 +146,11 @@ class Points:
 
     @property
     def slowed(self) -> Floats:
-        """How many times as long they took as in a dedicated cluster."""
+        """Return the times over those in a dedicated cluster."""
         return self.times_ms / self.dedicated_ms
 
     def of(self, model: str) -> "Points":
-        """Those of one model's jobs."""
+        """Return the iterations of one model's jobs."""
         own = self.models == model
         return Points(*(getattr(self, each.name)[own] for each in fields(self)))
 
@@ -167,54 +167,54 @@ class ClusterTrial:
 
     @property
     def sliced_s(self) -> float | None:
-        """Where in the trace its window begins, which stints are counted from; None of a whole trace."""
+        """Return the start of its window in the trace, from which allocations are counted; None of a whole trace."""
         cluster = self.spec.cluster
         return cluster.slice.from_s if cluster and cluster.slice else None
 
 
 @dataclass(frozen=True)
 class ClusterCell:
-    """The valid trials of one scheduler at the same other levels, by repetition: those of one number share a trace."""
+    """The valid trials of one scheduler at the same other levels, by repetition; those of one number share a trace."""
 
     id: CellId
     trials: Mapping[int, ClusterTrial]
 
     @property
     def variant(self) -> str:
-        """The level of the factor `variant`."""
+        """Return the level of the factor `variant`."""
         return self.id.variant
 
     @property
     def first(self) -> ClusterTrial:
-        """The trial that figures show."""
+        """Return the trial that figures show."""
         return self.trials[min(self.trials)]
 
     @property
     def times_ms(self) -> list[Array]:
-        """All iterations of all jobs, one array a repetition."""
+        """Return all iterations of all jobs, one array a repetition."""
         return [trial.points.times_ms for trial in self.trials.values()]
 
     @property
     def slowed(self) -> list[Array]:
-        """The same as multiples of a dedicated cluster's."""
+        """Return all iterations as multiples of a dedicated cluster's."""
         return [trial.points.slowed for trial in self.trials.values()]
 
     @property
     def models(self) -> list[str]:
-        """Of the jobs that completed an iteration."""
+        """Return the models of the jobs that completed an iteration."""
         return sorted({model for trial in self.trials.values() for model in trial.points.models})
 
     def marks(self, model: str) -> list[Array]:
-        """Marks per iteration of a model's jobs where they are known, one array a repetition that has any."""
+        """Return known marks per iteration of a model's jobs, one array a repetition that has any."""
         counted = (trial.points.of(model).marks for trial in self.trials.values())
         return [known for each in counted if len(known := each[np.isfinite(each)])]
 
 
 @read_once
 def clusters_of(run: Run) -> list[ClusterCell]:
-    """Every cell of which a valid trial has a timeline and an iteration, in the experiment's order.
+    """Return every cell with a valid trial that has a timeline and an iteration, in the experiment's order.
 
-    Raises StoreError where a timeline cannot be read.
+    Raises StoreError if a timeline cannot be read.
     """
     found: dict[CellId, dict[int, ClusterTrial]] = {CellId(cell.levels): {} for cell in experiment_of(run).cells}
     table = _with_marks(run)
@@ -228,13 +228,13 @@ def clusters_of(run: Run) -> list[ClusterCell]:
 
 
 def beside(cells: Iterable[ClusterCell], cell: ClusterCell, variant: str) -> ClusterCell | None:
-    """The cell of this variant, at the others' same levels."""
+    """Return the cell of this variant, at the others' same levels."""
     alike = (each for each in cells if each.id.without("variant") == cell.id.without("variant"))
     return next((each for each in alike if each.variant == variant), None)
 
 
 def paired(over: ClusterCell, of: ClusterCell, what: Callable[[ClusterTrial], Array]) -> list[tuple[Array, Array]]:
-    """The same of two cells, by the repetitions that both have: a repetition's trials share their trace."""
+    """Return the values of two cells, by the repetitions that both have, whose trials share their trace."""
     return [(what(over.trials[number]), what(trial)) for number, trial in of.trials.items() if number in over.trials]
 
 
@@ -268,7 +268,7 @@ def _trial(record: Mapping[str, Any], timeline: Timeline, table: pa.Table) -> Cl
 
 
 def _with_marks(run: Run) -> pa.Table:
-    """The iterations of all jobs, and marks: null where nothing counted them or nobody can tell."""
+    """Return the iterations of all jobs, and marks: null if they are not known."""
     table, counted = iterations(run), per_iteration(run)
     keys = ["trial", "job", "iteration"]
     if counted is None:

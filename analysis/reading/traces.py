@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials over time: when each job communicates, how fast it sends, what the bottleneck's queue does."""
+"""Trials over time: communication of each job, its rate, and the bottleneck's queue."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Trace:
 
     `spans` are begin and end of communication per job and iteration, shape (iterations, 2). `rates` are Gbit/s on the
     wire, sent by a job's first worker: all workers of a ring send at the same pace. `backlog_bytes` is that of the
-    bottleneck at the bins' beginnings, in the direction in which that worker sends; None where it was not measured.
+    bottleneck at the bins' beginnings, in the direction in which that worker sends; None if it was not measured.
     """
 
     cell: CellTrials
@@ -34,23 +34,26 @@ class Trace:
 
 
 def traces(run: Run, cells: Sequence[CellTrials]) -> list[list[Trace]]:
-    """The course of every trial of each cell."""
+    """Return the trace of every trial of each cell."""
     of_jobs, sent, waiting = iterations(run), counters(run, "tx_bytes"), backlogs(run)
     return [[_trace(cell, trial, of_jobs, sent, waiting) for trial in cell.trials] for cell in cells]
 
 
 def middle(trials: Sequence[Trace]) -> Trace:
-    """Of a cell's trials the one that took neither longest nor shortest; of two in the middle the quicker one."""
+    """Return the cell's trial of median duration; of two in the middle the quicker one."""
     return sorted(trials, key=lambda trace: max(each[-1, 1] for each in trace.spans.values()))[(len(trials) - 1) // 2]
 
 
 def communicating(run: Run, cell: CellTrials, trial: str) -> tuple[int, dict[str, Floats]]:
-    """When a trial's first job started, ns; and by job, when each iteration communicates: ms since, (iterations, 2)."""
+    """Return the start of a trial's first job, ns; and by job, the spans of communication: ms since, (iterations, 2)."""
     return _communicating(iterations(run), cell, trial)
 
 
 def courses(run: Run, cells: Iterable[CellTrials]) -> dict[str, dict[str, Floats]]:
-    """By trial of the cells whose jobs share links, when each job communicates: ms since the first job's start."""
+    """Return the spans of communication by trial and job, of cells whose jobs share links.
+
+    Ms since the first job's start.
+    """
     of_jobs = iterations(run)
     sharing = [cell for cell in cells if not cell.spec.one_job_at_a_time]
     return {trial: _communicating(of_jobs, cell, trial)[1] for cell in sharing for trial in cell.trials}
@@ -79,7 +82,7 @@ def _trace(
 
 
 def _bottleneck_port(cell: CellTrials, trial: str) -> PortPlace | None:
-    """The bottleneck in the direction in which the first job's first worker sends across it."""
+    """Return the bottleneck in the direction in which the first job's first worker sends across it."""
     link = cell.spec.topology.bottleneck
     first = next(iter(cell.spec.jobs.values()))
     hops = [hop for pair in first.pairs[:1] for hop in cell.spec.topology.path(*pair)]
@@ -87,19 +90,19 @@ def _bottleneck_port(cell: CellTrials, trial: str) -> PortPlace | None:
 
 
 def mean_per_iteration(trace: Trace, values: Floats, job: str) -> Floats:
-    """Mean of a trace's bins over each iteration of `job`, from one end of communication to the next."""
+    """Return the mean of a trace's bins over each iteration of `job`, from one end of communication to the next."""
     ends = np.minimum(np.searchsorted(trace.edges_ms, trace.spans[job][:, 1]), len(values))
     total = np.concatenate([[0.0], np.cumsum(values)])
     return np.diff(total[ends], prepend=0.0) / np.maximum(np.diff(ends, prepend=0), 1)
 
 
 def at_once(by_job: Mapping[str, Floats], begin_ms: float, end_ms: float) -> float:
-    """Of the time in which any job communicates between `begin_ms` and `end_ms`, the share in which several do."""
+    """Return, of the time in which any job communicates between `begin_ms` and `end_ms`, the share in which several do."""
     return together(by_job.values(), begin_ms, end_ms)
 
 
 def together(spans: Iterable[Floats], begin: float, end: float) -> float:
-    """Of the time between `begin` and `end` that any of these spans cover, the share that several do."""
+    """Return, of the time between `begin` and `end` that any of these spans cover, the share that several do."""
     clipped = np.concatenate([np.clip(each, begin, end) for each in spans])
     edges, steps = clipped.T.ravel(), np.repeat([1, -1], len(clipped))
     order = np.argsort(edges, kind="stable")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs of a trial from trials that ran before it.
+"""Inputs of a trial from earlier trials.
 
 They are measured profiles, and what follows from profiles: time-shifts by the fluid model, and Cassini's timetables.
 """
@@ -32,9 +32,9 @@ Found = Mapping[str, Alone]
 
 
 def given(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str, Value]]:
-    """The value of each field (job -> field) that jobs of `spec` take from the trials `needs`, which are their keys.
+    """Return the value of each field (job -> field) that jobs of `spec` take from the trials `needs`, which are keys.
 
-    Raises StoreError where such a trial is missing, or cannot tell; CassiniError where it leaves no timetables.
+    Raises StoreError if such a trial is missing, or lacks the value; CassiniError if it leaves no timetables.
     """
     fields = list(dict.fromkeys(field for job in spec.jobs.values() for field in job.takes))
     result: dict[str, dict[str, Value]] = {name: {} for name, job in spec.jobs.items() if job.takes}
@@ -50,9 +50,9 @@ def given(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str
 
 
 def as_measured(run: Run, cells: Sequence[CellTrials]) -> TrialSpec:
-    """What jobs of these cells are, as trials under Cassini had measured them; as given where none had.
+    """Return the jobs of these cells, as trials under Cassini had measured them; as given if none had.
 
-    Raises StoreError where the trials that they were measured in are missing, or cannot tell.
+    Raises StoreError if the trials that measured them are missing, or lack the value.
     """
     told = {trial["trial"]: trial.get("given", {}) for trial in run.trials()}
     for cell in cells:
@@ -77,7 +77,7 @@ def _measured(each: Alone) -> Profile:
 
 
 def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, Value]:
-    """Where the fluid model finds the jobs to slow each other down least; others stay where they are."""
+    """Return the shifts at which the flow-level model finds the least mutual slowdown; other jobs stay unshifted."""
     measured = _measured_spec(spec, found)
     trials = tuple(each.trial for each in found.values())
     capacity, jobs = left_by_cross_traffic(spec), fluid_jobs(measured)
@@ -93,10 +93,10 @@ def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, Value]:
 
 
 def _shifted(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str, Value]]:
-    """Each job's timetable, as far as its clock is right; where jobs cannot keep them, their first instants alone.
+    """Return each job's timetable, as far as its clock is right; if jobs cannot keep them, only their first instants.
 
-    Timetables as given are held as they are. Others are of jobs as they were measured, which the trials tell; without
-    any trial, of jobs as they are given.
+    Given timetables are held as they are. Others follow from measured profiles of the trials; without any trial, from
+    given ones.
     """
     assert spec.cassini
     if spec.cassini.timetables:

@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles from what clusters record of their jobs' collectives already: one module a format, which reads `Record`s."""
+"""Profiles from records that clusters already have of their jobs' collectives.
+
+One module a format, which reads `Record`s.
+"""

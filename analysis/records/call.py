@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every format's reader finds: one process's calls of collectives."""
+"""The common result of every format's reader: one process's calls of collectives."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +11,12 @@ Kind = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broa
 
 
 class RecordError(UsageError):
-    """A record that cannot be read, or that cannot tell what a profile must say."""
+    """A record that cannot be read, or that lacks data for a profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One collective, or one message, as one process took part in it.
+    """One collective, or one message, in which one process took part.
 
     `begin_ns` and `end_ns` are of the process's own host's clock, from any epoch. `payload_bytes` is the vector that
     the collective is about: of an all-gather what each has in the end, of a reduce-scatter what each has at first,
@@ -40,10 +40,10 @@ class Call:
 class Record:
     """The record of one process.
 
-    `rank` and `world` are of the whole job, None where the record cannot tell; `members` are the global ranks of each
-    group, in its order, where it can. `steps_ns` are beginnings and ends of iterations where it names them. `lost` is
-    how many calls it says that it lost, or that its numbers leave out, and `losses` say which, a sentence each. `notes`
-    are what else a reader of the profile must know of the record.
+    `rank` and `world` are of the whole job, None if the record lacks them; `members` are the global ranks of each
+    group, in its order, if known. `steps_ns` are begins and ends of iterations that it names. `lost` is the number of
+    calls that it reports as lost, or that its numbers leave out, and `losses` describe them, a sentence each. `notes`
+    are further facts for a reader of the profile.
     """
 
     path: Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a Chakra execution trace of one rank: protocol buffers, or the JSON that chakra_jsonizer makes of them.
+"""Reader of a Chakra execution trace of one rank: protocol buffers, or the JSON that chakra_jsonizer makes of them.
 
 Source: schema/protobuf/et_def.proto, src/converter and src/jsonizer of mlcommons/chakra 1.0.0; process groups as
 torch/distributed/distributed_c10d.py (`pg_config_info`) of pytorch/pytorch describes them.
@@ -55,7 +55,7 @@ Groups = dict[str, tuple[int, ...]]
 
 @dataclass(slots=True)
 class _Node:
-    """What matters of a node; `values` are those of its inputs. 0 stands for a time that was not set."""
+    """The used fields of a node; `values` are those of its inputs. 0 stands for a missing time."""
 
     name: str = ""
     type: int = 0
@@ -66,7 +66,10 @@ class _Node:
 
 
 def recognises(head: bytes) -> bool:
-    """See `formats.Format`. Of protocol buffers the first message must be a GlobalMetadata that says its version."""
+    """Recognize the format (see `formats.Format`).
+
+    The first protobuf message must be a GlobalMetadata with its version.
+    """
     if BEGINNING.match(head):
         return True
     try:
@@ -77,10 +80,12 @@ def recognises(head: bytes) -> bool:
 
 
 def read(path: Path) -> Record:
-    """See `formats.Format`. `comm_size` is what a rank puts in; a group's ranks come from the node that lists groups.
+    """Read a trace (see `formats.Format`).
 
-    Raises RecordError for a schema that is not known, for a file without start times (chakra_converter sets none), or
-    whose name has no rank, and for one that is damaged.
+    `comm_size` are a rank's input bytes; the node that lists groups gives their ranks.
+
+    Raises RecordError for an unknown schema, for a file without start times (chakra_converter sets none), or whose name
+    has no rank, and for a damaged one.
     """
     ranked = RANKED.search(path.name)
     with opened(path) as file:
@@ -145,7 +150,7 @@ def _is_call(node: _Node) -> bool:
 
 
 def _unusable(node: _Node) -> str | None:
-    """Why a node cannot be a call, where that is so and the others still can."""
+    """Return the reason why a node cannot be a call although others can, or None."""
     if node.type not in TYPES.values():
         return f"type {node.type} with {SIZE}"
     if not node.start_us:
@@ -197,7 +202,7 @@ def _number(node: _Node, name: str) -> int:
 
 
 def _groups(values: str) -> Groups:
-    """The groups that a `process_group:init` node lists, as JSON within what Python prints of its inputs.
+    """Return the groups that a `process_group:init` node lists, as JSON within Python's print of its inputs.
 
     Ranks are left out of the groups that all ranks are in.
     """
@@ -219,7 +224,7 @@ def _groups(values: str) -> Groups:
 
 
 def _unpacked(file: BinaryIO) -> Iterator[_Node]:
-    """The metadata, then each node; of metadata `name` is the version."""
+    """Yield the metadata, then each node; of metadata `name` is the version."""
     begin = file.tell()
     beginning = file.read(1)
     file.seek(begin)
@@ -232,7 +237,7 @@ def _unpacked(file: BinaryIO) -> Iterator[_Node]:
 
 
 def _objects(file: BinaryIO) -> Iterator[dict[str, Any]]:
-    """Objects of JSON that run together."""
+    """Yield the objects of concatenated JSON."""
     try:
         content = file.read().decode(errors="replace")
         at = 0
@@ -246,7 +251,7 @@ def _objects(file: BinaryIO) -> Iterator[dict[str, Any]]:
 
 
 def _metadata(message: bytes) -> _Node:
-    """A GlobalMetadata's version, as `name`, and its attributes."""
+    """Return a GlobalMetadata's version, as `name`, and its attributes."""
     node = _Node()
     for number, value in protobuf_wire.fields(message):
         if number == 1:
@@ -257,7 +262,7 @@ def _metadata(message: bytes) -> _Node:
 
 
 def _of_message(message: bytes) -> _Node:
-    """A node; its attributes only where they matter, as most nodes are of computing."""
+    """Return a node; its attributes only if they are used, because most nodes are of computing."""
     node = _Node()
     attributes: list[int | bytes] = []
     for number, value in protobuf_wire.fields(message):
@@ -280,7 +285,7 @@ def _of_message(message: bytes) -> _Node:
 
 
 def _attribute(message: bytes) -> dict[str, int | str]:
-    """One attribute by its name; none of the kinds that nothing here is kept in."""
+    """Return one attribute by its name; empty for unused kinds."""
     name: str = ""
     found: int | str | None = None
     for number, value in protobuf_wire.fields(message):
@@ -338,7 +343,7 @@ def _attributes_of_json(listing: list[Any]) -> dict[str, int | str]:
 
 
 def _integer(value: Any) -> int:
-    """A number of JSON; those of 64 bits are written as text."""
+    """Return a number of JSON; those of 64 bits are written as text."""
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value, re.ASCII):
         return int(value)
     if type(value) is not int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which pattern of communication (docs/patterns.md) a job's exchanges are of, among whom, and what a worker sends."""
+"""Communication patterns (docs/patterns.md) of a job's exchanges: their groups, and the bytes that a worker sends."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ Members = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Family:
-    """Exchanges of one pattern, in groups side by side. `kinds` are what they are, `bytes` what a worker sends of all.
+    """Exchanges of one pattern, in parallel groups. `kinds` are their kinds, `bytes` a worker's total.
 
     Bytes are those that a profile's phase says of its pattern; `members` are the members of exchanges that are meant,
     which of messages are parts of `groups`.
@@ -42,13 +42,16 @@ class Family:
     bytes: int
 
     def takes(self, exchange: Exchange) -> bool:
-        """Whether the exchange is of it."""
+        """Return True if the exchange belongs to the family."""
         return exchange.kind in self.kinds and exchange.members in self.members
 
     def seen_by(self, worker: int) -> frozenset[Members]:
-        """Whose exchanges, as members, count for a worker: those in which it sends, or else those in which it receives.
+        """Return the members of the exchanges that count for a worker.
 
-        So a worker within a chain counts what it passes on once, as the last one does what comes to it.
+        Those in which it sends, or else those in which it receives.
+
+        So a worker within a chain counts the bytes that it passes on once, and the last one counts those that it
+        receives.
         """
         if self.kinds != ("send",):
             return frozenset(each for each in self.members if worker in each)
@@ -57,7 +60,7 @@ class Family:
 
 
 def sent_bytes(exchange: Exchange) -> int:
-    """What each worker sends in it, as the pattern's `bytes` are meant.
+    """Return the bytes that each worker sends in it, as the pattern's `bytes` are defined.
 
     In a ring of n an all-reduce sends 2(n-1)/n of the vector, an all-gather or a reduce-scatter (n-1)/n, as does an
     all-to-all (NVIDIA/nccl-tests, doc/PERFORMANCE.md); broadcasts, reduces and messages all of it.
@@ -71,7 +74,10 @@ def sent_bytes(exchange: Exchange) -> int:
 
 
 def families(job: Job) -> tuple[list[Family], list[Family]]:
-    """A job's families, the largest first, and those that are left out as small. Raises RecordError (see `_chains`)."""
+    """Return a job's families, the largest first, and those that are ignored as small.
+
+    Raises RecordError (see `_chains`).
+    """
     found = [*_side_by_side(job.exchanges), *_pipelines(job)]
     total = sum(each.bytes for each in found)
     if not total:
@@ -83,7 +89,7 @@ def families(job: Job) -> tuple[list[Family], list[Family]]:
 
 
 def _side_by_side(exchanges: Sequence[Exchange]) -> list[Family]:
-    """Of collectives: groups that share no worker and send as much."""
+    """Return families of collectives: groups without common workers that send equally much."""
     sums: dict[tuple[Pattern, Members], int] = defaultdict(int)
     kinds: dict[tuple[Pattern, Members], set[Kind]] = defaultdict(set)
     for each in exchanges:
@@ -112,7 +118,7 @@ def _fits(members: Members, size: int, groups: Iterable[Members], usual: int) ->
 
 
 def _pipelines(job: Job) -> list[Family]:
-    """Of messages: chains of workers, one family towards higher ranks and one towards lower ones."""
+    """Return families of messages: chains of workers, one family towards higher ranks and one towards lower ones."""
     sums: Counter[Members] = Counter()
     for each in job.exchanges:
         if each.kind == "send":
@@ -133,7 +139,7 @@ def _pipeline(edges: Sequence[Members], sums: Mapping[Members, int], whose: str)
 
 
 def _chains(edges: Sequence[Members], whose: str) -> tuple[Members, ...]:
-    """The chains that pairs of sender and receiver make. Raises RecordError where they make none."""
+    """Return the chains that pairs of sender and receiver make. Raises RecordError if they make none."""
     after = {sender: receiver for sender, receiver in edges}  # noqa: C416 - of tuples of any length
     if len(after) < len(edges) or len(set(after.values())) < len(edges):
         expected = "expected chains, as of a pipeline: no pattern of docs/patterns.md says otherwise"

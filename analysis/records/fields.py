@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of what other tools wrote: each as it must be, or a FieldError that says what was found and expected."""
+"""Checked fields of other tools' files: each must have its type, or a FieldError gives the values found and expected."""
 
 import json
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ AMBIGUOUS: Final = _Ambiguous()
 
 
 class FieldError(ValueError):
-    """A field that is missing, or not what it must be; its reader says of which file."""
+    """A missing or invalid field. Its reader adds the file."""
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -44,17 +44,17 @@ def problem(error: ValueError | RecursionError) -> str:
 
 
 def mapping(of: Any, name: str) -> dict[str, Any]:
-    """An object of JSON. Raises FieldError."""
+    """Return an object of JSON. Raises FieldError."""
     return _typed(of, name, dict, "an object")
 
 
 def listed(of: Any, name: str) -> list[Any]:
-    """A list of JSON. Raises FieldError."""
+    """Return a list of JSON. Raises FieldError."""
     return _typed(of, name, list, "a list")
 
 
 def text(of: Any, name: str) -> str:
-    """A string of JSON. Raises FieldError."""
+    """Return a string of JSON. Raises FieldError."""
     return _typed(of, name, str, "text")
 
 
@@ -68,7 +68,7 @@ def whole(of: dict[str, Any], name: str, least: int = 0, most: int = MOST) -> in
 
 
 def real(of: dict[str, Any], name: str) -> float:
-    """A number of JSON, 0 or more. Raises FieldError."""
+    """Return a number of JSON, 0 or more. Raises FieldError."""
     value: Any = of.get(name)
     if type(value) not in (int, float) or not 0 <= value <= MOST:
         raise FieldError(f"field {name}: found {shown(value)}, expected a number from 0 to 2^53")
@@ -76,7 +76,7 @@ def real(of: dict[str, Any], name: str) -> float:
 
 
 def shown(value: Any) -> str:
-    """A value in a message: short, on one line."""
+    """Return a value as a message quotes it: short, on one line."""
     if value is None:
         return "none"
     if value is AMBIGUOUS:

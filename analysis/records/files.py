@@ -33,7 +33,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def _unpacked(file: BinaryIO) -> BinaryIO:
-    """Return a file without one gzip around it; some are packed twice, by a profiler and by whoever copied them."""
+    """Return a file without one gzip around it. Some are packed twice, by a profiler and by a later copy."""
     packed = file.read(len(GZIP)) == GZIP
     file.seek(0)
     return cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb")) if packed else file
@@ -50,7 +50,7 @@ def _decoded(file: BinaryIO) -> BinaryIO:
 
 
 def head(path: Path) -> bytes:
-    """Its beginning: `HEAD_BYTES`, or all where it is shorter. Raises RecordError."""
+    """Return the beginning of a file: `HEAD_BYTES`, or all of a shorter one. Raises RecordError."""
     with opened(path) as file:
         return file.read(HEAD_BYTES)
 

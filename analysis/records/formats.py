@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The formats that can be read. Which one a file is, its content tells, never its name."""
+"""The formats that can be read. A file's content determines its format, never its name."""
 
 import re
 from pathlib import Path
@@ -17,26 +17,26 @@ SCHEMA = re.compile(rb'"(schema|op_schema|rf_id)"\s*:')
 
 
 class Format(Protocol):
-    """A module that reads one format of records: one file is what one process recorded.
+    """A module that reads one format of records: one file is the record of one process.
 
-    A format that is no record of a job, but of what a fabric gives, is `nccl_tests` instead; its `read` says what.
+    A format that is no record of a job, but of a fabric's speed, is `nccl_tests` instead; its `read` returns that.
     """
 
     NAME: str
     """As people know it, such as `PyTorch Kineto's trace`."""
 
     def recognises(self, head: bytes) -> bool:
-        """Whether a file that begins so (`files.head`, unpacked) is of this format, whatever is wrong with the rest."""
+        """Return True if a file that begins with `head` (unpacked) is of this format, whatever follows."""
 
     def read(self, path: Path) -> Record:
-        """What the process recorded; by `files.opened`, which unpacks. Raises RecordError."""
+        """Return the record of the process; read by `files.open_record`, which unpacks. Raises RecordError."""
 
 
 FORMATS: tuple[Format, ...] = (kineto, inspector, chakra)
 
 
 def format_of(path: Path) -> Format:
-    """The format of a file. Raises RecordError for one of none."""
+    """Return the format of a file. Raises RecordError for an unknown one."""
     beginning = head(path)
     found = next((each for each in FORMATS if each.recognises(beginning)), None)
     if found is None and EXECUTION_TRACE.match(beginning) and SCHEMA.search(beginning):
@@ -52,5 +52,5 @@ def format_of(path: Path) -> Format:
 
 
 def fabric_of(path: Path) -> Fabric | None:
-    """What a fabric gives, where the file is a record of that; None for any other. Raises RecordError."""
+    """Return a fabric's figures if the file has them; None for any other. Raises RecordError."""
     return nccl_tests.read(path) if nccl_tests.recognises(head(path)) else None

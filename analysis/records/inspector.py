@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what NCCL's profiler plugin Inspector writes of one process: JSON, one line a collective or message.
+"""Reader of the output of NCCL's profiler plugin Inspector for one process: JSON, one line a collective or message.
 
 Source: plugins/profiler/inspector of NVIDIA/nccl (README.md, inspector_json.cc), 2.28.3 to 2.30.7; pull request 2359.
 """
@@ -38,7 +38,7 @@ Member = tuple[str, int]
 
 
 def recognises(head: bytes) -> bool:
-    """See `formats.Format`."""
+    """Recognize the format; see `formats.Format`."""
     return b'"inspector_output_format_version"' in head
 
 
@@ -63,7 +63,7 @@ def read(path: Path) -> Record:
 
 
 class _Log:
-    """What was read of a log so far."""
+    """The state of reading a log."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
@@ -128,7 +128,7 @@ class _Log:
         self._process = found
 
     def _dump(self, header: dict[str, Any], stats: dict[str, Any]) -> None:
-        """The first line of a dump: what the communicator lost until then, and how many lines follow."""
+        """Read the first line of a dump: the calls that the communicator has lost, and the number of lines that follow."""
         self._complete()
         member = _member(header)
         for sort in ("coll", "p2p"):
@@ -139,7 +139,7 @@ class _Log:
             self._awaited = Counter(counts)
 
     def _complete(self) -> None:
-        """End a dump: it has the lines that it counts, but for damaged ones. Raises FieldError."""
+        """End a dump, which must have as many lines as it states, except for damaged ones. Raises FieldError."""
         if (missing := self._awaited.total()) > self._damaged_in_dump:
             raise FieldError(f"found a dump that lacks {missing} of its lines, expected as many as it counts")
         self._damaged_in_dump = 0
@@ -188,7 +188,7 @@ class _Log:
         )
 
     def record(self, path: Path) -> Record:
-        """What was read, when all lines are."""
+        """Return the record, when all lines are read."""
         assert self._process is not None
         return Record(
             path=path,
@@ -217,7 +217,7 @@ class _Log:
         return max(self._awaited.total() - self._damaged_in_dump, 0) + self._cut
 
     def _gaps(self) -> Counter[tuple[Member, str]]:
-        """How many numbers are left out between the first and the last of a kind."""
+        """Return the counts of missing numbers between the first and the last of a kind."""
         gaps: Counter[tuple[Member, str]] = Counter()
         for (member, sort, _), numbers in self._numbers.items():
             gaps[member, sort] += max(numbers) - min(numbers) + 1 - len(set(numbers))
@@ -238,7 +238,7 @@ class _Log:
         return notes
 
     def losses(self) -> Iterator[str]:
-        """Yield what was lost, a sentence each."""
+        """Yield a sentence for each loss."""
         if dropped := sum(self._dropped.values()):
             yield f"{dropped} were overwritten before a dump: NCCL_INSPECTOR_DUMP_COLL_RING_SIZE keeps more."
         elif gaps := self._gaps().total():
@@ -277,7 +277,7 @@ def _payload_bytes(perf: dict[str, Any], sort: str, parts: int) -> int:
 
 
 def _times_us(trace: dict[str, Any]) -> tuple[int, int] | None:
-    """When its kernels began and ended, on all channels together; None where no channel has both times (0: none)."""
+    """Return begin and end of its kernels, on all channels together; None if no channel has both times (0: none)."""
     begins, ends = [], []
     for event in listed(trace, "kernel_events"):
         if not isinstance(event, dict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joins what the processes of a job recorded: who is who, which calls belong together, and when, on one clock."""
+"""Joins the records of a job's processes: their ranks, the calls that belong together, and a common clock."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,11 +32,11 @@ Taken = dict[int, Call]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A collective, or a message, as all who took part in it tell it.
+    """A collective, or a message, as all its participants record it.
 
-    `members` are the job's ranks in the order of the group; of a message, who sends and who receives; of a broadcast
-    from the root on, of a reduce up to the root. Instants are of the clock of the job's rank 0. It ends when its
-    members say so, by the median, and lasts as long as it took the quickest: that one waited least for others.
+    `members` are the job's ranks in the order of the group; of a message, sender and receiver; of a broadcast from the
+    root on, of a reduce up to the root. Instants are of the clock of the job's rank 0. Its end is the median of its
+    members' ends, and its duration that of the quickest, which waited least for others.
     """
 
     kind: Kind
@@ -48,7 +48,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Job:
-    """The records of a job by rank, their exchanges by when they begin, and the share of calls that is not among them.
+    """The records of a job by rank, their exchanges by begin, and the share of unmatched calls.
 
     `ahead_ns` is how far each rank's clock is ahead of that of rank 0; `steps_ns` are rank 0's.
     """
@@ -60,20 +60,20 @@ class Job:
 
     @property
     def whose(self) -> str:
-        """The names of its files, for a message."""
+        """Return the names of its files, for a message."""
         return _names(self.records)
 
     @property
     def steps_ns(self) -> tuple[tuple[int, int], ...]:
-        """Iterations, where the records name them."""
+        """Return the iterations, if the records name them."""
         return self.records[0].steps_ns
 
 
 def joined(records: Sequence[Record]) -> Job:
-    """The job that these are the records of.
+    """Join the records of one job.
 
-    Raises RecordError where ranks are missing or come twice, where records are of different jobs, where more than
-    `MOST_LOST` of the calls is lost, and where clocks cannot be compared.
+    Raises RecordError if ranks are missing or occur twice, if records are of different jobs, if more than `MOST_LOST`
+    of the calls is lost, and if clocks cannot be compared.
     """
     ranked = tuple(map(_without_copies, _ranked(records)))
     members = _members(ranked)
@@ -131,7 +131,7 @@ def _names(records: Sequence[Record]) -> str:
 
 
 def _ranked(records: Sequence[Record]) -> tuple[Record, ...]:
-    """By the job's ranks. Where records do not tell these, by ranks in a group of all, or in the order given."""
+    """Return the records by the job's ranks. If records lack these, by ranks in a group of all, or in the given order."""
     if all(each.rank is None for each in records):
         return tuple(sorted(records, key=lambda each: _rank_among_all(each, len(records))))
     known: dict[int, Record] = {}
@@ -160,7 +160,7 @@ def _group(record: Record, call: Call) -> Group:
 
 
 def _members(records: Sequence[Record]) -> dict[Group, tuple[int, ...]]:
-    """The job's ranks of each group, in its order."""
+    """Return the job's ranks of each group, in its order."""
     places: dict[Group, dict[int, int]] = defaultdict(dict)
     sizes: dict[Group, int] = {}
     for rank, record in enumerate(records):
@@ -245,7 +245,7 @@ def _told(call: Call) -> Told:
 
 
 def _is_whole(taken: Taken, members: tuple[int, ...]) -> bool:
-    """Whether all took part, and in the same."""
+    """Return True if all members took part, with the same call."""
     call = next(iter(taken.values()))
     expected = 2 if call.kind in ("send", "receive") else len(members)
     return len(taken) == expected and len({each.payload_bytes for each in taken.values()}) == 1
@@ -278,7 +278,7 @@ def _clocks(records: Sequence[Record], whole: Sequence[Taken]) -> dict[int, int]
 
 
 def _links(records: Sequence[Record], whole: Sequence[Taken]) -> dict[int, dict[int, int]]:
-    """From each rank to others: how far their clocks are ahead of its own."""
+    """Return, from each rank to others, how far their clocks are ahead of its own."""
     best: dict[bool, dict[tuple[int, int], list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
     for taken in whole:
         kind = next(iter(taken.values())).kind
@@ -305,7 +305,7 @@ def _exchange(taken: Taken, members: tuple[int, ...], ahead_ns: Sequence[int]) -
 
 
 def _in_order(call: Call, members: tuple[int, ...]) -> Iterator[int]:
-    """The members as `Exchange` has them; the group's first is the root where a call does not say it."""
+    """Yield the members in the order of `Exchange`. The group's first is the root if a call does not name it."""
     root = call.peer or 0
     if call.kind in ("send", "receive"):
         assert call.peer is not None

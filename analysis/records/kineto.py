@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what PyTorch's profiler (Kineto) writes of one rank: a trace in Chrome's JSON, of NCCL or of gloo.
+"""Reader of PyTorch's profiler (Kineto) trace of one rank: Chrome's JSON, with NCCL or gloo.
 
 Of what a call leaves in a trace one kind is counted: kernels, which run when bytes go; without them gloo's own events;
 never `c10d::...`, `nccl:...` and `record_param_comms`, which tell when a call was asked for.
@@ -90,12 +90,12 @@ SIZES = {
 
 
 def recognises(head: bytes) -> bool:
-    """See `formats.Format`."""
+    """Recognize the format; see `formats.Format`."""
     return head.lstrip().startswith(b"{") and any(each in head for each in (b'"traceEvents"', b'"deviceProperties"'))
 
 
 def read(path: Path) -> Record:
-    """See `formats.Format`. The whole file is held in memory."""
+    """Read a trace (see `formats.Format`). The whole file is held in memory."""
     trace = _trace(path)
     rank, world = _identity(path, trace)
     try:
@@ -407,7 +407,7 @@ def _kind(name: str, field: str) -> Kind | None:
 
 @lru_cache(maxsize=1 << 10)
 def _plain(name: str) -> str:
-    """A name of a collective or a type, as the tables here have it."""
+    """Return a name of a collective or a type as the tables here have it."""
     return name.lower().replace("c10::", "").replace("coalesced", "").replace("_", "").replace(" ", "")
 
 
@@ -432,7 +432,7 @@ def _gloo_bytes(dims: list[Any], types: list[Any]) -> int:
 
 
 def _numbers(kind: Kind, given: int, taken: int, ranks: int) -> int:
-    """Of the vector that a collective is about (`Call.payload_bytes`); what each gives, and takes, is in the trace."""
+    """Return the elements of a collective's vector (`Call.payload_bytes`) from its input and output."""
     if (kind == "all-reduce" and given != taken) or (kind == "reduce-scatter" and given < taken):
         raise FieldError(f"field In msg nelems: found {given}, expected as {kind} does of Out msg nelems, {taken}")
     if kind == "all-gather":
@@ -532,7 +532,7 @@ def _continued(begin: tuple[int, ...], ranks: int, field: str) -> tuple[int, ...
 
 
 def _peer(args: Event, kind: Kind, members: tuple[int, ...]) -> int | None:
-    """The rank in its group of the other one, or of the root; a trace has global ranks."""
+    """Return the rank in its group of the other process, or of the root; a trace has global ranks."""
     name = PEERS.get(kind)
     if name is None or (name not in args and kind in ("broadcast", "reduce")):
         return None

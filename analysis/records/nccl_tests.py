@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what nccl-tests' programs write with -J: how fast collectives of some sizes are. What a fabric gives, no job.
+"""Reader of the output of nccl-tests' programs with -J: the speed of collectives of some sizes on a fabric.
 
 Source: NVIDIA/nccl-tests v2.17.3 to v2.19.6, src/util.cu, src/common.cu and doc/PERFORMANCE.md.
 """
@@ -25,9 +25,11 @@ AVERAGE = (("average_bus_bandwidth", "bandwidth"), ("average_bus_bandwidith", "b
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One size, in place or not: mean time of an operation, us, and rates, Gbit/s; `checked` is whether results were.
+    """The result of one size, in place or not: mean time of an operation, us, and rates, Gbit/s.
 
-    `size_bytes` is of the whole vector, as in `Call.payload_bytes`. `bus_gbps` is what each rank's link carries.
+    `checked` tells if results were.
+
+    `size_bytes` is of the whole vector, as in `Call.payload_bytes`. `bus_gbps` is the rate of each rank's link.
     """
 
     size_bytes: int
@@ -40,9 +42,9 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """What a fabric gave to one collective, such as `all_reduce`, among `ranks` on `hosts`; rates in Gbit/s.
+    """A fabric's speed of one collective, such as `all_reduce`, among `ranks` on `hosts`; rates in Gbit/s.
 
-    `average_bus_gbps` is the program's own mean over sizes and ways. Environment and arguments are not kept: they may
+    `average_bus_gbps` is the program's own mean over sizes and places. Environment and arguments are not kept: they may
     hold secrets.
     """
 
@@ -57,12 +59,12 @@ class Fabric:
 
 
 def recognises(head: bytes) -> bool:
-    """Whether a file that begins so is nccl-tests'."""
+    """Return True if a file that begins with `head` is nccl-tests'."""
     return BEGINNING.match(head) is not None
 
 
 def read(path: Path) -> Fabric:
-    """What the program measured.
+    """Read the program's measurements.
 
     Raises RecordError for a version that is not known, for a file of a run that was broken off, for wrong results (no
     rate of theirs means anything), and for times of the CPU alone (-C).
@@ -102,7 +104,7 @@ def _fabric(path: Path, entry: Any) -> Fabric:
 
 
 def _measured(row: Any) -> list[Measured]:
-    """A size's figures; a way that was not run is null."""
+    """Return a size's results; a place that was not run is null."""
     found = []
     for way in WAYS:
         if mapping({"row": row}, "row").get(way) is None:
@@ -127,7 +129,7 @@ def _measured(row: Any) -> list[Measured]:
 
 
 def _right(entry: dict[str, Any]) -> None:
-    """That no result was out of bounds; booleans are text."""
+    """Check that no result was out of bounds; booleans are text."""
     bounds = mapping(entry, "out_of_bounds")
     if text(bounds, "okay") != "true":
         raise FieldError(f"field out_of_bounds: found {shown(bounds.get('count'))} wrong values, expected 0")
@@ -141,13 +143,13 @@ def _average_gbps(entry: dict[str, Any]) -> float:
 
 
 def _collective(args: list[Any]) -> str:
-    """Its name by the program's, the first of its arguments; the others are not looked at."""
+    """Return its name by the program's, the first of its arguments; the others are ignored."""
     program = text({"args[0]": args[0] if args else None}, "args[0]")
     return program.rpartition("/")[2].removesuffix("_perf")
 
 
 def _placed(config: dict[str, Any]) -> tuple[tuple[str, ...], int]:
-    """Hosts, and how many ranks: `devices` has one entry a process, whose ranks are threads times GPUs."""
+    """Return hosts, and the number of ranks: `devices` has one entry a process, whose ranks are threads times GPUs."""
     devices = listed(config, "devices")
     if not devices:
         raise FieldError("field devices: found none, expected one a process")
@@ -156,6 +158,6 @@ def _placed(config: dict[str, Any]) -> tuple[tuple[str, ...], int]:
 
 
 def _release(code: int) -> str:
-    """NCCL's release by its number (NCCL_VERSION of nccl.h): 23007 is 2.30.7."""
+    """Return NCCL's release by its number (NCCL_VERSION of nccl.h): 23007 is 2.30.7."""
     major, rest = divmod(code, 10_000 if code >= 10_000 else 1000)
     return f"{major}.{rest // 100}.{rest % 100}"

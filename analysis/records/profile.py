@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the records of a job to its profile, and to what they cannot tell."""
+"""A job's profile from its records, and their caveats."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ MOST_OUTSIDE = 0.001
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the records of a job tell: its profile, what that is from, and sentences on what they cannot tell."""
+    """A profile made of records, its origin, and sentences on what the records lack."""
 
     format: str
     job: Job
@@ -40,7 +40,7 @@ class Recorded:
 
 
 def read(paths: Sequence[Path]) -> tuple[str, list[Record]]:
-    """The name of the files' format, and their records. Raises RecordError for files of several formats."""
+    """Return the name of the files' format, and their records. Raises RecordError for files of several formats."""
     formats: dict[str, Path] = {}
     records = []
     for path in paths:
@@ -54,16 +54,16 @@ def read(paths: Sequence[Path]) -> tuple[str, list[Record]]:
 
 
 def recorded(paths: Sequence[Path], name: str, units: Units | None = None) -> Recorded:
-    """What these files, one of each process of a job, tell of it.
+    """Make a profile of these files, one of each process of a job.
 
-    `units` are those of the testbed on which the job ran, where that was a small one; the profile is in the papers'.
-    Raises RecordError for what cannot be read, or cannot tell a profile.
+    `units` are those of the testbed on which the job ran, if it was scaled; the profile is in the papers'. Raises
+    RecordError for files that cannot be read, or lack data for a profile.
     """
     return of_records(*read(paths), name, units)
 
 
 def of_records(what: str, records: Sequence[Record], name: str, units: Units | None = None) -> Recorded:
-    """The same, of records in the format called `what` that were read."""
+    """Make a profile of records in the format called `what`."""
     job = joined([_in_papers_units(each, units or Units()) for each in records])
     kept, small = families(job)
     found = course(job, kept)
@@ -98,7 +98,7 @@ def _in_papers_units(record: Record, units: Units) -> Record:
 
 
 def _steps_ms(job: Job) -> float | None:
-    """The median step that the records name, from beginning to beginning, without the first."""
+    """Return the median step that the records name, from begin to begin, without the first."""
     begins_ns = [begin_ns for begin_ns, _ in job.steps_ns[1:]]
     return float(np.median(np.diff(begins_ns))) / 1e6 if len(begins_ns) > 1 else None
 
@@ -113,7 +113,7 @@ def _source(what: str, job: Job, found: Course) -> str:
 
 
 def _groups(family: Family, job: Job) -> tuple[tuple[int, ...], ...] | None:
-    """The family's groups, where they are not one of all ranks in their order."""
+    """Return the family's groups, unless they are one of all ranks in their order."""
     return None if family.groups == (tuple(range(len(job.records))),) else family.groups
 
 
@@ -143,7 +143,7 @@ def _phase(name: str, phase: FoundPhase, part: Part, job: Job, parts: int) -> Ph
 
 
 def _caveats(job: Job, found: Course, small: Sequence[Family], steps_ms: float | None) -> Iterator[str]:
-    """What the records cannot tell, a sentence each: what is always so first."""
+    """Yield a sentence on each thing that the records lack, the general ones first."""
     yield (
         "Whether the job had the network to itself is not recorded: if it had not, contention is in its times, and its "
         "demand is too low."
@@ -177,7 +177,7 @@ def _caveats(job: Job, found: Course, small: Sequence[Family], steps_ms: float |
 
 
 def found_families(found: Course) -> list[Family]:
-    """The families that phases are of, the first ones first."""
+    """Return the families of the phases, in order."""
     return list(dict.fromkeys(part.family for parts in found.parts for part in parts))
 
 

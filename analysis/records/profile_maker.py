@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout profile --from FILE...`: a profile from what a cluster recorded of a job, or what its fabric gives."""
+"""`roundabout profile --from FILE...`: a profile from a cluster's records of a job, or a fabric's figures."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ NEAR_BEST = 0.9
 
 
 def report(paths: Sequence[Path], target: Path | None, console: Console, *, as_json: bool) -> None:
-    """Show what files of records tell, and store the profile at `target`."""
+    """Show the content of record files, and store the profile at `target`."""
     from analysis.records.formats import fabric_of  # noqa: PLC0415 - `--help` need not wait for it
 
     fabrics = [fabric_of(path) for path in paths]
@@ -73,7 +73,7 @@ def _report_job(paths: Sequence[Path], target: Path | None, console: Console, as
 
 
 def _run_of(paths: Sequence[Path]) -> Run | None:
-    """The run whose trial these were recorded in, where they lie there: its bytes and times are those of a testbed."""
+    """Return the run whose trial recorded these, if they lie there: its bytes and times are those of a testbed."""
     found = {_manifest_above(path) for path in paths}
     if len(found) > 1:
         raise UsageError(f"found files of several runs, or of one and of none: {', '.join(map(str, paths))}")
@@ -87,13 +87,13 @@ def _manifest_above(path: Path) -> Path | None:
 
 
 def yaml_of(profile: Profile) -> str:
-    """A profile's file."""
+    """Return the content of a profile's file."""
     text = dump(profile.model_dump(mode="json", exclude_none=True), width=118)
     return f"# yaml-language-server: $schema=../schema/profile.json\n{text}"
 
 
 def _read(found: "Recorded", run: Run | None) -> Table:
-    """What was read, a row a rank."""
+    """Return a table of the records, a row a rank."""
     table = plain(f"{found.format}: {len(found.job.records)} ranks")
     if run:
         testbed = run.manifest["testbed"]
@@ -111,7 +111,7 @@ def _read(found: "Recorded", run: Run | None) -> Table:
 
 
 def _table(found: "Recorded") -> Table:
-    """What was found, a row a phase, with who sends to whom."""
+    """Return a table of the findings, a row a phase, with its groups."""
     course = found.course
     table = plain(f"Found in them: {course.found.iterations} like iterations in {course.looked_at_ms / 1e3:.1f} s")
     table.add_column("")
@@ -135,13 +135,13 @@ def _among(groups: Sequence[Sequence[int]], records: "Sequence[Record]") -> str:
 
 
 def figure(estimate: "Estimate", digits: int, unit: float = 1.0) -> Text:
-    """A figure of a table, with the farther end of its interval."""
+    """Return a figure of a table, with the farther end of its interval."""
     most = max(estimate.value - estimate.low, estimate.high - estimate.value)
     return Text.assemble(f"{estimate.value / unit:.{digits}f} ", (f"±{most / unit:.{digits}f}", "dim"))
 
 
 def plain(title: str) -> Table:
-    """A table under its title."""
+    """Return a table under its title."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
     table.title = title
     return table
@@ -183,7 +183,7 @@ def _show_fabric(fabric: "Fabric", console: Console) -> None:
 
 
 def _near_best(fabric: "Fabric") -> int | None:
-    """The size, in bytes, from which on none gets less than `NEAR_BEST` of the best; None where the largest does."""
+    """Return the size, in bytes, from which on all reach `NEAR_BEST` of the best; None if the largest does not."""
     best = max(each.bus_gbps for each in fabric.measured)
     slow = [each.size_bytes for each in fabric.measured if each.bus_gbps < NEAR_BEST * best]
     return min((each.size_bytes for each in fabric.measured if each.size_bytes > max(slow, default=-1)), default=None)

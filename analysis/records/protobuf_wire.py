@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protocol buffers without their schema: messages that stand one after another, and each one's fields.
+"""Protocol buffers without their schema: concatenated messages, and each one's fields.
 
 Source: protobuf.dev, Encoding; parseDelimitedFrom's framing, a message's length before it.
 """
@@ -17,7 +17,7 @@ MOST_BYTES = 1 << 28
 
 
 def messages(file: BinaryIO) -> Iterator[bytes]:
-    """Each message of a file. Raises FieldError where one is cut off."""
+    """Yield each message of a file. Raises FieldError for a truncated one."""
     while first := file.read(1):
         size = first
         while size[-1] & 0x80 and len(size) < VARINT_BYTES:
@@ -30,7 +30,7 @@ def messages(file: BinaryIO) -> Iterator[bytes]:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Number and value of each field: varints as unsigned numbers, all others as their bytes. Raises FieldError."""
+    """Yield number and value of each field: varints as unsigned numbers, all others as bytes. Raises FieldError."""
     at = 0
     while at < len(message):
         tag, at = varint(message, at)
@@ -52,7 +52,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The unsigned number at a place, and the place after it. Raises FieldError."""
+    """Return the unsigned number at a place, and the place after it. Raises FieldError."""
     value = 0
     for place, byte in enumerate(data[at : at + VARINT_BYTES]):
         value |= (byte & 0x7F) << (7 * place)

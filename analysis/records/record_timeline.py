@@ -30,7 +30,7 @@ OVERLAP = 0.05
 
 @dataclass(frozen=True)
 class Part:
-    """What a family sends in a phase that was found, as shares of its bytes and of the time in which it sends."""
+    """A family's part of a found phase, as shares of the phase's bytes and of its time."""
 
     family: Family
     bytes_share: float
@@ -39,7 +39,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Course:
-    """What was found, and the parts of each phase of it, in order; `looked_at_ms` of the record were used for it."""
+    """The found iterations, and the parts of each phase, in order; `looked_at_ms` of the record were used."""
 
     found: Found
     parts: tuple[tuple[Part, ...], ...]
@@ -47,9 +47,9 @@ class Course:
 
 
 def course(job: Job, families: Sequence[Family]) -> Course:
-    """The iterations of a job, by folding.
+    """Find the iterations of a job, by folding.
 
-    The first step that the profiler names is left out. Raises RecordError where there are no iterations to be found.
+    The first step that the profiler names is left out. Raises RecordError if no iterations are found.
     """
     worker = _worker(job, families)
     begin_ns = job.steps_ns[1][0] if len(job.steps_ns) > 1 else job.exchanges[0].begin_ns
@@ -71,14 +71,17 @@ def course(job: Job, families: Sequence[Family]) -> Course:
 
 
 def _worker(job: Job, families: Sequence[Family]) -> int:
-    """The first of those that send most. All members of a group tell the same of its exchanges; stages do not."""
+    """Return the first worker of those that send most.
+
+    All members of a group record its exchanges alike; stages do not.
+    """
     sums = {rank: sum(each.bytes for each in families if each.seen_by(rank)) for rank in range(len(job.records))}
     most = max(sums.values())
     return next(rank for rank, size in sums.items() if size >= (1 - ALIKE) * most)
 
 
 def _of(exchanges: Sequence[Exchange], families: Sequence[Family], worker: int) -> Iterator[tuple[Exchange, Family]]:
-    """What a worker counts, and of which family it is."""
+    """Yield the exchanges that a worker counts, and the family of each."""
     wanted = [(family, family.seen_by(worker)) for family in families]
     for each in exchanges:
         for family, members in wanted:
@@ -87,7 +90,7 @@ def _of(exchanges: Sequence[Exchange], families: Sequence[Family], worker: int) 
 
 
 class _Total:
-    """Bytes sent until an instant: each exchange sends evenly from its beginning to its end."""
+    """Bytes sent until an instant: each exchange sends evenly from its begin to its end."""
 
     def __init__(self, begins_ns: Integers, ends_ns: Integers, sizes: Floats) -> None:
         edges = np.concatenate([begins_ns, ends_ns])
@@ -110,7 +113,7 @@ def _total(exchanges: Sequence[Exchange], families: Sequence[Family], worker: in
 
 
 def _folded(total: _Total, begin_ns: int, end_ns: int) -> tuple[Folded, float]:
-    """A folded counter, and how many ms of them: as much of the middle as shows iterations in detail.
+    """Return a folded counter, and its ms: as much of the middle as shows iterations in detail.
 
     Raises NoPeriodError.
     """
@@ -131,7 +134,7 @@ def _folded(total: _Total, begin_ns: int, end_ns: int) -> tuple[Folded, float]:
 def _parts(
     families: Sequence[Family], exchanges: Sequence[Exchange], worker: int, found: Found, folded: Folded
 ) -> Iterator[tuple[Part, ...]]:
-    """Whose bytes those of each phase are: an iteration was cut in the middle of its first phase."""
+    """Yield the families of each phase's bytes. An iteration is cut in the middle of its first phase."""
     turn_ms = found.phases[0].duration_ms.value / 2
     here: list[list[_Share]] = [[] for _ in found.phases]
     for each, family in _of(exchanges, families, worker):
@@ -147,7 +150,7 @@ def _parts(
 
 
 class _Share(NamedTuple):
-    """What a family sends in some time of an iteration."""
+    """A family's bytes in a part of an iteration."""
 
     begin_ms: float
     end_ms: float
@@ -156,7 +159,7 @@ class _Share(NamedTuple):
 
 
 def _divided(share: _Share, found: Found) -> Iterator[tuple[int, _Share]]:
-    """By sending phases, each with its part; all in the nearest where it meets none."""
+    """Yield the shares by sending phase; all in the nearest one if it overlaps none."""
     sending = [(index, phase) for index, phase in enumerate(found.phases) if phase.sends]
     ends = [(phase.begin_ms.value, phase.begin_ms.value + phase.duration_ms.value) for _, phase in sending]
     common_ms = [min(share.end_ms, end) - max(share.begin_ms, begin) for begin, end in ends]
@@ -171,7 +174,7 @@ def _divided(share: _Share, found: Found) -> Iterator[tuple[int, _Share]]:
 
 
 def _shares(here: Sequence[_Share]) -> tuple[Part, ...]:
-    """The families of a phase, in the order in which they come."""
+    """Return the families of a phase, in the order in which they come."""
     sizes: dict[Family, float] = {}
     times_ms: dict[Family, float] = {}
     when: dict[Family, list[float]] = {}

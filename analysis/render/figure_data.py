@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of a figure, as CSV: what it draws, by the names that its key and its axes give."""
+"""The data of a figure as CSV, named by its key and its axes."""
 
 import csv
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ Ends = tuple[Any, Any, Any, Any]
 
 
 def csv_of(figure: Figure) -> str:
-    """A row a point of every line; where a panel has none, an instant of every area, or a bar."""
+    """Return a row for each point of every line; if a panel has none, for each instant of every area, or each bar."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -42,7 +42,7 @@ def csv_of(figure: Figure) -> str:
 
 
 def _drawn(panel: Axes) -> Iterator[tuple[Artist, Iterator[Ends]]]:
-    """What has data: lines that mark a level have none of their own."""
+    """Yield artists with data, without lines that mark a level."""
     lines = [line for line in panel.lines if line.get_transform() == panel.transData]
     yield from ((line, ((x, "", y, "") for x, y in np.asarray(line.get_xydata()))) for line in lines)
     if not lines:
@@ -51,7 +51,7 @@ def _drawn(panel: Axes) -> Iterator[tuple[Artist, Iterator[Ends]]]:
 
 
 def _area(area: PolyCollection) -> Iterator[Ends]:
-    """Between which heights it lies at each x."""
+    """Yield the range of heights at each x."""
     for path in area.get_paths():
         x, y = np.asarray(path.vertices).T
         yield from ((at, "", y[x == at].min(), y[x == at].max()) for at in np.unique(x))
@@ -63,7 +63,7 @@ def _bar(bar: Rectangle) -> Ends:
 
 
 def _names(figure: Figure) -> Names:
-    """What keys call a colour, or a colour and dashes."""
+    """Return the names that keys give to a color, or to a color and dashes."""
     words = [text for area in figure.findobj(TextArea) for text in area.findobj(Text) if isinstance(text, Text)]
     names: Names = {to_hex(text.get_color()): text.get_text() for text in words if text.get_text()}
     for legend in figure.findobj(Legend):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use of shared links over time, by the samples of hosts' counters."""
+"""Use of shared links over time, from samples of hosts' counters."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ SHOWN_MS = 2400.0
 
 
 def link_use(traces: Sequence[Trace], link: str | None = None, *, settled: bool = False) -> Figure:
-    """A link's use by the jobs that share it, stacked, one row a trial, beside what it carries.
+    """Draw a link's use by the jobs that share it, stacked, one row a trial, beside its capacity.
 
     HotNets'22, Figures 2a and 2b, and the interleaving thesis' Figure 4.16. The link is the bottleneck unless named;
     shown are the first `SHOWN_MS`, or, once settled, the last in which all jobs run.
@@ -41,7 +41,7 @@ def _named(trace: Trace, link: str | None) -> Link:
 
 
 def _stack(panel: Axes, trace: Trace, link: Link, until_ms: float, colours: Mapping[str, str]) -> None:
-    """What each job sent over the link in the `SHOWN_MS` before an instant."""
+    """Draw each job's rate over the link in the `SHOWN_MS` before an instant."""
     middles_ms = (trace.edges_ms[:-1] + trace.edges_ms[1:]) / 2 - max(until_ms - SHOWN_MS, 0.0)
     seen = (middles_ms >= 0) & (middles_ms <= SHOWN_MS)
     rates = {job: np.nan_to_num(each[seen]) for job, each in trace.rates.items() if _crosses(trace, job, link)}

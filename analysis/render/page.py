@@ -17,7 +17,7 @@ from analysis.render.tables import SOFT_BREAK, SOFT_HYPHEN, Table, span
 
 
 class Html(Markup):
-    """Markup that a notebook shows as such."""
+    """Markup that a notebook displays as HTML."""
 
     __slots__ = ()
 
@@ -32,7 +32,10 @@ NOTHING = Html("<p>Too little was measured for this.</p>")
 
 
 def whole_page(title: str, body: str) -> str:
-    """A complete document around `body`, which is markup: with its contents, where it has any, and figures numbered."""
+    """Return a complete document around `body`, which is markup.
+
+    With its contents, if it has any, and figures numbered.
+    """
     headings = [(id_, Markup(text)) for id_, text in HEADING.findall(body)]  # noqa: S704 - of the body, as below
     contents = filled("contents", headings=headings) if headings else Html("")
     numbers = count(1)
@@ -41,13 +44,13 @@ def whole_page(title: str, body: str) -> str:
 
 
 def styled() -> Html:
-    """The page's style, for what a notebook in JupyterLab shows and not for all around that."""
+    """Return the page's style, for the output of a notebook in JupyterLab alone."""
     style = _TEMPLATES.get_template("page.css").render().replace(":root", "&")
     return Html(f"<style>.jp-RenderedHTML {{ {style} }}</style>")
 
 
 def shown(table: Table) -> Html:
-    """A table that scrolls where the page is narrow; intervals and notes are under their figures."""
+    """Return a table that scrolls on a narrow page; intervals and notes are under their figures."""
     table = table.on("page")
     if not table.sections:
         return filled("paragraph", text=table.empty) if table.empty else NOTHING
@@ -55,7 +58,7 @@ def shown(table: Table) -> Html:
 
 
 def drawn(figure: Figure | None, caption: str, alt: str) -> Html:
-    """A figure with what it shows, its data as CSV and itself as PDF. `caption` may be markup."""
+    """Return a figure with its caption, its data as CSV and itself as PDF. `caption` may be markup."""
     if figure is None:
         return Html("<p>Nothing was measured that could be drawn here.</p>")
     svg = _saved(figure, "svg", Date=None)
@@ -69,32 +72,32 @@ def drawn(figure: Figure | None, caption: str, alt: str) -> Html:
 
 
 def all_of(parts: Iterable[Html]) -> Html:
-    """One after the other; a line where there is none."""
+    """Return the parts one after the other; a line if there is none."""
     return Html("").join(parts) or NOTHING
 
 
 def text(words: str) -> Html:
-    """A paragraph of plain words; nothing where there are none."""
+    """Return a paragraph of plain words; empty without any."""
     return filled("paragraph", text=words) if words else Html("")
 
 
 def named(words: str) -> Html:
-    """What the following is about, in bold; nothing where there are no words."""
+    """Return the subject of the following in bold; empty without words."""
     return filled("strong", text=words) if words else Html("")
 
 
 def by_name(what: str, pairs: Sequence[tuple[str, str]]) -> Html:
-    """A paragraph that says something of several things by name; nothing where there are none."""
+    """Return a paragraph of several things by name; empty without any."""
     return filled("by_name", what=what, pairs=pairs) if pairs else Html("")
 
 
 def listed(title: str, lines: Sequence[str]) -> Html:
-    """A list under a line that says of what; nothing where it is empty."""
+    """Return a list under a line that names it; empty without items."""
     return filled("list", title=title, lines=lines) if lines else Html("")
 
 
 def filled(template: str, **values: Any) -> Html:
-    """A template of `templates/` with its values, which are escaped unless they are markup."""
+    """Return a template of `templates/` with its values, which are escaped unless they are markup."""
     return Html(_TEMPLATES.get_template(f"{template}.html").render(**values))
 
 
@@ -109,13 +112,13 @@ def _base64(data: bytes) -> str:
 
 
 def _broken(words: str) -> Markup:
-    """A column's title, with its line breaks."""
+    """Return a column's title, with its line breaks."""
     lines = words.replace(SOFT_BREAK, "").replace(SOFT_HYPHEN, "").split("\n")
     return Markup("<br>").join(lines)
 
 
 def _coded(words: str) -> Markup:
-    """Words with what stands in backticks as code."""
+    """Return words with backticks as code."""
     return Markup(CODE.sub(r"<code>\1</code>", str(escape(words))))  # noqa: S704 - escaped
 
 

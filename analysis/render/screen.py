@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results on a screen, made for 80 columns."""
+"""Results on a screen of 80 columns."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ MARKS = {Tone.GOOD: ("✓", "green"), Tone.BAD: ("✗", "red"), Tone.OPEN: ("?",
 
 
 def shown(table: Table, *, title_style: str = "bold") -> RenderableType:
-    """A table; intervals and notes are on a second line."""
+    """Return a table; intervals and notes are on a second line."""
     table = table.on("screen")
     if not table.sections and table.empty:
         return Text(table.empty, style="dim")
@@ -35,7 +35,7 @@ def shown(table: Table, *, title_style: str = "bold") -> RenderableType:
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> RenderableType:
-    """Terms and what is said of them, without those of which nothing is."""
+    """Return terms and their values, without empty ones."""
     grid = RichTable.grid(padding=(0, 2))
     for term, text in pairs:
         if text:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How figures look: one palette (Okabe and Ito's, safe for colour-blind readers), quiet axes, labels on the lines."""
+"""The look of figures: one palette (Okabe and Ito's, safe for color-blind readers), quiet axes, labels on the lines."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -58,7 +58,10 @@ RC: Any = {
 
 
 def figure(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of the house's width, and its axes in reading order. `height` in inches; `options` as for subplots."""
+    """Return a figure of the common width, and its axes in reading order.
+
+    `height` in inches; `options` as for subplots.
+    """
     mpl.rcParams.update(RC)
     result = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))
     axes = result.subplots(rows, columns, squeeze=False, **options)
@@ -66,7 +69,7 @@ def figure(rows: int, columns: int, height: float, **options: Any) -> tuple[Figu
 
 
 def panels(count: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of `count` axes of the same height and y-axis, up to `ROW` beside each other."""
+    """Return a figure of `count` axes of the same height and y-axis, up to `ROW` beside each other."""
     rows = -(-count // ROW)
     result, axes = figure(rows, min(count, ROW), height * rows, sharey=True, **options)
     for spare in axes[count:]:
@@ -75,33 +78,33 @@ def panels(count: int, height: float, **options: Any) -> tuple[Figure, list[Axes
 
 
 def job_colours(jobs: Sequence[str]) -> dict[str, str]:
-    """A colour for each job, by its place in the experiment."""
+    """Return a color for each job, by its place in the experiment."""
     return {job: JOBS[place % len(JOBS)] for place, job in enumerate(jobs)}
 
 
 def variant_colours(variants: Sequence[str]) -> dict[str, str]:
-    """A colour for each variant: its own where it has one, else the next one that is free."""
+    """Return a color for each variant: its own if it has one, else the next free one."""
     taken = {VARIANTS[variant] for variant in variants if variant in VARIANTS}
     others = (colour for colour in FREE if colour not in taken)
     return {variant: VARIANTS.get(variant) or next(others, INK) for variant in dict.fromkeys(variants)}
 
 
 def note(axes: Axes, x: float, y: float, text: str, colour: str = SOFT, **options: Any) -> None:
-    """A label beside what it is about, legible on lines and bands."""
+    """Add a label beside its subject, legible on lines and bands."""
     look = {"fontsize": 8.5, "color": colour, "va": "center", **options}
     label = axes.annotate(text, (x, y), xytext=look.pop("offset", (0, 0)), textcoords="offset points", **look)
     label.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
 
 
 def level(axes: Axes, y: float, text: str, *, below: bool = False) -> None:
-    """A dashed horizontal line with its meaning at the right end."""
+    """Draw a dashed horizontal line with its meaning at the right end."""
     axes.axhline(y, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=1.5)
     side: dict[str, Any] = {"va": "top", "offset": (0, -3)} if below else {"va": "bottom", "offset": (0, 2)}
     note(axes, axes.get_xlim()[1], y, text, ha="right", **side)
 
 
 def words(axes: Axes, coloured: dict[str, str], weight: str = "bold") -> None:
-    """A key made of words in their colours, right above the axes, in as many rows as a figure's width asks for."""
+    """Draw a key made of colored words, right above the axes, in as many rows as the figure's width needs."""
     rows: list[list[Artist]] = [[]]
     letters = 0
     for word, colour in coloured.items():

@@ -16,7 +16,7 @@ SOFT_BREAK, SOFT_HYPHEN = "\u200b", "\u00ad"
 
 
 class Tone(Enum):
-    """What a word says about what stands before it."""
+    """The meaning of a word for the row before it."""
 
     GOOD = "inside"
     BAD = "outside"
@@ -28,8 +28,8 @@ class Tone(Enum):
 class Column:
     """A column: its title, and how figures in it are written: a format, and a unit behind it.
 
-    `kind` says what it holds: figures, words (which begin at the left), names (bold words) or code. `wraps` lets words
-    among figures take several lines. `only` leaves it to the screen or to the page, which is wider.
+    `kind` is its content: figures, words (which begin at the left), names (bold words) or code. `wraps` lets words
+    among figures take several lines. `only` restricts it to the screen or to the page, which is wider.
     """
 
     title: str = ""
@@ -40,13 +40,13 @@ class Column:
     only: Literal["screen", "page"] | None = None
 
     def text(self, value: float | str | None) -> str:
-        """A value as it is written."""
+        """Format a value of the column."""
         if value is None or isinstance(value, str):
             return value or ""
         return f"{value:{self.form}}{self.unit}"
 
     def ends(self, interval: Ends | None) -> tuple[str, str] | None:
-        """An interval's ends as they are written, empty where open; of what is exact there are none."""
+        """Format an interval's ends, empty where open; exact values have none."""
         if interval is None or (interval[0] is not None and interval[0] == interval[1]):
             return None
         low, high = ("" if end is None else f"{end:{self.form}}" for end in interval)
@@ -55,7 +55,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure or a word; under it its interval, or a note. `why` is for those who ask what the note means."""
+    """A figure or a word; under it its interval, or a note. `why` explains the note."""
 
     value: float | str | None = None
     interval: Ends | None = None
@@ -66,7 +66,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Section:
-    """Rows that belong together, one cell a column; with a title, that stands on a line of its own."""
+    """Rows that belong together, one cell a column; with a title, that has a line of its own."""
 
     rows: tuple[tuple[Cell, ...], ...]
     title: str = ""
@@ -74,7 +74,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, and sections of rows. `caption` stands below; `empty` is said where there is no row.
+    """Columns, and sections of rows. `caption` stands below; `empty` replaces missing rows.
 
     The screen shows titles; on the page, headings and text stand around tables. `tight` keeps figures on one line.
     """
@@ -87,7 +87,7 @@ class Table:
     tight: bool = False
 
     def on(self, medium: Literal["screen", "page"]) -> "Table":
-        """The table with the columns that are shown there."""
+        """Return the table with the columns of a medium."""
         kept = [place for place, column in enumerate(self.columns) if column.only in (None, medium)]
         sections = (
             Section(tuple(tuple(row[place] for place in kept) for row in section.rows), section.title)
@@ -98,7 +98,7 @@ class Table:
 
 
 def named_once(items: Iterable[T], name: Callable[[T], str], row: Callable[[T], Sequence[Cell]]) -> tuple[Section, ...]:
-    """A section for each run of items of one name, which stands in the first of its rows."""
+    """Return a section for each run of items of one name, which stands in the first of its rows."""
     sections = []
     for text, same in groupby(items, key=name):
         rows = [(Cell(text if place == 0 else ""), *row(item)) for place, item in enumerate(same)]
@@ -109,12 +109,12 @@ def named_once(items: Iterable[T], name: Callable[[T], str], row: Callable[[T], 
 def under_titles(
     items: Iterable[T], title: Callable[[T], str], row: Callable[[T], Sequence[Cell]]
 ) -> tuple[Section, ...]:
-    """A section for each run of items of one title, on a line above its rows."""
+    """Return a section for each run of items of one title, on a line above its rows."""
     return tuple(Section(tuple(tuple(row(item)) for item in same), text) for text, same in groupby(items, key=title))
 
 
 def plain(rows: Iterable[Sequence[Cell]]) -> tuple[Section, ...]:
-    """All rows in one section; none without rows."""
+    """Return all rows in one section; none without rows."""
     found = tuple(tuple(row) for row in rows)
     return (Section(found),) if found else ()
 
@@ -124,7 +124,7 @@ REPETITIONS = Column("n", "d", only="page")
 
 
 def repeated(count: int, invalid: int) -> Cell:
-    """So many repetitions, and how many trials were invalid and are left out."""
+    """Return the number of repetitions, and of invalid trials that are left out."""
     return Cell(count, note=f"{invalid} left out" if invalid else "")
 
 
@@ -132,12 +132,12 @@ TAIL = "p99\nor max"
 
 
 def tail(p99: float | None, ci95: Ends | None, longest: float, count: int) -> Cell:
-    """A 99th percentile; where there are too few iterations for one the greatest value, and of how many it is that."""
+    """Return a 99th percentile; with too few iterations the greatest value, and their number."""
     return Cell(longest, note=f"max of {count}") if p99 is None else Cell(p99, ci95)
 
 
 def span(ends: tuple[str, str]) -> str:
-    """An interval in words; an end that nothing bounds is left open."""
+    """Format an interval in words; an unbounded end is open."""
     low, high = ends
     if low and high:
         return f"{low} to {high}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every page says of its run: which one it is, how real it is, what it was measured with, what was invalid."""
+"""The common parts of every page: the run, its fidelity, its settings, its invalid trials."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ Facts = Iterable[tuple[str, str]]
 
 
 def header(run: Run, results: Summary) -> Html:
-    """What it is about, which run this is, and how real it is."""
+    """Return the page's head: the experiment, the run, and how real it is."""
     experiment = run.manifest["experiment"]
     count = experiment["repetitions"]
     facts = [
@@ -36,7 +36,7 @@ def header(run: Run, results: Summary) -> Html:
 
 
 def invalid(trials: Sequence[InvalidTrial]) -> Html:
-    """Trials that count in no figure, and why."""
+    """Return the trials that count in no figure, and the reasons."""
     if not trials:
         return text("No trial was invalid.")
     columns = Column("invalid trial", kind="words"), Column("key", kind="code"), Column("why", kind="words")
@@ -44,12 +44,12 @@ def invalid(trials: Sequence[InvalidTrial]) -> Html:
 
 
 def fidelity_notes(results: Summary) -> Html:
-    """How real it is, and what cannot be seen that way."""
+    """Return how real the figures are, and what cannot be seen."""
     return filled("fidelity", fidelity=results.testbed.fidelity)
 
 
 def headroom(run: Run) -> Html:
-    """How much CPU was left in the worst valid trial, and how late the trainers woke."""
+    """Return the CPU left in the worst valid trial, and the trainers' lateness."""
     trials = run.table("trials")
     names = ("busy_max", "steal_max", "steal_mean", "late_p90_ms", "stalled_share")
     worst = {name: pc.max(trials[name]).as_py() for name in names}
@@ -69,7 +69,7 @@ def headroom(run: Run) -> Html:
 
 
 def applied(run: Run) -> Html:
-    """What transports were asked for beside what hosts were told, with a warning where that leaves timers alike."""
+    """Return the transports' requested settings beside the applied ones, with a warning for equal timers."""
     values = settings.applied(run)
     timers = [
         f"{each.transport}: T of {each.asked:g} µs is {each.on_hosts:g} µs on hosts."
@@ -90,7 +90,7 @@ def _plain(value: float | str) -> str:
 
 
 def _citation(run: Run) -> str:
-    """How to cite this run; CITATION.cff says the same of the program."""
+    """Return the citation of this run; CITATION.cff has that of the program."""
     sessions, experiment = run.manifest["sessions"], run.manifest["experiment"]
     code = sessions[-1]["code"] if sessions else {}
     revision = (code.get("revision") or "unknown")[:12] + ("-dirty" if code.get("dirty") else "")
@@ -99,7 +99,7 @@ def _citation(run: Run) -> str:
 
 
 def provenance(run: Run) -> Html:
-    """Which code measured this, where, when, against which clocks."""
+    """Return the code, place, time and clocks of the measurements."""
     manifest = run.manifest
     sessions = manifest["sessions"]
     changes = manifest["experiment"].get("set")
@@ -138,7 +138,7 @@ def _pairs(values: Mapping[str, Any]) -> Html:
 
 
 def _transports(cells: Sequence[CellTrials]) -> list[str]:
-    """What each variant's jobs are told, by levels only where that differs between them."""
+    """Return the settings of each variant's jobs, by levels only where they differ between them."""
     told = defaultdict(set)
     for cell in cells:
         told[cell.variant].add(cell.transports)
@@ -147,7 +147,7 @@ def _transports(cells: Sequence[CellTrials]) -> list[str]:
 
 
 def _machines(found: Machines) -> list[str]:
-    """Which took part, and whether they agree; nothing where there was but one."""
+    """Return the machines that took part, and whether they agree; empty with one machine."""
     if len(found.trials) < 2:
         return []
     lines = [
@@ -159,7 +159,7 @@ def _machines(found: Machines) -> list[str]:
 
 
 def _compared(reference: Reference) -> str:
-    """What one trial took on each machine."""
+    """Return one trial's times on each machine."""
     times = (
         f"{job} {', '.join(f'{ms:.1f} ms on {name}' for name, ms in each.items())}"
         for job, each in reference.median_ms.items()

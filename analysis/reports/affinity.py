@@ -23,14 +23,14 @@ PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
 
 
 def placed(name: str, spec: TrialSpec) -> Scored:
-    """Jobs where an experiment puts them, under a name. Raises CassiniError, of a loop for example."""
+    """Return the scored placement of an experiment's jobs, under a name. Raises CassiniError, of a loop for example."""
     links = rotations(spec)
     crossing = {link: tuple(circle.job for circle in found.unified.circles) for link, found in links.items()}
     return Scored(Candidate(name, crossing), fmean([found.score for found in links.values()] or [1.0]), links)
 
 
 def placements(cells: Iterable[tuple[Mapping[str, Level], TrialSpec]]) -> list[Scored]:
-    """One for all variants, of each combination of the other levels in which jobs meet."""
+    """Return one placement for all variants, of each combination of the other levels in which jobs share links."""
     specs: dict[str, TrialSpec] = {}
     for levels, spec in cells:
         if spec.jobs_meet:
@@ -39,7 +39,7 @@ def placements(cells: Iterable[tuple[Mapping[str, Level], TrialSpec]]) -> list[S
 
 
 def table(found: Sequence[Scored]) -> Table:
-    """A row for each edge: a job on a link."""
+    """Return a row for each edge: a job on a link."""
     columns = (
         Column("link", kind="names"),
         Column("score", ".3f"),
@@ -60,7 +60,7 @@ def _rows(found: Scored) -> Iterable[tuple[Cell, ...]]:
 
 
 def record(found: Scored) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the placements as JSON-compatible values."""
     scores = {link: each.score for link, each in found.links.items()}
     return {
         "placement": found.candidate.name,
@@ -73,7 +73,7 @@ def record(found: Scored) -> dict[str, Any]:
 
 
 def figure(found: Sequence[Scored]) -> Figure:
-    """Jobs on the left, the links that they share on the right; on each edge the job's time-shift there."""
+    """Draw jobs on the left, their shared links on the right; on each edge the job's time-shift there."""
     drawn = [each for each in found if each.links]
     most = max((max(len(each.links), len(each.shifts_ms)) for each in drawn), default=1)
     result, axes = style.panels(max(len(drawn), 1), 0.5 + ROW_INCHES * max(most, 2))
@@ -107,6 +107,6 @@ def _draw(panel: Axes, found: Scored, most: int) -> None:
 
 
 def _spread(names: Iterable[str], most: int) -> dict[str, float]:
-    """Heights of vertices of one kind, in their order, evenly over those of the kind that has most."""
+    """Return heights of vertices of one kind, in their order, evenly over those of the larger kind."""
     listed = list(names)
     return {name: (place + 0.5) * most / len(listed) - 0.5 for place, name in enumerate(listed)}

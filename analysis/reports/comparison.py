@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs side by side: the same variants, levels and jobs, and how much quicker the others are than the first."""
+"""Runs side by side: common variants, levels and jobs, and the speed-up of the others over the first."""
 
 from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
@@ -24,7 +24,7 @@ class CompareError(RoundaboutError):
 
 
 class ComparedRun(Result):
-    """One of them."""
+    """One run of a comparison."""
 
     experiment: str
     run: str
@@ -32,7 +32,7 @@ class ComparedRun(Result):
 
 
 class Side(Result):
-    """A job in one of them."""
+    """A job in one of the runs."""
 
     repetitions: int
     iterations: int
@@ -60,14 +60,17 @@ class Comparison(Result):
     cells: tuple[ComparedCell, ...]
 
     def record(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the comparison as JSON-compatible values."""
         return self.model_dump(mode="json")
 
 
 def compare(one: Run, *others: Run, mixed: bool = False) -> Comparison:
-    """Every cell that `one` shares with another: its median in each, and the speed-up over `one` with its interval.
+    """Compare every cell that `one` shares with another.
 
-    Raises CompareError where runs share no cell, and, unless `mixed`, where one is real and another is not, say.
+    Its median in each, and the speed-up over `one` with its interval.
+
+    Raises CompareError if runs share no cell, and, unless `mixed`, if their natures differ (one is real and another is
+    not).
     """
     a, cells = _summary_of(one), list[ComparedCell]()
     summaries = [a]
@@ -93,7 +96,7 @@ def _summary_of(run: Run) -> Summary:
 
 
 def pairs(one: Run, other: Run) -> Iterator[tuple[CellTrials, CellTrials, str]]:
-    """Every job of every cell that both runs have. Raises CompareError where there is none."""
+    """Yield every job of every cell that both runs have. Raises CompareError if there is none."""
     there = {(cell.id, cell.variant): cell for cell in cells_of(other)}
     found = [
         (cell, twin, job)
@@ -114,7 +117,7 @@ def pairs(one: Run, other: Run) -> Iterator[tuple[CellTrials, CellTrials, str]]:
 
 
 def table(comparison: Comparison) -> RenderableType:
-    """A comparison for the screen, made for 100 columns."""
+    """Return a comparison for a screen of 100 columns."""
     named = [(_letter(place), run) for place, run in enumerate(comparison.runs)]
     lines = [Text(f"{name}  {run.experiment} {run.run} ({run.testbed.fidelity.stamp})") for name, run in named]
     natures = list(dict.fromkeys(run.testbed.fidelity.nature for run in comparison.runs))
@@ -125,7 +128,7 @@ def table(comparison: Comparison) -> RenderableType:
 
 
 def _beside(name: str, run: ComparedRun, comparison: Comparison) -> RenderableType:
-    """A and one other."""
+    """Return the comparison of A and one other."""
     columns = (
         *(Column(kind="words"), Column("job", kind="words")),
         *(Column("A"), Column(name), Column(f"speed-up\nof {name} over A", ".3f")),
@@ -136,7 +139,7 @@ def _beside(name: str, run: ComparedRun, comparison: Comparison) -> RenderableTy
 
 
 def _letter(place: int) -> str:
-    """A to Z, then A1."""
+    """Return A to Z, then A1."""
     return ascii_uppercase[place % 26] + (str(place // 26) if place > 25 else "")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run for other programs: its tables as CSV, and a trial as a trace that Perfetto and chrome://tracing open."""
+"""A run for other programs: its tables as CSV, and a trial as a trace for Perfetto and chrome://tracing."""
 
 import json
 from collections.abc import Iterator
@@ -25,9 +25,9 @@ LINKS = 1
 
 
 def tables(run: Run, folder: Path) -> Iterator[tuple[Path, int]]:
-    """Write every table of which there is a row into `folder`/<table>.csv, and what columns are into columns.csv.
+    """Write every table with rows into `folder`/<table>.csv, and the columns' meanings into columns.csv.
 
-    Rows are of valid trials; `trials` has all. Gives each file and its rows. Raises StoreError.
+    Rows are of valid trials; `trials` has all. Yields each file and its rows. Raises StoreError.
     """
     make_directory(folder)
     written = []
@@ -45,11 +45,11 @@ def tables(run: Run, folder: Path) -> Iterator[tuple[Path, int]]:
 
 
 def trace(run: Run, which: str) -> str:
-    """A committed trial, named by its key, by what that begins with, or `first`, as JSON in Chrome's trace format.
+    """Return a committed trial, named by its key, by a prefix of it, or `first`, as JSON in Chrome's trace format.
 
-    A process a job and a thread a worker: iterations, and in them computing and communication; what links carry and
-    what waits before them are counters. Times are whole us from the first start, so that what nests does so in any
-    reader's arithmetic. Format: "Trace Event Format", Google 2016. Raises StoreError where there is no such trial.
+    A process a job and a thread a worker: iterations, and in them computing and communication; link rates and backlogs
+    are counters. Times are whole us from the first start, so that nesting is exact in any reader's arithmetic. Format:
+    "Trace Event Format", Google 2016. Raises StoreError if there is no such trial.
     """
     record = _trial(run, which)
     iterations, queue = (
@@ -84,7 +84,7 @@ def _described(record: dict[str, Any]) -> str:
 
 
 def _worked(iterations: pa.Table, jobs: list[str], begin_ns: int) -> Iterator[dict[str, Any]]:
-    """Jobs and workers by name, and what each worker did when."""
+    """Yield jobs and workers by name, and each worker's activities."""
     processes = {job: number for number, job in enumerate(jobs, start=LINKS + 1)}
     for job, process in processes.items():
         yield _meta(job, pid=process)
@@ -107,7 +107,7 @@ def _worked(iterations: pa.Table, jobs: list[str], begin_ns: int) -> Iterator[di
 
 
 def _carried(queue: pa.Table, begin_ns: int) -> Iterator[dict[str, Any]]:
-    """What each switch port carries until the next sample, and what waits there; what is not known is left out."""
+    """Yield each switch port's rate until the next sample, and its backlog; unknown values are left out."""
     yield _meta("links", pid=LINKS)
     queue = queue.filter(pc.greater_equal(queue["controller_ns"], begin_ns))  # readers know no time below 0
     for link, towards in dict.fromkeys(zip(queue["link"].to_pylist(), queue["towards"].to_pylist(), strict=True)):
@@ -135,5 +135,5 @@ def _us(at_ns: int, begin_ns: int) -> int:
 
 
 def _meta(called: str, **place: int) -> dict[str, Any]:
-    """The name of a thread, or of a process."""
+    """Return the name of a thread, or of a process."""
     return {"ph": "M", "name": "thread_name" if "tid" in place else "process_name", **place, "args": {"name": called}}

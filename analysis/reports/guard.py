@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that a comparison of runs must keep, `p99 > 5 %` for example: judged together, and told to CI as JUnit XML."""
+"""Rules that a comparison of runs must keep, such as `p99 > 5 %`, judged together, with a JUnit report for CI."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ TONES = {"broken": Tone.BAD, "kept": Tone.GOOD, "cannot tell": Tone.UNKNOWN}
 
 @dataclass(frozen=True)
 class Rule:
-    """What shall not be: a quantity of iteration times that is more than so much larger, or smaller, than in A."""
+    """A change that must not happen: a quantity of iteration times larger, or smaller, than in A by more than a bound."""
 
     quantity: str
     side: str
@@ -48,7 +48,7 @@ class Rule:
         return f"{self.quantity} {self.side} {self.percent:g} %"
 
     def likely(self, one: Sequence[Array], other: Sequence[Array]) -> float:
-        """How likely repetitions of iteration times lie as they do while the rule is kept."""
+        """Return the probability of the repetitions' iteration times under the rule."""
         a, b = ([float(QUANTITIES[self.quantity](each)) for each in side] for side in (one, other))
         return exceeds(a, b, self.ratio) if self.side == ">" else exceeds(b, a, 1 / self.ratio)
 
@@ -63,9 +63,9 @@ class Rule:
 
 
 class Judged(Result):
-    """One rule of one job in one cell of a run, against A.
+    """The verdict on one rule of one job in one cell of a run, against A.
 
-    `chance` is p, corrected for all that is judged at once. A computed figure is exact: its chance is 0 or 1.
+    `chance` is p, corrected for all rules judged at once. A computed figure is exact: its chance is 0 or 1.
     """
 
     rule: str
@@ -79,7 +79,7 @@ class Judged(Result):
 
 
 class Question(NamedTuple):
-    """Whether a job's iteration times in a cell of a run keep a rule, beside those of A."""
+    """The check of a rule on a job's iteration times in a cell of a run, beside those of A."""
 
     rule: Rule
     run: Run
@@ -91,7 +91,7 @@ class Question(NamedTuple):
 
     @property
     def too_little(self) -> str:
-        """Why it cannot be judged; empty where it can."""
+        """Return the reason why it cannot be judged; empty if it can."""
         if self.exact:
             return ""
         for side in (self.one, self.other):
@@ -103,12 +103,12 @@ class Question(NamedTuple):
 
     @property
     def figures(self) -> tuple[float, float]:
-        """The quantity of all iterations, in A and in the other run."""
+        """Return the quantity of all iterations, in A and in the other run."""
         quantity = QUANTITIES[self.rule.quantity]
         return float(quantity(np.concatenate(self.one))), float(quantity(np.concatenate(self.other)))
 
     def judged(self, chance: float | None) -> Judged:
-        """What is told of it; `chance` is None where it cannot be judged."""
+        """Return the verdict; `chance` is None if it cannot be judged."""
         a, b = self.figures
         return Judged(
             rule=str(self.rule),
@@ -123,7 +123,7 @@ class Question(NamedTuple):
 
 
 def rule(text: str) -> Rule:
-    """A rule as it is written. Raises UsageError."""
+    """Parse a rule. Raises UsageError."""
     found = RULE.fullmatch(text)
     if found and found["quantity"] in QUANTITIES and float(found["percent"]) > -100:
         return Rule(found["quantity"], found["side"], float(found["percent"]))
@@ -166,7 +166,7 @@ def _exactness(run: Run) -> Callable[[CellTrials], bool]:
 
 
 def table(judged: Sequence[Judged]) -> RenderableType:
-    """Every rule, for the screen."""
+    """Return every rule, for the screen."""
     columns = (
         *(Column("rule", kind="words"), Column("", kind="words"), Column("job", kind="words")),
         *(Column("change", "+.1%"), Column("chance", ".2g"), Column("", kind="words")),
@@ -187,7 +187,7 @@ def table(judged: Sequence[Judged]) -> RenderableType:
 
 
 def junit(judged: Sequence[Judged]) -> str:
-    """The same as JUnit XML: a case a rule, cell, job and run; what cannot be told is skipped."""
+    """Return JUnit XML: a case for each rule, cell, job and run; undecided ones are skipped."""
     count = {verdict: sum(each.verdict == verdict for each in judged) for verdict in TONES}
     counted = {"tests": len(judged), "failures": count["broken"], "skipped": count["cannot tell"]}
     suite = ET.Element("testsuite", {"name": "roundabout compare"} | {key: str(each) for key, each in counted.items()})
@@ -206,5 +206,5 @@ def _word(each: Judged) -> Cell:
 
 
 def broken(judged: Sequence[Judged]) -> Iterator[Judged]:
-    """Those that are."""
+    """Yield the rules that are broken."""
     return (each for each in judged if each.verdict == "broken")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run's study found, shown: on a terminal, and as one self-contained page, made by executing its notebook."""
+"""Reports of a run's study: on a terminal, and as one self-contained page, made by executing its notebook."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ class ReportError(RoundaboutError):
 
 
 def on_terminal(results: Summary) -> RenderableType:
-    """The study's tables, every verdict, what was invalid, and how real it is; made for 80 columns."""
+    """Return the study's tables, every verdict, invalid trials, and how real it is; for 80 columns."""
     return Group(
         *named(results.study.kind or DEFAULT).screen(results),
         *map(screen.shown, verdict_tables.screen(results.expectations)),
@@ -40,7 +40,7 @@ def on_terminal(results: Summary) -> RenderableType:
 
 
 def render(run: Run) -> Path:
-    """Execute the notebook of the run's study and write its report.html; returns the path. Raises ReportError."""
+    """Execute the notebook of the run's study and write its report.html; return the path. Raises ReportError."""
     study = study_of(experiment_of(run))
     notebook = on_run(study.notebook, run)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scoreboard: every result of the papers, which experiment shows it, and what the newest valid run has of it."""
+"""The scoreboard: every result of the papers, the experiment that shows it, and the newest valid run's figures."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -35,7 +35,7 @@ MOST = 3
 
 @dataclass(frozen=True)
 class Showing:
-    """An experiment that shows a row, and what its newest valid run has of it; `run` is None where there is none.
+    """An experiment that shows a row, and its newest valid run's verdicts; `run` is None without one.
 
     `nature` is real, emulated or computed, and `age_s` the time since the run began.
     """
@@ -48,7 +48,7 @@ class Showing:
 
     @property
     def measured(self) -> list[Verdict]:
-        """The expectations of which something was measured."""
+        """Return the measured expectations."""
         return [each for each in self.expectations if each.verdict != "not measured"]
 
 
@@ -65,27 +65,27 @@ class Line:
 
     @property
     def measured(self) -> list[Verdict]:
-        """All that was measured of it."""
+        """Return all measured expectations of it."""
         return [each for showing in self.showings for each in showing.measured]
 
     @property
     def computed(self) -> bool:
-        """Whether all figures come of computed runs."""
+        """Return True if all figures are of computed runs."""
         return bool(self.measured) and all(each.nature == "computed" for each in self.showings if each.measured)
 
     @property
     def verdict(self) -> Word:
-        """Inside where all of that is."""
+        """Return the combined verdict of all measured expectations."""
         return together([each.verdict for each in self.measured])
 
     @property
     def bases(self) -> list[str]:
-        """On which bases agreement was to be expected."""
+        """Return the bases of agreement."""
         return list(dict.fromkeys(each.basis for each in self.measured if each.basis))
 
     @property
     def missing(self) -> str:
-        """Why nothing was measured; empty where something was."""
+        """Return the reason why nothing was measured; empty if something was."""
         if self.measured:
             return ""
         if not self.showings:
@@ -97,7 +97,7 @@ class Line:
         )
 
     def record(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the row as JSON-compatible values."""
         return {
             **asdict(self),
             "verdict": self.verdict,
@@ -108,10 +108,10 @@ class Line:
 
 
 def scoreboard(runs: Path, complain: Complain, root: Path = EXPERIMENTS, now: datetime | None = None) -> list[Line]:
-    """All rows, in the order of the papers, with the newest valid run of each experiment of the catalogue or of `runs`.
+    """Return all rows, in the order of the papers, with the newest valid run of each experiment.
 
-    A run of which no trial is valid does not count, nor one whose experiment was changed for once; a computed one only
-    where nothing was measured; and one that cannot be read neither: `complain` is told why.
+    Experiments are those of the catalog and of `runs`. Left out are runs without a valid trial, runs with overrides,
+    computed runs if a measured one exists, and unreadable runs, whose error `complain` receives.
     """
     shown = _shown_by(root)
     newest = {run.experiment: (run, summary) for run, summary in _newest(runs, complain)}
@@ -126,14 +126,14 @@ def scoreboard(runs: Path, complain: Complain, root: Path = EXPERIMENTS, now: da
 
 
 def as_record(lines: Sequence[Line]) -> dict[str, Any]:
-    """The scoreboard for programs."""
+    """Return the scoreboard as JSON-compatible values."""
     computed = sum(line.computed for line in lines)
     measured = sum(bool(line.measured) for line in lines) - computed
     return {"rows": [line.record() for line in lines], "measured": measured, "computed": computed, "of": len(lines)}
 
 
 def age(seconds: float) -> str:
-    """How long ago, in one unit."""
+    """Format an age in one unit."""
     for unit, length_s in (("day", 86_400), ("hour", 3600), ("minute", 60)):
         count = int(seconds // length_s)
         if count:
@@ -142,7 +142,7 @@ def age(seconds: float) -> str:
 
 
 def table(lines: Sequence[Line]) -> RenderableType:
-    """For the screen: a row a result, and under it what was found."""
+    """Return a row for each result, and under it the findings, for the screen."""
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
     result.title = "What the papers show, and what is shown here"
     result.add_column("result", style="bold", max_width=18)
@@ -154,7 +154,7 @@ def table(lines: Sequence[Line]) -> RenderableType:
 
 
 def quantities() -> Table:
-    """What `expect:` can be about."""
+    """Return the quantities of `expect:`."""
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("quantity", "unit", "what it is"):
         result.add_column(name)
@@ -164,7 +164,7 @@ def quantities() -> Table:
 
 
 def in_short(lines: Sequence[Line]) -> str:
-    """How many rows are measured, and how they agree."""
+    """Return how many rows are measured, and how they agree."""
     known = [line for line in lines if line.measured]
     computed = sum(line.computed for line in known)
     words = [
@@ -179,7 +179,7 @@ def in_short(lines: Sequence[Line]) -> str:
 
 
 def _found(line: Line) -> Text:
-    """What the row is about; each of the first findings on a line of its own, and where they come from."""
+    """Describe the row; each of the first findings on a line of its own, with its source."""
     text = Text(line.what)
     if line.missing:
         text.append(f"\n{line.headline}", "dim")
@@ -208,13 +208,13 @@ def _judged(line: Line) -> Text:
 
 
 def brief(verdict: Verdict) -> str:
-    """What was found beside what the paper has."""
+    """Describe the finding beside the paper's figure."""
     what = verdict.claim or described(verdict)
     return f"{what}: {verdict.found}" + ("" if verdict.claim else f" (paper {verdict.expected})")
 
 
 def _shown_by(root: Path) -> dict[str, set[str]]:
-    """By experiment of the catalogue: the rows that its expectations show."""
+    """Return the rows that the expectations of each experiment of the catalog show."""
     shown: dict[str, set[str]] = {}
     for each in catalogue(root):
         if not each.error:
@@ -226,7 +226,7 @@ def _shown_by(root: Path) -> dict[str, set[str]]:
 
 
 def _newest(runs: Path, complain: Complain) -> Iterator[tuple[Run, Summary]]:
-    """Of each experiment its newest run with a valid trial, one that was measured before one that was computed."""
+    """Yield each experiment's newest run with a valid trial, a measured one before a computed one."""
     by_experiment: dict[str, list[Run]] = {}
     for run in sorted(Run.all(runs), key=lambda run: run.id, reverse=True):
         by_experiment.setdefault(run.experiment, []).append(run)
@@ -247,7 +247,7 @@ def _newest(runs: Path, complain: Complain) -> Iterator[tuple[Run, Summary]]:
 
 
 def _as_in_its_file(run: Run) -> bool:
-    """Whether options changed no more of the experiment than how often it was repeated."""
+    """Return True if overrides changed at most the number of repetitions."""
     changes: dict[str, Any] = run.manifest["experiment"].get("set", {})
     return changes.keys() <= {"repetitions"}
 

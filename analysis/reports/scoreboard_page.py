@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scoreboard as a page: a row a result, with a small picture of the paper's figures against the measured ones."""
+"""The scoreboard as a page: a row for each result, with a small picture of the paper's figures and the measured ones."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def write_page(lines: Sequence[Line], path: Path) -> Path:
 
 
 def page(lines: Sequence[Line]) -> str:
-    """The page's HTML."""
+    """Return the page's HTML."""
     rows = [(line, [_shown(each) for each in line.showings if each.measured], _image(line)) for line in lines]
     return whole_page("Scoreboard", filled("scoreboard", lead=in_short(lines), rows=rows, words=WORDS))
 
@@ -57,7 +57,7 @@ def _image(line: Line) -> Html:
 
 
 def picture(line: Line) -> Figure | None:
-    """Paper against measured; the paper alone where nothing was, None where it printed no figure."""
+    """Draw paper against measured; the paper alone without a measurement, None if it printed no figure."""
     mpl.rcParams.update(RC)
     curves = [each for each in line.measured if any(part.x is not None for part in each.parts)]
     parts = [
@@ -81,7 +81,7 @@ def _frame(lines: int) -> tuple[Figure, Axes]:
 
 
 def _against(axes: Axes, place: int, record: Verdict, part: Part) -> None:
-    """One figure on a scale of its own, from 0 (or what is below it) to what is highest."""
+    """Draw one figure on a scale of its own, from 0 (or what is below it) to the highest value."""
     assert part.measured is not None
     ends = [end for end in (part.paper, part.at_least, part.at_most) if end is not None]
     values = [part.measured, *ends, *(part.ci95 or ())]
@@ -129,7 +129,7 @@ def _curve(record: Verdict) -> Figure:
 
 
 def _alone(line: Line) -> Figure | None:
-    """The paper's figures, a bar each; those of one table's row on one scale."""
+    """Draw the paper's figures, a bar each; those of one table's row on one scale."""
     entries = next(row for _, row in papers.rows() if row.id == line.id).entries
     found: list[tuple[str, float, str, float]] = []
     for entry in entries:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""summary.json: what a run's study found, for scripts to rely on. Its schema is docs/summary.schema.json."""
+"""summary.json: the results of a run's study, for scripts. Its schema is docs/summary.schema.json."""
 
 from contextlib import suppress
 
@@ -14,9 +14,9 @@ from roundabout.store.files import read_json
 
 
 def summarise(run: Run) -> Summary:
-    """What the run's study finds; the caller stores it. The same run gives the same.
+    """Compute the results of the run's study; the caller stores them. The same run gives the same.
 
-    Raises UsageError, and StoreError where anything that was stored is missing or is not what it was.
+    Raises UsageError, and StoreError if any stored file is missing or changed.
     """
     run.check()
     experiment = experiment_of(run)

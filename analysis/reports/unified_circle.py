@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of one link on their unified circle: what Cassini found, as a table, a record and a picture."""
+"""Jobs of one link on their unified circle: Cassini's result as a table, a record and a picture."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ EXCESS = "#b42318"
 
 
 def table(found: Rotations) -> Table:
-    """A row a job."""
+    """Return a row for each job."""
     columns = (
         Column("job", kind="names"),
         Column("iteration,\nms", ".1f"),
@@ -41,7 +41,10 @@ def table(found: Rotations) -> Table:
 
 
 def verdict(found: Rotations, given_ms: Sequence[float] | None = None) -> str:
-    """Score, its certainty, and which jobs lower it by themselves, in lines; and what `given_ms` as shifts score."""
+    """Return score, its certainty, and the jobs that lower it by themselves, in lines.
+
+    And the score of `given_ms` as shifts.
+    """
     room = "with one job at a time" if found.strict else f"at {_room(found)}"
     fits = ", fully compatible" if found.excess_gbps == 0 else ""
     lines = [f"score {found.score:.4f} {room}{fits}; unrotated {found.score_unrotated:.4f}"]
@@ -68,7 +71,7 @@ def _room(found: Rotations) -> str:
 
 
 def record(found: Rotations, given_ms: Sequence[float] | None = None) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the result as JSON-compatible values."""
     unified = found.unified
     return {
         "capacity_gbps": None if found.strict else found.capacity_gbps,
@@ -105,7 +108,7 @@ def record(found: Rotations, given_ms: Sequence[float] | None = None) -> dict[st
 
 
 def figure(found: Rotations) -> Figure:
-    """The circles before and after rotation: a ring a job, and around them what they send together."""
+    """Draw the circles before and after rotation: a ring a job, and around them their total demand."""
     drawn, axes = style.figure(1, 2, 5.6, subplot_kw={"projection": "polar"})
     jobs = [circle.job for circle in found.unified.circles]
     colours = list(style.job_colours(jobs).values())
@@ -133,14 +136,14 @@ def figure(found: Rotations) -> Figure:
 
 
 def _emptiest(demands: Floats) -> float:
-    """An angle beside the axes where little is drawn that a label would hide."""
+    """Return an angle beside the axes where a label hides little."""
     angles = np.pi / 8 * np.arange(1, 16, 2)
     sectors = (angles / (2 * np.pi) * demands.shape[1]).astype(int)
     return float(angles[demands.sum(axis=0)[sectors].argmin()])
 
 
 def _rings(panel: PolarAxes, found: Rotations, degrees: tuple[float, ...], colours: list[str]) -> None:
-    """A ring for each job, the first outermost, an arc for each Up phase, the paler the less it sends."""
+    """Draw a ring for each job, the first outermost, an arc for each Up phase, the paler the lower its rate."""
     unified, width = found.unified, (RIM - HUB) / len(colours)
     highest = max((arc.gbps for circle in unified.circles for arc in circle.arcs), default=0) or 1
     for place, (circle, turns) in enumerate(zip(unified.circles, unified.turns, strict=True)):
@@ -156,7 +159,7 @@ def _rings(panel: PolarAxes, found: Rotations, degrees: tuple[float, ...], colou
 
 
 def _together(panel: PolarAxes, heights: Floats, band: float, colours: list[str]) -> None:
-    """Demands on top of each other, the circle of the link's capacity, and what exceeds it."""
+    """Draw stacked demands, the circle of the link's capacity, and the excess."""
     levels = RIM + np.vstack([np.zeros(heights.shape[1]), np.cumsum(heights, axis=0)])
     for low, high, colour in zip(levels, levels[1:], colours, strict=False):
         _arcs(panel, low, high, color=colour, alpha=0.75)
@@ -167,7 +170,7 @@ def _together(panel: PolarAxes, heights: Floats, band: float, colours: list[str]
 
 
 def _arcs(panel: PolarAxes, low: Floats, high: Floats, **look: Any) -> None:
-    """What lies between two levels, given by sectors: an arc for each run of sectors that are alike."""
+    """Draw the area between two levels, given by sectors: an arc for each run of equal sectors."""
     changes = np.flatnonzero((np.diff(low) != 0) | (np.diff(high) != 0)) + 1
     begins = np.concatenate(([0], changes))
     widths = np.diff(np.concatenate((begins, [low.size])))
@@ -179,7 +182,7 @@ def _arcs(panel: PolarAxes, low: Floats, high: Floats, **look: Any) -> None:
 
 
 def _around(panel: PolarAxes, found: Rotations) -> None:
-    """Instants of the perimeter instead of degrees."""
+    """Label instants of the perimeter instead of degrees."""
     quarters = np.arange(4) / 4
     panel.set_xticks(2 * np.pi * quarters, [f"{part * found.unified.perimeter_ms:.0f} ms" for part in quarters])
     panel.tick_params(axis="x", pad=8)

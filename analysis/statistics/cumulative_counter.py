@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cumulative counter over time, as far as its samples tell. Counts are integers throughout."""
+"""A cumulative counter over time, as known from its samples. Counts are integers throughout."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -13,10 +13,10 @@ Truths = NDArray[np.bool_]
 
 
 class Gains(NamedTuple):
-    """What was counted between consecutive edges: arrays of one value a piece.
+    """The gains between consecutive edges: arrays with one value each.
 
-    `counts` sum up to what was counted from the first edge to the last. Where `known`, no count is off by more than
-    its `bounds`; the others lie in part outside the samples, or in a gap in which the counter was lost.
+    `counts` sum up to the gain from the first edge to the last. Where `known`, no count is off by more than its
+    `bounds`; the others lie in part outside the samples, or in a gap in which the counter was lost.
     """
 
     counts: Integers
@@ -26,10 +26,10 @@ class Gains(NamedTuple):
 
 @dataclass(frozen=True)
 class Counted:
-    """What a counter gained since its first sample: `totals` at `at_ns`, arrays of length n, both never falling.
+    """A counter's gain since its first sample: `totals` at `at_ns`, arrays of length n, both never falling.
 
-    `known`, of length n - 1, is false between samples where the gain cannot be known (the counter was reset, or gone):
-    it counts as 0 there. No instant is off by more than `bound_ns`.
+    `known`, of length n - 1, is false between samples where the gain is not known (the counter was reset, or gone): it
+    counts as 0 there. No instant is off by more than `bound_ns`.
     """
 
     at_ns: Integers
@@ -39,18 +39,18 @@ class Counted:
 
     @classmethod
     def of(cls, at_ns: Integers, increments: Floats | Integers, bound_ns: int = 0) -> "Counted":
-        """From n instants and the n - 1 increments between them; nan where an increment cannot be known."""
+        """Return the counter of n instants and the n - 1 increments between them; nan for an unknown increment."""
         known = np.isfinite(increments)
         gained = np.where(known, increments, 0).astype(np.int64)
         return cls(at_ns, np.concatenate([np.zeros(min(len(at_ns), 1), np.int64), np.cumsum(gained)]), known, bound_ns)
 
     @property
     def gained(self) -> int:
-        """From the first sample to the last."""
+        """Return the gain from the first sample to the last."""
         return int(self.totals[-1]) if len(self.totals) else 0
 
     def at(self, edges_ns: Integers) -> Integers:
-        """The total at each edge, linear between samples and rounded down; the nearest sample's outside of them."""
+        """Return the total at each edge, linear between samples and rounded down; the nearest sample's outside of them."""
         if len(self.at_ns) < 2:
             return np.zeros(len(edges_ns), np.int64)
         after = np.clip(np.searchsorted(self.at_ns, edges_ns, side="right"), 1, len(self.at_ns) - 1)
@@ -61,10 +61,10 @@ class Counted:
         return np.asarray(lower + step.astype(np.int64))
 
     def between(self, edges_ns: Integers, bound_ns: int = 0) -> Gains:
-        """What was counted between consecutive edges, which never fall and are not off by more than `bound_ns`.
+        """Return the gains between consecutive edges, which never fall and are not off by more than `bound_ns`.
 
-        What is counted between two samples may have come at any instant between them, and edges and samples may be off
-        by their bounds: so much may have fallen on the wrong side of an edge.
+        A count between two samples may have come at any instant between them, and edges and samples may be off by their
+        bounds: so much may be on the wrong side of an edge.
         """
         pieces = max(len(edges_ns) - 1, 0)
         totals = self.at(edges_ns)
@@ -80,12 +80,12 @@ class Counted:
         return Gains(np.diff(totals), off[:-1] + off[1:], known)
 
     def during(self, begin_ns: int, end_ns: int) -> "Counted":
-        """The part that was counted from one instant to another: the counter stands still before and after."""
+        """Return the counter restricted to an interval: it stands still before and after."""
         begin, end = self.at(np.array([begin_ns, end_ns]))
         return replace(self, totals=np.clip(self.totals, begin, end) - begin)
 
     def rate(self, edges_ns: Integers) -> Floats:
-        """The mean rate between consecutive edges, per second; nan where it is not known."""
+        """Return the mean rate between consecutive edges, per second; nan if it is not known."""
         gains = self.between(edges_ns)
         return np.where(gains.known, gains.counts / np.diff(edges_ns) * 1e9, np.nan)
 

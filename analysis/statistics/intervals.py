@@ -37,30 +37,30 @@ _BEYOND = 0.025
 def estimate(
     repetitions: Sequence[Array], statistic: Callable[[Array], float], *, at_least: float = -math.inf
 ) -> Measured:
-    """A statistic (a median, a mean) of all repetitions together; its interval is one of Student's t about it.
+    """Return a statistic (a median, a mean) of all repetitions together; its interval is one of Student's t about it.
 
-    Each repetition is an array of its iterations. Of counts, and whatever else cannot be less than `at_least`, neither
-    can the interval.
+    Each repetition is an array of its iterations. The interval never falls below `at_least`, the bound of counts and
+    the like.
     """
     figures = [float(statistic(each)) for each in repetitions]
     return around(float(statistic(np.concatenate(repetitions))), figures, at_least)
 
 
 def stacked(repetitions: Sequence[Array]) -> Array:
-    """Series as the rows of one array, as far as the shortest goes: jobs that depart do not all get as far."""
+    """Return series as the rows of one array, cut to the shortest, because departing jobs do not all get as far."""
     shortest = min(map(len, repetitions))
     return np.stack([each[:shortest] for each in repetitions])
 
 
 def mean_of(figures: Sequence[float], *, at_least: float = -math.inf) -> Measured:
-    """The mean of one figure a repetition; `at_least` as in `estimate`."""
+    """Return the mean of one figure a repetition; `at_least` as in `estimate`."""
     return around(math.fsum(figures) / len(figures), figures, at_least)
 
 
 def around(figure: float, figures: Sequence[float], at_least: float = -math.inf) -> Measured:
-    """A figure, with the interval that those of the single repetitions leave it.
+    """Return a figure with the interval of the single repetitions' scatter.
 
-    An infinite one has no scatter: all that is sure is that it is no less than the least of them.
+    An infinite one has no scatter: it is only sure to be no less than the least of them.
     """
     count = len(figures)
     if count < LEAST_REPETITIONS:
@@ -72,9 +72,9 @@ def around(figure: float, figures: Sequence[float], at_least: float = -math.inf)
 
 
 def tail(repetitions: Sequence[Array]) -> Measured | None:
-    """The 99th percentile of all iterations of all repetitions; None of fewer than `LEAST_TAIL`.
+    """Return the 99th percentile of all iterations of all repetitions; None with fewer than `LEAST_TAIL`.
 
-    Where the interval would reach beyond the longest iteration, it ends there.
+    If the interval would reach beyond the longest iteration, it ends there.
     """
     together = np.concatenate(repetitions)
     if len(together) < LEAST_TAIL:
@@ -90,7 +90,7 @@ def tail(repetitions: Sequence[Array]) -> Measured | None:
 
 
 def ratio(one: Measured, other: Measured) -> Measured:
-    """One positive figure over another that was measured apart from it."""
+    """Return one positive figure over another that was measured independently."""
     (figure, ends), (other_figure, other_ends) = one, other
     value = figure / other_figure
     if ends is None or other_ends is None or min(*ends, *other_ends) <= 0:
@@ -101,7 +101,7 @@ def ratio(one: Measured, other: Measured) -> Measured:
 
 
 def paired_ratio(pairs: Sequence[tuple[Array, Array]], statistic: Callable[[Array], float]) -> Measured:
-    """A statistic of some over that of others, all repetitions together; both of a repetition share what was drawn.
+    """Return a statistic over another, all repetitions together; both of a repetition share its draws.
 
     Its interval is one of the scatter of the repetitions' own ratios, which is less than their parts'.
     """
@@ -113,13 +113,13 @@ def paired_ratio(pairs: Sequence[tuple[Array, Array]], statistic: Callable[[Arra
 
 
 def difference(one: Measured, other: Measured) -> Measured:
-    """One figure less another that was measured apart from it."""
+    """Return one figure less another that was measured independently."""
     value, ends = average([one, through(lambda each: -each, other)])
     return 2 * value, None if ends is None else (2 * ends[0], 2 * ends[1])
 
 
 def average(measured: Sequence[Measured]) -> Measured:
-    """The mean of figures that were measured apart from each other."""
+    """Return the mean of figures that were measured independently."""
     count = len(measured)
     value = math.fsum(figure for figure, _ in measured) / count
     ends = [(figure - ends[0], ends[1] - figure) for figure, ends in measured if ends is not None]
@@ -130,7 +130,7 @@ def average(measured: Sequence[Measured]) -> Measured:
 
 
 def least(measured: Iterable[Measured]) -> Measured:
-    """The least of several figures: no more than the least of their upper ends, and no less than the lowest end."""
+    """Return the least of several figures: at most the least of their upper ends, and at least the lowest end."""
     figures, intervals = zip(*measured, strict=True)
     if None in intervals:
         return min(figures), None
@@ -139,7 +139,7 @@ def least(measured: Iterable[Measured]) -> Measured:
 
 
 def through(function: Callable[[float], float], measured: Measured) -> Measured:
-    """What a function that only rises, or only falls, makes of a figure and its interval."""
+    """Return a monotonic function of a figure and its interval."""
     figure, ends = measured
     if ends is None:
         return function(figure), None
@@ -148,14 +148,14 @@ def through(function: Callable[[float], float], measured: Measured) -> Measured:
 
 
 def exactly(figure: float) -> Measured:
-    """A figure that nothing makes uncertain: counted, or planned."""
+    """Return an exact figure: counted, or planned."""
     return figure, (figure, figure)
 
 
 def redrawn(repetitions: Sequence[float], draws: int, generator: np.random.Generator) -> Array:
-    """Where the mean of a positive figure may lie by its repetitions, so often as t of its logarithm has it.
+    """Return draws of the mean of a positive figure from its repetitions, by Student's t of its logarithm.
 
-    For what is made of many means and has no formula: its 95 % interval lies between percentiles of as many results.
+    For results of many means without a formula: the 95 % interval lies between percentiles of as many results.
     """
     count = len(repetitions)
     off = np.std(repetitions, ddof=1) / np.mean(repetitions) / math.sqrt(count)
@@ -163,20 +163,20 @@ def redrawn(repetitions: Sequence[float], draws: int, generator: np.random.Gener
 
 
 def percentiles95(drawn: Array) -> Interval:
-    """Between which values 95 % of drawn ones lie."""
+    """Return the values between which 95 % of the drawn ones lie."""
     low, high = np.quantile(drawn, [_BEYOND, 1 - _BEYOND], method="inverted_cdf")  # no means of infinite ones
     return float(low), float(high)
 
 
 def quantile_of_t(repetitions: int) -> float:
-    """By how many standard errors an interval from this many repetitions reaches out."""
+    """Return the half width of an interval from this many repetitions, in standard errors."""
     return float(scipy.special.stdtrit(repetitions - 1, 1 - _BEYOND))
 
 
 def _worth(shares: Sequence[float], iterations: int) -> float:
-    """How many independent iterations tell as much of a share as these, by the scatter of the repetitions' shares.
+    """Return how many independent iterations determine a share equally well, by the repetitions' scatter.
 
-    Fewer yet where there are few repetitions to take the scatter from.
+    Fewer yet with few repetitions to take the scatter from.
     """
     count = len(shares)
     scatter = max(float(np.var(shares, ddof=1)) / count, TAIL * (1 - TAIL) / iterations**2)

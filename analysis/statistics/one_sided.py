@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a figure is more than so much larger in one set of repetitions than in another, and that of many at once."""
+"""One-sided tests whether a figure is larger by a factor in one set of repetitions than in another, and many at once."""
 
 import math
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from scipy.special import stdtr
 
 
 def exceeds(one: Sequence[float], other: Sequence[float], ratio: float) -> float:
-    """How likely repetitions lie as they do (p) if `other` is no more than `ratio` times `one`.
+    """Return the probability (p) of the repetitions if `other` is at most `ratio` times `one`.
 
-    One-sided t of the logarithms, whose variances may differ (Welch 1947). Both are positive, and two at least.
+    One-sided t of the logarithms, whose variances may differ (Welch 1947). Both are positive, and at least two.
     """
     logs = [np.log(each) for each in (one, other)]
     parts = [float(np.var(each, ddof=1)) / len(each) for each in logs]
@@ -23,7 +23,7 @@ def exceeds(one: Sequence[float], other: Sequence[float], ratio: float) -> float
 
 
 def holm(likely: Sequence[float]) -> list[float]:
-    """Each p as it is among so many (Holm 1979): the chance that any at or below it is one by chance."""
+    """Return each p corrected for their number (Holm 1979): the chance that any at or below it is one by chance."""
     ranked = sorted(range(len(likely)), key=likely.__getitem__)
     adjusted, most = [0.0] * len(likely), 0.0
     for place, index in enumerate(ranked):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job's iterations, found in its workers' byte counters and laid upon each other."""
+"""A job's iterations, found in its workers' byte counters and folded."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,12 +49,12 @@ class Sent:
 
 
 class Folded(NamedTuple):
-    """The samples of all iterations, laid upon each other.
+    """The samples of all iterations, folded.
 
-    `at` and `sent` are shares of the period and of an iteration's bytes, both from the middle of the longest quiet
-    time on, and `number` is the iteration that they are of; shape (samples,). `lengths_ms` holds the length of each
-    iteration of each worker, and `length_of` its number. `bytes` is one worker's payload in an iteration. `begins_ns`
-    holds when the first worker's iterations begin, on the clock of its counter.
+    `at` and `sent` are shares of the period and of an iteration's bytes, both from the middle of the longest quiet time
+    on, and `number` is the iteration of each; shape (samples,). `lengths_ms` holds the length of each iteration of each
+    worker, and `length_of` its number. `bytes` is one worker's payload in an iteration. `begins_ns` holds the begins of
+    the first worker's iterations, on the clock of its counter.
     """
 
     at: Floats
@@ -68,21 +68,21 @@ class Folded(NamedTuple):
 
     @property
     def points(self) -> Floats:
-        """`at` and `sent` side by side."""
+        """Return `at` and `sent` side by side."""
         return np.column_stack([self.at, self.sent])
 
     @property
     def iterations(self) -> int:
-        """How many iterations there are."""
+        """Return the number of iterations."""
         return len(np.unique(self.number))
 
     @property
     def period_ms(self) -> float:
-        """The median length of an iteration."""
+        """Return the median length of an iteration."""
         return float(np.median(self.lengths_ms))
 
     def resampled(self, generator: np.random.Generator) -> "Folded":
-        """As many iterations, drawn with repetition."""
+        """Return as many iterations, drawn with repetition."""
         numbers = np.unique(self.number)
         drawn = generator.choice(numbers, len(numbers))
         samples = np.concatenate([np.flatnonzero(self.number == number) for number in drawn])
@@ -96,7 +96,7 @@ class Folded(NamedTuple):
 
 
 def fold(workers: Sequence[Sent]) -> Folded:
-    """The iterations of the job with these workers, which had the network to itself.
+    """Fold the iterations of the job with these workers, which had the network to itself.
 
     The period is first read from the autocorrelation of the workers' common rate. Its iterations are then found by
     dynamic programming over edges (Ellis, Beat Tracking by Dynamic Programming, JNMR 2007), and laid upon each other by
@@ -132,7 +132,7 @@ class _Series(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """One worker's iterations: where each begins, the bytes until then and in it, and whether they are the usual ones.
+    """One worker's iterations: begins, bytes until then and in each, and whether they are usual.
 
     `anchors` and `begins_ms` have one more than `bytes` and `usual`: the end of the last one.
     """
@@ -145,7 +145,7 @@ class _Cut(NamedTuple):
 
     @property
     def length_of(self) -> Integers:
-        """The iterations whose length is known: the last anchor is none of a whole iteration."""
+        """Return the iterations whose length is known: the last anchor is none of a whole iteration."""
         return np.flatnonzero(self.usual[:-1] & self.usual[1:])
 
     @property
@@ -154,13 +154,13 @@ class _Cut(NamedTuple):
 
 
 def _series(worker: Sent, first: Sent) -> _Series:
-    """A worker's counter in ms since the first worker's first sample, and in bytes since its own."""
+    """Return a worker's counter in ms since the first worker's first sample, and in bytes since its own."""
     since_ns, since_bytes = worker.at_ns - first.at_ns[0], worker.payload_bytes - worker.payload_bytes[0]
     return _Series(since_ns / 1e6, since_bytes.astype(np.float64))
 
 
 def _together(workers: Sequence[Sent]) -> _Series:
-    """What a worker sent on average, evenly and `FINER` times more finely sampled, from the first byte to the last."""
+    """Return a worker's mean counter, evenly and `FINER` times more finely sampled, from the first byte to the last."""
     if not workers or any(len(worker.at_ns) < 2 for worker in workers):
         raise NoPeriodError("found no samples of a worker's counter, expected those of some ten iterations")
     if any((np.diff(worker.payload_bytes) < 0).any() for worker in workers):
@@ -176,7 +176,7 @@ def _together(workers: Sequence[Sent]) -> _Series:
 
 
 def _likely_period(series: _Series) -> tuple[float, float]:
-    """The shortest lag (ms) at which the rate is most like itself, and how like that is (of 1)."""
+    """Return the shortest lag (ms) with the largest autocorrelation of the rate, and that correlation (of 1)."""
     sent = np.diff(series.bytes)
     if len(sent) < 2 * LEAST_LAG or sent.std() < QUIET_SHARE * sent.mean():
         raise NoPeriodError("found that bytes were sent evenly, expected phases that send and phases that do not")
@@ -197,7 +197,7 @@ def _likely_period(series: _Series) -> tuple[float, float]:
 
 
 def _likeness(values: Floats) -> Floats:
-    """The autocorrelation for lags up to half the length, each by as many values as overlap there; 1 at lag 0."""
+    """Return the autocorrelation for lags up to half the length, each by as many values as overlap there; 1 at lag 0."""
     length, lags = len(values), len(values) // 2 + 1
     spectrum = scipy.fft.rfft(values - values.mean(), 2 * length)
     products = scipy.fft.irfft(np.abs(spectrum) ** 2, 2 * length)[:lags]
@@ -206,7 +206,7 @@ def _likeness(values: Floats) -> Floats:
 
 
 def _anchors(series: _Series, period_ms: float) -> Floats:
-    """One instant (ms) in each iteration, the same in all: where sending follows on quiet most cloff."""
+    """Return one instant (ms) in each iteration, the same in all: where sending begins most clearly after quiet."""
     step = series.at_ms[1] - series.at_ms[0]
     before, here, after = (series.until(series.at_ms + shift) for shift in (-period_ms / 4, 0.0, period_ms / 4))
     prominence = (before + after - 2 * here) / (before + after - 2 * here).max()
@@ -225,7 +225,7 @@ def _anchors(series: _Series, period_ms: float) -> Floats:
 
 
 def _quiet(series: _Series, anchors: Floats, period_ms: float) -> float:
-    """Where the middle of the longest quiet time is, in ms from an anchor: between -`period_ms` and 0."""
+    """Return the middle of the longest quiet time, in ms from an anchor: between -`period_ms` and 0."""
     edges = np.linspace(-period_ms, 0.0, GRID + 1)
     rates = np.median(np.diff(series.until(anchors[:, None] + edges)), axis=0)
     quiet = rates < QUIET_SHARE * rates.max()
@@ -240,7 +240,7 @@ def _quiet(series: _Series, anchors: Floats, period_ms: float) -> float:
 
 
 def _cut(series: _Series, anchors: Floats, offset_ms: float) -> _Cut:
-    """A worker's iterations, with anchors moved until each had sent its bytes when all others had."""
+    """Return a worker's iterations, with anchors moved until each had sent its bytes when all others had."""
     like = np.ones(len(anchors) - 1, dtype=bool)
     for _ in range(ALIGNMENTS):
         until = series.until(anchors + offset_ms)
@@ -271,7 +271,7 @@ def _check(lengths_ms: Floats, cuts: Sequence[_Cut], guess_ms: float) -> None:
 
 
 def _samples(series: _Series, cut: _Cut, period_ms: float) -> tuple[Floats, Floats, Integers]:
-    """A worker's samples as shares of the period and of their iteration's bytes, and the iteration's number."""
+    """Return a worker's samples as shares of the period and of their iteration's bytes, and the iteration's number."""
     number = np.searchsorted(cut.begins_ms, series.at_ms, side="right") - 1
     inside = (number >= 0) & (number < len(cut.usual))
     inside[inside] = cut.usual[number[inside]]

@@ -26,7 +26,7 @@ INTERVAL = (2.5, 97.5)
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure and its 95 % interval, from resampling iterations."""
+    """A figure and its 95 % interval, from resampled iterations."""
 
     value: float
     low: float
@@ -35,7 +35,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class FoundPhase:
-    """A part of an iteration at one rate; computing where `sends` is false.
+    """A part of an iteration at one rate; computing if `sends` is false.
 
     `begin_ms` counts from the iteration's beginning; `bytes` is one worker's payload, and `gbps` its rate.
     """
@@ -49,9 +49,9 @@ class FoundPhase:
 
 @dataclass(frozen=True)
 class Found:
-    """What counters say of a job: its period, and its phases in order, the longest quiet one first.
+    """A job's profile by its counters: its period, and its phases in order, the longest quiet one first.
 
-    `iterations` is how many were used; `likeness` the correlation of the rate with itself one period later;
+    `iterations` is the number of used ones; `likeness` the correlation of the rate with itself one period later;
     `outside_share` the share of an iteration's bytes that no sending phase holds.
     """
 
@@ -63,7 +63,7 @@ class Found:
 
 
 def find(workers: Sequence[Sent]) -> Found:
-    """The period and the phases of the job with these workers, which had the network to itself.
+    """Find the period and the phases of the job with these workers, which had the network to itself.
 
     Raises:
         NoPeriodError: see `fold` and `find_in`.
@@ -72,7 +72,7 @@ def find(workers: Sequence[Sent]) -> Found:
 
 
 def find_in(folded: Folded) -> Found:
-    """The period and the phases of a job whose iterations are laid upon each other.
+    """Find the period and the phases of a job whose iterations are folded.
 
     Phases are the pieces of the broken line with the fewest vertices that stays within `DETAIL` of the course of an
     iteration, fitted to the samples of all of them.
@@ -97,16 +97,16 @@ def find_in(folded: Folded) -> Found:
 
 
 def _outline(points: Floats) -> Floats:
-    """The course of an iteration from (0, 0) to (1, 1): medians of `TOGETHER` neighbouring points each."""
+    """Return the cumulative bytes of an iteration from (0, 0) to (1, 1): medians of `TOGETHER` neighboring points each."""
     ordered = points[points[:, 0].argsort()]
     medians = [np.median(each, axis=0) for each in np.array_split(ordered, max(len(points) // TOGETHER, 1))]
     return np.vstack([(0.0, 0.0), *medians, (1.0, 1.0)])
 
 
 def _fewest(points: Floats, outline: Floats) -> Floats:
-    """The broken line with as few vertices as keep it near all of the outline, tried from the least bend on.
+    """Return the broken line with the fewest vertices that is near all of the outline, tried from the least bend on.
 
-    Near is `DETAIL`, or more where one sample in ten is farther off.
+    Near is `DETAIL`, or more if one sample in ten is farther off.
     """
     detail = max(DETAIL, float(np.percentile(_misses(outline, points), 90)))
     line = _simplified(outline, detail)
@@ -126,7 +126,7 @@ def _misses(line: Floats, points: Floats) -> Floats:
 
 
 def _simplified(points: Floats, detail: float) -> Floats:
-    """As many of the points as a broken line needs to stay within `detail` of all (Douglas and Peucker, 1973)."""
+    """Return as many of the points as a broken line needs to stay within `detail` of all (Douglas and Peucker, 1973)."""
     distance = _misses(points[[0, -1]], points)
     farthest = int(distance.argmax())
     if distance[farthest] <= detail:
@@ -135,7 +135,7 @@ def _simplified(points: Floats, detail: float) -> Floats:
 
 
 def _settled(line: Floats, points: Floats) -> Floats:
-    """The line fitted to the points, without pieces that are too short to be told from their neighbours."""
+    """Return the line fitted to the points, without pieces that are too short to be told from their neighbors."""
     line = _fitted(line, points)
     lengths = np.diff(line[1:-1, 0])
     if lengths.min(initial=1.0) >= SHORTEST:
@@ -144,7 +144,7 @@ def _settled(line: Floats, points: Floats) -> Floats:
 
 
 def _fitted(line: Floats, points: Floats) -> Floats:
-    """The broken line with as many vertices that lies nearest to all points, a few strays aside."""
+    """Return the broken line with as many vertices that lies nearest to all points, except a few outliers."""
 
     def vertices(steps: Floats) -> Floats:
         at, sent = np.cumsum(steps.reshape(-1, 2), axis=0).T
@@ -164,7 +164,7 @@ def _fitted(line: Floats, points: Floats) -> Floats:
 
 
 def _phases(lines: Sequence[tuple[Floats, float]], bytes_: float) -> tuple[FoundPhase, ...]:
-    """The phases by the first of these lines with their periods in ms, and how far they vary over the others."""
+    """Return the phases by the first of these lines with their periods in ms, and their variation over the others."""
     pieces = [np.diff(line, axis=0) * (period_ms, bytes_) for line, period_ms in lines]
     groups = _groups(pieces[0])
     sums = np.array([[each[group].sum(axis=0) for group in groups] for each in pieces])
@@ -182,7 +182,9 @@ def _phases(lines: Sequence[tuple[Floats, float]], bytes_: float) -> tuple[Found
 
 
 def _groups(pieces: Floats) -> list[list[int]]:
-    """Which pieces of a line, shape (pieces, 2), are one phase: neighbours of one rate, and the last with the first.
+    """Return which pieces of a line, shape (pieces, 2), are one phase.
+
+    Neighbors of one rate, and the last with the first.
 
     An iteration was cut in the middle of its longest quiet time, which is both its first and its last piece.
     """
@@ -199,12 +201,12 @@ def _groups(pieces: Floats) -> list[list[int]]:
 
 
 def _quiet_rate(pieces: Floats) -> float:
-    """Bytes per ms below which a phase is quiet: a share of the rate at which a byte is sent on average."""
+    """Return the bytes per ms below which a phase is quiet: a share of the rate at which a byte is sent on average."""
     durations, sent = np.maximum(pieces[:, 0], LEAST), pieces[:, 1]
     return QUIET_SHARE * float(np.average(sent / durations, weights=sent))
 
 
 def _estimate(values: Sequence[float] | Floats) -> Estimate:
-    """The first value, and an interval from all others."""
+    """Return the first value, and an interval from all others."""
     value, (low, high) = float(values[0]), np.percentile(values[1:], INTERVAL)
     return Estimate(value, min(float(low), value), max(float(high), value))

@@ -47,27 +47,27 @@ class Study:
 
     @property
     def results(self) -> "type[Summary]":
-        """The type of what it finds."""
+        """Return the type of its results."""
         found: type[Summary] = self._study.Results
         return found
 
     @property
     def notebook(self) -> Path:
-        """Its notebook."""
+        """Return the path of its notebook."""
         return Path(str(self._study.__file__)).with_name("notebook.py")
 
     def suits(self, experiment: Experiment) -> bool:
-        """Whether experiments like this one are of this study when they name none."""
+        """Return True if experiments like this one are of this study when they name none."""
         rule: Callable[[Experiment], bool] | None = getattr(self._study, "suits", None)
         return rule is not None and rule(experiment)
 
     def of(self, run: "Run", choice: StudyChoice) -> "Summary":
-        """Everything that it finds of a run."""
+        """Compute all its results of a run."""
         found: Summary = self._study.study(run, choice.model_copy(update={"kind": self.kind}))
         return found
 
     def screen(self, results: Any) -> "Sequence[RenderableType]":
-        """What a terminal shows of it."""
+        """Return its tables for a terminal."""
         shown: Sequence[RenderableType] = self._module("tables").screen(results)
         return shown
 
@@ -76,12 +76,12 @@ class Study:
 
 
 def kinds() -> tuple[str, ...]:
-    """The studies that there are."""
+    """Return the names of all studies."""
     return tuple(name.replace("_", "-") for name in plugins.names(importlib.import_module(__name__)))
 
 
 def named(kind: str) -> Study:
-    """The study of that name. Raises UsageError."""
+    """Return the study of that name. Raises UsageError."""
     if kind not in kinds():
         expected = f"expected one of those in analysis/studies ({choices(kinds())})"
         raise UsageError(f"found no study '{kind}', {expected}", did_you_mean(kind, kinds()))
@@ -89,7 +89,7 @@ def named(kind: str) -> Study:
 
 
 def study_of(experiment: Experiment) -> Study:
-    """The study that reports on runs of an experiment. Raises UsageError."""
+    """Return the study that reports on runs of an experiment. Raises UsageError."""
     if experiment.study.kind is not None:
         return named(experiment.study.kind)
     fitting = (study for study in map(Study, kinds()) if study.suits(experiment))

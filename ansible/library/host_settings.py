@@ -66,7 +66,7 @@ not_restored:
 
 
 def main() -> None:
-    """Answer one task."""
+    """Answer one task of Ansible."""
     module = AnsibleModule(
         argument_spec={
             "prefix": {"type": "path", "required": True},
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def restore(module: AnsibleModule) -> None:
-    """Bring back what the owner found, and prove it: settings.py reads it again, and its journal owes nothing more."""
+    """Restore the values that the owner found, and check that they are back and that the journal is empty."""
     mine = [entry for entry in journal(module) if entry["owner"] == module.params["owner"]]
     if not os.path.exists(program(module)):
         module.exit_json(changed=False, restored=[], msg="settings.py never was on this host")
@@ -117,19 +117,19 @@ def apply(module: AnsibleModule) -> None:
 
 
 def diff(before: dict, after: dict) -> dict:
-    """What `--diff` shows."""
+    """Return the difference for `--diff`."""
     return {"before": before, "after": after}
 
 
 def journal(module: AnsibleModule) -> list:
-    """What is still to be restored on this host; nothing where settings.py never was."""
+    """Return the settings still to be restored on this host; empty if settings.py was never there."""
     if not os.path.exists(program(module)):
         return []
     return must(module, "journal")["outstanding"]
 
 
 def must(module: AnsibleModule, command: str) -> dict:
-    """The answer of settings.py to one command; its message fails the task."""
+    """Return the answer of settings.py to one command; its message fails the task."""
     status, answer, complaint = call(module, command)
     if status != 0:
         module.fail_json(msg=complaint)
@@ -137,7 +137,7 @@ def must(module: AnsibleModule, command: str) -> dict:
 
 
 def call(module: AnsibleModule, command: str) -> tuple:
-    """Exit status, answer and message of settings.py for one command."""
+    """Return exit status, answer and message of settings.py for one command."""
     options = ["--owner", module.params["owner"], "--state", module.params["state_folder"]]
     words = [sys.executable, program(module), command, *options, "--root", module.params["root"]]
     status, answer, complaint = module.run_command(words, data=json.dumps(module.params["document"] or {}))
@@ -145,7 +145,7 @@ def call(module: AnsibleModule, command: str) -> tuple:
 
 
 def program(module: AnsibleModule) -> str:
-    """Where settings.py is on the host."""
+    """Return the path of settings.py on the host."""
     return os.path.join(module.params["prefix"], "bin", "settings.py")
 
 

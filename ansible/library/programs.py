@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ansible module: says which programs on a host are not what was built."""
+"""Ansible module: lists the programs on a host that differ from the built ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ stale:
 
 
 def is_current(path: str, wanted: str) -> bool:
-    """Whether the file at `path` is executable and has the SHA-256 `wanted`."""
+    """Return True if the file at `path` is executable and has the SHA-256 `wanted`."""
     try:
         with open(path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest() == wanted and os.access(path, os.X_OK)
@@ -52,7 +52,7 @@ def is_current(path: str, wanted: str) -> bool:
 
 
 def main() -> None:
-    """Answer one task."""
+    """Answer one task of Ansible."""
     module = AnsibleModule(
         argument_spec={"folder": {"type": "path", "required": True}, "wanted": {"type": "dict", "required": True}},
         supports_check_mode=True,

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Says what this host counts in Prometheus' text format, whenever it is asked on stdin. Ends when stdin closes.
+"""Exports this host's counters in Prometheus' text format, at each request on stdin. Ends when stdin closes.
 
     exporter.py [SAMPLER [ARGUMENT...]]
 
@@ -41,10 +41,10 @@ BESIDE_S = 3  # as long as another's exporter may take
 
 
 class Sampler:
-    """A sampler at work, and the newest that it said."""
+    """A running sampler and its newest lines."""
 
     def __init__(self, argv):
-        """Start it, if there is one to start."""
+        """Start the sampler, if there is one."""
         self.record = exporter_metrics.Record()
         self._sampled = threading.Event()
         self._process = None
@@ -54,12 +54,12 @@ class Sampler:
             threading.Thread(target=self._follow, daemon=True).start()
 
     def wait(self):
-        """Until there is a first sample, or none will come."""
+        """Wait for a first sample, or until none will come."""
         if self._process:
             self._sampled.wait(FIRST_SAMPLE_S)
 
     def end(self):
-        """End it."""
+        """End the sampler's process."""
         if self._process:
             self._process.stdin.close()
             self._process.wait()
@@ -73,16 +73,16 @@ class Sampler:
 
 
 class Settings:
-    """How many settings drifted, asked by a thread once in a while."""
+    """The number of drifted settings, which a thread asks for now and then."""
 
     def __init__(self, argv):
-        """Ask by this command; none: nobody is asked."""
+        """Ask by this command; without one, never."""
         self._argv, self._differ = argv, None
         if argv:
             threading.Thread(target=self._follow, daemon=True).start()
 
     def series(self):
-        """What was found last."""
+        """Return the newest result."""
         return [] if self._differ is None else [["roundabout_settings_drifted", {}, self._differ]]
 
     def _follow(self):
@@ -93,7 +93,7 @@ class Settings:
 
 
 class Exporter:
-    """Answers for one host."""
+    """The exporter of one host."""
 
     def __init__(self, argv, facts):
         self._argv, self._facts = argv, facts
@@ -103,11 +103,11 @@ class Exporter:
         self._settings = Settings(facts.get("settings", []))
 
     def beside(self):
-        """Who else answers here."""
+        """Return the names of other exporters that answer here."""
         return [name for name in self._beside if self._fetched(name)]
 
     def answer(self, question):
-        """Metrics, as text."""
+        """Return metrics, as text."""
         what, _, given = question.partition(" ")
         if what != "own":
             return self._fetched(what)
@@ -117,7 +117,7 @@ class Exporter:
         return exporter_metrics.text(self._sampler.record, self._facts, series, time.time())
 
     def end(self):
-        """End what was started."""
+        """End the sampler and threads."""
         self._sampler.end()
 
     def _transports(self):
@@ -141,7 +141,7 @@ class Exporter:
 
 
 def end_with(pid):
-    """End at once when that process does: what a sampler holds open of a lab would keep the lab from ending."""
+    """End at once when that process does, because files of a lab held open by a sampler would keep the lab from ending."""
 
     def follow():
         ended = select.poll()

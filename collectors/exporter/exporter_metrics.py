@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a sampler prints to Prometheus' text format: the one table of metrics, and the rule for counters' names.
+"""Prometheus' text format of a sampler's output: the one table of metrics, and the rule for counters' names.
 
 Names are Prometheus': `_total` counts, units are bytes, seconds and ratios. Values are the host's own: a lab's
 rates are the papers' divided by `roundabout_testbed_scale`. What a run says of its jobs is in the papers' time.
@@ -105,7 +105,7 @@ PRIORITY = re.compile(r"prio(\d)")
 
 
 class Record:
-    """The newest line of each thing that a sampler speaks of."""
+    """The newest line of each object that a sampler reports."""
 
     def __init__(self):
         self.fields = {}  # kind -> names
@@ -113,7 +113,7 @@ class Record:
         self.counters = {}  # set -> (device, source, counter, unit) of each of its values
 
     def take(self, line):
-        """Note a line. Whether a sample is whole now."""
+        """Store a line. Return True if a sample is complete now."""
         kind, _, rest = line.partition(",")
         values = rest.split(",")
         if kind.startswith("#"):
@@ -130,7 +130,7 @@ class Record:
         return kind == "sampler"
 
     def of(self, kind):
-        """The newest rows of a kind."""
+        """Return the newest rows of a kind."""
         return list(self.rows.get(kind, {}).values())
 
 
@@ -151,7 +151,7 @@ class Families:
         self._series.setdefault(name, []).append((dict(self._labels, **labels), value))
 
     def text(self):
-        """All of it, a metric after another."""
+        """Return the text, one metric after another."""
         lines = []
         for name in sorted(self._series):
             kind, meaning = self._about[name]
@@ -174,7 +174,10 @@ def _number(value):
 
 
 def text(record, facts, series, utc_s):
-    """The metrics of one host: `record` is the sampler's, `facts` what exporter.py was told, `series` what else is."""
+    """Return the metrics of one host.
+
+    `record` is the sampler's, `facts` are exporter.py's input, `series` are additional.
+    """
     families = Families(facts.get("labels", {}))
     families.add("roundabout_clock_utc_seconds", {}, float(utc_s))
     for name, labels, value in series:
@@ -186,7 +189,7 @@ def text(record, facts, series, utc_s):
 
 
 def _way(facts, interface, way):
-    """Labels of what goes out of an interface, or comes in."""
+    """Return the labels of an interface's outgoing or incoming direction."""
     known = facts.get("interfaces", {}).get(interface, {})
     return {"interface": interface, "link": known.get("link", ""), "direction": known.get(way, way)}
 
@@ -234,7 +237,7 @@ def _add_counters(families, record, facts):
 
 
 def named(source, counter, unit):
-    """A device's counter as a metric: name, type, labels, and by what its values are multiplied."""
+    """Return a device's counter as a metric: name, type, labels, and the factor of its values."""
     word, factor, said = UNITS.get(unit, ("", 1, ""))
     gauge = unit in GAUGE_UNITS or (source == "transport" and counter in GAUGES)
     words, labels = [], {}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a fabric shares as it should: what is measured of it, and what limits say of that."""
+"""Acceptance of a fabric: measurements of how it shares links, and their limits."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of an acceptance."""
+"""The result of an acceptance."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -16,9 +16,9 @@ PARTS: tuple[Part, ...] = get_args(Part)
 
 @dataclass
 class Acceptance:
-    """Verdicts by part, in order, of which `settings` are a rack's; what comes after a part that fails is missing.
+    """Verdicts by part, in order; `settings` exist for a rack only. Parts after one that fails are missing.
 
-    `dscp` is what packets of jobs were to have; `runs` are the folders of what was measured.
+    `dscp` is the DSCP expected of jobs' packets; `runs` are the folders of the measurements.
     """
 
     topology: str
@@ -30,17 +30,17 @@ class Acceptance:
 
     @property
     def failed(self) -> list[Verdict]:
-        """What does not pass."""
+        """Return the verdicts that do not pass."""
         return [each for verdicts in self.parts.values() for each in verdicts if each.good is False]
 
     def record(self, limits: Limits) -> dict[str, Any]:
-        """For programs."""
+        """Return the result as JSON-compatible values."""
         told = {name: [each._asdict() for each in verdicts] for name, verdicts in self.parts.items()}
         return {"schema": 1, "accepted": not self.failed, **asdict(self), "parts": told, "limits": limits.model_dump()}
 
 
 def parts(asked: Iterable[str]) -> tuple[Part, ...]:
-    """The parts asked for, in order; all where none is. Raises UsageError for an unknown one."""
+    """Return the requested parts in order, or all. Raises UsageError for an unknown one."""
     wanted = set(asked) or set(PARTS)
     if strange := wanted - set(PARTS):
         raise UsageError(f"--only: found {min(strange)!r}, expected some of {', '.join(PARTS)}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an acceptance runs: flows through each shared link, and one job beside each congestor, over any topology.
+"""Experiments of an acceptance: flows through each shared link, and one job beside each congestor, over any topology.
 
-Rates follow from the topology's. How long, how many and how large is our choice: all of it shall take a lab less than
-five minutes. Limits say what is expected of it.
+Rates follow from the topology's. Durations, counts and sizes are our choice: together they take a lab less than five
+minutes. Limits state the expected figures.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ Pairs = tuple[Pair, Pair]
 
 
 def shared_links(topology: Topology) -> dict[str, Pairs]:
-    """Links where two pairs of hosts meet, and nowhere else: what goes wrong between these is that link's."""
+    """Return the links that alone are shared by two pairs of hosts, so that a fault between these is the link's."""
     crossed = {pair: {hop.link.name for hop in topology.path(*pair)} for pair in combinations(topology.hosts, 2)}
     found: dict[str, Pairs] = {}
     for link in topology.links:
@@ -42,14 +42,14 @@ def shared_links(topology: Topology) -> dict[str, Pairs]:
 
 
 def links_of(topology: Topology) -> dict[str, tuple[str, str]]:
-    """By variant of the trials of links: the link, and how many flows meet there (`two`, `many`)."""
+    """Return the link and the number of flows (`two`, `many`), by variant of the links' trials."""
     return {f"{link}-{word}": (link, word) for link in shared_links(topology) for word in FLOWS}
 
 
 def of_links(topology: Topology, transport: Transport, dscp: int | None = None) -> Experiment:
-    """Two and many flows through each shared link; and all hosts among each other, whose packets are captured.
+    """Return the experiment of two and many flows through each shared link, and of captured flows among all hosts.
 
-    These have a `dscp` where none is given by an inventory.
+    The latter have a `dscp` if no inventory gives one.
     """
     roomy = topology.model_copy(update={"gpus_per_host": max(FLOWS.values())})  # a host has an end of several flows
     by_name, pairs = {link.name: link for link in roomy.links}, shared_links(topology)
@@ -61,7 +61,7 @@ def of_links(topology: Topology, transport: Transport, dscp: int | None = None) 
 
 
 def of_job(topology: Topology, transport: Transport) -> Experiment:
-    """The standard job by itself, and beside each congestor, over the link that traffic meets on."""
+    """Return the experiment of the standard job, alone and beside each congestor, over the most shared link."""
     links = shared_links(topology)
     name = topology.bottleneck.name if topology.bottleneck.name in links else next(iter(links))
     own, others = links[name]
@@ -82,7 +82,7 @@ def of_job(topology: Topology, transport: Transport) -> Experiment:
 
 
 def _flows(topology: Topology, link: Link, pairs: Pairs, flows: int, transport: Transport) -> TrialSpec:
-    """Flows are jobs that do nothing but send, so that each has as much to send as it gets through."""
+    """Return a trial whose flows are jobs that only send, so that each always has data to send."""
     profile = _profile("steady", 1.0, TURN_MS, link.payload_rate_gbps)
     jobs = {
         f"f{number + 1}": _job(pairs[number % 2], profile, transport).model_copy(update={"departs_ms": LASTS_MS})
@@ -92,7 +92,7 @@ def _flows(topology: Topology, link: Link, pairs: Pairs, flows: int, transport: 
 
 
 def _everybody(topology: Topology, transport: Transport, dscp: int | None) -> TrialSpec:
-    """All hosts send to each other: whatever path is wrong can be told from those that are not."""
+    """Return a trial in which all hosts send to each other, so that a faulty path shows by comparison."""
     slowest_gbps = min(link.payload_rate_gbps for link in topology.links)
     profile = _profile("everybody", HALF_MS, TURN_MS, slowest_gbps, "all-to-all")
     capture = Capture(hosts=topology.hosts, snap_bytes=64, budget_mb=10)

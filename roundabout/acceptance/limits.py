@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fabric is held to: one file of ours, and what a user's file has otherwise."""
+"""Limits of a fabric: the project's file, and a user's file that overrides it."""
 
 from pathlib import Path
 from typing import Literal
@@ -14,7 +14,7 @@ OURS = Path(__file__).with_name("limits.yaml")
 
 
 class Limits(Strict):
-    """Each is of the figure whose name follows `least_` or `most_`; None: not judged. limits.yaml says more."""
+    """Limits of the figures named after `least_` or `most_`. None: not judged. limits.yaml explains each."""
 
     schema_version: Literal[1] = Field(alias="schema")
     most_lost: NotNegative | None
@@ -39,7 +39,7 @@ class Limits(Strict):
 
 
 def read_limits(path: Path | None) -> Limits:
-    """Ours, with those of a user's file in their place. Raises SpecError for what is wrong with that."""
+    """Read the default limits, overridden by a user's file. Raises SpecError for an invalid file."""
     ours = read(OURS, shown(OURS))
     if path is None:
         return parse_as(Limits, ours)

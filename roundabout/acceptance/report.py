@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An acceptance's tables, declared once, and its page."""
+"""An acceptance's tables and page."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ TONES = {True: Tone.GOOD, False: Tone.BAD, None: None}
 
 
 def tables(found: Acceptance, *, only_failed: bool = False) -> Iterator[Table]:
-    """A table a part, a row a verdict."""
+    """Yield a table for each part, with a row for each verdict."""
     columns = (
         Column(kind="names"),
         Column(kind="words"),
@@ -47,14 +47,14 @@ def tables(found: Acceptance, *, only_failed: bool = False) -> Iterator[Table]:
 
 
 def outcome(found: Acceptance) -> str:
-    """The whole of it in a sentence."""
+    """Return the outcome in one sentence."""
     left_out = [part for part in PARTS if part not in found.parts]
     end = f" Not measured: {', '.join(left_out)}." if left_out else ""
     return f"It does not pass: {len(found.failed)} findings.{end}" if found.failed else f"It passes.{end}"
 
 
 def whole_page(found: Acceptance) -> str:
-    """The page's HTML."""
+    """Return the page's HTML."""
     about = f"Acceptance of {found.topology}"
     parts = [
         *([page.filled("header", fidelity=found.fidelity, about=about, lead=_lead(found))] if found.fidelity else []),

@@ -48,12 +48,12 @@ class FailedError(RoundaboutError):
 
 
 class EnoughError(RoundaboutError):
-    """No flow need be sent: nothing else was asked for, or what was found says enough."""
+    """No flow is needed: nothing else was requested, or the findings suffice."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line asks for."""
+    """The request of the command line."""
 
     topology: str
     parts: Sequence[Part]
@@ -65,7 +65,7 @@ class Asked:
 
 
 def accept(asked: Asked, *, as_json: bool) -> None:
-    """Measure a fabric, judge it, store and show what came of it. Raises FailedError where it does not pass."""
+    """Measure a fabric, judge it, store and show the result. Raises FailedError if it does not pass."""
     execution.undo_when_ended()
     console = Screen(stderr=as_json)
     topology, limits, transport = load_topology(asked.topology), read_limits(asked.limits), _transport(asked.transport)
@@ -103,7 +103,7 @@ def _transport(name: str) -> Transport:
 
 @dataclass(frozen=True)
 class Fabric:
-    """What is measured, by what, and what it is held to; `dscp` is of packets where no inventory says one."""
+    """A fabric under test with its transport and limits. `dscp` is of packets if no inventory gives one."""
 
     topology: Topology
     transport: Transport
@@ -111,14 +111,14 @@ class Fabric:
     dscp: int | None
 
     def experiment(self, part: Part) -> Experiment:
-        """What is run for a part."""
+        """Return the experiment of a part."""
         if part == "job":
             return experiments.of_job(self.topology, self.transport)
         return experiments.of_links(self.topology, self.transport, self.dscp)
 
 
 def measure(fabric: Fabric, wanted: Sequence[Part], found: Acceptance, runner: Runner, runs: Path) -> None:
-    """Fill `found`, the cheapest first, until a part fails: what comes then would be of a broken fabric."""
+    """Fill `found`, cheapest part first, until a part fails, because later parts would measure a broken fabric."""
     flowing = [part for part in wanted if part in FLOWING]
     for part in flowing or FLOWING[:1]:
         if found.failed:
@@ -133,7 +133,7 @@ def measure(fabric: Fabric, wanted: Sequence[Part], found: Acceptance, runner: R
 
 
 def _look(fabric: Fabric, found: Acceptance, testbed: Testbed, *, flows: bool) -> None:
-    """Before the first trial. Raises EnoughError where there need be none."""
+    """Check the fabric before the first trial. Raises EnoughError if no trial is needed."""
     assert isinstance(testbed, SshTestbed)
     found.fidelity, seen = testbed.fidelity, testbed.survey()
     found.dscp = fabric.dscp or seen.dscp
@@ -143,7 +143,10 @@ def _look(fabric: Fabric, found: Acceptance, testbed: Testbed, *, flows: bool) -
 
 
 def _settings(inventory: Path) -> list[Verdict]:
-    """What of provisioned hosts and switches is not as asked. Raises ProvisionError where one cannot be asked."""
+    """Return the settings of hosts and switches that differ from the request.
+
+    Raises ProvisionError for one that cannot be asked.
+    """
     try:
         reports = run_playbook("verify", str(inventory)).reports
     except ProvisionError as error:
@@ -155,7 +158,7 @@ def _settings(inventory: Path) -> list[Verdict]:
 
 
 def rdma(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
-    """What came of `ib_write_bw` between servers, as in `verify --traffic`; not told where they have no RDMA."""
+    """Return the verdicts on `ib_write_bw` between servers, as in `verify --traffic`; not measured without RDMA."""
     try:
         rows = list(traffic())
     except NoRdmaError as error:

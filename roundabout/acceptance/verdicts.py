@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a fabric against its limits: what passes, what fails, and of which link or host it is."""
+"""Verdicts on the figures of a fabric against its limits, and the link or host that each is about."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,7 +18,7 @@ MAY_BE_SILENT = ("drops", "pauses")  # of switches that are not ours to sample, 
 
 
 class Verdict(NamedTuple):
-    """What was found of something, and what was expected; `good` is None where nothing was, or nobody could tell."""
+    """A finding beside its expectation. `good` is None if nothing was expected, or the figure is not known."""
 
     of: str
     name: str
@@ -28,7 +28,7 @@ class Verdict(NamedTuple):
 
 
 def judged(of: str, name: str, measured: Measured | None, limits: Limits) -> Verdict:
-    """A figure held to its limits; with an interval it fails where all of that is beyond them."""
+    """Judge a figure by its limits. With an interval, it fails if the whole interval is beyond them."""
     least, most = (getattr(limits, f"{bound}_{name}", None) for bound in ("least", "most"))
     bounds = (("least", least), ("most", most))
     expected = ", ".join(f"at {word} {bound:g}" for word, bound in bounds if bound is not None)
@@ -43,7 +43,7 @@ def judged(of: str, name: str, measured: Measured | None, limits: Limits) -> Ver
 
 
 def of_survey(topology: Topology, survey: Survey, limits: Limits) -> list[Verdict]:
-    """Of what was looked at before any flow: MTUs, packets that fill them, losses, round trips."""
+    """Return the verdicts on checks before any flow: MTUs, full packets, losses, round trips."""
     usual, _ = Counter(survey.mtu_bytes.values()).most_common(1)[0]
     mtus = [
         Verdict(f"host {host}", "mtu_bytes", str(found), f"{usual}, as most hosts have", False)
@@ -64,7 +64,10 @@ def of_survey(topology: Topology, survey: Survey, limits: Limits) -> list[Verdic
 def of_links(
     links: Mapping[str, tuple[str, str]], met: Mapping[str, Mapping[str, float | None]], limits: Limits
 ) -> list[Verdict]:
-    """Of flows that met on a link, by variant: `links` has which, and how many (`two`, `many`); `met` their figures."""
+    """Return the verdicts on flows that shared a link, by variant.
+
+    `links` has the link and the number of flows (`two`, `many`) of each variant; `met` their figures.
+    """
     return [
         judged(
             f"link {link}, {flows} flows",
@@ -78,9 +81,10 @@ def of_links(
 
 
 def of_resent(topology: Topology, resent: Mapping[Pair, tuple[int, int]], limits: Limits) -> list[Verdict]:
-    """Of segments that hosts sent again, beside those that came: losses, by the way that they have in common.
+    """Return the verdicts on retransmitted segments, by the path that the affected hosts have in common.
 
-    Who waits for a lost acknowledgement may send again, too, but seldom: with `FEW` of the worst way's, none was lost.
+    A host that waits for a lost acknowledgement may also retransmit, but seldom. Below `FEW` of the worst path's count,
+    none was lost.
     """
     often = {pair: again / max(came, 1) for pair, (again, came) in resent.items()}
     few = FEW * max(often.values(), default=0.0)
@@ -89,7 +93,7 @@ def of_resent(topology: Topology, resent: Mapping[Pair, tuple[int, int]], limits
 
 
 def of_classes(topology: Topology, came: Mapping[Pair, Mapping[int, int]], dscp: int, limits: Limits) -> list[Verdict]:
-    """Of the DSCP that packets came with."""
+    """Return the verdicts on the DSCP of arrived packets."""
     wrong = {pair: float(sum(counts.values()) - counts.get(dscp, 0)) for pair, counts in came.items()}
     found = _over_links(topology, "wrong_class", wrong, limits, _one_way)
     others = sorted({other for counts in came.values() for other in counts} - {dscp})
@@ -98,12 +102,12 @@ def of_classes(topology: Topology, came: Mapping[Pair, Mapping[int, int]], dscp:
 
 
 def of_job(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verdict]:
-    """Of the standard job, by congestor."""
+    """Return the verdicts on the standard job, by congestor."""
     return [judged("the job", f"slowdown_{name}", each, limits) for name, each in slowdowns.items()]
 
 
 def of_trials(records: Collection[Mapping[str, object]]) -> list[Verdict]:
-    """Of trials, after each of which settings were read back: those that are invalid, in the runner's words."""
+    """Return a verdict for each invalid trial, in the runner's words. Settings are read back after each trial."""
     reasons = {(str(each["variant"]), str(each["reason"])): None for each in records if not each["valid"]}
     found = [Verdict(f"trial {variant}", "valid", reason, "a valid trial", False) for variant, reason in reasons]
     good = f"{len(records)} trials, and settings are as set after each"
@@ -111,7 +115,7 @@ def of_trials(records: Collection[Mapping[str, object]]) -> list[Verdict]:
 
 
 def suspects(topology: Topology, bad: Iterable[Pair], good: Iterable[Pair], name: Callable[[Hop], str]) -> list[str]:
-    """What all bad ways between hosts have in common and no good one crosses, as `name` calls parts of a way."""
+    """Return the parts of paths that all bad paths have in common and no good path crosses, called by `name`."""
     ways = [{name(hop) for hop in topology.path(*pair)} for pair in bad]
     fine = {name(hop) for pair in good for hop in topology.path(*pair)}
     return sorted(set.intersection(*ways) - fine) if ways else []
@@ -120,7 +124,7 @@ def suspects(topology: Topology, bad: Iterable[Pair], good: Iterable[Pair], name
 def _over_links(
     topology: Topology, name: str, values: Mapping[Pair, float], limits: Limits, called: Callable[[Hop], str]
 ) -> list[Verdict]:
-    """The worst figure of all ways between hosts; where that is too much, of the links that are to blame for it."""
+    """Judge the worst figure of all paths between hosts; if it is too large, judge the links to blame for it."""
     if not values:
         return [judged(ALL, name, None, limits)]
     worst = judged(ALL, name, _exactly(max(values.values())), limits)

@@ -186,7 +186,7 @@ def _group(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Holds the commands together, so that a lone command keeps its name."""
+    """Hold the commands together, so that a lone command keeps its name."""
 
 
 def _crash_log() -> str:

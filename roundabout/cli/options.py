@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments and options that several commands share, so that they read the same everywhere."""
+"""Arguments and options that several commands share."""
 
 import math
 import os
@@ -116,7 +116,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def checked_picture(picture: Path | None) -> None:
-    """Raises UsageError where no picture can be drawn into that file."""
+    """Raise UsageError if no picture can be drawn into that file."""
     if picture is None:
         return
     if picture.suffix not in PICTURES:
@@ -151,7 +151,7 @@ def changes(fields: Sequence[str] | None, only: Sequence[str] | None, repetition
 
 
 def length(*, quick: bool, full: bool) -> str | None:
-    """Which of an experiment's `lengths` is asked for. Raises UsageError where both are."""
+    """Return the name of the requested `lengths` entry. Raises UsageError if two are requested."""
     if quick and full:
         raise UsageError("found --quick and --full, expected one of them")
     return "quick" if quick else "full" if full else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads BTF, a kernel's or a program's description of its own types (Documentation/bpf/btf.rst), as far as needed."""
+"""Reader of BTF, a kernel's or a program's description of its own types (Documentation/bpf/btf.rst), as far as needed."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ class _Type(NamedTuple):
 
 
 class Member(NamedTuple):
-    """Of a structure: nameless where it is one of another's own."""
+    """A structure's member, nameless if it is one of another's own."""
 
     name: str
     type: int
@@ -69,46 +69,46 @@ class Btf:
             at += 12 + FIXED.get(kind, 0) + PER_MEMBER.get(kind, 0) * count
 
     def has_name(self, name: str) -> bool:
-        """Whether a type, member or function is called `name`."""
+        """Return True if a type, member or function is called `name`."""
         return self._name_at(name) is not None
 
     @refuse_damage("BTF")
     def has_function(self, name: str) -> bool:
-        """Whether there is a function `name`."""
+        """Return True if there is a function `name`."""
         return any(True for _ in self._called(name, FUNCTION))
 
     @refuse_damage("BTF")
     def has_field(self, field: Field) -> bool:
-        """Whether a structure has that member, whatever nameless structures lie between."""
+        """Return True if a structure has that member, also within nameless structures."""
         return any(self._leads(each, field.path) for each in self._called(field.structure, STRUCT))
 
     @refuse_damage("BTF")
     def outside_functions(self) -> list[str]:
-        """The functions that a program calls and somebody else has."""
+        """Return the functions that a program calls and does not define."""
         return sorted(
             self.name(each.name_at) for each in self._types if each.kind == FUNCTION and each.members == EXTERN
         )
 
     @refuse_damage("BTF")
     def member(self, structure: str, name: str) -> Member | None:
-        """A structure's own member."""
+        """Return a structure's own member."""
         found = (member for each in self._called(structure, STRUCT) for member in self._members(each))
         return next((member for member in found if member.name == name), None)
 
     @refuse_damage("BTF")
     def fields(self, relocations: bytes) -> list[Field]:
-        """What a program reads or writes of kernel structures, by its section .BTF.ext."""
+        """Return the kernel structures' members that a program accesses, by its section .BTF.ext."""
         found = (self._field(type_id, self.name(access)) for type_id, access in _accesses(relocations))
         return sorted({each for each in found if each.path})
 
     @refuse_damage("BTF")
     def callback_arguments(self, structure: str, member: str) -> int | None:
-        """How many arguments the function at `member` of `structure` takes; None if there is no such member."""
+        """Return the number of arguments of the function at `member` of `structure`; None if there is no such member."""
         found = self.member(structure, member)
         return found and self._prototype(found.type).members
 
     def name(self, at: int) -> str:
-        """The name that begins at a place of the blob's names."""
+        """Return the name that begins at a place of the blob's names."""
         return self._names[at : self._names.index(b"\0", at)].decode()
 
     def _name_at(self, name: str) -> int | None:
@@ -147,7 +147,7 @@ class Btf:
         )
 
     def _field(self, type_id: int, access: str) -> Field:
-        """What an access such as `0:5:2` means: the sixth member of the type, and the third of that."""
+        """Return the member of an access such as `0:5:2`: the sixth member of the type, and the third of that."""
         here = self._plain(type_id)
         structure, path = self.name(here.name_at).partition(FLAVOUR)[0], []
         for word in access.split(":")[1:]:
@@ -166,7 +166,7 @@ class Btf:
 
 
 def _accesses(blob: bytes) -> Iterator[tuple[int, int]]:
-    """The type and where the access stands among names, for each CO-RE relocation that needs a field."""
+    """Yield the type and the place of the access among names, for each CO-RE relocation that needs a field."""
     magic, _, _, header = struct.unpack_from("<HBBI", blob)
     if magic != MAGIC:
         raise DamagedError(f"found magic {magic:#x} in .BTF.ext, expected {MAGIC:#x}")

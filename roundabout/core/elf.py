@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads object files as clang makes them for eBPF: ELF of 64 bits, little-endian (elf(5))."""
+"""Reader of object files as clang makes them for eBPF: ELF of 64 bits, little-endian (elf(5))."""
 
 import struct
 from typing import NamedTuple
@@ -11,7 +11,7 @@ SYMBOLS, NOT_IN_FILE, OBJECT = 2, 8, 1  # a section's types; a symbol's
 
 
 class Section(NamedTuple):
-    """A part of the file: where it lies, and the section that it refers to."""
+    """A part of the file: its place, and the section that it refers to."""
 
     name: str
     type: int
@@ -36,13 +36,13 @@ class Elf:
 
     @refuse_damage("ELF")
     def section(self, name: str) -> bytes | None:
-        """What a section holds; None if there is none of that name."""
+        """Return the content of a section; None if there is none of that name."""
         found = next((each for each in self.sections if each.name == name), None)
         return None if found is None else self._held(found)
 
     @refuse_damage("ELF")
     def variables(self, section: str) -> dict[str, int]:
-        """The variables of a section by name: where in the file each begins."""
+        """Return the variables of a section by name: each one's place in the file."""
         found: dict[str, int] = {}
         for table in (each for each in self.sections if each.type == SYMBOLS):
             names_at = self.sections[table.link].at

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors meant for the person at the keyboard: one message, and what to do about it."""
+"""Errors for the user: one message, and a remedy."""
 
 
 class RoundaboutError(Exception):
-    """Something the user can mend: the command line prints `message`, then `hint`, and exits with `exit_code`."""
+    """An error that the user can fix: the command line prints `message`, then `hint`, and exits with `exit_code`."""
 
     exit_code = 1
 

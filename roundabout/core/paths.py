@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the project's files are: in its checkout, or in an installed wheel, which carries what it needs of one.
+"""Paths of the project's files: in its checkout, or in an installed wheel, which contains a part of one.
 
-Below ROOT all paths are as in the checkout. What else a wheel lacks, its errors say: tests, and what builds programs.
+Below ROOT all paths are as in the checkout. A wheel lacks tests and build files, and its errors say so.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rooms: packages of which every module is one thing of a kind, also from folders outside the tree.
+"""Plugin packages: each module is one item of a kind, also from folders outside the tree.
 
-ROUNDABOUT_PATH lists such folders, as PATH does; each is laid out like the tree: `analysis/quantities/mine.py` in one
-of them is the module `analysis.quantities.mine`. What is in the tree goes first.
+ROUNDABOUT_PATH lists such folders, as PATH does. Each is laid out like the tree: `analysis/quantities/mine.py` in one
+of them is the module `analysis.quantities.mine`. The tree's modules go first.
 """
 
 import os
@@ -15,7 +15,7 @@ VARIABLE = "ROUNDABOUT_PATH"
 
 
 def folders() -> tuple[Path, ...]:
-    """The folders outside the tree, in the order of the variable."""
+    """Return the folders outside the tree, in the order of the variable."""
     return tuple(Path(os.path.realpath(each)) for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each)
 
 
@@ -28,6 +28,6 @@ def extended(path: Sequence[str], *packages: str) -> list[str]:
 
 
 def names(room: ModuleType) -> tuple[str, ...]:
-    """The modules and packages of a room, in alphabetical order; those that begin with an underscore are its own."""
+    """Return the public modules and packages of a plugin package, in alphabetical order."""
     found = {module.name for module in pkgutil.iter_modules(room.__path__)}
     return tuple(sorted(name for name in found if not name.startswith("_")))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prometheus on what stands and runs here: a relay on loopback, which asks hosts' exporters, and Prometheus itself."""
+"""Prometheus on the testbeds of this machine: a relay on loopback that asks hosts' exporters, and Prometheus itself."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exporters at work: one a host or switch, started where it is and asked over its stdin."""
+"""Running exporters: one for each host or switch, started there and asked over its stdin."""
 
 import json
 import threading
@@ -23,10 +23,10 @@ Place = tuple[str, str]
 
 
 class Exporter:
-    """One exporter, from when it started until it is lost or closed."""
+    """One exporter, from its start until it is lost or closed."""
 
     def __init__(self, what: Exported) -> None:
-        """Connect and start it. Raises LostHostError."""
+        """Connect to the node and start the exporter. Raises LostHostError."""
         self.what, self.lost = what, False
         self._lock = threading.Lock()
         self._connection = what.connect()
@@ -38,7 +38,7 @@ class Exporter:
             raise LostHostError(what.node, f"its exporter did not start: {error}") from error
 
     def ask(self, question: str) -> bytes:
-        """Its answer, metrics as text. Raises LostHostError."""
+        """Return the exporter's answer, metrics as text. Raises LostHostError."""
         with self._lock:
             if self.lost:
                 raise LostHostError(self.what.node, "its exporter ended")
@@ -49,7 +49,7 @@ class Exporter:
                 raise
 
     def close(self) -> None:
-        """Tell it to end, and wait for that."""
+        """Tell the exporter to end, and wait for its end."""
         with self._lock, suppress(RoundaboutError):
             if not self.lost:
                 self.lost = True
@@ -76,7 +76,7 @@ class Exporter:
 
 
 class Exporters:
-    """The exporters of whatever stands; `standing` says what does, and is asked again and again."""
+    """The exporters of all existing nodes. `standing` lists the nodes, and is called again and again."""
 
     def __init__(self, standing: Callable[[], Iterable[Exported]]) -> None:
         self._standing = standing
@@ -86,7 +86,7 @@ class Exporters:
         self._refused: dict[Place, str] = {}
 
     def look(self) -> None:
-        """Start what is missing, and end what is not there any more. To be called by one thread."""
+        """Start missing exporters, and end those of removed nodes. One thread may call this."""
         self._wanted = {(each.site, each.node): each for each in self._standing()}
         gone = [place for place, exporter in self._running.items() if self._is_over(place, exporter)]
         missing = [place for place in self._wanted if place in gone or self._may_start(place)]
@@ -95,18 +95,18 @@ class Exporters:
             list(pool.map(self._start, missing))
 
     def places(self) -> dict[Place, list[str]]:
-        """What stands, and who else says metrics there."""
+        """Return the addresses of nodes, and the other exporters beside each."""
         running = dict(self._running)
         return {place: running[place].beside if place in running else [] for place in self._wanted}
 
     def ask(self, place: Place, question: str) -> bytes:
-        """An exporter's answer. Raises LostHostError."""
+        """Return an exporter's answer. Raises LostHostError."""
         if place not in self._running:
             raise LostHostError(place[1], self._refused.get(place, "it has no exporter yet"))
         return self._running[place].ask(question)
 
     def close(self) -> None:
-        """End them all."""
+        """End all exporters of the pool."""
         self._standing = tuple
         self.look()
 

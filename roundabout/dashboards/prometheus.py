@@ -32,7 +32,7 @@ UNPRIVILEGED = ("prometheus", "nobody")  # Debian's package makes the first user
 
 
 def configuration(relay: str) -> dict[str, Any]:
-    """What Prometheus reads: it asks the relay which targets there are."""
+    """Return Prometheus' configuration, which discovers targets from the relay."""
     discovery = {"url": f"{relay}/targets", "refresh_interval": "1s"}
     return {
         "global": {
@@ -48,7 +48,7 @@ def configuration(relay: str) -> dict[str, Any]:
 
 @contextmanager
 def prometheus(relay: str, folder: Path, port: int) -> Iterator[str]:
-    """Prometheus at work in `folder`, and its address. Raises RoundaboutError."""
+    """Run Prometheus in `folder`, and yield its address. Raises RoundaboutError."""
     program = shutil.which("prometheus")
     if program is None:
         raise RoundaboutError("prometheus was not found", "install it: ./bootstrap dashboards")
@@ -78,7 +78,7 @@ def prometheus(relay: str, folder: Path, port: int) -> Iterator[str]:
 
 
 def dashboards() -> dict[str, list[tuple[str, str]]]:
-    """The dashboards that are shipped: title -> the panels' titles and queries."""
+    """Return the shipped dashboards: title -> titles and queries of the panels."""
     found = {}
     for path in sorted(DASHBOARDS.glob("*.json")):
         dashboard = json.loads(path.read_text())
@@ -89,7 +89,7 @@ def dashboards() -> dict[str, list[tuple[str, str]]]:
 
 
 def graphs(url: str, queries: list[tuple[str, str]]) -> str:
-    """The page of Prometheus that shows these panels, over the last ten minutes."""
+    """Return the URL of Prometheus' page with these panels, over the last ten minutes."""
     fields: dict[str, str] = {}
     for number, (_, query) in enumerate(queries):
         fields |= {f"g{number}.expr": query, f"g{number}.tab": "0", f"g{number}.range_input": "10m"}
@@ -109,7 +109,7 @@ def _refuse_taken(port: int) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that Prometheus, which may be another user, can read."""
+    """Write a file that Prometheus can read as another user."""
     with files.new_file(path) as file:
         os.fchmod(file.fileno(), 0o644)
         file.write(text.encode())

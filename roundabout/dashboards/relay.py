@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The relay: on loopback, it serves Prometheus one target a host and switch, and says which there are.
+"""The relay: on loopback, it serves Prometheus one target for each host and switch, and lists them.
 
 /targets                          what Prometheus' http_sd reads
 /metrics/SITE/NODE                an exporter's metrics
@@ -28,7 +28,7 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Relay(ThreadingHTTPServer):
-    """Answers on loopback. `now` gives what is known of the run at work; `page` is for people."""
+    """An HTTP server on loopback. `now` returns the metrics of the current run; `page` is for people."""
 
     daemon_threads = True
     request_queue_size = 128  # all hosts may be asked at once
@@ -39,11 +39,11 @@ class Relay(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Return the server's address."""
         return f"http://{LOOPBACK}:{self.server_port}"
 
     def answer(self, path: str) -> tuple[str, bytes]:
-        """Content type and body. Raises KeyError where there is no such thing, LostHostError."""
+        """Return content type and body. Raises KeyError for an unknown path, LostHostError."""
         match [unquote(part) for part in path.strip("/").split("/")]:
             case [""]:
                 return "text/html; charset=utf-8", self._page().encode()
@@ -57,12 +57,12 @@ class Relay(ThreadingHTTPServer):
         raise KeyError(path)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of readers that went away."""
+        """Ignore readers that went away."""
         if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
             super().handle_error(request, client_address)
 
     def targets(self) -> list[dict[str, Any]]:
-        """All targets, as Prometheus discovers them."""
+        """Return all targets, as Prometheus discovers them."""
         found = []
         for (site, node), beside in self.exporters.places().items():
             for name in ("", *beside):
@@ -93,12 +93,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nobody wants to read that."""
+        """Discard the server's log messages."""
 
 
 @contextmanager
 def relaying(exporters: Exporters, now: Callable[[], list[Series]], page: Callable[[], str]) -> Iterator[Relay]:
-    """A relay at work, which follows what stands; at the end all exporters have ended."""
+    """Run a relay that follows the existing nodes; at the end all exporters have ended."""
     ended = threading.Event()
 
     def follow() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of the run at work, as metrics: its live record, in the papers' units."""
+"""Metrics of the current run, from its progress file, in the papers' units."""
 
 from pathlib import Path
 
@@ -9,14 +9,14 @@ from roundabout.runner.progress import Progress
 
 
 def series_of(runs: Path) -> list[Series]:
-    """Of the run that has this machine, or else of the latest under `runs`; nothing without one."""
+    """Return the series of the run that holds this machine, or else of the latest under `runs`."""
     path = progress_file.on_machine() or next(iter(progress_file.going_on(runs)[::-1]), None)
     told = progress_file.read(path) if path else None
     return of_progress(told.progress) if told and told.lives else []
 
 
 def of_progress(now: Progress) -> list[Series]:
-    """Where a run is, as metrics."""
+    """Return the progress of a run as series."""
     trial = now.trial
     about = {
         "experiment": now.experiment,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `--fail-if` says: QUANTITY COMPARISON NUMBER, of the congestion control that is judged."""
+"""Conditions of `--fail-if`: QUANTITY COMPARISON NUMBER, about the congestion control that is judged."""
 
 import math
 import operator
@@ -21,7 +21,7 @@ _FORM = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\S+)\s*")
 
 
 class Condition(NamedTuple):
-    """One of them."""
+    """A condition on one quantity."""
 
     quantity: str
     comparison: str
@@ -31,13 +31,13 @@ class Condition(NamedTuple):
         return f"{self.quantity} {self.comparison} {self.bound:g}"
 
     def holds(self, figures: Figures) -> bool:
-        """Whether it does; it does too where the figure could not be told: nobody shall pass unmeasured."""
+        """Return True if the condition is met, or if the figure is missing, so that an unmeasured candidate fails."""
         value = figures.get(self.quantity)
         return value is None or COMPARISONS[self.comparison](value, self.bound)
 
 
 def condition(text: str, scenes: Sequence[Scene]) -> Condition:
-    """Read one. Raises UsageError where it is none, or of something that `scenes` do not measure."""
+    """Parse a condition. Raises UsageError for an invalid one, or for a quantity that `scenes` do not measure."""
     found = _FORM.fullmatch(text)
     if not found:
         raise UsageError(f"--fail-if: found {text!r}, expected QUANTITY < NUMBER (or <=, >, >=), as 'jain_8 < 0.9'")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment that a judgement runs: two and three training jobs over each contestant, alike but for that."""
+"""The experiment of a judgement: two and three training jobs over each contestant."""
 
 import json
 from collections.abc import Sequence
@@ -16,12 +16,15 @@ COUNTS: dict[Scene, int] = {"two-jobs": 2, "three-jobs": 3}
 
 
 def variant(scene: Scene, contestant: str) -> str:
-    """What the experiment calls a contestant's trial of a scene."""
+    """Return the name of the variant of a contestant in a scene."""
     return f"{contestant}-{COUNTS[scene]}"
 
 
 def written(program: Path, name: str, scenes: Sequence[Scene], iterations: int, folder: Path) -> Path:
-    """Write it down: a variant for each contestant and number of jobs. One number at least, for the transports."""
+    """Write the experiment: a variant for each contestant and number of jobs.
+
+    At least one number declares the transports.
+    """
     counts = [scene for scene in scenes if scene in JOBS] or list(JOBS[:1])
     transports: dict[str, Any] = {
         name: {"file": str(program)},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured of a congestion control, by name: the one list, which tables, `--only` and `--fail-if` follow."""
+"""Quantities of a congestion control, in the one list that tables, `--only` and `--fail-if` follow."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, get_args
@@ -15,7 +15,7 @@ Figures = dict[str, float | None]
 
 
 class Quantity(NamedTuple):
-    """One figure of one contestant."""
+    """One figure of a contestant."""
 
     name: str
     scene: Scene
@@ -72,7 +72,7 @@ NAMES = tuple(each.name for each in QUANTITIES)
 
 
 def scenes(asked: Iterable[str]) -> tuple[Scene, ...]:
-    """The scenes asked for, in order; all where none is. Raises UsageError for an unknown one."""
+    """Return the requested scenes in order, or all. Raises UsageError for an unknown one."""
     wanted = set(asked) or set(SCENES)
     if strange := wanted - set(SCENES):
         raise UsageError(f"--only: found {min(strange)!r}, expected some of {', '.join(SCENES)}")
@@ -80,7 +80,7 @@ def scenes(asked: Iterable[str]) -> tuple[Scene, ...]:
 
 
 def over_cubic(figures: Mapping[str, Figures]) -> None:
-    """Add what is said as a ratio to cubic's, by contestant; of CPU that others' noise made negative there is none."""
+    """Add the figures that are ratios to cubic's, by contestant. A CPU time that noise made negative has no ratio."""
     for name, of in (("throughput", "gbps"), ("cost", "cpu_us")):
         cubic = figures["cubic"].get(of)
         for each in figures.values():

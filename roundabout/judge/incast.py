@@ -18,9 +18,9 @@ RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what is left at the end goes nowhe
 
 
 def incast(senders: Sequence[Place], receiver: Place, flows: int, each_bytes: int) -> float:
-    """Seconds from the start of `flows` answers, over connections dealt out among `senders`, to the last byte.
+    """Return the seconds from the start of `flows` answers to the last byte, over connections spread among `senders`.
 
-    Raises StuckError where that takes longer than `LIMIT_S`.
+    Raises StuckError if that takes longer than `LIMIT_S`.
     """
     with ExitStack() as stack:
         listener = stack.enter_context(inside(receiver.pid, lambda: socket.create_server((receiver.address, 0))))

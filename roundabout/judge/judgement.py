@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What came of judging one congestion control."""
+"""The result of judging one congestion control."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -18,10 +18,10 @@ SAYS = (
 
 @dataclass
 class Judgement:
-    """Figures of each contestant, the one that is judged first, and what they say of that one.
+    """Figures of each contestant, the judged one first, and the verdicts on it.
 
-    `refused` has the words of the compiler or the kernel that did not take it, and nothing is measured then. `spread`
-    is least and most of what was measured in several rounds; `invalid` names trials of jobs that count for nothing.
+    `refused` has the message of the compiler or kernel that rejected it; then nothing is measured. `spread` is the
+    range over several rounds; `invalid` names invalid trials of jobs.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Judgement:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """What is said of it."""
+        """Return the verdicts on the judged congestion control."""
         if self.refused:
             return [Verdict(False, "it is not taken: nothing else could be measured")]
         found = [Verdict(True, "the verifier takes it")] if self.figures else []
@@ -45,6 +45,6 @@ class Judgement:
         return found + verdicts(self.figures.get(self.name, {}), peers)
 
     def record(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the result as JSON-compatible values."""
         told = [each._asdict() for each in self.verdicts]
         return {"schema": 1, **asdict(self), "verdicts": told, "about": SAYS}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an eBPF program needs of a kernel, read from the program, and whether a kernel has it, by its BTF."""
+"""Requirements of an eBPF program on a kernel, read from the program, and checked against kernels' BTF."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ RUNNING = Path("/sys/kernel/btf/vmlinux")
 
 @dataclass(frozen=True)
 class Needs:
-    """Functions that it calls, and members of structures that it reads or writes, as `sock.sk_pacing_rate`."""
+    """Functions that a program calls, and structure members that it accesses, such as `sock.sk_pacing_rate`."""
 
     functions: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
@@ -22,14 +22,17 @@ class Needs:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel, by its BTF, and what it lacks of a program's needs. Branches may do without."""
+    """A kernel, by its BTF, and the requirements that it lacks. The program's branches may do without."""
 
     name: str
     lacks: tuple[str, ...]
 
 
 def needs_of(program: Path, kernels: tuple[Path, ...] = (RUNNING,)) -> tuple[Needs, tuple[Kernel, ...]]:
-    """What a built program needs, and how each kernel answers to that. Raises UsageError for what is no BTF."""
+    """Return the requirements of a built program, and the check of each kernel.
+
+    Raises UsageError for a file without BTF.
+    """
     functions, fields = _needed(program)
     answers = []
     for path in kernels:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows on one link of the lab: who gets how much, what marks and losses do, and what an incast takes.
+"""Flows on one link of the lab: their shares, the effect of marks and losses, and an incast.
 
-All contestants meet the same two queues, which are ours: a deep one that marks whatever leaves more than `MARKS_MS` of
-the link's rate behind (ECN, RFC 3168), and one of `DROPS_MS` that drops. Rates and bytes are a lab's: divided by its
-scale; but hosts' buffers are not what limits a flow.
+All contestants meet the same two queues: a deep one that marks packets that leave more than `MARKS_MS` of the link's
+rate behind them (ECN, RFC 3168), and a short one of `DROPS_MS` that drops. Rates and bytes are a lab's, divided by its
+scale, but hosts' buffers do not limit a flow.
 """
 
 import statistics
@@ -31,17 +31,17 @@ FREE = {"net.ipv4.tcp_wmem": "4096 262144 33554432", "net.ipv4.tcp_early_retrans
 
 
 def waiting_bytes(topology: Topology, ms: float) -> int:
-    """What the bottleneck carries in so long, at the papers' scale."""
+    """Return the bytes that the bottleneck carries in `ms`, at the papers' scale."""
     return round(topology.bottleneck.payload_rate_gbps * 1e9 / 8 * ms / 1e3)
 
 
 def dropping(topology: Topology) -> Topology:
-    """The same with short queues that drop."""
+    """Return the topology with short queues that drop."""
     return topology.model_copy(update={"queue": "lossy", "queue_bytes": waiting_bytes(topology, DROPS_MS)})
 
 
 class Link:
-    """A lab whose two sides meet on one link; those on the left send to the first on the right."""
+    """A lab whose two sides share one link. Hosts on the left send to the first on the right."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -62,7 +62,7 @@ class Link:
         self._lab.set_thresholds(Ecn(kmin_bytes=step, kmax_bytes=step, pmax=1) if at_all else NEVER)
 
     def prepare(self, trial: TrialSpec) -> None:
-        """Let all hosts use the trial's transport, as a trial's would."""
+        """Let all hosts use the trial's transport, as in a trial."""
         (transport,) = trial.transports.values()
         host = next(name for name in self._places if trial.transport_of(name))
         asked = self._lab.settings_document(trial, host)
@@ -77,7 +77,7 @@ class Link:
 
     @contextmanager
     def counted(self) -> Iterator[list[float]]:
-        """The share of packets that the link marked meanwhile, once the context has ended."""
+        """Yield a list that holds the share of marked packets once the context has ended."""
         (port,) = (each for each in self._lab.ports if each.link == self._link.name and each.towards == self._far)
         before = self._lab.counters()[port.ifindex]
         share: list[float] = []
@@ -93,7 +93,7 @@ class Link:
 
 
 def fairness(link: Link) -> Figures:
-    """Jain's index among flows, and how much of the link they use together."""
+    """Measure Jain's index among flows, and the use of the link."""
     found: Figures = {}
     for count in FAIRNESS:
         flows = send(link.senders, link.receiver, count, SECONDS)
@@ -102,20 +102,20 @@ def fairness(link: Link) -> Figures:
 
 
 def marks(link: Link) -> Figures:
-    """One flow whose packets are marked: how far it falls, what queue it leaves, how many are marked."""
+    """Measure one flow whose packets are marked: its window cut, its queue, its share of marks."""
     with link.counted() as share:
         flows = send(link.senders[:1], link.receiver, 1, SECONDS)
     return {**_answer(flows, link, "marks"), "marked": share[0]}
 
 
 def losses(link: Link) -> Figures:
-    """The same of one whose packets are dropped."""
+    """Measure one flow whose packets are dropped."""
     flows = send(link.senders[:1], link.receiver, 1, SECONDS)
     return {**_answer(flows, link, "loss"), "lost": flows.retransmitted * SEGMENT_BYTES / max(1, flows.sent_bytes)}
 
 
 def many(link: Link) -> Figures:
-    """An incast: how much longer it takes than the link needs for its bytes, in the median."""
+    """Measure an incast: the median time over the time that the link needs for its bytes."""
     least_s = INCAST * INCAST_BYTES * 8 / (link.gbps * 1e9)
     times_s = [incast(link.senders, link.receiver, INCAST, INCAST_BYTES) for _ in range(INCAST_ROUNDS)]
     return {"incast": statistics.median(times_s) / least_s}
@@ -130,7 +130,7 @@ MEASURED: Mapping[Scene, Callable[[Link], Figures]] = {
 
 
 def _use(flows: Flows, link: Link) -> float:
-    """All of it where more arrived than it carries meanwhile: a queue emptied after the end."""
+    """Return the use of the link, at most 1, because a queue may drain after the end."""
     return min(1.0, flows.total_gbps / link.gbps)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One flow on an unshaped pair: what it carries, and what an ACK costs, turn by turn with the others."""
+"""One flow on an unshaped pair of hosts: its throughput and the cost of an ACK, in turn with the other contestants."""
 
 import os
 import time
@@ -24,7 +24,7 @@ Samples = dict[str, list[float]]
 
 
 def throughput(contestants: Mapping[str, Transport], rounds: int, seconds: int) -> Samples:
-    """Gbit/s of one flow that nothing limits but the machine. Transports must be loaded."""
+    """Measure the Gbit/s of one flow that only the machine limits. Transports must be loaded."""
     found: Samples = {name: [] for name in contestants}
     with unshaped() as (sender, receiver):
         for _ in range(rounds):
@@ -36,7 +36,7 @@ def throughput(contestants: Mapping[str, Transport], rounds: int, seconds: int) 
 
 
 class Cost(NamedTuple):
-    """CPU time of both ends and of the machine's interrupts, less what these take anyway, us."""
+    """CPU time of both ends and of the machine's interrupts, less their idle use, us."""
 
     per_ack: float
     per_megabyte: float
@@ -45,10 +45,10 @@ class Cost(NamedTuple):
 def cost(
     contestants: Mapping[str, Transport], rounds: int, seconds: int, unpaced: Collection[str] = ()
 ) -> dict[str, list[Cost]]:
-    """What sending costs, by contestant and round, at one rate, and so with the same bursts and ACKs.
+    """Measure the CPU cost of sending, by contestant and round, at one rate with the same bursts and ACKs.
 
-    The kernel paces; but the `unpaced` their application holds to that rate: with other bursts, and other ACKs.
-    Counts on a quiet machine only.
+    The kernel paces. The `unpaced` are held to that rate by their application, with other bursts and ACKs. Valid on a
+    quiet machine only.
     """
     found: dict[str, list[Cost]] = {name: [] for name in contestants}
     with unshaped(*SMALL_BURSTS) as (sender, receiver):
@@ -61,7 +61,10 @@ def cost(
 
 
 def programs_ns(contestants: Mapping[str, Transport], own: Mapping[str, Sequence[int]], seconds: int) -> Samples:
-    """Nanoseconds per ACK inside each contestant's own eBPF programs, whose ids `own` has; the kernel's have none."""
+    """Return the ns per ACK inside each contestant's own eBPF programs, whose ids `own` has.
+
+    The kernel's own have none.
+    """
     found: Samples = {name: [] for name in contestants}
     with unshaped(*SMALL_BURSTS) as (sender, receiver), programs.statistics():
         for name, transport in contestants.items():
@@ -94,7 +97,7 @@ def _cost(sender: Place, receiver: Place, seconds: int, options: Sequence[str]) 
 
 
 def _softirq_s() -> float:
-    """CPU time that the machine has spent in interrupts, soft ones included."""
+    """Return the CPU time that the machine has spent in interrupts, soft ones included."""
     fields = Path("/proc/stat").read_text().split(maxsplit=8)
     return (int(fields[6]) + int(fields[7])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the kernel spends in eBPF programs of struct_ops, by its own statistics (bpf(2))."""
+"""The run time of eBPF struct_ops programs, from the kernel's statistics (bpf(2))."""
 
 import ctypes
 import os
@@ -17,7 +17,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def statistics() -> Iterator[None]:
-    """Let the kernel take programs' time. It does so while a descriptor is open, so that nothing is left on."""
+    """Let the kernel measure programs' time. It does so while a descriptor is open, so that nothing stays switched on."""
     handle = _bpf(ENABLE_STATISTICS, (ctypes.c_uint32 * 4)())
     if handle < 0:
         reason = os.strerror(ctypes.get_errno())
@@ -29,7 +29,7 @@ def statistics() -> Iterator[None]:
 
 
 def spent_ns() -> dict[int, int]:
-    """Nanoseconds in each struct_ops program of this machine, by its id, since it was loaded and time was taken."""
+    """Return the nanoseconds in each struct_ops program of this machine, by its id, since measuring began."""
     found: dict[int, int] = {}
     attributes = (ctypes.c_uint32 * 4)()
     while _bpf(NEXT_ID, attributes) == 0:

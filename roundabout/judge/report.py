@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A judgement's tables, declared once, and its page."""
+"""A judgement's tables and page."""
 
 from collections.abc import Iterator
 
@@ -23,13 +23,13 @@ FIDELITY = Fidelity("emulated", "emulated: namespaces of one machine", SAYS)
 
 
 def verdicts(found: Judgement) -> Table:
-    """What is said of it."""
+    """Return the table of verdicts."""
     rows = ([Cell(each.words, tone=Tone.GOOD if each.good else Tone.BAD)] for each in found.verdicts)
     return Table((Column(kind="words"),), plain(rows), f"{found.name}, beside cubic, dctcp and dcqcn")
 
 
 def needs(found: Judgement) -> Table:
-    """What it needs, and what kernels lack of that."""
+    """Return the table of requirements and the kernels that lack them."""
     rows = [
         [Cell(kernel.name), Cell(", ".join(kernel.lacks) or "nothing", tone=Tone.BAD if kernel.lacks else Tone.GOOD)]
         for kernel in found.kernels
@@ -39,7 +39,7 @@ def needs(found: Judgement) -> Table:
 
 
 def measured(found: Judgement) -> Iterator[Table]:
-    """A table a scene, a row a contestant."""
+    """Yield a table for each scene, with a row for each contestant."""
     for scene in SCENES:
         quantities = [each for each in QUANTITIES if each.scene == scene]
         rows = [
@@ -53,20 +53,20 @@ def measured(found: Judgement) -> Iterator[Table]:
 
 
 def asked(found: Judgement) -> str:
-    """What it needs of a kernel, in a sentence."""
+    """Return the requirements on a kernel in one sentence."""
     names = (*(f"{name}()" for name in found.needs.functions), *found.needs.fields)
     return f"It needs {', '.join(names)}." if names else ""
 
 
 def meanings(found: Judgement) -> list[tuple[str, str]]:
-    """What `--fail-if` calls each figure, and what it is."""
+    """Return the name of each figure in `--fail-if`, and its meaning."""
     known = {name for figures in found.figures.values() for name in figures}
     titled = ((each.name, " ".join(each.title.split("\n")), each.about) for each in QUANTITIES if each.name in known)
     return [(name, f" {title}: {about}") for name, title, about in titled]
 
 
 def whole_page(found: Judgement) -> str:
-    """The page's HTML."""
+    """Return the page's HTML."""
     lead = " · ".join(each for each in (found.program, found.system, found.run) if each)
     parts = [
         page.filled("header", fidelity=FIDELITY, about=f"{found.name}, judged", lead=lead),

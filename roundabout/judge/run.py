@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout cc FILE.bpf.c`: from a program to its page."""
+"""`roundabout judge FILE.bpf.c`: from a program to its page."""
 
 import json
 import os
@@ -40,14 +40,14 @@ ITERATIONS = 40
 
 
 class FailedError(RoundaboutError):
-    """A condition of `--fail-if` holds."""
+    """A condition of `--fail-if` is met."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line asks for."""
+    """The request of the command line."""
 
     program: Path
     scenes: Sequence[Scene]
@@ -57,10 +57,10 @@ class Asked:
 
 
 def judge(asked: Asked, *, as_json: bool) -> None:
-    """Judge a program, store and show what came of it.
+    """Judge a program, store and show the result.
 
-    Raises RefusedError where it does not compile or the kernel does not take it, FailedError where a condition holds,
-    and UnmeasuredError where no trial is valid; all after the page is written.
+    Raises RefusedError if the compiler or the kernel rejects it, FailedError if a condition is met, and UnmeasuredError
+    if no trial is valid; all after the page is written.
     """
     undo_when_ended()
     console = Screen(stderr=as_json)
@@ -93,7 +93,7 @@ def judge(asked: Asked, *, as_json: bool) -> None:
 
 
 def _source(asked: Asked) -> Path:
-    """Return the program's path without links, but for links in a loop, which reading it reports."""
+    """Return the program's path without links. Reading it reports links in a loop."""
     return Path(os.path.realpath(asked.program))
 
 
@@ -102,7 +102,7 @@ def _written(asked: Asked, name: str, folder: Path) -> Path:
 
 
 def _measure(asked: Asked, found: Judgement, jobs: Experiment, written: Path, observer: Observer) -> None:
-    """Fill `found`, the cheapest first."""
+    """Fill `found`, cheapest scene first."""
     trials = {name: cell.spec for cell in jobs.cells for name in cell.spec.transports}
     transport = trials[found.name].transports[found.name]
     assert transport.declaration
@@ -124,7 +124,7 @@ def _measure(asked: Asked, found: Judgement, jobs: Experiment, written: Path, ob
 
 
 def _add_jobs(found: Judgement, run: Run, scenes: Sequence[Scene]) -> None:
-    """What training jobs say."""
+    """Add the figures of training jobs."""
     found.run = str(run.path)
     found.invalid = [f"{each['variant']}: {each['reason']}" for each in run.trials() if not each["valid"]]
     told = analysis.of_jobs(run)

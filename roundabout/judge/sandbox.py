@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where one flow meets nothing: two hosts on an unshaped veth pair, gone with this process, however it ends."""
+"""Two hosts on an unshaped veth pair, removed with this process however it ends."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ class Place:
     address: str
 
     def run(self, *argv: str) -> str:
-        """Run a short program there: its stdout. Raises RoundaboutError with what it said."""
+        """Run a short program on the host, and return its stdout. Raises RoundaboutError with its stderr."""
         done = inside(self.pid, lambda: subprocess.run(argv, capture_output=True, text=True))
         if done.returncode != 0:
             raise RoundaboutError(f"{' '.join(argv[:3])}: {done.stderr.strip() or f'exit status {done.returncode}'}")
@@ -45,7 +45,7 @@ class Place:
 
     @contextmanager
     def started(self, *argv: str) -> Iterator["subprocess.Popen[str]"]:
-        """A program there; it ends with the context, and where this process is killed."""
+        """Start a program on the host. It ends with the context, and if this process is killed."""
         pipe = subprocess.PIPE
         alive, ends = os.pipe()
         words = ["sh", "-c", GUARDED, "sh", *argv]
@@ -59,24 +59,24 @@ class Place:
                 os.close(ends)
 
     def acks(self) -> int:
-        """TCP segments that it has received: for who sends, ACKs."""
+        """Return the number of TCP segments received; at a sender these are ACKs."""
         lines = inside(self.pid, lambda: Path("/proc/thread-self/net/snmp").read_text()).splitlines()
         names, values = (line.split() for line in lines if line.startswith("Tcp:"))
         return int(values[names.index("InSegs")])
 
     def set(self, sysctls: Mapping[str, str | int]) -> None:
-        """Set sysctls of its namespace, `net.ipv4.tcp_ecn` for one. Raises RoundaboutError where one is refused."""
+        """Set sysctls of the host's namespace, such as `net.ipv4.tcp_ecn`. Raises RoundaboutError if one is refused."""
         for name, value in sysctls.items():
             inside(self.pid, partial(_write, name, str(value)))
 
     def use(self, kernel_name: str) -> None:
-        """Make a congestion control its default, with ECN."""
+        """Make a congestion control the host's default, with ECN."""
         self.set({"net.ipv4.tcp_congestion_control": kernel_name, "net.ipv4.tcp_ecn": 1})
 
 
 @contextmanager
 def unshaped(*gso_max: str) -> Iterator[tuple[Place, Place]]:
-    """A sender and a receiver; `gso_max` is what `ip link` is told of the bursts that they send."""
+    """Yield a sender and a receiver. `gso_max` are the arguments of `ip link` about the bursts that they send."""
     with ExitStack() as stack:
         one, other = (Place(stack.enter_context(_namespace()), f"10.77.9.{number}") for number in (1, 2))
         _ip("link", "add", "eth0", "netns", str(one.pid), "type", "veth", "peer", "eth0", "netns", str(other.pid))
@@ -87,7 +87,7 @@ def unshaped(*gso_max: str) -> Iterator[tuple[Place, Place]]:
 
 
 def at_rate(transport: Transport, rate_mbps: float | None) -> list[str]:
-    """What `transport set` is told where the line rate is `rate_mbps`, or as high as the program lets it be."""
+    """Return the arguments of `transport set` for a line rate of `rate_mbps`, or the highest that the program allows."""
     declared = transport.declaration.parameters if transport.declaration else ()
     values = {
         each.name: rate_mbps or each.most

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A judgement's measurements on this machine, in order; transports and lab are undone at the end, as a run's are."""
+"""The measurements of a judgement on this machine, in order. Transports and lab are undone at the end."""
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ ROUNDS = 3
 
 
 class RefusedError(RoundaboutError):
-    """The kernel does not take the congestion control that is judged."""
+    """The kernel rejects the congestion control that is judged."""
 
 
 Spread = dict[str, dict[str, tuple[float, float]]]
@@ -34,7 +34,7 @@ Spread = dict[str, dict[str, tuple[float, float]]]
 
 @dataclass(frozen=True)
 class Session:
-    """What is measured: each contestant's trial, by its name, the one that is judged first."""
+    """The contestants' trials by name, the judged one first, and how they are measured."""
 
     runner: Runner
     facility: LabFacility
@@ -43,13 +43,13 @@ class Session:
 
     @property
     def transports(self) -> dict[str, Transport]:
-        """Those of the contestants, by name."""
+        """Return the contestants' transports, by name."""
         return {name: trial.transports[name] for name, trial in self.contestants.items()}
 
     def measure(self, scenes: Sequence[Scene], path: Path) -> tuple[dict[str, Figures], Spread]:
-        """Every scene but those of jobs. `path`, whose last part is the judgement's id, is what journals note.
+        """Measure every scene except those of jobs. Journals note `path`, whose last part is the judgement's id.
 
-        Raises RefusedError with the verifier's words, and RoundaboutError.
+        Raises RefusedError with the verifier's message, and RoundaboutError.
         """
         figures: dict[str, Figures] = {name: {} for name in self.contestants}
         spread: Spread = {name: {} for name in self.contestants}
@@ -68,7 +68,7 @@ class Session:
 
     @contextmanager
     def _loaded(self, notes: Journal, owner: str) -> Iterator[dict[str, list[int]]]:
-        """The ids of each contestant's own programs, which are loaded meanwhile."""
+        """Load each contestant's programs for the context, and yield their ids."""
         own: dict[str, list[int]] = {}
         with ExitStack() as stack:
             for name, transport in self.transports.items():
@@ -102,7 +102,7 @@ class Session:
     def _in_lab(
         self, topology: Topology, scenes: Sequence[Scene], notes: Journal, owner: str, *, marks: bool
     ) -> Iterator[tuple[str, Figures]]:
-        """One lab for some scenes, which its queues suit."""
+        """Measure some scenes in one lab with queues that suit them."""
         entry = {"kind": "testbed", "name": owner, "where": dict(self.facility.where)}
         with notes.owing(entry, self.facility.undo):
             self.tell(f"{', '.join(scenes)}: building a lab whose queues {'mark' if marks else 'drop'}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows between places, sent by iperf3, and what became of each."""
+"""Flows between hosts, sent by iperf3, and their results."""
 
 import json
 import statistics
@@ -20,12 +20,12 @@ PATIENCE_S = 30.0  # beyond a transfer's own time: the machine may have much els
 
 
 class StuckError(RoundaboutError):
-    """Flows did not come through: what was to be measured of them cannot be told."""
+    """Flows did not complete, so their figures cannot be measured."""
 
 
 @dataclass(frozen=True)
 class Flows:
-    """Flows that shared a path, after the warm-up: payload of each, and the course of all, every `EVERY_S`."""
+    """Flows that shared a path, after the warm-up: payload rate of each, and the total over time, every `EVERY_S`."""
 
     gbps: tuple[float, ...]
     course_gbps: tuple[float, ...]
@@ -37,25 +37,25 @@ class Flows:
 
     @property
     def total_gbps(self) -> float:
-        """Of all flows together, as the receiver counts it: what waited at the end, too."""
+        """Return the rate of all flows together at the receiver, which includes data that waited at the end."""
         return sum(self.gbps)
 
     @property
     def jain(self) -> float:
-        """Jain's index of fairness (DEC-TR-301, 1984): 1 where all get the same, 1/n where one gets all."""
+        """Return Jain's index of fairness (DEC-TR-301, 1984): 1 for equal rates, 1/n if one flow gets all."""
         squares = sum(each * each for each in self.gbps)
         return self.total_gbps**2 / (len(self.gbps) * squares) if squares else 0.0
 
     @property
     def dip(self) -> float:
-        """The slowest of ten `EVERY_S` over the mean: how far the rate of all falls, and 1 where it never does."""
+        """Return the slowest of ten `EVERY_S` over the mean, which is 1 for a constant rate."""
         mean = statistics.fmean(self.course_gbps) if self.course_gbps else 0.0
         ordered = sorted(self.course_gbps)
         return ordered[(len(ordered) - 1) // 10] / mean if mean else 0.0
 
     @property
     def window_fall(self) -> float | None:
-        """The median cut: a window after it has fallen over what it was. None where it fell less than twice."""
+        """Return the median cut, as a window after its fall over the window before. None with fewer than two falls."""
         falls = [
             after / before for window in self.windows_kb for before, after in pairwise(window) if 0 < after < before
         ]
@@ -63,9 +63,9 @@ class Flows:
 
 
 def send(senders: Sequence[Place], receiver: Place, flows: int, seconds: int, *options: str) -> Flows:
-    """Send over `flows` connections, dealt out among `senders`, for so long after a warm-up.
+    """Send over `flows` connections spread among `senders` for `seconds` after a warm-up.
 
-    Raises StuckError where they do not end, and RoundaboutError where iperf3 cannot.
+    Raises StuckError if they do not end, and RoundaboutError if iperf3 fails.
     """
     shares = [len(range(number, flows, len(senders))) for number in range(len(senders))]
     words = ["-t", str(seconds), "-O", str(WARM_UP_S), "-i", f"{EVERY_S:g}", "-J", *options]

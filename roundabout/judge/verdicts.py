@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the figures of a congestion control say in words, held against its peers' of the same run.
+"""Verdicts on the figures of a congestion control against its peers' of the same run.
 
-The bounds are ours, and wide: they tell what is broken, not what is better.
+The bounds are ours, and wide: they detect what is broken, not what is better.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ class Verdict(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """`is_good` takes the figure and those of the peers that have one; words get the figure."""
+    """A rule on one quantity. `is_good` takes the figure and those of the peers; the words take the figure."""
 
     quantity: str
     is_good: Test
@@ -83,7 +83,7 @@ ALWAYS = ("gbps", "jain_8", "use_marks", "use_loss", "incast")
 
 
 def verdicts(judged: Figures, peers: Mapping[str, Figures]) -> list[Verdict]:
-    """What can be said of the one that is judged; nothing of what was not measured."""
+    """Return the verdicts on the judged congestion control, without those on figures that are not measured."""
     found = []
     for rule in RULES:
         value = judged.get(rule.quantity)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From an experiment to its trials: what runs, in which order, and how long it takes."""
+"""Plans of experiments: their trials, in order, and how long they take."""
 
 from roundabout.plan.clusters import conducted
 from roundabout.plan.duration import expected_iterations_s, iteration_s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials of a cluster: its trace and its scheduler are played before the trial is executed, and make its jobs."""
+"""Trials of a cluster: its trace and scheduler are simulated before the trial is executed, and make its jobs."""
 
 import math
 from collections.abc import Mapping
@@ -45,9 +45,9 @@ def asked(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
 
 
 def check(spec: TrialSpec, seed: int) -> None:
-    """Raise UsageError for a trace of which a job can never run and where there is no such scheduler.
+    """Raise UsageError if a job of the trace can never run, or if there is no such scheduler.
 
-    Raise EngineError where the engine that plays them is not built.
+    Raises EngineError if the flow-level engine is not built.
     """
     Engine(Left.always({}))
     asked(spec, seed)
@@ -55,7 +55,7 @@ def check(spec: TrialSpec, seed: int) -> None:
 
 
 def least_s(spec: TrialSpec, seed: int) -> float:
-    """How long a cluster's trial takes at least: its window; or until each job, did it never wait, had ended alone."""
+    """Return the least duration of a cluster's trial: its window; or until each job had ended alone without waiting."""
     assert spec.cluster
     if spec.cluster.slice:
         return spec.cluster.slice.lasts_s
@@ -64,9 +64,9 @@ def least_s(spec: TrialSpec, seed: int) -> float:
 
 
 def conducted(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline]:
-    """A cluster's trial with jobs, one a stint, and its timeline. Who sends nothing has no part.
+    """Return a cluster's trial with one job for each allocation, and its timeline. Jobs without traffic have no part.
 
-    Raises UsageError: the trace, the scheduler or its options. SchedulingError: what it answers cannot be.
+    Raises UsageError: the trace, the scheduler or its options. SchedulingError: an invalid answer of the scheduler.
     """
     assert spec.cluster
     guesses, wanted = _guesses(spec, seed), asked(spec, seed)
@@ -89,7 +89,7 @@ def conducted(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline]:
 
 
 def _employed(spec: TrialSpec, known: Known, requests: Mapping[str, Request], stint: Stint) -> ResolvedJob:
-    """A stint as a job of a trial, which leaves when it did."""
+    """Return an allocation as a job of a trial, which departs at its end."""
     assert spec.cluster
     return ResolvedJob(
         profile=known.profile(requests[stint.job], len(stint.workers)),
@@ -124,7 +124,7 @@ def _move_s(spec: TrialSpec, guesses: models.Guesses) -> float:
 
 
 def _decide(cassini: Ranked | None, scheduler: Scheduler, known: Known) -> Decide:
-    """The scheduler's own way, or Cassini's around it."""
+    """Return the scheduler's own policy, or Cassini's around it."""
     if cassini:
         return lambda state, seed: decide_with_cassini(scheduler, state, seed, known, cassini.threshold)
     return lambda state, seed: Decided(scheduler.decide(state, seed)[0], {}, ())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a trial takes."""
+"""Expected durations of trials."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ LEAST_SHARE = 0.05
 
 
 def expected_iterations_s(spec: TrialSpec) -> float:
-    """From a trial's agreed start to the end of its last job, at worst: see `iteration_s`."""
+    """Return the time from a trial's agreed start to the end of its last job, at worst: see `iteration_s`."""
     return max(_end_s(spec, name) for name in spec.jobs)
 
 
 def iteration_s(spec: TrialSpec, name: str) -> float:
-    """How long a job's iterations take at worst: as if all jobs that may be there always sent at once."""
+    """Return the longest time of a job's iterations, as if all jobs that may overlap always sent at once."""
     job, demands, taken = spec.jobs[name], _demands_gbps(spec, name), _taken_gbps(spec)
     load = defaultdict[Hop, float](float)
     for other in spec.jobs:
@@ -35,14 +35,14 @@ def _end_s(spec: TrialSpec, name: str) -> float:
 
 
 def _may_meet(one: ResolvedJob, other: ResolvedJob) -> bool:
-    """Whether neither has departed for certain when the other begins."""
+    """Return True unless one job has surely departed when the other begins."""
     return all(
         gone.departs_ms is None or gone.departs_ms > comes.begins_ms for gone, comes in ((one, other), (other, one))
     )
 
 
 def _taken_gbps(spec: TrialSpec) -> Mapping[Hop, float]:
-    """What cross traffic takes of each link."""
+    """Return the rate of cross traffic on each link."""
     taken: defaultdict[Hop, float] = defaultdict(float)
     for traffic in spec.cross_traffic.values():
         for receiver in traffic.receivers:
@@ -52,13 +52,13 @@ def _taken_gbps(spec: TrialSpec) -> Mapping[Hop, float]:
 
 
 def _left_gbps(hop: Hop, taken: Mapping[Hop, float]) -> float:
-    """What cross traffic leaves of a link to jobs; some always gets through."""
+    """Return the rate that cross traffic leaves to jobs on a link, which is never 0."""
     rate = hop.link.payload_rate_gbps
     return max(rate - taken.get(hop, 0.0), LEAST_SHARE * rate)
 
 
 def _demands_gbps(spec: TrialSpec, name: str) -> Mapping[Hop, float]:
-    """A job's payload rate on each link that it uses, while it communicates alone; the mean of its phases."""
+    """Return a job's payload rate on each link, while it communicates alone; the mean of its phases."""
     demands: defaultdict[Hop, float] = defaultdict(float)
     profile = spec.jobs[name].profile
     for phase in profile.phases:

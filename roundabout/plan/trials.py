@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From an experiment to its trials: what runs, in which order, and by which key a finished one is known again."""
+"""The trials of an experiment: their order, and the keys by which finished ones are recognized."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ _PROSE: Any = {
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    """One combination of levels, once. Repetitions count from 1; `job` is set when only one job of several runs."""
+    """One combination of levels, once. Repetitions count from 1; `job` is set if one job of several runs alone."""
 
     key: str
     variant: str
@@ -40,7 +40,7 @@ class PlannedTrial:
 
 @dataclass(frozen=True)
 class Plan:
-    """All trials of an experiment in the order of execution; what a trial needs comes before it."""
+    """All trials of an experiment in the order of execution, dependencies first."""
 
     experiment: Experiment
     trials: tuple[PlannedTrial, ...]
@@ -48,12 +48,12 @@ class Plan:
 
     @property
     def expected_s(self) -> float:
-        """How long the whole plan takes, seconds."""
+        """Return the duration of the whole plan, seconds."""
         return sum(trial.expected_s for trial in self.trials)
 
 
 def expected_s(spec: TrialSpec, dilation: float = 1.0, seed: int = 1) -> float:
-    """How long a trial takes at worst, where time is stretched so many times; one of a cluster at least."""
+    """Return the longest expected duration of a trial with this dilation; for a cluster's, the least."""
     return OVERHEAD_S + dilation * (least_s(spec, seed) if spec.cluster else expected_iterations_s(spec))
 
 
@@ -63,12 +63,10 @@ def make_plan(
     artefacts: Mapping[str, str],
     dilation: float = 1.0,
 ) -> Plan:
-    """The trials of `experiment` on a testbed with what is deployed there (`artefacts`: name -> hash).
+    """Return the plan of `experiment` on a testbed with its deployed artifacts (`artefacts`: name -> hash).
 
-    Where time is stretched, `dilation` times, they take as much longer.
-
-    A repetition is a block: its trials are shuffled by the experiment's seed, except that what others need comes first,
-    and that those of one topology follow each other.
+    With dilation, trials take as much longer. A repetition is a block: its trials are shuffled by the experiment's
+    seed, except that dependencies come first, and that those of one topology follow each other.
     """
     where = {"testbed": dict(testbed_identity), "artefacts": dict(artefacts)}
     trials: list[PlannedTrial] = []
@@ -116,9 +114,11 @@ class _Block:
 
 
 def _in_order(block: _Block, cells: tuple[Cell, ...]) -> Iterator[PlannedTrial]:
-    """The trials of a block: a shuffled wave of those that need no other, then of those that need these, and so on.
+    """Yield the trials of a block.
 
-    Those of one topology follow each other: to raise another takes longer than many a trial.
+    A shuffled wave of those without dependencies, then of those that depend on these, and so on.
+
+    Those of one topology follow each other, because creating another takes longer than many a trial.
     """
     shuffle = random.Random(block.seed).shuffle
     done: dict[int, tuple[str, ...]] = {}
@@ -138,18 +138,18 @@ def _in_order(block: _Block, cells: tuple[Cell, ...]) -> Iterator[PlannedTrial]:
 
 
 def _ready(cells: tuple[Cell, ...], done: Container[int]) -> dict[int, set[int]]:
-    """The cells that are not done but need only what is, each with what it needs. Checked cells need no circles."""
+    """Return the cells whose dependencies are done, with these. Checked cells have no cycles."""
     needs = {index: _needed(cell, cells) for index, cell in enumerate(cells) if index not in done}
     return {index: needed for index, needed in needs.items() if needed.isdisjoint(needs)}
 
 
 def _needed(cell: Cell, cells: tuple[Cell, ...]) -> set[int]:
-    """Which cells `cell` needs: those of the variants it names, at its own other levels."""
+    """Return the cells on which `cell` depends: those of the variants it names, at its own other levels."""
     levels = [{**cell.levels, "variant": variant} for variant in cell.needed.values()]
     return {index for index, other in enumerate(cells) if other.levels in levels}
 
 
 def content_hash(content: Any) -> str:
-    """The first 16 hex digits of the SHA-256 of `content` as canonical JSON."""
+    """Return the first 16 hex digits of the SHA-256 of `content` as canonical JSON."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

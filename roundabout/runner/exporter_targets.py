@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exporters of hosts and switches: where one runs, and what it is told of the testbed around it."""
+"""Exporters of hosts and switches: the node that each runs on, and the facts of the testbed that it exports."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Series = tuple[str, Mapping[str, str], float]
 
 @dataclass(frozen=True)
 class Way:
-    """What goes by a link from `here` to `there`."""
+    """One direction of a link: from `here` to `there`."""
 
     link: str
     here: str
@@ -32,12 +32,12 @@ class Way:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of the series of that way."""
+        """Return the labels of this direction's series."""
         return {"link": self.link, "direction": f"{self.here} to {self.there}"}
 
     @property
     def back(self) -> "Way":
-        """The way that comes in."""
+        """Return the opposite direction."""
         return Way(self.link, self.there, self.here)
 
 
@@ -53,7 +53,7 @@ def exported(  # noqa: PLR0913 - what a node is
     capacities: Iterable[tuple[Way, float]] = (),
     **facts: Any,
 ) -> Exported:
-    """An exporter of `node`: `sampler` counts there; `ways` are those of its interfaces.
+    """Return the exporter of `node`, where `sampler` counts and `ways` are the directions of its interfaces.
 
     `scaled` are the testbed's scale and dilation; `capacities` its bytes per second, headers included.
     """
@@ -74,10 +74,10 @@ def exported(  # noqa: PLR0913 - what a node is
 
 
 def of_host(host: Host, *, rdma: bool = False, cpu: bool = False) -> list[str]:
-    """The sampler of a host, for its exporter."""
+    """Return the command of a host's sampler, for its exporter."""
     return host_sampler(host, {"rdma"} if rdma else (), PERIOD_MS, cpu=cpu)
 
 
 def of_controller() -> Exported:
-    """This machine: its CPU, which is a lab's too, and what is known of the run at work."""
+    """Return this machine's exporter: its CPU, which is a lab's too, and the progress of the run."""
     return exported(CONTROLLER, CONTROLLER, controller_sampler(SAMPLER))

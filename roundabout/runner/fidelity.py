@@ -9,7 +9,7 @@ Nature = Literal["real", "emulated", "computed"]
 
 @dataclass(frozen=True)
 class Fidelity:
-    """How real a testbed's figures are: what a page says of that, since the testbed knows and nobody else."""
+    """How real a testbed's figures are, as every page states it."""
 
     nature: Nature
     stamp: str  # one line, on every screen and page

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a manifest says of the code and of this machine: a result that nobody can trace is worth little."""
+"""Facts about the code and this machine that every manifest records, so that results can be traced."""
 
 import json
 import os
@@ -17,7 +17,7 @@ LIBRARIES = ("fabric", "numpy", "paramiko", "pyarrow", "pydantic", "pyroute2")
 
 
 def of_controller() -> dict[str, Any]:
-    """The machine that runs this, and the libraries that took part."""
+    """Return the facts of the machine that controls the run, and the versions of the libraries used."""
     return {
         "kernel": platform.release(),
         "python": platform.python_version(),
@@ -27,7 +27,7 @@ def of_controller() -> dict[str, Any]:
 
 @cache
 def of_machine() -> dict[str, Any]:
-    """What measures or computes: in each trial, since several machines may take part in a run."""
+    """Return the facts of the machine that executes a trial, because several machines may share a run."""
     models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return {
         "name": os.environ.get("SLURMD_NODENAME", platform.node()),
@@ -39,13 +39,13 @@ def of_machine() -> dict[str, Any]:
 
 
 def of_code() -> dict[str, Any]:
-    """The version of the code, whether it runs from a checkout or a wheel, and the revision of either."""
+    """Return the version of the code, its revision, and whether it is a checkout or a wheel."""
     revision = revision_of(ROOT) if IS_CHECKOUT else json.loads((ROOT / REVISION).read_text())
     return {"version": version("roundabout"), "source": "checkout" if IS_CHECKOUT else "wheel", **revision}
 
 
 def revision_of(root: Path) -> dict[str, Any]:
-    """The git revision of a checkout, and whether it was changed since; None where git cannot tell."""
+    """Return the git revision of a checkout, and whether it was changed since; None if git cannot tell."""
     # Under sudo the repository belongs to somebody else, which git would refuse; its index stays theirs.
     git = ["git", "--no-optional-locks", "-c", f"safe.directory={root}", "-C", str(root)]
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run tells whoever watches it."""
+"""Notifications of a run's progress."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from roundabout.store import Run
 
 @dataclass(frozen=True)
 class LinkUse:
-    """What a link carries, headers included, in its busier direction; marks are of both, and so is the backlog.
+    """A link's traffic, headers included, in its busier direction. Marks and backlog are of both directions.
 
-    None: nobody could tell.
+    None means not known.
     """
 
     line_rate_gbps: float
@@ -24,35 +24,38 @@ class LinkUse:
 
 @dataclass(frozen=True)
 class CrossUse:
-    """A cross traffic: its load, and what its sender sends, headers included; None where that sends for others, too."""
+    """A cross traffic's load, and the rate that its sender sends, headers included.
+
+    None if the sender also sends for others.
+    """
 
     asked_gbps: float
     sent_gbps: float | None
 
 
 class Observer(Protocol):
-    """Told of everything worth showing, from the runner's main thread. Rates and bytes are the paper's."""
+    """Receives a run's notifications, from the runner's main thread. Rates and bytes are the paper's."""
 
     def run_started(self, run: Run, plan: Plan, done: int) -> None:
-        """The run begins; `done` of its trials were committed before."""
+        """Note the start of the run. `done` trials were committed earlier."""
 
     def step(self, what: str) -> None:
-        """Something that takes a while begins: raising the testbed, provisioning it."""
+        """Note the start of a long step, such as creating or provisioning the testbed."""
 
     def trial_started(self, trial: PlannedTrial, attempt: int) -> None:
-        """An attempt at a trial begins."""
+        """Note the start of an attempt at a trial."""
 
     def phase(self, what: str) -> None:
-        """Another part of the attempt begins: applying settings, measuring."""
+        """Note the next phase of the attempt, such as applying settings or measuring."""
 
     def iteration(self, job: str, number: int, ms: float) -> None:
-        """A job's first worker finished an iteration; `number` counts from 1."""
+        """Note that a job's first worker finished an iteration. `number` counts from 1."""
 
     def traffic(self, links: Mapping[str, LinkUse], crossing: Mapping[str, CrossUse]) -> None:
-        """What links carried in the last second, and each cross traffic; without those of which nothing is known."""
+        """Note the rates of links and cross traffic in the last second. Unknown ones are left out."""
 
     def leaves(self, owed: Sequence[str]) -> None:
-        """The run ends at once, and leaves what it made of these kinds."""
+        """Note that the run ends at once, without undoing entries of these kinds."""
 
     def trial_ended(self, trial: PlannedTrial, reasons: list[str], again: bool) -> None:
-        """The attempt is stored. `reasons` make it invalid; `again`: it will be repeated."""
+        """Note that the attempt is stored. `reasons` make it invalid; `again` tells whether it is repeated."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that measure: part of every trial's key, since other programs measure something else."""
+"""The programs that take part in measurements. Their hashes are part of every trial's key."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,21 +16,21 @@ LIST = Path(__file__).with_name("programs.yaml")
 
 @cache
 def programs(*groups: str) -> tuple[str, ...]:
-    """The paths of the list's `groups` ("hosts", "controller", "lab"), in its order."""
+    """Return the paths of the list's `groups` ("hosts", "controller", "lab"), in its order."""
     listed = read(LIST).root
     return tuple(path for group in groups for path in listed[group])
 
 
 def outside() -> tuple[Path, ...]:
-    """Trainers' programs from folders outside the tree, which runs copy to hosts beside those of the tree."""
+    """Return trainers' programs from folders outside the tree, which runs copy to hosts."""
     sources = (model.source() for model in MODELS.values())
     return tuple(path for path in sources if not path.is_relative_to(ROOT))
 
 
 def artefacts(*groups: str, root: Path = ROOT) -> dict[str, str]:
-    """SHA-256 of these groups' programs, of trainers from outside the tree, and of all eBPF objects, by path.
+    """Return the SHA-256 of these groups' programs, of plugin trainers and of all eBPF objects, by path.
 
-    Raises RoundaboutError where one is missing.
+    Raises RoundaboutError if one is missing.
     """
     files = {path: root / path for path in programs(*groups)} | {f"outside/{path.name}": path for path in outside()}
     objects = sorted((root / "build/bpf").glob("*.bpf.o"))
@@ -38,7 +38,7 @@ def artefacts(*groups: str, root: Path = ROOT) -> dict[str, str]:
 
 
 def hashes(files: Mapping[str, Path]) -> dict[str, str]:
-    """SHA-256 of files, by their names. Raises RoundaboutError where one is missing."""
+    """Return the SHA-256 of files, by their names. Raises RoundaboutError if one is missing."""
     missing = [name for name, path in files.items() if not path.is_file()]
     if missing:
         raise RoundaboutError(f"not built: {', '.join(missing)}", f"build it: {BUILD}")

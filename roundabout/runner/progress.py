@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a run is, for everybody who shows it: its own terminal, other processes."""
+"""The progress of a run, for every display: its own terminal and other processes."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from roundabout.store import Run
 
 @dataclass
 class JobProgress:
-    """One job in a trial; times are of its first worker's iterations, 0 before the first."""
+    """A job's progress in a trial. Times are of its first worker's iterations, 0 before the first."""
 
     iterations: int
     done: int = 0
@@ -21,14 +21,14 @@ class JobProgress:
     mean_ms: float = 0
 
     def add(self, ms: float) -> None:
-        """An iteration ended."""
+        """Count an iteration that ended."""
         self.mean_ms = (self.mean_ms * self.done + ms) / (self.done + 1)
         self.done, self.last_ms = self.done + 1, ms
 
 
 @dataclass(frozen=True)
 class TrialProgress:
-    """The trial under way."""
+    """The trial that is being executed."""
 
     key: str
     variant: str
@@ -40,7 +40,7 @@ class TrialProgress:
 
 @dataclass(frozen=True)
 class Ended:
-    """An attempt that ended. `reasons` make it invalid; `again`: it is repeated."""
+    """An attempt that ended. `reasons` make it invalid; `again` tells whether it is repeated."""
 
     label: str
     jobs: dict[str, JobProgress]
@@ -50,7 +50,7 @@ class Ended:
 
 @dataclass
 class Progress:
-    """Where a run is. Rates, times and bytes are the paper's; what is of a trial stays until the next one begins."""
+    """The progress of a run. Rates, times and bytes are the paper's. A trial's values stay until the next one begins."""
 
     experiment: str = ""
     run: str = ""
@@ -69,17 +69,17 @@ class Progress:
 
 
 class View(Protocol):
-    """Something that shows where a run is."""
+    """A display of a run's progress."""
 
     def show(self, progress: Progress) -> None:
-        """Called after every change; a view that has shown enough of late may leave it out."""
+        """Show the progress. Called after every change; a view may skip frequent calls."""
 
     def leave(self, owed: Sequence[str]) -> None:
-        """The run ends at once, and leaves what it made of these kinds."""
+        """Note that the run ends at once, without undoing entries of these kinds."""
 
 
 class Follower:
-    """Keeps a run's progress, and has it shown. It is an Observer."""
+    """An Observer that keeps a run's progress and updates its views."""
 
     def __init__(self, *views: View) -> None:
         self.progress = Progress()
@@ -87,7 +87,7 @@ class Follower:
         self._left = TimeLeft()
 
     def run_started(self, run: Run, plan: Plan, done: int) -> None:
-        """The run begins."""
+        """Note the start of the run."""
         committed = run.committed()
         left_s = sum(trial.expected_s for trial in plan.trials if trial.key not in committed)
         self._left = TimeLeft(left_s, len(plan.trials))
@@ -96,12 +96,12 @@ class Follower:
         self._show()
 
     def step(self, what: str) -> None:
-        """Something that takes a while begins."""
+        """Note the start of a long step."""
         self.progress.what = what
         self._show()
 
     def trial_started(self, trial: PlannedTrial, attempt: int) -> None:
-        """An attempt at a trial begins."""
+        """Note the start of an attempt at a trial."""
         now = self.progress
         self._left.begin(trial.expected_s)
         again = f", attempt {attempt}" if attempt > 1 else ""
@@ -112,22 +112,22 @@ class Follower:
         self._show()
 
     def phase(self, what: str) -> None:
-        """Another part of the attempt begins."""
+        """Note the next phase of the attempt."""
         self.progress.phase = what
         self._show()
 
     def iteration(self, job: str, _number: int, ms: float) -> None:
-        """A job finished an iteration."""
+        """Note a finished iteration of a job."""
         self.progress.jobs[job].add(ms)
         self._show()
 
     def traffic(self, links: Mapping[str, LinkUse], crossing: Mapping[str, CrossUse]) -> None:
-        """What links carry, and cross traffic."""
+        """Note the rates of links and cross traffic."""
         self.progress.links, self.progress.cross_traffic = dict(links), dict(crossing)
         self._show()
 
     def trial_ended(self, trial: PlannedTrial, reasons: list[str], again: bool) -> None:
-        """The attempt is stored."""
+        """Note that the attempt is stored."""
         now = self.progress
         self._left.end(again)
         now.done += not again
@@ -137,7 +137,7 @@ class Follower:
         self._show()
 
     def leaves(self, owed: Sequence[str]) -> None:
-        """The run ends at once."""
+        """Note that the run ends at once."""
         for view in self._views:
             view.leave(owed)
 
@@ -148,21 +148,21 @@ class Follower:
 
 
 class TimeLeft:
-    """How long a run still takes: by its plan's expectations, with as many repeats as there were until now."""
+    """An estimate of the time until a run ends, from its plan and the rate of repeats so far."""
 
     def __init__(self, left_s: float = 0, trials: int = 0) -> None:
-        """Of so many trials, those that are left take `left_s`."""
+        """Start with `trials` remaining trials that take `left_s` together."""
         self._left_s, self._trials = left_s, trials
         self._settled_s = self._attempted_s = 0.0
         self._expected_s = self._began_s = 0.0
         self._running = False
 
     def begin(self, expected_s: float) -> None:
-        """An attempt at a trial begins."""
+        """Note the start of an attempt at a trial."""
         self._expected_s, self._began_s, self._running = expected_s, time.monotonic(), True
 
     def end(self, again: bool) -> None:
-        """It ended; `again`: it is repeated."""
+        """Note the end of the attempt; `again` tells whether it is repeated."""
         self._running = False
         self._attempted_s += self._expected_s
         if not again:
@@ -171,7 +171,7 @@ class TimeLeft:
 
     @property
     def seconds(self) -> float:
-        """From now on."""
+        """Return the expected seconds from now on."""
         running_s = time.monotonic() - self._began_s if self._running else 0
         # As if one trial more had needed no repeat: the first that does shall not double it.
         one_s = (self._left_s + self._settled_s) / max(self._trials, 1)
@@ -180,7 +180,7 @@ class TimeLeft:
 
 
 def label(trial: PlannedTrial) -> str:
-    """A trial for people: its variant, other levels, job and repetition."""
+    """Return a trial's name for people: its variant, other levels, job and repetition."""
     others = [f"{factor} {level}" for factor, level in trial.levels.items() if factor != "variant"]
     alone = [trial.job] if trial.job else []
     return ", ".join([trial.variant, *others, *alone, f"repetition {trial.repetition}"])

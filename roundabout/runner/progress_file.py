@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live record of a run: a file in its folder that tells other processes where it is, and is gone when it ends.
+"""The progress file of a run: a file in its folder that tells other processes its progress, removed at the end.
 
-It is replaced as a whole, and locked (flock) before it takes its place: while its writer lives, what lies there is
-locked, and the kernel unlocks it when the writer dies, however it dies. To ask for that lock disturbs nobody.
+The file is replaced as a whole, and locked (flock) before it takes its place. While its writer lives the file is
+locked, and the kernel unlocks it when the writer dies. Asking for that lock disturbs nothing.
 """
 
 import fcntl
@@ -42,14 +42,14 @@ def _progress() -> "TypeAdapter[Progress]":
 
 @dataclass(frozen=True)
 class Live:
-    """What a live record says, and whether its writer lives."""
+    """The progress in a progress file, and whether its writer is alive."""
 
     progress: "Progress"
     lives: bool
 
 
 class Recorder:
-    """Writes the live record of a run: at once where a trial begins or ends, else every PERIOD_S. It is a View."""
+    """A View that writes the progress file: at once if a trial begins or ends, else every PERIOD_S."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
@@ -66,7 +66,7 @@ class Recorder:
         self._end()
 
     def show(self, progress: "Progress") -> None:
-        """Write it, unless that was done of late. A full disk never ends a run."""
+        """Write the progress, unless that was done recently. A full disk never ends a run."""
         if not progress.path:
             return
         path, said = Path(progress.path) / NAME, (progress.path, progress.what, progress.phase)
@@ -78,7 +78,7 @@ class Recorder:
                 self._write(path, _progress().dump_json(progress, indent=1))
 
     def leave(self, owed: Sequence[str]) -> None:
-        """What lies there stays, and nobody holds it any more."""
+        """Leave the progress file in place and release its lock."""
 
     def _write(self, path: Path, content: bytes) -> None:
         partial = path.with_name(f".{path.name}.partial")
@@ -105,7 +105,10 @@ class Recorder:
 
 
 def read(run: Path) -> Live | None:
-    """Where the run in this folder is, or was when it was killed; None where it ended, or nobody may tell."""
+    """Read the progress of the run in this folder, also if it was killed.
+
+    Return None if the run has ended or its progress file is not readable.
+    """
     path = run / NAME
     while True:
         try:
@@ -120,18 +123,21 @@ def read(run: Path) -> Live | None:
 
 
 def is_going_on(run: Path) -> bool:
-    """Whether somebody runs what is in this folder, and lives."""
+    """Return True if a live process executes the run in this folder."""
     told = read(run)
     return told is not None and told.lives
 
 
 def going_on(runs: Path) -> list[Path]:
-    """The folders of all runs under `runs` that somebody runs, the latest last."""
+    """Return the folders of all runs under `runs` that are being executed, the latest last."""
     return [run.path for run in sorted(Run.all(runs), key=lambda run: run.id) if is_going_on(run.path)]
 
 
 def on_machine(state: Path = STATE, journals: Path = JOURNALS) -> Path | None:
-    """The folder of the run that has this machine, which may not be there yet; None without one, or without rights."""
+    """Return the folder of the run that holds this machine, which may not exist yet.
+
+    None without one, or without permission.
+    """
     owner = lease.holder("machine", state)
     return journal.run_path(owner.rpartition(" ")[2], journals) if owner else None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run from lease to last trial, and everything undone in reverse."""
+"""A run, from the lease to the last trial, with cleanup in reverse order."""
 
 import json
 import os
@@ -46,11 +46,11 @@ Keep = Callable[[Attempt, dict[str, Any]], None]  # what becomes of the attempt 
 
 
 class ChangedError(RoundaboutError):
-    """A run cannot be resumed: what it is made of is not what it was."""
+    """A run cannot be resumed because its experiment, testbed or programs have changed."""
 
 
 class Testbeds:
-    """The one testbed that is open: raised when it is needed, and anew for another topology or after it was lost."""
+    """The one open testbed: created when it is first needed, and anew for another topology or after it was lost."""
 
     def __init__(self, facility: Facility, visit: Visit) -> None:
         self._facility, self._visit = facility, visit
@@ -67,7 +67,7 @@ class Testbeds:
         self._stack.__exit__(kind, error, trace)
 
     def of(self, topology: Topology) -> Testbed:
-        """A testbed with `topology`."""
+        """Return a testbed with `topology`."""
         if self._testbed is None or self._topology != topology:
             self.close()
             self._visit.observer.step(f"raising testbed {topology.name}")
@@ -76,7 +76,7 @@ class Testbeds:
         return self._testbed
 
     def close(self) -> None:
-        """Give up what is open."""
+        """Give up the open testbed."""
         self._testbed = None
         self._stack.close()
 
@@ -84,10 +84,10 @@ class Testbeds:
 def planned(
     facility: Facility, experiment: Experiment, testbed_identity: Mapping[str, Any], artefacts: Mapping[str, str]
 ) -> Plan:
-    """The plan of an experiment there.
+    """Return the plan of an experiment on a testbed.
 
-    What is computed takes no time of its own, and would come out the same again unless its seed draws anything.
-    Raises UsageError for a trace that takes hours where it does.
+    Trials that are computed take no time of their own, and are not repeated unless their seed draws anything. Raises
+    UsageError for a computed trace that would take hours.
     """
     if not facility.computes:
         return _in_time(make_plan(experiment, testbed_identity, artefacts, facility.dilation))
@@ -102,7 +102,7 @@ def planned(
 
 
 def _in_time(plan: Plan) -> Plan:
-    """The plan, if nobody would wait for hours for one trial of a cluster. Raises UsageError."""
+    """Return `plan`. Reject cluster trials expected to exceed LONGEST_S. Raises UsageError."""
     for trial in plan.trials:
         if trial.spec.cluster and trial.expected_s > LONGEST_S:
             hours = f"{trial.expected_s / 3600:.1f} hours here at least, expected {LONGEST_S / 3600:g} at most"
@@ -116,7 +116,10 @@ def _in_time(plan: Plan) -> Plan:
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs experiments on the testbeds of one facility. `undo` knows the others' entries in journals, too."""
+    """Runs experiments on the testbeds of one provider.
+
+    `undo` must handle journal entries from every testbed type, not only this one.
+    """
 
     facility: Facility
     observer: Observer
@@ -127,9 +130,10 @@ class Runner:
     first: First | None = None
 
     def start(self, experiment: Experiment, which: str | None, runs: Path, length: str | None = None) -> Run:
-        """Run a whole experiment, which `which` and `length` named if a file has it, into a new folder under `runs`.
+        """Run a whole experiment into a new folder under `runs`.
 
-        Raises RoundaboutError; what was committed until then stays, everything else is undone.
+        `which` and `length` named the experiment, if a file has it. Raises RoundaboutError; committed trials stay, and
+        everything else is undone.
         """
         run_id, clock = new_run_id(), RunClock.start()
 
@@ -140,12 +144,15 @@ class Runner:
         return self._execute(experiment, runs / experiment.name / run_id, clock, create)
 
     def resume(self, run: Run, experiment: Experiment) -> Run:
-        """Finish the trials of `run` that are not committed. Raises ChangedError where they are not what they were."""
+        """Finish the trials of `run` that are not committed. Raises ChangedError if the plan has changed."""
 
         return self._execute(experiment, run.path, RunClock.carry_on(run.recorded("clock")), partial(self._agreed, run))
 
     def plan(self, run: Run, experiment: Experiment) -> None:
-        """Say in the manifest of `run`, which somebody else holds, what its trials are on this machine."""
+        """Write the trial plan for this machine into the manifest of `run`.
+
+        The caller must already hold the run's lock.
+        """
         clock = RunClock.carry_on(run.recorded("clock"))
         with self._standing(experiment, run.path, clock, partial(self._agreed, run)) as standing:
             if self.first:
@@ -153,9 +160,10 @@ class Runner:
             _note_session(run, standing.testbed, clock)
 
     def trial(self, run: Run, experiment: Experiment, key: str, *, reference: bool = False) -> None:
-        """Do one trial of `run`, which somebody else holds, unless it is done; of a `reference` it is done once more.
+        """Execute one trial of `run` unless it is committed; repeat it if it is a `reference`.
 
-        Raises RoundaboutError, for a trial that needs others which are not done, too; then nothing was committed.
+        The caller must already hold the run's lock. Raises RoundaboutError, also for a trial whose inputs are not
+        committed; then nothing was committed.
         """
         if key in run.committed() and not reference:
             return
@@ -169,7 +177,10 @@ class Runner:
             self._settle(trial, run, standing.testbeds, clock, Attempt.refer if reference else Attempt.commit)
 
     def _agreed(self, run: Run, plan: Plan, testbed: Testbed) -> Run:
-        """The same run, whose trials are what they were; or are these, if it has none. Raises ChangedError."""
+        """Return `run` after checking that its planned trials are unchanged. If it has no plan yet, store this one.
+
+        Raises ChangedError.
+        """
         identity = self._identity(run.id, plan, testbed)
         if run.manifest["plan"]:
             _refuse_changes(run, identity)
@@ -200,7 +211,7 @@ class Runner:
 
     @contextmanager
     def _standing(self, experiment: Experiment, path: Path, clock: RunClock, settle: Settle) -> "Iterator[_Standing]":
-        """A testbed, what is planned on it, and the run that `settle` gives, until all is undone."""
+        """Open a testbed, plan the trials on it and open the run by `settle`; undo everything at the end."""
         if self.facility.takes_machine and threading.current_thread() is not threading.main_thread():
             raise UsageError(
                 f"found a thread for a run on testbed {self.facility.where['testbed']}, expected the main thread: "
@@ -224,7 +235,7 @@ class Runner:
 
     @contextmanager
     def machine(self, what: str, path: Path) -> Iterator[Journal]:
-        """This machine for one run alone, once nobody owes it anything, and the journal of what the run does."""
+        """Lock this machine, clean up after crashed runs, and yield the journal for the new run."""
         with lease.hold("machine", f"{what} {path.name}", self.state):
             self._settle_debts()
             notes = journal.keep(path.name, path.resolve(), self.journals)
@@ -232,7 +243,10 @@ class Runner:
                 yield kept
 
     def _settle_debts(self) -> None:
-        """Undo what dead runs left: trials among that would measure it. Where it is elsewhere, failing is only told."""
+        """Clean up after crashed runs, because their leftovers would distort measurements.
+
+        If cleanup fails on another testbed, only warn.
+        """
         here = self.facility.where["testbed"]
         refused = []
         journal.adopt(self.state, self.journals)
@@ -244,7 +258,7 @@ class Runner:
         journal.raise_together(refused)
 
     def _identity(self, run_id: str, plan: Plan, testbed: Testbed) -> dict[str, Any]:
-        """What a manifest says of what is run, and a resumed run must not change."""
+        """Return the part of a manifest that a resumed run must not change."""
         real = testbed.fidelity.nature == "real"
         about = {"kind": testbed.kind, "emulated": not real, "scale": testbed.scale, "dilation": testbed.dilation}
         fields = ("key", "variant", "levels", "repetition", "job", "expected_s")
@@ -257,7 +271,7 @@ class Runner:
         }
 
     def _given(self, trial: PlannedTrial, run: Run) -> tuple[PlannedTrial, dict[str, Any]]:
-        """The trial with what it takes from those before it, and what its record says of that. Raises StoreError."""
+        """Return the trial with the inputs that it takes from earlier trials, and their record. Raises StoreError."""
         if not trial.spec.takes:
             return trial, {}
         if self.give is None:
@@ -273,7 +287,7 @@ class Runner:
         return replace(trial, spec=trial.spec.given(values)), {"given": told}
 
     def _settle(self, trial: PlannedTrial, run: Run, testbeds: Testbeds, clock: RunClock, keep: Keep) -> None:
-        """Attempt a trial until it is valid or was repeated often enough. Every attempt is kept."""
+        """Attempt a trial until it is valid or the number of repeats is reached. Every attempt is stored."""
         try:
             trial, given = self._given(trial, run)
             trial, timeline = _conducted(trial, self.observer)
@@ -311,7 +325,10 @@ class Runner:
 
 
 def _conducted(trial: PlannedTrial, observer: Observer) -> tuple[PlannedTrial, Timeline | None]:
-    """The trial; with the jobs of its cluster's trace, and their timeline, where it has one. Raises RoundaboutError."""
+    """Return the trial with the jobs of its cluster's trace and their timeline, if it has a trace.
+
+    Raises RoundaboutError.
+    """
     if not trial.spec.cluster:
         return trial, None
     observer.step(f"working out who runs where: {trial.spec.cluster.told}")
@@ -320,7 +337,7 @@ def _conducted(trial: PlannedTrial, observer: Observer) -> tuple[PlannedTrial, T
 
 
 def _store(timeline: Timeline, cluster: Cluster, attempt: Attempt, start_ns: int) -> None:
-    """The timeline as the trial's, its decisions as events."""
+    """Store the timeline as a table of the trial, and its decisions as events."""
     told = timeline.as_json(cluster.scheduler.name, cassini=cluster.cassini is not None)
     attempt.write_json(TIMELINE, told)
     for decision in told["decisions"]:
@@ -334,13 +351,13 @@ def _commit_unmeasured(trial: PlannedTrial, run: Run, clock: RunClock, reason: s
 
 
 def asked_manifest(facility: Facility, which: str | None, length: str | None, clock: RunClock) -> dict[str, Any]:
-    """What a manifest says of what was asked for, and `resume` asks for again."""
+    """Return the manifest's record of the request, which `resume` repeats."""
     where = {"which": which, "length": length, "where": dict(facility.where)}
     return {**where, "clock": asdict(clock), "sessions": []}
 
 
 def create_run(runs: Path, run_id: str, experiment: Experiment, manifest: dict[str, Any]) -> Run:
-    """The run's folder under `runs`, with what ran. Raises StoreError."""
+    """Create the run's folder under `runs`, with the experiment that ran. Raises StoreError."""
     run = Run.create(runs, experiment.name, manifest, run_id)
     if experiment.document:
         run.write_experiment(experiment.document)
@@ -348,7 +365,7 @@ def create_run(runs: Path, run_id: str, experiment: Experiment, manifest: dict[s
 
 
 def keep_up(run: Run, done: Iterable[PlannedTrial]) -> None:
-    """After these trials were committed: list them, and drop raw files that are too many."""
+    """List the committed trials `done`, and delete raw files beyond the run's budget."""
     run.refresh_trials()
     for trial in done:
         if trial.spec.capture:
@@ -356,18 +373,18 @@ def keep_up(run: Run, done: Iterable[PlannedTrial]) -> None:
 
 
 def _refresh(run: Run) -> None:
-    """What interrupted the run may have come between a trial's commit and its row among the trials."""
+    """Add rows that are missing because a run was interrupted between a trial's commit and its row."""
     with suppress(StoreError):  # a full disk was reported already
         run.refresh_trials()
 
 
 def identity(run_id: str, trial: PlannedTrial, attempt: int) -> Identity:
-    """What every row of this attempt carries."""
+    """Return the columns that every row of this attempt has."""
     return Identity(run_id, trial.key, trial.variant, json.dumps(trial.levels), trial.repetition, attempt)
 
 
 def _record(trial: PlannedTrial, who: Identity) -> dict[str, Any]:
-    """What trial.json says of the trial, whatever comes of it."""
+    """Return the entries of trial.json that do not depend on the attempt's outcome."""
     return {
         "schema": VERSION,
         **asdict(who),
@@ -397,7 +414,7 @@ def _utc(run_ns: int) -> str:
 
 @dataclass(frozen=True)
 class _Standing:
-    """What a run works with while its testbeds stand; `testbed` is that of the experiment's first cell."""
+    """The objects that a run works with while its testbeds exist. `testbed` is that of the experiment's first cell."""
 
     run: Run
     plan: Plan
@@ -407,7 +424,7 @@ class _Standing:
 
 
 def _note_session(run: Run, testbed: Testbed, clock: RunClock) -> None:
-    """Add to the manifest who executes trials from now on, and where: a resumed run has several sessions."""
+    """Add to the manifest which process executes trials, and where. A resumed run has several sessions."""
     session = {
         "started_utc": _utc(clock.now_ns()),
         "clock": asdict(clock),
@@ -447,9 +464,9 @@ def _short(value: Any) -> str:
 
 
 class _Ending:
-    """How a run ends: what it made is undone, whatever comes, but for whoever presses Ctrl-C twice.
+    """A guard that cleans up on SIGINT, SIGTERM and SIGHUP. A second Ctrl-C skips the cleanup.
 
-    Then nothing more is undone, and what is owed stays in the journal: hosts may not answer, and waiting may be no use.
+    After a second Ctrl-C the entries stay in the journal, because hosts may not answer and waiting may be useless.
     """
 
     def __init__(self, observer: Observer) -> None:
@@ -467,7 +484,7 @@ class _Ending:
             signal.signal(number, handler)
 
     def begin(self) -> None:
-        """From now on all is undone: other signals wait."""
+        """Begin the cleanup, during which other signals wait."""
         self._begun = True
         for number in {signal.SIGTERM, signal.SIGHUP} - self._handlers.keys():
             self._handle(number, lambda *_: None)

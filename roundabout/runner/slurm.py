@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slurm, as its commands show it: arrays of jobs, each of which does one trial of a run.
+"""Slurm through its commands: arrays of jobs, each of which executes one trial of a run.
 
-A job's name is its run's: so everybody finds the jobs of a run who has its folder.
+A job's name is its run's, so the run's folder suffices to find its jobs.
 """
 
 import shlex
@@ -20,12 +20,12 @@ LARGEST_ARRAY = 1000  # of Slurm's default, MaxArraySize=1001
 
 
 class SlurmError(RoundaboutError):
-    """Slurm is not there, or does not take a job."""
+    """Slurm is missing, or refuses a job."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What an array's jobs have in common: the run, and what its testbeds ask of a node."""
+    """The common part of an array's jobs: the run, and the requirements of its testbeds on a node."""
 
     run: Path
     alone: bool  # nothing else runs on its node meanwhile
@@ -33,16 +33,19 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Of all jobs of this run."""
+        """Return the name of all jobs of this run."""
         return f"roundabout-{self.run.name}"
 
     @property
     def logs(self) -> Path:
-        """Where jobs say what went wrong, a file each that begins with its node's name."""
+        """Return the folder of the jobs' logs. Each file name begins with its node's name."""
         return self.run / ENGINE
 
     def script(self, keys: Sequence[str]) -> str:
-        """What each job of an array runs: the trial of its own number; without keys, the making of the plan."""
+        """Return the script of an array's jobs: each executes the trial of its own number.
+
+        Without keys, it makes the plan.
+        """
         words = [sys.executable, "-m", "roundabout.cli.main", "trial", str(self.run)]
         call = shlex.join([*words, *(["--reference"] if self.reference else [])])
         lines = ["#!/bin/sh", shlex.join(["set", "--", *keys]), 'shift "$SLURM_ARRAY_TASK_ID"', f'exec {call} "$1"']
@@ -51,20 +54,20 @@ class Job:
 
 @dataclass(frozen=True)
 class Slurm:
-    """A cluster that takes jobs from this machine, into one partition or into its default one."""
+    """A cluster that takes jobs from this machine, into one partition or its default one."""
 
     partition: str | None = None
 
     @classmethod
     def asked(cls, text: str) -> "Slurm":
-        """What `--on` says. Raises UsageError."""
+        """Parse the value of `--executor`. Raises UsageError."""
         engine, colon, partition = text.partition(":")
         if engine != ENGINE or (colon and not partition):
             raise UsageError(f"--on: found '{text}', expected {ENGINE} or {ENGINE}:PARTITION")
         return cls(partition or None)
 
     def check(self) -> None:
-        """Raise SlurmError where there is no Slurm, or no such partition."""
+        """Raise SlurmError if Slurm or the partition is missing."""
         there = _said(["sinfo", "--noheader", "--format=%R"]).split()
         if self.partition and not there:
             raise SlurmError(
@@ -78,9 +81,9 @@ class Slurm:
             )
 
     def submit(self, job: Job, keys: Sequence[str], after: Sequence[str] = (), node: str | None = None) -> str:
-        """The id of an array with a job a key, at most LARGEST_ARRAY; it begins when those `after` ended.
+        """Submit an array with one job a key, at most LARGEST_ARRAY, and return its id.
 
-        Without keys one job makes the plan. Raises SlurmError.
+        The array begins when those `after` have ended. Without keys, one job makes the plan. Raises SlurmError.
         """
         options = {
             "job-name": job.name,
@@ -96,7 +99,7 @@ class Slurm:
         return _said(["sbatch", *flags, *said], job.script(keys)).partition(";")[0].strip()
 
     def queue(self, job: Job) -> Counter[str]:
-        """How many jobs of the run there still are, by what Slurm says of them. Raises SlurmError."""
+        """Return the number of the run's jobs in Slurm's queue, by state. Raises SlurmError."""
         said = _said(["squeue", "--noheader", "--array", f"--name={job.name}", "--format=%T %r"])
         found = (line.partition(" ") for line in said.splitlines())
         return Counter(f"{state} ({why})" if state == "PENDING" else state for state, _, why in found)
@@ -107,7 +110,7 @@ class Slurm:
 
 
 def _said(words: Sequence[str], told: str = "") -> str:
-    """What one of Slurm's programs prints. Raises SlurmError."""
+    """Return the output of one of Slurm's programs. Raises SlurmError."""
     try:
         done = subprocess.run(words, input=told, capture_output=True, text=True, timeout=ANSWER_S)
     except FileNotFoundError:

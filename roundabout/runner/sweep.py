@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run whose trials are spread over the nodes of a Slurm cluster.
+"""Runs whose trials are spread over the nodes of a Slurm cluster.
 
-Who submits holds the run, makes no testbed, and lists what was committed. A first job makes the plan, as trials' keys
-tell of the machines that do them; then each trial is a job, which raises a testbed of its own and commits by key. Nodes
-share nothing but the run's folder.
+The submitting process locks the run and indexes committed trials; it never opens a testbed itself. A first job makes
+the plan, because trials' keys depend on the machines that execute them. Then each trial is a job, which creates a
+testbed of its own and commits by key. Nodes share only the run's folder.
 """
 
 import os
@@ -34,21 +34,21 @@ ERROR = re.compile(r"^(?:slurmstepd: )?error: (.*(?:\n  .*)*)", re.MULTILINE)  #
 
 
 class SweepError(RoundaboutError):
-    """Jobs ended without having done what they were for."""
+    """Jobs ended without finishing their trials."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Runs experiments as jobs of `slurm`, on testbeds that its nodes have."""
+    """Runs experiments as jobs of `slurm`, on testbeds of its nodes."""
 
     facility: Facility
     observer: Observer
     slurm: Slurm
 
     def start(self, experiment: Experiment, which: str | None, runs: Path, length: str | None = None) -> Run:
-        """Like a Runner's: a whole experiment into a new folder under `runs`, which nodes must see under its name.
+        """Run a whole experiment into a new folder under `runs`, which nodes must see under the same name.
 
-        Raises RoundaboutError; what was committed until then stays, and no job is left.
+        Raises RoundaboutError; committed trials stay, and no job is left.
         """
         self._check()
         run_id, clock = new_run_id(), RunClock.start()
@@ -64,7 +64,7 @@ class Sweep:
                 run.delete()
 
     def resume(self, run: Run, experiment: Experiment) -> Run:
-        """Like a Runner's: finish the trials of `run` that are not committed."""
+        """Finish the trials of `run` that are not committed, as a Runner does."""
         self._check()
         job = Job(run.path, alone=self.facility.takes_machine)
         if there := self.slurm.queue(job):
@@ -87,9 +87,9 @@ class Sweep:
 
     @contextmanager
     def _cancelled(self, job: Job) -> Iterator[None]:
-        """Cancel all jobs if an error ends the run: they undo what they made.
+        """Cancel all jobs if an error ends the run; each job undoes what it made.
 
-        If jobs may be left, the error says so beside what ended the run.
+        If jobs may be left, the error says so, in addition to the error that ended the run.
         """
         try:
             yield
@@ -126,7 +126,7 @@ class Sweep:
             time.sleep(LOOK_S)
 
     def _planned(self, job: Job, run: Run) -> Run:
-        """The run with a plan, which a node made. Raises SweepError."""
+        """Return the run with a plan, which a node makes. Raises SweepError."""
         _empty_logs(job)
         self.slurm.submit(job, [])
         for said in self._queued(job):
@@ -137,7 +137,7 @@ class Sweep:
         return run
 
     def _plan(self, run: Run, experiment: Experiment) -> Plan:
-        """What nodes planned, with all that a manifest leaves out. Raises ChangedError."""
+        """Return the plan that nodes made, with the fields that a manifest leaves out. Raises ChangedError."""
         told = run.manifest
         plan = planned(self.facility, experiment, told["testbed"]["identity"], told["artefacts"])
         if {trial.key for trial in plan.trials} != {trial["key"] for trial in told["plan"]}:
@@ -147,7 +147,7 @@ class Sweep:
         return plan
 
     def _settle(self, job: Job, run: Run, plan: Plan) -> None:
-        """Submit what is not done until all is. Raises SweepError where submitting it once more did none of it."""
+        """Submit missing trials until all are committed. Raises SweepError if a repeated submission commits none."""
         left = _left(run, plan)
         while left:
             _empty_logs(job)
@@ -158,7 +158,7 @@ class Sweep:
                 raise _lost(job, f"{len(left)} of {len(plan.trials)} trials were not done")
 
     def _submit(self, job: Job, trials: Sequence[PlannedTrial]) -> None:
-        """All of them, those that need others when these have ended."""
+        """Submit all trials, and those that need others when these have ended."""
         after: list[str] = []
         for wave in waves(trials):
             keys = [trial.key for trial in wave]
@@ -166,7 +166,7 @@ class Sweep:
             after = [self.slurm.submit(job, array, after) for array in arrays]
 
     def _follow(self, job: Job, run: Run, trials: Sequence[PlannedTrial]) -> None:
-        """Tell and list what is committed until no job is left."""
+        """Report and index committed trials until no job is left."""
         awaited = {trial.key: trial for trial in trials}
         for said in self._queued(job):
             if fresh := run.committed() & awaited.keys():
@@ -180,7 +180,7 @@ class Sweep:
             self.observer.step(f"on Slurm: {said}")
 
     def _queued(self, job: Job) -> Iterator[str]:
-        """What Slurm says of the run's jobs, until none is left and once more; no answer is no end."""
+        """Yield the state of the run's jobs until none is left, and once more. A missing answer is not an end."""
         there: Mapping[str, int] = {"submitted": 1}
         while there:
             try:
@@ -192,7 +192,7 @@ class Sweep:
                 time.sleep(LOOK_S)
 
     def _refer(self, job: Job, run: Run, plan: Plan) -> None:
-        """Measure the plan's first valid trial once on each other machine that took part, to compare them."""
+        """Measure the plan's first valid trial once on each other machine that took part, to compare the machines."""
         valid = {record["trial"]: record["machine"]["name"] for record in run.trials() if record["valid"]}
         trial = next((each for each in plan.trials if each.key in valid and not each.needs), None)
         if trial is None:
@@ -206,7 +206,7 @@ class Sweep:
 
 
 def waves(trials: Sequence[PlannedTrial]) -> list[list[PlannedTrial]]:
-    """Trials in the order of a plan, by how many of them come one after the other before each."""
+    """Group trials, in the order of a plan, by the length of the chain of inputs before each."""
     depth: dict[str, int] = {}
     found = defaultdict[int, list[PlannedTrial]](list)
     for trial in trials:
@@ -230,7 +230,10 @@ def _told(there: Mapping[str, int]) -> str:
 
 
 def _lost(job: Job, what: str) -> SweepError:
-    """What jobs said went wrong, by node; those that could not even say that do not see the run's folder."""
+    """Return the error of jobs that failed, with their messages by node.
+
+    Jobs without a message cannot see the run's folder.
+    """
     said: dict[str, set[str]] = defaultdict(set)
     for log in sorted(job.logs.glob("*.log")):
         for why in ERROR.findall(log.read_text(errors="replace")):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the runner needs of a testbed: something that executes trials into tables, however it does so.
+"""The interface of testbeds to the runner: an object that executes trials into tables.
 
-A kind of testbed is a folder of roundabout/testbeds, whose module `facility` offers `facility(where)`: a Facility.
+A kind of testbed is a folder of roundabout/testbeds, whose module `provider` has a function `facility(where)` that
+returns a TestbedProvider.
 """
 
 from abc import ABC, abstractmethod
@@ -28,7 +29,7 @@ from roundabout.store import Attempt, Identity
 
 @dataclass(frozen=True)
 class Visit:
-    """What a run brings along: the name for what it raises, and where that is noted, timed and told."""
+    """The context of a run on a testbed: the run's name, clock, observer and undo journal."""
 
     name: str
     transports: tuple[Transport, ...]  # that its trials use
@@ -40,7 +41,7 @@ class Visit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one attempt at a trial."""
+    """The outcome of one attempt at a trial."""
 
     tables: Mapping[str, pa.Table]  # by name, as store/schemas.py describes them, in the papers' units
     faults: Sequence[str] = ()  # why it may not be used
@@ -49,47 +50,47 @@ class Outcome:
 
 
 class Testbed(Protocol):
-    """A testbed that stands, with the topology asked for."""
+    """An open testbed with the requested topology."""
 
     @property
     def kind(self) -> str:
-        """For people to read; code never asks."""
+        """Return the kind of testbed for people to read; code never asks."""
         ...
 
     @property
     def scale(self) -> float:
-        """By how much its rates are smaller than the papers'."""
+        """Return the divisor of its rates against the papers'."""
         ...
 
     @property
     def dilation(self) -> float:
-        """By how much its times are longer than the papers'."""
+        """Return the factor of its times against the papers'."""
         ...
 
     @property
     def fidelity(self) -> Fidelity:
-        """How real what comes out is."""
+        """Return how real its figures are."""
         ...
 
     def identity(self) -> dict[str, Any]:
-        """What makes two testbeds give different results; part of every trial's key."""
+        """Return everything that makes two testbeds give different results; part of every trial's key."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """What the manifest notes of its hosts and their clocks, each time that a run begins or goes on."""
+        """Return the facts of its hosts and clocks that the manifest records in each session."""
         ...
 
     def execute(self, trial: PlannedTrial, attempt: Attempt, who: Identity) -> Outcome:
-        """Run the trial once. `attempt` takes events and files, `who` is what every row of its tables carries.
+        """Run the trial once. `attempt` takes events and files; `who` is the identity of every row.
 
-        What spoils one attempt is among the outcome's faults; raises RoundaboutError for what ends the run.
+        The reasons that spoil one attempt are part of the outcome. Raises RoundaboutError if the run must end.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at. `good` is None where nobody could tell; `mend` says how to get what is missing."""
+    """One check of a requirement. `good` is None if it is not known; `mend` tells how to get the missing part."""
 
     name: str
     good: bool | None
@@ -100,7 +101,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Exported:
-    """A host or switch that stands now, and whose counters an exporter says while others use it."""
+    """A host or switch whose counters an exporter serves."""
 
     site: str
     node: str
@@ -110,7 +111,7 @@ class Exported:
 
 
 class Facility(ABC):
-    """How this machine gets testbeds of one kind, and gives them up."""
+    """A provider of testbeds of one kind on this machine."""
 
     where: Mapping[str, str]
     """What manifests and journals note, so that another process finds this facility again: `testbed`, its folder's
@@ -125,30 +126,30 @@ class Facility(ABC):
 
     @abstractmethod
     def opened(self, topology: Topology, visit: Visit) -> AbstractContextManager[Testbed]:
-        """A testbed with `topology`, given up when the context ends."""
+        """Open a testbed with `topology`, and give it up when the context ends."""
 
     def check_trial(self, trial: TrialSpec, /) -> None:  # noqa: B027 - a model takes every trial
-        """Raise RoundaboutError if it is known, before anything is reached, that no testbed here can run `trial`."""
+        """Raise RoundaboutError if no testbed of this kind can run `trial`. Nothing is reached for it."""
 
     def artefacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:  # noqa: ARG002 - of hosts alone
-        """What is deployed for these transports: name -> hash; part of every trial's key.
+        """Return the artifacts deployed for these transports, name -> hash; part of every trial's key.
 
-        Raises RoundaboutError where something lacks.
+        Raises RoundaboutError if one is missing.
         """
         return {}
 
     def undo(self, entry: Entry) -> None:
-        """Undo what an entry of the visit's journal says, whether it was made wholly, in part or not at all."""
+        """Undo an entry of the run's journal, even if it was made in part or not at all."""
         raise NotImplementedError(f"testbed {self.where['testbed']} owes nothing, found {entry}")
 
     def checks(self) -> Iterable[Check]:
-        """What this kind of testbed needs, and whether it is there; nothing is changed."""
+        """Yield the requirements of this kind of testbed, and whether they are met. Nothing is changed."""
         return ()
 
     def exported(self) -> Iterable[Exported]:
-        """The hosts and switches that stand now, whose counters may be read while others use them."""
+        """Return the hosts and switches that exist now, and whose counters may be read while others use them."""
         return ()
 
     def inventories(self, name: str, /) -> AbstractContextManager[Sequence[Path]]:
-        """Files for Ansible that tell how the hosts of `name` are made ready, for as long as the context lasts."""
+        """Write inventories for Ansible that provision the hosts of `name`; they exist while the context lasts."""
         raise UsageError(f"testbed {self.where['testbed']} has no hosts to make ready, found {name!r}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transports' programs: those of the tree are built with it, those from outside here, when a run begins."""
+"""Transports' programs: the tree's are built with it, those of plugins when a run begins."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ NAME_BYTES, NON_RESTRICTED = 16, 1  # of its name; its flag without which only t
 
 
 def objects(transport: Transport) -> Path | None:
-    """The folder of a transport's eBPF objects on the controller; None if hosts' kernels bring it."""
+    """Return the folder of a transport's eBPF objects on the controller; None if the kernel has the transport."""
     found = transport.declaration
     if found is None:
         return None
@@ -36,10 +36,9 @@ def objects(transport: Transport) -> Path | None:
 
 
 def build_outside(transports: Iterable[Transport]) -> dict[str, str]:
-    """Build those from outside the tree: SHA-256 of their objects, by path.
+    """Build the transports of plugins, and return the SHA-256 of their objects, by path.
 
-    Raises:
-        RoundaboutError: one does not build, or its program is not what its source declares.
+    Raises RoundaboutError if one does not build, or if its program differs from its declaration.
     """
     found = (each.declaration for each in transports)
     built = [path for each in found if each and registry.is_outside(each) for path in build(each)]
@@ -47,7 +46,7 @@ def build_outside(transports: Iterable[Transport]) -> dict[str, str]:
 
 
 def build(found: Declaration) -> list[Path]:
-    """Build one from outside the tree, for both of the kernel's signatures. Raises RoundaboutError as above."""
+    """Build one plugin's transport, for both of the kernel's signatures. Raises RoundaboutError."""
     folder = files.make_directory(OUTSIDE / found.name)
     paths = []
     for suffix, defines in VARIANTS.items():
@@ -63,9 +62,9 @@ def build(found: Declaration) -> list[Path]:
 
 
 def _compile(program: Path, path: Path, defines: list[str]) -> None:
-    """What cmake/BpfObject.cmake does for transports of the tree, but that style is their author's own.
+    """Compile a program as cmake/BpfObject.cmake does, but without style warnings.
 
-    That clang compiles for this machine's kernel, glibc's headers need to know.
+    The headers of glibc need to know that clang compiles for this machine's kernel.
     """
     clang, strip = shutil.which("clang"), _strip()
     if not clang or not strip:
@@ -89,7 +88,7 @@ def _strip() -> str | None:
 
 
 def _rename(found: Declaration, path: Path) -> None:
-    """Let the kernel know it by the name that ours have, whatever it calls itself, and lab hosts use it."""
+    """Rename the congestion control to the transport's name, and let lab hosts use it."""
     variables, name, flags = _operations(found.program, path.read_bytes())
     if not variables or not name or not flags:
         lacks = f"struct {OPERATIONS}" if not variables else f"{OPERATIONS}.{'flags' if name else 'name'}"
@@ -124,7 +123,7 @@ def _operations(program: Path, blob: bytes) -> tuple[dict[str, int], Member | No
 
 
 def _check_declarations(found: Declaration, path: Path) -> None:
-    """Refuse a program whose maps hold something else than its source declares."""
+    """Refuse a program whose maps differ from its source's declaration."""
     done = subprocess.run([str(TOOL), "describe", str(path)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RoundaboutError(f"{found.program}: {done.stderr.removeprefix('transport: ').strip()}")

@@ -6,14 +6,14 @@
     settings.py apply   --owner O    document on stdin
     settings.py restore --owner O    brings back what O found
     settings.py journal              what is still to be restored, for every owner
-    settings.py drifted              what is not as whoever set it last wrote it
+    settings.py drifted              what differs from its last owner's value
 
 A document is JSON and is applied in its own order; docs/settings.md lists every kind of setting, with units:
 
     {"sysctl": {"net.ipv4.tcp_ecn": 1}, "link": {"eth0": {"gso_max_size": 4600}}, "dcqcn": {"eth2": {"T_us": 300}}}
 
 Answers are JSON on stdout: `found` (before), `applied` (read back), `changed` (what became something else) and
-`differs` (what is not as asked: the host rounded or ignored it; of `drifted`, what somebody changed since); `restore`
+`differs` (what is not as asked: the host rounded or ignored it; of `drifted`, what was changed since); `restore`
 answers `restored`, `overridden`, `skipped` and `failed`. An answer with differences exits 0: the caller decides. What
 could not be done is one message on stderr, and exit status 1.
 
@@ -22,7 +22,7 @@ is on disk before anything is written. `restore` writes that back, and reads it 
 `failed`, and stays in the journal.
 
 Several owners may set one value. If an older one restores first, the host keeps the newer one's value, and the newer
-one will bring back what the older had found. A value that somebody changed without this program is restored
+one will bring back what the older had found. A value that was changed without this program is restored
 nevertheless, and is named in `overridden`. Settings end with the boot (but for NV config), or with the link or the
 transport that carries them: then there is nothing to restore, and `skipped` says why.
 
@@ -57,7 +57,7 @@ WITHOUT_TARGET = ("sysctl", "cpu")
 
 
 def flatten(document: Any) -> Dict[Key, Optional[Value]]:
-    """A document as one mapping in its own order; raises SettingsError where it is wrong."""
+    """Flatten a document into one mapping in its own order. Raises SettingsError for an invalid one."""
     settings: Dict[Key, Optional[Value]] = {}
     for kind, content in _mapping(document, "the document").items():
         if kind not in KINDS:
@@ -80,7 +80,7 @@ def _mapping(value: Any, where: str) -> Dict[str, Any]:
 
 
 def nest(settings: Mapping[Key, Optional[Value]]) -> Dict[str, Any]:
-    """The document that `flatten` makes these settings of."""
+    """Return the document that `flatten` makes these settings of."""
     document: Dict[str, Any] = {}
     for (kind, target, name), value in settings.items():
         content = document.setdefault(kind, {})
@@ -100,7 +100,7 @@ def _grouped(keys: Iterable[Key]) -> Dict[Tuple[str, str], List[str]]:
 
 
 def read_all(host: Host, keys: Iterable[Key]) -> Dict[Key, Value]:
-    """What these settings are now, in the order of `keys`."""
+    """Return the present values of these settings, in the order of `keys`."""
     found: Dict[Key, Value] = {}
     for (kind, target), names in _grouped(keys).items():
         values = KINDS[kind].read(host, target, names)
@@ -109,7 +109,7 @@ def read_all(host: Host, keys: Iterable[Key]) -> Dict[Key, Value]:
 
 
 def write_all(host: Host, settings: Mapping[Key, Value]) -> None:
-    """Write these settings, a target at a time, in their order."""
+    """Write these settings, one target at a time, in their order."""
     for (kind, target), names in _grouped(settings).items():
         KINDS[kind].write(host, target, {name: settings[kind, target, name] for name in names})
 
@@ -119,7 +119,7 @@ def _equal(key: Key, left: Value, right: Value) -> bool:
 
 
 def differences(wanted: Mapping[Key, Optional[Value]], found: Mapping[Key, Value]) -> List[Dict[str, Any]]:
-    """Each wanted setting that is something else."""
+    """Return each wanted setting whose value differs."""
     return [
         {"setting": _label(key), "expected": value, "found": found[key]}
         for key, value in wanted.items()
@@ -131,17 +131,17 @@ def differences(wanted: Mapping[Key, Optional[Value]], found: Mapping[Key, Value
 
 
 def read(host: Host, document: Any) -> Dict[str, Any]:
-    """What the document's settings are now, and which are not what it says."""
+    """Return the present values of the document's settings, and those that differ from it."""
     wanted = flatten(document)
     found = read_all(host, wanted)
     return {"found": nest(found), "differs": differences(wanted, found)}
 
 
 def apply(host: Host, document: Any, owner: str) -> Dict[str, Any]:
-    """Journal what is there, write what differs, and read it back.
+    """Journal the present values, write those that differ, and read them back.
 
-    Where NV config that the document sets must be in force before the rest can be, it alone is written; SettingsError
-    says what to do before the second time.
+    If NV config that the document sets must be in force before the rest can be, it alone is written; SettingsError says
+    what to do before the second time.
     """
     wanted = {key: value for key, value in flatten(document).items() if value is not None}
     try:
@@ -173,7 +173,7 @@ def _apply(host: Host, wanted: Dict[Key, Value], owner: str) -> Dict[str, Any]:
 
 
 def _dragged(host: Host, changes: List[Key]) -> List[Key]:
-    """What a write of these may change besides them."""
+    """Return other settings that the kernel may change as a side effect of writing `changes`."""
     dragged = [
         (kind, target, name)
         for (kind, target), names in _grouped(changes).items()
@@ -189,7 +189,10 @@ def _entry(key: Key, owner: str, boot: str, found: Value, wrote: Optional[Value]
 
 
 def restore(host: Host, owner: str) -> Dict[str, Any]:
-    """Bring back what `owner` found, newest first. Every setting is tried; one failure keeps the journal as it is."""
+    """Restore the values that `owner` found, newest first.
+
+    Every setting is tried; a failure keeps the journal as it is.
+    """
     report: Dict[str, List[Any]] = {"restored": [], "overridden": [], "skipped": [], "failed": []}
     with Journal(host.state) as journal:
         stacks = outstanding(journal.entries())
@@ -222,7 +225,7 @@ def _why_skip(host: Host, holder: Entry, owner: str) -> str:
 
 
 def _why_strange(key: Key) -> str:
-    """Why this version cannot restore a setting that another one journalled; empty where it can."""
+    """Return why this version cannot restore a setting that another version journalled; empty if it can."""
     kind, target, name = key
     if kind not in KINDS:
         return f"unknown kind of setting {kind!r}: restore with the version that applied it"
@@ -256,7 +259,10 @@ def _restore_target(host: Host, entries: Dict[Key, Entry], report: Dict[str, Lis
 
 
 def _write_back(host: Host, wanted: Dict[Key, Value], wrong: List[Key]) -> Dict[Key, SettingsError]:
-    """Write what is wrong and read all of the target again, twice if one write disturbed another; what stays wrong."""
+    """Write wrong values and read all of the target again, twice if one write disturbed another.
+
+    Return what stays wrong.
+    """
     reasons: Dict[Key, SettingsError] = {}
     for _ in range(2):
         if not wrong:
@@ -271,13 +277,13 @@ def _write_back(host: Host, wanted: Dict[Key, Value], wrong: List[Key]) -> Dict[
 
 
 def _read_each(host: Host, keys: Iterable[Key]) -> Tuple[Dict[Key, Value], Dict[Key, SettingsError]]:
-    """What could be read, and why the rest could not."""
+    """Return the readable values, and the errors of the others."""
     now: Dict[Key, Value] = {}
     return now, _each(list(keys), lambda some: now.update(read_all(host, some)))
 
 
 def _each(keys: List[Key], act: Callable[[List[Key]], None]) -> Dict[Key, SettingsError]:
-    """Act on all keys at once or, where that fails, on one after another; which failed, and why."""
+    """Act on all keys at once or, if that fails, on one after another; return the errors by key."""
     try:
         act(keys)
     except SettingsError as error:
@@ -288,7 +294,7 @@ def _each(keys: List[Key], act: Callable[[List[Key]], None]) -> Dict[Key, Settin
 
 
 def show_journal(host: Host) -> Dict[str, Any]:
-    """What is still to be restored."""
+    """Return the settings still to be restored."""
     with Journal(host.state) as journal:
         stacks = outstanding(journal.entries())
     fields = ("owner", "boot", "found", "wrote")
@@ -302,7 +308,7 @@ def show_journal(host: Host) -> Dict[str, Any]:
 
 
 def drifted(host: Host) -> Dict[str, Any]:
-    """What is not as the owner that set it last wrote it; where there is no journal, none is made."""
+    """Return the settings that differ from the last owner's value. A missing journal is not created."""
     if not (host.state / JOURNAL).exists():
         return {"differs": []}
     with Journal(host.state) as journal:  # nobody is half way through
@@ -341,7 +347,7 @@ def _complain(message: str, hint: str) -> int:
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Run one command; the exit status."""
+    """Run one command, and return the exit status."""
     options = _arguments(arguments)
     host = Host(options.root, options.state)
     commands: Dict[str, Callable[[], Dict[str, Any]]] = {

@@ -19,12 +19,12 @@ NLMSG_HEADER, DCB_HEADER, ATTRIBUTE_HEADER = 16, 4, 4  # bytes
 
 
 def attribute(kind: int, data: bytes) -> bytes:
-    """One attribute of a netlink message."""
+    """Return one attribute of a netlink message."""
     return struct.pack("=HH", ATTRIBUTE_HEADER + len(data), kind) + data + bytes(-len(data) % 4)
 
 
 def give_back(interface: str) -> int:
-    """Tell the kernel; 0, or why not as an errno."""
+    """Tell the kernel; return 0 or an errno."""
     flags = attribute(DCB_ATTR_IFNAME, interface.encode() + b"\0") + attribute(DCB_ATTR_DCBX, b"\0")
     body = struct.pack("=BBH", socket.AF_UNSPEC, DCB_CMD_SDCBX, 0) + flags
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:

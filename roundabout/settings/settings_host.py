@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host as settings.py sees it: files and tools below a root, what a kind of setting is, and what can go wrong."""
+"""A host as settings.py sees it: files and tools below a root, kinds of settings, and their errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBERED = re.compile(r"(dscp|prio)[0-9]+(?![0-9a-z])")
 
 
 class SettingsError(Exception):
-    """What could not be done; `hint` says what to do."""
+    """A setting could not be read or written. `hint` gives the remedy."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -29,25 +29,25 @@ class ToolError(SettingsError):
 
 
 class AbsentError(SettingsError):
-    """What carries the setting is not on this host, or has no effect there."""
+    """The carrier of the setting is not on this host, or has no effect there."""
 
 
 class Host(NamedTuple):
-    """Where settings live: `root` stands for / and `state` holds the journal."""
+    """The host's files: `root` stands for / and `state` holds the journal."""
 
     root: Path
     state: Path
 
     def boot_id(self) -> str:
-        """This boot, as the kernel names it."""
+        """Return the kernel's id of this boot."""
         return (self.root / "proc/sys/kernel/random/boot_id").read_text().strip()
 
     def has(self, tool: str) -> bool:
-        """Whether `run` would find the tool."""
+        """Return True if `run` would find the tool."""
         return shutil.which(self._path(tool)) is not None
 
     def run(self, tool: str, *arguments: str) -> str:
-        """Standard output of a tool that lies beside this file, or else on PATH; raises ToolError if it fails."""
+        """Return the standard output of a tool beside this file, or else on PATH. Raises ToolError if it fails."""
         path = self._path(tool)
         try:
             done = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -67,7 +67,7 @@ class Host(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Which values a setting may have."""
+    """The allowed values of a setting."""
 
     expected: str
     accepts: Callable[[Value], bool]
@@ -91,7 +91,7 @@ class Kind(NamedTuple):
 
 
 def read_file(path: Path, label: str) -> str:
-    """A file's text without white space around it; `label` names the setting if that fails."""
+    """Return a file's text without white space around it; `label` names the setting in an error."""
     try:
         return path.read_text().strip()
     except OSError as error:
@@ -111,17 +111,17 @@ def write_file(path: Path, label: str, value: Value) -> None:
 
 
 def why_denied() -> str:
-    """What to do about a refusal, where that is plain."""
+    """Return the remedy for a refusal, if it is known."""
     return "" if os.geteuid() == 0 else "run as root"
 
 
 def same(left: Value, right: Value) -> bool:
-    """Equal as numbers, or word for word."""
+    """Return True if the values are equal as numbers, or word for word."""
     return left == right or str(left).split() == str(right).split()
 
 
 def whole(low: int, high: int) -> Rule:
-    """A whole number of a range."""
+    """Return the rule of a whole number in a range."""
     return Rule(f"a whole number from {low} to {high}", lambda value: _is_whole(value) and low <= float(value) <= high)
 
 
@@ -130,22 +130,22 @@ def _is_whole(value: Value) -> bool:
 
 
 def one_of(*words: Value) -> Rule:
-    """One of a few words."""
+    """Return the rule of one of a few words."""
     return Rule(" or ".join(str(word) for word in words), lambda value: value in words)
 
 
 def either(left: Rule, right: Rule) -> Rule:
-    """What one of two rules accepts."""
+    """Return the rule that accepts what one of two rules accepts."""
     return Rule(f"{left.expected}, or {right.expected}", lambda value: left.accepts(value) or right.accepts(value))
 
 
 def text() -> Rule:
-    """Words."""
+    """Return the rule of any text of words."""
     return Rule("text", lambda value: isinstance(value, str) and bool(value.split()))
 
 
 def eight(low: int, high: int) -> Rule:
-    """A whole number for each priority or buffer from 0 to 7, with commas."""
+    """Return the rule of a whole number for each priority or buffer from 0 to 7, with commas."""
 
     def accepts(value: Value) -> bool:
         parts = str(value).split(",")
@@ -155,7 +155,7 @@ def eight(low: int, high: int) -> Rule:
 
 
 def check_by(kind: str, rules: Mapping[str, Rule]) -> Callable[[str, str, Optional[Value]], None]:
-    """A check that holds names and values to `rules`."""
+    """Return a check of names and values by `rules`."""
 
     def check(target: str, name: str, value: Optional[Value]) -> None:
         label = f"{kind} {target}".strip()
@@ -168,5 +168,5 @@ def check_by(kind: str, rules: Mapping[str, Rule]) -> Callable[[str, str, Option
 
 
 def known_names(rules: Iterable[str]) -> List[str]:
-    """Names for people: one for all that differ by a number only."""
+    """Return names for messages: one for all that differ by a number only."""
     return list(dict.fromkeys(_NUMBERED.sub(r"\1N", name) for name in rules))

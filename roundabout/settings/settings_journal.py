@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of settings: what was found, by whom, and what is still to be restored."""
+"""The journal of settings: the values found, their owners, and the settings still to be restored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BY_HAND = "move the file away; what it held must be restored by hand"
 
 
 class Journal:
-    """JSON lines under an exclusive lock, which is held while the journal is open; lines are only ever appended."""
+    """JSON lines under an exclusive lock, which is held while the journal is open. Lines are only appended."""
 
     def __init__(self, state: Path) -> None:
         self.path = state / JOURNAL
@@ -38,14 +38,14 @@ class Journal:
         os.close(self._file)
 
     def _drop_torn_line(self) -> None:
-        """A line without its end was never followed by a write to the host."""
+        """Drop a line without its end, which was never followed by a write to the host."""
         content = self.path.read_bytes()
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
             os.ftruncate(self._file, whole)
 
     def entries(self) -> List[Entry]:
-        """Every line, oldest first."""
+        """Return every line, oldest first."""
         found = []
         for number, line in enumerate(self.path.read_text().splitlines(), start=1):
             try:
@@ -59,7 +59,7 @@ class Journal:
         return found
 
     def append(self, entries: List[Entry]) -> None:
-        """Add lines; they are on disk when this returns."""
+        """Add lines. They are on disk when this returns."""
         rest = "".join(json.dumps(entry) + "\n" for entry in entries).encode()
         while rest:
             rest = rest[os.write(self._file, rest) :]
@@ -71,12 +71,12 @@ class Journal:
             os.close(directory)
 
     def empty(self) -> None:
-        """Forget everything, once nothing is left to restore."""
+        """Delete all entries, once nothing is left to restore."""
         os.ftruncate(self._file, 0)
 
 
 def leave(stack: List[Entry], owner: str) -> List[Entry]:
-    """The stack without `owner`; who came next inherits what it had found."""
+    """Return the stack without `owner`. The next owner inherits the value that it had found."""
     left: List[Entry] = []
     heir_finds: Optional[Entry] = None
     for entry in stack:
@@ -104,7 +104,7 @@ def _push(stack: List[Entry], entry: Entry) -> None:
 
 
 def outstanding(entries: Iterable[Entry]) -> Dict[Key, List[Entry]]:
-    """For each setting the owners that still have to restore it, first come first; the last one's value is in force."""
+    """Return for each setting the owners that still have to restore it, in order; the last one's value is in force."""
     stacks: Dict[Key, List[Entry]] = {}
     for entry in entries:
         if entry["entry"] == "restored":

@@ -69,7 +69,7 @@ ROUTE_FLAGS = {"linkdown", "dead", "offload", "rt_offload", "offload_failed", "t
 
 
 def check_sysctl(_target: str, name: str, _value: Optional[Value]) -> None:
-    """Only names below /proc/sys."""
+    """Refuse names outside /proc/sys."""
     if not SYSCTL_NAME.fullmatch(name):
         raise SettingsError(f"sysctl {name!r} is not a sysctl's name", "write it as net.ipv4.tcp_ecn")
 
@@ -79,14 +79,14 @@ def _sysctl_path(host: Host, name: str) -> Path:
 
 
 def _sysctl_value(content: str) -> Value:
-    """The kernel separates several numbers by tabs; a single one is an integer."""
+    """Parse a sysctl. The kernel separates several numbers by tabs; a single one is an integer."""
     words = content.split()
     is_integer = len(words) == 1 and re.fullmatch(r"-?[0-9]+", words[0])
     return int(words[0]) if is_integer else " ".join(words)
 
 
 def read_sysctls(host: Host, _target: str, names: Iterable[str]) -> Values:
-    """What /proc/sys says."""
+    """Return the values in /proc/sys."""
     found = {}
     for name in names:
         try:
@@ -115,7 +115,7 @@ def _available(host: Host) -> str:
 
 
 def same_in_turn(left: Value, right: Value) -> bool:
-    """Whether two lists of words are the same once each is repeated as often as it takes."""
+    """Return True if two lists of words are equal once each is repeated as often as needed."""
     ours, theirs = str(left).split(), str(right).split()
     return all(ours[index % len(ours)] == theirs[index % len(theirs)] for index in range(max(len(ours), len(theirs))))
 
@@ -126,7 +126,7 @@ def _read_turns(paths: List[Path], label: str) -> str:
 
 
 def _write_turns(paths: List[Path], label: str, value: Value) -> None:
-    """Write every file, then raise what the first refusal was: one CPU or interrupt must not keep the others back."""
+    """Write every file, then raise the first refusal, because one CPU or interrupt must not keep the others back."""
     words = str(value).split()
     refusals = []
     for index, path in enumerate(paths):
@@ -152,7 +152,7 @@ def _governors(host: Host) -> List[Path]:
 
 
 def read_cpu(host: Host, _target: str, names: Iterable[str]) -> Values:
-    """The governor of all CPUs, or of each."""
+    """Return the governor of all CPUs, or of each."""
     return {name: _read_turns(_governors(host), f"cpu {name}") for name in names}
 
 
@@ -170,12 +170,12 @@ def _affinities(host: Host, target: str) -> List[Path]:
 
 
 def read_irq(host: Host, target: str, names: Iterable[str]) -> Values:
-    """The CPUs of all interrupts of a NIC, or of each."""
+    """Return the CPUs of all interrupts of a NIC, or of each."""
     return {name: _read_turns(_affinities(host, target), f"irq {target} {name}") for name in names}
 
 
 def write_irq(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """Deal a NIC's interrupts out to CPU lists."""
+    """Distribute a NIC's interrupts over CPU lists."""
     for name, value in values.items():
         _write_turns(_affinities(host, target), f"irq {target} {name}", value)
 
@@ -184,7 +184,7 @@ def write_irq(host: Host, target: str, values: Mapping[str, Value]) -> None:
 
 
 def _ask(host: Host, tool: str, *arguments: str) -> str:
-    """What a tool says of something that need not be there."""
+    """Return a tool's answer about an object that may be absent."""
     try:
         return host.run(tool, *arguments)
     except ToolError as error:
@@ -192,7 +192,7 @@ def _ask(host: Host, tool: str, *arguments: str) -> str:
 
 
 def read_link(host: Host, target: str, names: Iterable[str]) -> Values:
-    """What `ip -d link`, `ethtool`, `ethtool -a` and `ethtool --get-tunable` say of one interface."""
+    """Return the values of `ip -d link`, `ethtool`, `ethtool -a` and `ethtool --get-tunable` for one interface."""
     wanted = list(names)
     found: Values = {}
     if any(name in IP_NAMES for name in wanted):
@@ -225,7 +225,7 @@ def _speed(said: str) -> Values:
 
 
 def write_link(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """One call of each tool that is needed."""
+    """Write by one call of each tool that is needed."""
     by_ip = [word for name in IP_NAMES if name in values for word in (name, str(values[name]))]
     if by_ip:
         host.run("ip", "link", "set", "dev", target, *by_ip)
@@ -244,7 +244,7 @@ def write_link(host: Host, target: str, values: Mapping[str, Value]) -> None:
 
 
 def _write_speed(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """With autoneg the link chooses its speed; a speed of our own turns it off. The link goes down for it."""
+    """Set the speed, which turns autoneg off; with autoneg the link chooses its speed. The link goes down for it."""
     if values.get("autoneg"):
         words = ["autoneg", "on"]
     elif "speed_mbps" in values:
@@ -267,7 +267,7 @@ def _is_up(host: Host, target: str) -> bool:
 
 @contextlib.contextmanager
 def link_comes_back(host: Host, target: str) -> Iterator[None]:
-    """What is done meanwhile may take the link down: wait until one that was up is up again."""
+    """Wait at the end until a link that was up is up again, because the context may take it down."""
     was_up = _is_up(host, target)
     yield
     if was_up:
@@ -276,12 +276,12 @@ def link_comes_back(host: Host, target: str) -> Iterator[None]:
 
 
 def drags_link(_host: Host, _target: str, names: List[str]) -> List[str]:
-    """A speed changes autoneg, and the other way round."""
+    """Return the side effects: a speed changes autoneg, and vice versa."""
     return ["autoneg", "speed_mbps"] if {"autoneg", "speed_mbps"} & set(names) else []
 
 
 def moot_link(name: str, settings: Values) -> bool:
-    """A link that was found down had no speed; what it had was autoneg, or none."""
+    """Return True for the speed of a link that was found down; it had autoneg, or none."""
     return name == "speed_mbps" and settings.get(name) == UNKNOWN
 
 
@@ -289,14 +289,14 @@ def moot_link(name: str, settings: Values) -> bool:
 
 
 def check_route(target: str, name: str, value: Optional[Value]) -> None:
-    """Prefixes of a data network only: SSH and file servers keep the host's own congestion control."""
+    """Refuse prefixes outside data networks, because SSH and file servers keep the host's own congestion control."""
     if not IPV4_PREFIX.fullmatch(target):
         raise SettingsError(f"route {target!r}: expected an IPv4 prefix such as 10.0.2.0/24, never the default route")
     check_by("route", ROUTE_RULES)(target, name, value)
 
 
 def _route(host: Host, target: str) -> Tuple[List[str], Values]:
-    """The words that make the route as it is, but for what can be set, and that."""
+    """Return the words of the present route without the settable ones, and those."""
     lines = _ask(host, "ip", "-4", "-o", "route", "show", "exact", target).splitlines()
     if not lines:
         raise AbsentError(f"route {target}: this host has no such route", "look at: ip route")
@@ -352,7 +352,7 @@ def _without_next_hops(words: List[str]) -> List[str]:
 
 
 def _ms(told: str) -> int:
-    """As `ip route` prints times: 250ms, 1.5s."""
+    """Parse a time as `ip route` prints it: 250ms, 1.5s."""
     return round(float(told[:-2])) if told.endswith("ms") else round(1000 * float(told.rstrip("s")))
 
 
@@ -418,7 +418,7 @@ def _missing(host: Host, congctl: str) -> str:
 
 
 def read_transport(host: Host, target: str, names: Iterable[str]) -> Values:
-    """The parameters in force in this network namespace."""
+    """Return the parameters in force in this network namespace."""
     parameters = json.loads(_ask(host, "transport", "get", target))["params"]
     unknown = [name for name in names if name not in parameters]
     if unknown:
@@ -427,12 +427,12 @@ def read_transport(host: Host, target: str, names: Iterable[str]) -> Values:
 
 
 def write_transport(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """One `transport set`."""
+    """Write by one call of `transport set`."""
     host.run("transport", "set", target, *(f"{name}={value}" for name, value in values.items()))
 
 
 def _nearly_same(left: Value, right: Value) -> bool:
-    """The transports keep fixed point: a part in a thousand is the same."""
+    """Return True if the values differ by at most a part in a thousand, because transports keep fixed point."""
     try:
         return math.isclose(float(left), float(right), rel_tol=1e-3)
     except ValueError:
@@ -440,7 +440,7 @@ def _nearly_same(left: Value, right: Value) -> bool:
 
 
 def _any_name(_target: str, _name: str, _value: Optional[Value]) -> None:
-    """The transport itself knows its parameters."""
+    """Accept any name, because the transport itself knows its parameters."""
 
 
 KINDS = {

@@ -47,7 +47,7 @@ PHYSICAL_ONLY = "OFED's attributes are writable on physical functions only"
 
 
 class InertError(AbsentError):
-    """A NIC takes cc_params and ignores them, until the setting `cure` is 1 and firmware was reset as `reset` says."""
+    """A NIC accepts cc_params and ignores them, until the setting `cure` is 1 and firmware was reset as `reset` says."""
 
     def __init__(self, target: str, hint: str, reset: str) -> None:
         super().__init__(f"dcqcn {target}: cc_params do nothing on this NIC: {LEGACY_DCQCN} is False", hint)
@@ -60,7 +60,10 @@ def _read_if_there(path: Path) -> str:
 
 
 def nic_folder(host: Host, target: str) -> Path:
-    """The NIC's folder in sysfs; raises AbsentError where there is no such interface, SettingsError for no NIC's."""
+    """Return the NIC's folder in sysfs.
+
+    Raises AbsentError without such an interface, SettingsError for one without a NIC.
+    """
     folder = host.root / "sys/class/net" / target
     kinds = [kind for file, kind in NO_NICS.items() if (folder / file).exists()]
     if "DEVTYPE=vlan" in _read_if_there(folder / "uevent").splitlines():
@@ -81,7 +84,7 @@ def _pci_address(host: Host, target: str) -> str:
 
 
 class Unit(NamedTuple):
-    """How a value of a document becomes the NIC's whole number, and back."""
+    """The conversion of a document's value to the NIC's whole number, and back."""
 
     rule: Rule
     to_nic: Callable[[float], int] = int
@@ -104,7 +107,7 @@ TIME = Unit(whole(1, 131071))
 
 
 class Parameter(NamedTuple):
-    """One row of the table: its name in OFED's sysfs (NV config: capitals and _P1), in cc_params, and its unit."""
+    """One parameter: its name in OFED's sysfs (NV config: capitals and _P1), in cc_params, and its unit."""
 
     ofed: Optional[str]
     cc_params: str
@@ -112,7 +115,7 @@ class Parameter(NamedTuple):
 
     @property
     def nv(self) -> Optional[str]:
-        """The name in NV config, for a NIC's first port."""
+        """Return the name in NV config, for a NIC's first port."""
         return f"{self.ofed.upper()}_P1" if self.ofed else None
 
 
@@ -151,7 +154,7 @@ def _unit(name: str) -> Unit:
 
 
 def _dcqcn_files(host: Host, target: str, name: str) -> List[Path]:
-    """Where a parameter may be, best first."""
+    """Return the possible files of a parameter, best first."""
     ecn = nic_folder(host, target) / "ecn"
     if name in ENABLES:
         return [ecn / ENABLES[name]]
@@ -179,7 +182,7 @@ def _dcqcn_file(host: Host, target: str, name: str) -> Path:
 
 
 def read_dcqcn(host: Host, target: str, names: Iterable[str]) -> Values:
-    """The parameters as the NIC has them, in a document's units."""
+    """Return the NIC's parameters, in a document's units."""
     files = {name: _dcqcn_file(host, target, name) for name in names}
     if any(file.parent.name == "cc_params" for file in files.values()):
         _refuse_inert(host, target)
@@ -205,14 +208,14 @@ def write_dcqcn(host: Host, target: str, values: Mapping[str, Value]) -> None:
 
 
 def drags_dcqcn(host: Host, target: str, names: List[str]) -> List[str]:
-    """In cc_params, cnp_prio takes cnp_prio_mode along."""
+    """Return the side effects: in cc_params, cnp_prio also changes cnp_prio_mode."""
     if "cnp_prio" in names and _dcqcn_file(host, target, "cnp_prio").parent.name == "cc_params":
         return ["cnp_prio_mode"]
     return []
 
 
 def _refuse_inert(host: Host, target: str) -> None:
-    """Raise InertError where firmware takes cc_params and ignores them."""
+    """Raise InertError if firmware accepts cc_params and ignores them."""
     if _always_heeds_dcqcn(host, target):
         return
     try:
@@ -245,7 +248,7 @@ NV_NAMES = {parameter.nv: name for name, parameter in PARAMETERS.items() if para
 
 
 def check_nv(target: str, name: str, value: Optional[Value]) -> None:
-    """Names of DCQCN's table, or mlxconfig's own, in capitals."""
+    """Accept names of DCQCN's table, or mlxconfig's own, in capitals."""
     if name in PARAMETERS and PARAMETERS[name].nv:
         check_by("nv", DCQCN_RULES)(target, name, value)
     elif name in NV_NAMES:
@@ -288,13 +291,13 @@ def _query_nv(host: Host, target: str, nv_names: List[str]) -> Dict[str, Stored]
 
 
 def _nv_value(word: str) -> Value:
-    """`300`, or the number of `True(1)`."""
+    """Parse `300`, or the number of `True(1)`."""
     number = re.fullmatch(r"(?:\w+\()?(0x[0-9a-fA-F]+|[0-9]+)\)?", word)
     return int(number.group(1), 0) if number else word
 
 
 def read_nv(host: Host, target: str, names: Iterable[str]) -> Values:
-    """What the next boot will use. NICs that know no congestion control but DCQCN are as ROCE_CC_LEGACY_DCQCN asks."""
+    """Return the values of the next boot. NICs with DCQCN only are as ROCE_CC_LEGACY_DCQCN asks."""
     by_name = {name: _nv_name(host, target, name) for name in names}
     found: Values = {}
     if LEGACY_DCQCN in by_name and _always_heeds_dcqcn(host, target):
@@ -305,7 +308,7 @@ def read_nv(host: Host, target: str, names: Iterable[str]) -> Values:
 
 
 def write_nv(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """One `mlxconfig set`."""
+    """Write by one call of `mlxconfig set`."""
     pairs = [f"{_nv_name(host, target, name)}={_unit(name).to_nic(float(value))}" for name, value in values.items()]
     host.run(_nv_tool(host), "-d", _pci_address(host, target), "-y", "set", *pairs)
 
@@ -329,14 +332,14 @@ def _rdma_device(host: Host, target: str) -> Path:
 
 
 def _soft_devices(host: Host, target: str) -> List[Path]:
-    """Soft-RoCE is below no NIC, but names its interface (the kernel's rxe_verbs.c, parent_show)."""
+    """Return Soft-RoCE devices, which have no NIC but name their interface (the kernel's rxe_verbs.c)."""
     parents = sorted((host.root / "sys/class/infiniband").glob("*/parent"))
     return [file.parent for file in parents if file.read_text().strip() == target]
 
 
 @contextlib.contextmanager
 def _cma_port(host: Host, target: str) -> Iterator[Path]:
-    """The folder of rdma_cm's defaults. It exists while somebody has made it; what was written in it stays."""
+    """Yield the folder of rdma_cm's defaults, which exists while a program has created it; its values stay."""
     group = host.root / "sys/kernel/config/rdma_cm" / _rdma_device(host, target).name
     made = not group.exists()
     if made:
@@ -354,7 +357,7 @@ def _cma_port(host: Host, target: str) -> Iterator[Path]:
 
 
 def read_roce(host: Host, target: str, names: Iterable[str]) -> Values:
-    """What configfs and sysfs say."""
+    """Return the values in configfs and sysfs."""
     readers: Dict[str, Callable[[], Value]] = {
         "mode": lambda: _read_cma(host, target, "mode", read_file),
         "tos": lambda: _read_cma(host, target, "tos", _number),
@@ -378,14 +381,14 @@ def _traffic_class_file(host: Host, target: str) -> Path:
 
 
 def _traffic_class(host: Host, target: str) -> Value:
-    """`Global tclass=106`, or nothing while none is set."""
+    """Return the value of `Global tclass=106`, or nothing while none is set."""
     said = read_file(_traffic_class_file(host, target), f"roce {target} traffic_class")
     number = re.match(r"(?:Global tclass=)?([0-9]+)", said)
     return int(number.group(1)) if number else "none"
 
 
 def _gid_index(host: Host, target: str) -> int:
-    """The first GID that is RoCE v2 with an IPv4 address, as show_gids prints it."""
+    """Return the first GID that is RoCE v2 with an IPv4 address, as show_gids prints it."""
     port = _rdma_device(host, target) / "ports/1"
     types = sorted((port / "gid_attrs/types").glob("[0-9]*"), key=lambda path: int(path.name))
     for file in types:

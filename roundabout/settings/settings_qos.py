@@ -64,7 +64,7 @@ MLNX_OPTIONS = {
 
 
 def read_qos(host: Host, target: str, names: Iterable[str]) -> Values:
-    """What the tool says of an interface."""
+    """Return the tool's values of an interface."""
     state = _state(host, target)
     wanted = list(names)
     missing = [name for name in wanted if name not in state]
@@ -75,10 +75,10 @@ def read_qos(host: Host, target: str, names: Iterable[str]) -> Values:
 
 
 def write_qos(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """One call a setting, in an order that lets each take effect.
+    """Write by one call for each setting, in an order that lets each take effect.
 
-    Once buffers are written, firmware fits them to PFC no more until the driver loads again (en_dcbnl.c): they are read
-    after all else was written, and only what is not as it should be is.
+    Once buffers are written, firmware adapts them to PFC no more until the driver loads again (en_dcbnl.c). They are
+    read after all else was written, and only wrong ones are written.
     """
     write = {"mlnx_qos": _write_by_mlnx_qos, "dcb": _write_by_dcb}[_tool(host)]
     write(host, target, {name: value for name, value in values.items() if name not in BUFFERS})
@@ -88,7 +88,7 @@ def write_qos(host: Host, target: str, values: Mapping[str, Value]) -> None:
 
 
 def drags_qos(host: Host, target: str, names: List[str]) -> List[str]:
-    """DSCP entries and trust hang together, and so do PFC and buffers."""
+    """Return the side effects: DSCP entries and trust depend on each other, and so do PFC and buffers."""
     state = _state(host, target)
     dragged = [name for name in TIED if name in state] if set(names) & set(TIED) else []
     if "trust" in names:
@@ -99,7 +99,7 @@ def drags_qos(host: Host, target: str, names: List[str]) -> List[str]:
 
 
 def moot_qos(name: str, settings: Values) -> bool:
-    """Without DSCP trust there is no DSCP map."""
+    """Return True for the DSCP map without DSCP trust."""
     return name in DSCPS and settings.get("trust") == "pcp" and settings[name] != "none"
 
 
@@ -121,7 +121,7 @@ def _state(host: Host, target: str) -> Values:
 
 
 def parse_mlnx_qos(said: str) -> Values:
-    """What `mlnx_qos -i IF` prints. While trust is pcp it shows no DSCP map: then no DSCP has a priority."""
+    """Parse the output of `mlnx_qos -i IF`. While trust is pcp it shows no DSCP map: then no DSCP has a priority."""
     state: Values = dict.fromkeys(DSCPS, "none")
     for line in said.splitlines():
         name, _, rest = line.strip().partition(":")
@@ -148,7 +148,7 @@ def parse_mlnx_qos(said: str) -> Values:
 
 
 def _scheduled(said: str) -> str:
-    """`strict` or `vendor`, or the percentage of `ets, bw: 14%`."""
+    """Return `strict` or `vendor`, or the percentage of `ets, bw: 14%`."""
     share = re.search(r"bw: ([0-9]+)%", said)
     return share.group(1) if share else said.strip()
 
@@ -175,7 +175,7 @@ def _write_by_mlnx_qos(host: Host, target: str, values: Mapping[str, Value]) -> 
 
 
 def _schedule(value: Value) -> Tuple[List[str], List[str]]:
-    """How each class is served, and the percentage of each: one call takes both, since percentages must add up."""
+    """Return the service of each class, and its percentage. One call takes both, because percentages must add up."""
     words = str(value).split(",")
     return ["ets" if word.isdigit() else word for word in words], [word if word.isdigit() else "0" for word in words]
 
@@ -204,7 +204,7 @@ def _state_by_dcb(host: Host, target: str) -> Values:
 
 
 def parse_dcb(told: List[str]) -> Values:
-    """What `dcb -j app`, `dcbx`, `ets`, `pfc` and `buffer show dev IF` print; the last may be nothing."""
+    """Parse the output of `dcb -j app`, `dcbx`, `ets`, `pfc` and `buffer show dev IF`; the last may be empty."""
     try:
         app, flags, classes, lossless, buffers = (json.loads(each or "null") for each in told)
     except ValueError as error:
@@ -250,7 +250,7 @@ def _write_by_dcb(host: Host, target: str, values: Mapping[str, Value]) -> None:
 
 
 def _mapping(value: Value, names: Iterable[str] = ()) -> List[str]:
-    """`0,1` as dcb's `0:0 1:1`, or with a name for each number."""
+    """Return `0,1` as dcb's `0:0 1:1`, or with a name for each number."""
     words = list(names)
     numbers = [words[int(number)] if words else number for number in str(value).split(",")]
     return [f"{index}:{number}" for index, number in enumerate(numbers)]

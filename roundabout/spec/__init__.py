@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an experiment file may say."""
+"""The contents of experiment files."""
 
 from roundabout.spec.assembly.library import EXPERIMENTS
 from roundabout.spec.errors import SpecError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all parts of a specification share: strictness, and the shape of names."""
+"""Common parts of specifications: strictness, and the shape of names."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Strict(BaseModel):
-    """A part of a specification: unknown fields are refused, nothing is converted, nothing changes once read."""
+    """A part of a specification: unknown fields are refused, nothing is converted, and nothing changes after reading."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, serialize_by_alias=True)
 
@@ -58,5 +58,5 @@ Level = Annotated[str | int | float, BeforeValidator(_level)]
 
 
 def without(unsaid: Mapping[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
-    """What is stored of a part, less fields with these values, which say nothing: older trials' keys stay the same."""
+    """Drop fields at their defaults from a stored part, so that trial keys hashed before a field existed stay valid."""
     return {name: value for name, value in stored.items() if name not in unsaid or value != unsaid[name]}

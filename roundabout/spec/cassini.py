@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cassini in an experiment: that jobs are shifted in time, and the timetable that a job's time-shift agent holds.
+"""Cassini in an experiment: jobs are shifted in time, and each job's time-shift agent holds a timetable.
 
 Source: the interleaving thesis, section 4.4.2, step 3. What drift its agents let pass is in a section that our copy
 lacks (4.5.7).
@@ -19,18 +19,20 @@ LATE = 0.2
 
 
 class Clock(Strict):
-    """A clock that is wrong: so far behind at the agreed start, and falling behind further."""
+    """A wrong clock: its delay at the agreed start, and its further drift."""
 
     behind_ms: NotNegative = 0.0
     slow_ppm: NotNegative = 0.0
 
 
 class Timetable(Strict):
-    """When a job's iterations may begin: `shift_ms` after the trial's agreed start, and every `period_ms` after that.
+    """The instants at which a job's iterations may begin.
 
-    An agent can delay an iteration, and not hasten it: one that would begin more than `threshold_ms` too early, or more
-    than `LATE` of a period too late, waits for the next instant. Whoever is late by less catches up: periods are longer
-    than iterations. Without `holds`, only the first one waits.
+    `shift_ms` after the trial's agreed start, then every `period_ms`.
+
+    An agent can delay an iteration but not hasten it. One that would begin more than `threshold_ms` too early, or more
+    than `LATE` of a period too late, waits for the next instant. A job that is late by less catches up, because periods
+    are longer than iterations. Without `holds`, only the first iteration waits.
     """
 
     shift_ms: NotNegative
@@ -39,28 +41,28 @@ class Timetable(Strict):
     holds: bool = True
 
     def told_by(self, clock: Clock) -> "Timetable":
-        """The same as agents keep it who go by that clock, in true time."""
+        """Return the timetable in true time, as agents with that clock keep it."""
         slower = self.stretched(1 + clock.slow_ppm / 1e6)
         return slower.model_copy(update={"shift_ms": self.shift_ms + clock.behind_ms})
 
     def stretched(self, by: float) -> "Timetable":
-        """The same, so many times as slow."""
+        """Return the timetable slowed down by the factor `by`."""
         names = ("shift_ms", "period_ms", "threshold_ms")
         return self.model_copy(update={name: by * getattr(self, name) for name in names})
 
     def early_ms(self, at_ms: float) -> float:
-        """How long it is from an instant to the next of the timetable, 0 at least and less than a period."""
+        """Return the time from an instant to the timetable's next, at least 0 and less than a period."""
         return (self.shift_ms - at_ms) % self.period_ms
 
     def delay_ms(self, at_ms: float) -> float:
-        """By how much the agent delays an iteration that could begin at this instant."""
+        """Return the agent's delay of an iteration that could begin at this instant."""
         early_ms = self.early_ms(at_ms)
         late_ms = max(LATE * self.period_ms, self.threshold_ms)
         return early_ms if self.threshold_ms < early_ms < self.period_ms - late_ms else 0.0
 
 
 class Cassini(Strict):
-    """Jobs begin their iterations by the rotations of their circles, or by given timetables, and are held to them."""
+    """Jobs that begin their iterations by the rotations of their circles, or by given timetables, and are held to them."""
 
     profiles: Name | None = Field(
         default=None, description="the variant whose trials measure the jobs' profiles; the given ones unless named"

@@ -32,7 +32,7 @@ class SchedulerChoice(Strict):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Its own."""
+        """Return the scheduler's own options."""
         return dict(self.model_extra or {})
 
 
@@ -41,7 +41,7 @@ def _named(value: Any) -> Any:
 
 
 class Ranked(Strict):
-    """Cassini ranks a scheduler's candidate placements, and shifts the jobs of the one that it takes."""
+    """Cassini ranks a scheduler's candidate placements, and shifts the jobs of the chosen one."""
 
     threshold: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=THRESHOLD,
@@ -50,14 +50,14 @@ class Ranked(Strict):
 
 
 class Slice(Strict):
-    """A window of a trace, which then is the trial: the jobs that are there, where they are then."""
+    """A window of a trace, which is the trial: the jobs present then, at their places."""
 
     from_s: NotNegative
     lasts_s: Positive
 
 
 class Cluster(Strict):
-    """Jobs that come by a trace, and go where a scheduler puts them."""
+    """Jobs that arrive by a trace, and are placed by a scheduler."""
 
     scheduler: Annotated[SchedulerChoice, BeforeValidator(_named, json_schema_input_type=Name | SchedulerChoice)]
     cassini: Ranked | None = Field(default=None, description="around the scheduler, if at all")
@@ -77,5 +77,5 @@ class Cluster(Strict):
 
     @property
     def told(self) -> str:
-        """What it is, in a word or two for people."""
+        """Describe the cluster in a word or two."""
         return f"{self.scheduler.name} with cassini" if self.cassini else self.scheduler.name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong in a specification, and where."""
+"""Errors of specifications, with their places."""
 
 import difflib
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from roundabout.core.errors import UsageError, in_one_line
 
 
 class SpecError(UsageError):
-    """One thing wrong in one file: the field (dotted path, empty for the whole), line, what was found and expected."""
+    """One fault in one file: the field (dotted path, empty for the whole), line, and the values found and expected."""
 
     def __init__(  # noqa: PLR0913 - each is one part of the message
         self,
@@ -31,13 +31,13 @@ class SpecError(UsageError):
 
 
 def did_you_mean(word: object, known: Iterable[object]) -> str | None:
-    """A hint that names the known words most like `word`, or None when none is near."""
+    """Return a hint that names the known words most like `word`, or None."""
     near = difflib.get_close_matches(str(word), [str(name) for name in known], n=2, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else None
 
 
 def show(value: object) -> str:
-    """`value` as a message quotes it: short, and never a page of nested data."""
+    """Return `value` as a message quotes it: short, and never a page of nested data."""
     if isinstance(value, dict):
         return f"a mapping of {len(value)}"
     if isinstance(value, list | tuple):
@@ -56,6 +56,6 @@ def shorten(word: str) -> str:
 
 
 def choices(known: Iterable[object]) -> str:
-    """`known` as a message lists it."""
+    """Return `known` as a message lists it."""
     names = [str(name) for name in known]
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is expected of an experiment: a paper's figure, what may differ from it, and what the agreement is worth.
+"""Expectations of an experiment: a paper's figure, its tolerance, and the basis of an agreement.
 
 The field that states the finding tells the kinds apart: `paper` (a value), `at_least` or `at_most` (a bound), `curve`,
-`order`, `row`, `sign`. Any of them may be put in words, as a `claim`. Quantities and printed figures are names here;
-`analysis` knows both, and completes the checks (`Complain`).
+`order`, `row`, `sign`. Each may be put in words, as a `claim`. Quantities and printed figures are names here;
+`analysis` knows both, and completes the checks (`ExpectationCheck`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from roundabout.spec.base import Level, Name, NotNegative, Positive, Strict, Tex
 
 
 class Basis(StrEnum):
-    """What an agreement is worth: foretold before it was measured, tuned until it came out, or put in."""
+    """The basis of an agreement: predicted before the measurement, fitted to it, or by construction."""
 
     PREDICTED = "predicted"
     FITTED = "fitted"
@@ -34,7 +34,7 @@ class Basis(StrEnum):
 
 
 def _or(expected: str) -> WrapValidator:
-    """One message for a value that may have several shapes, where each shape would give its own."""
+    """Return a validator with one message for a value of several shapes, each of which would give its own."""
 
     def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -54,7 +54,7 @@ BasisOrNone = Annotated[Basis | None, Field(strict=False), WithJsonSchema({"enum
 
 
 class Bounds(Strict):
-    """Between which figures something is expected; one of them may be open."""
+    """The bounds of an expected figure. One of them may be open."""
 
     at_least: Figure | None = None
     at_most: Figure | None = None
@@ -67,7 +67,7 @@ class Bounds(Strict):
 
 
 class Expectation(Strict):
-    """What all kinds say: which quantity, where in the experiment, and on which basis agreement is to be expected."""
+    """The common fields of all kinds: the quantity, its place in the experiment, and the basis of an agreement."""
 
     kind: ClassVar[str]
 
@@ -85,7 +85,7 @@ class Expectation(Strict):
 
 
 class _Close(Expectation):
-    """How far what is measured may lie from the paper's figures."""
+    """The tolerance of a measured figure around the paper's."""
 
     tolerance: NotNegative | None = Field(default=None, description="in the quantity's own unit")
     within: Positive | None = Field(default=None, description="as a share of the paper's figure")
@@ -98,20 +98,20 @@ class _Close(Expectation):
 
 
 class Value(_Close):
-    """One figure, of every job or other case that it is measured for."""
+    """One figure, of every job or other case for which it is measured."""
 
     kind = "value"
     paper: Figure
 
 
 class Bound(Expectation, Bounds):
-    """A figure at least, at most, or both, of every job or other case that it is measured for."""
+    """A lower bound, an upper bound, or both, of every job or other case for which the figure is measured."""
 
     kind = "bound"
 
 
 class Curve(_Close):
-    """Points [x, y], or a printed curve: what is measured is held against them."""
+    """Points [x, y], or a printed curve, to which measured points are compared."""
 
     kind = "curve"
     curve: Annotated[Printed | Points, _or("points [x, y], two at least, or the name of a printed curve")]
@@ -126,7 +126,7 @@ class Order(Expectation):
 
 
 class Row(_Close):
-    """A table's row: figures, or bounds, by what they are of."""
+    """A table's row: figures or bounds, by their columns."""
 
     kind = "row"
     row: Annotated[
@@ -137,7 +137,7 @@ class Row(_Close):
 
 
 class Sign(Expectation):
-    """On which side of 1 each of several ratios lies: one that is 1, or may be, has no sign."""
+    """The side of 1 on which each of several ratios lies. A ratio that is 1, or may be, has no sign."""
 
     kind = "sign"
     sign: Annotated[dict[Label, Literal["above", "below"]], Field(min_length=1)]
@@ -177,7 +177,7 @@ AnyExpectation = Annotated[
 
 
 class Expectations(Strict):
-    """The part of an experiment that says what is expected."""
+    """The part of an experiment that states what is expected."""
 
     expect: Tuple[AnyExpectation] = ()
 
@@ -186,7 +186,7 @@ PRINTED_FIGURE = "a name of analysis/papers"
 
 
 class Complaint(NamedTuple):
-    """What is wrong with an expectation: the field within it, what was found there and what was expected."""
+    """A fault of an expectation: its field, and the values found and expected."""
 
     field: tuple[str | int, ...]
     found: str
@@ -213,7 +213,7 @@ Complain = Callable[[Expectation, Sequence[TrialCell]], Complaint | None]
 
 
 def with_basis(expectations: Any) -> Any:
-    """Expectations of a stored run as they are now: before they had a basis there was none to store."""
+    """Add an empty basis to expectations of runs that were stored before bases existed."""
     if not isinstance(expectations, list | tuple):
         return expectations
     return [{"basis": None, **each} if isinstance(each, Mapping) else each for each in expectations]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment: what is run, under which variants, how often, and what the papers found."""
+"""An experiment: its trials, variants and repetitions, and the papers' findings."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -48,17 +48,17 @@ Taken = Literal["profile", "start_offset_ms"]
 
 
 class Value(NamedTuple):
-    """What a field takes, and the keys of the trials that it is from."""
+    """The value of a field, and the keys of the trials that it comes from."""
 
     value: Any
     trials: tuple[str, ...]
 
 
 class Worked(Strict):
-    """What a training job says of its workers and its time; instants count from the trial's agreed start.
+    """The workers and times of a training job. Instants count from the trial's agreed start.
 
     A host that is named several times has as many workers. A job begins `start_offset_ms` (its time-shift) after it
-    arrives. At `departs_ms` it stops wherever it is; an iteration that it has not finished by then does not count.
+    arrives. At `departs_ms` it stops at once; an unfinished iteration does not count.
     """
 
     profile: Any
@@ -80,12 +80,12 @@ class Worked(Strict):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts of its workers, each once."""
+        """Return the hosts of its workers, each once."""
         return tuple(dict.fromkeys(self.workers))
 
     @property
     def begins_ms(self) -> float:
-        """When its first iteration begins."""
+        """Return the start of its first iteration."""
         return self.arrives_ms + self.start_offset_ms
 
     @model_validator(mode="after")
@@ -96,12 +96,12 @@ class Worked(Strict):
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what says nothing: trials' keys from before there was any stay the same."""
+        """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
         return without({"priority": None, "timetable": None}, handler(self))
 
 
 class Job(Worked):
-    """A training job as declared: the experiment's profile and transport lie under its own."""
+    """A training job as declared. The experiment's profile and transport apply unless it has its own."""
 
     profile: Name
 
@@ -146,12 +146,12 @@ class CrossTraffic(Strict):
 
     @property
     def drawn(self) -> bool:
-        """Whether it sends flows that a trial's seed draws."""
+        """Return True if it sends flows that a trial's seed draws."""
         return self.kind != "iperf" and self.load_gbps > 0
 
 
 class Tcp(Strict):
-    """What the TCP of all hosts does, whatever its congestion control; a testbed chooses what is not given."""
+    """TCP settings of all hosts, for any congestion control. A testbed chooses the ones not given."""
 
     ecn: bool | None = Field(
         default=None, description="whether it answers to marks; what stands for RDMA does in any case"
@@ -161,7 +161,7 @@ class Tcp(Strict):
 
     @property
     def sysctls(self) -> dict[str, int]:
-        """What Linux is to be set to for it."""
+        """Return the sysctls of Linux for these settings."""
         asked = {
             "net.ipv4.tcp_ecn": {True: 1, False: 0, None: None}[self.ecn],
             "net.ipv4.tcp_early_retrans": {True: 3, False: 0, None: None}[self.tail_loss_probes],
@@ -170,12 +170,12 @@ class Tcp(Strict):
 
     @property
     def route(self) -> dict[str, int]:
-        """What `ip route` is to say for it."""
+        """Return the attributes of `ip route` for these settings."""
         return {} if self.delayed_acks is None else {"quickack": int(not self.delayed_acks)}
 
 
 class Capture(Strict):
-    """tcpdump on some hosts while a trial runs: the beginnings of their packets, within budgets."""
+    """Captures by tcpdump on some hosts during a trial: the beginnings of their packets, within budgets."""
 
     hosts: Annotated[Tuple[NodeName], Field(min_length=1)]
     snap_bytes: Annotated[int, Field(ge=64, le=65_535)] = Field(default=128, description="kept of each packet")
@@ -188,7 +188,7 @@ class Capture(Strict):
 
 
 class Treatment(Strict):
-    """What overlays may change: everything that one trial is made of, before profiles and topology are looked up."""
+    """The fields that overlays may change: everything that makes one trial, before profiles and topology are looked up."""
 
     topology: Name
     line_rate_gbps: Positive | None = Field(
@@ -229,7 +229,7 @@ class Treatment(Strict):
 
 
 class Clustered(Treatment):
-    """A treatment whose jobs come by a trace."""
+    """A treatment whose jobs arrive by a trace."""
 
     cluster: Cluster
     jobs: dict[Name, Job] = Field(default={}, description="none")
@@ -251,7 +251,7 @@ TIMELINE = frozenset({"arrives_ms", "start_offset_ms", "departs_ms", "iterations
 
 
 class ResolvedJob(Worked):
-    """A training job with everything that it refers to; trials under Cassini are given its timetable.
+    """A training job with everything that it refers to. Trials under Cassini are given its timetable.
 
     A job of a cluster's trace may have one worker, which sends nothing. With fewer workers than it asked for, it has
     more iterations; in a window of a long trace it has no end.
@@ -266,28 +266,28 @@ class ResolvedJob(Worked):
 
     @property
     def begins_ms(self) -> float:
-        """When its first iteration begins: where it has a timetable, at the first instant of that."""
+        """Return the start of its first iteration, by its timetable if it has one."""
         comes_ms = super().begins_ms
         return comes_ms if self.timetable is None else comes_ms + self.timetable.early_ms(comes_ms)
 
     @property
     def held_to(self) -> Timetable | None:
-        """The timetable by which its agents delay iterations."""
+        """Return the timetable by which its agents delay iterations."""
         return self.timetable if self.timetable and self.timetable.holds else None
 
     @property
     def by_itself(self) -> dict[str, Any]:
-        """It as a file has it that knows no other jobs; its profile by name."""
+        """Return the job as a file without other jobs has it; its profile by name."""
         declared = self.model_dump(mode="json", exclude=set(TIMELINE), exclude_none=True)
         return declared | {"profile": self.profile.name, "transport": self.transport.written}
 
     def transfers(self, phase: Phase) -> tuple[Transfer, ...]:
-        """Who sends how much to whom in one of its phases, by rank."""
+        """Return the transfers of one of its phases, by rank."""
         return phase.transfers(len(self.workers))
 
     @property
     def alike(self) -> Pattern | None:
-        """The one pattern by which all hosts of the job send as much as each other in every phase; None without one."""
+        """Return the one pattern by which all hosts of the job send equally in every phase; None without one."""
         sending = [phase for phase in self.profile.phases if phase.bytes]
         patterns = {phase.pattern for phase in sending}
         each_its_own = self.hosts == self.workers
@@ -296,14 +296,14 @@ class ResolvedJob(Worked):
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The hosts that send to each other, as (sender, receiver), each once, in the order of phases and ranks."""
+        """Return the hosts that send to each other, as (sender, receiver), each once, in the order of phases and ranks."""
         everything = (transfer for phase in self.profile.phases for transfer in self.transfers(phase))
         hosts = ((self.workers[each.sender], self.workers[each.receiver]) for each in everything)
         return tuple(dict.fromkeys(pair for pair in hosts if pair[0] != pair[1]))
 
 
 class TrialSpec(Strict):
-    """Everything that one trial is made of, in the papers' units."""
+    """Everything that makes one trial, in the papers' units."""
 
     topology: Topology
     jobs: dict[Name, ResolvedJob]
@@ -320,21 +320,21 @@ class TrialSpec(Strict):
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without what says nothing: trials' keys from before there was any stay the same."""
+        """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
         of_jobs = {"queue": "thresholds", "priority_queues": MOST_QUEUES, "cassini": None}
         return without({**of_jobs, "cluster": None, "submitted": []}, handler(self))
 
     @property
     def loses(self) -> bool:
-        """Whether ports may drop what they have no room for."""
+        """Return True if ports may drop packets."""
         return self.queue == "drop-tail" or self.topology.queue == "lossy"
 
     @property
     def queue_of(self) -> dict[int, int]:
-        """Which of a port's queues a priority has: 0 is the last to be served, as without one.
+        """Return the port queue of each priority. Queue 0 is served last, and serves packets without a priority.
 
-        The highest ones have a queue each while there are any; those that are left share the last, with everybody who
-        has none. Without any priority there is one queue.
+        The highest priorities have a queue each while there are any; the others share the last. Without any priority
+        there is one queue.
         """
         ranked = sorted({job.priority for job in self.jobs.values() if job.priority}, reverse=True)
         others = any(job.priority is None for job in self.jobs.values()) or bool(self.cross_traffic)
@@ -343,29 +343,30 @@ class TrialSpec(Strict):
 
     @property
     def jobs_meet(self) -> bool:
-        """Whether several jobs run at once."""
+        """Return True if several jobs run at once."""
         return (self.cluster is not None or len(self.jobs) > 1) and not self.one_job_at_a_time
 
     @property
     def transports(self) -> dict[str, Transport]:
-        """All transports in use, by name; parameters are some user's."""
+        """Return all transports in use, by name; parameters are one user's."""
         return {user.transport.name: user.transport for user in self.users}
 
     @property
     def users(self) -> tuple[ResolvedJob | CrossTraffic | Cluster, ...]:
-        """Everything that has connections."""
+        """Return everything that has connections."""
         cluster = () if self.cluster is None else (self.cluster,)
         return *self.jobs.values(), *self.cross_traffic.values(), *cluster
 
     @property
     def draws(self) -> bool:
-        """Whether anything is drawn by the trial's seed: cross traffic, or a trace."""
+        """Return True if the trial's seed draws anything: cross traffic, or a trace."""
         return self.cluster is not None or any(traffic.drawn for traffic in self.cross_traffic.values())
 
     def transport_of(self, host: str) -> Transport | None:
-        """What a host's connections use; None if it has no part in the trial.
+        """Return the transport of a host's connections; None if it has no part in the trial.
 
-        Its job's; else that of the cross traffic which it sends, or receives: DCQCN needs both ends of a connection.
+        It is its job's; else that of the cross traffic that it sends or receives, because DCQCN needs both ends of a
+        connection.
         """
         traffics = self.cross_traffic.values()
         users: list[ResolvedJob | CrossTraffic] = [
@@ -376,16 +377,16 @@ class TrialSpec(Strict):
         return users[0].transport if users else None
 
     def iterations_of(self, job: str) -> int:
-        """How many iterations a job runs, unless it departs before."""
+        """Return the number of a job's iterations, unless it departs before."""
         return self.jobs[job].iterations or self.iterations
 
     def hops(self, job: str) -> tuple[Hop, ...]:
-        """Each link, and direction, that a job sends over."""
+        """Return each link and direction over which a job sends."""
         pairs = self.jobs[job].pairs
         return tuple(dict.fromkeys(hop for pair in pairs for hop in self.topology.path(*pair)))
 
     def crossing(self, job: str, phase: Phase) -> dict[Hop, int]:
-        """Bytes of payload that a job sends over each link and direction in one of its phases."""
+        """Return the payload bytes that a job sends over each link and direction in one of its phases."""
         own, found = self.jobs[job], dict[Hop, int]()
         for each in own.transfers(phase):
             for hop in self.topology.path(own.workers[each.sender], own.workers[each.receiver]):
@@ -393,7 +394,7 @@ class TrialSpec(Strict):
         return found
 
     def only(self, job: str) -> "TrialSpec":
-        """The same trial with the other jobs left out; it begins with the job's arrival."""
+        """Return the trial without the other jobs. It begins with the job's arrival."""
         own = self.jobs[job]
         departs_ms = None if own.departs_ms is None else own.departs_ms - own.arrives_ms
         return self.model_copy(
@@ -402,11 +403,11 @@ class TrialSpec(Strict):
 
     @property
     def takes(self) -> bool:
-        """Whether any job is given anything before the trial: from trials before, or by Cassini."""
+        """Return True if any job has inputs from earlier trials or from Cassini."""
         return self.cassini is not None or any(job.takes for job in self.jobs.values())
 
     def given(self, values: Mapping[str, Mapping[str, Value]]) -> "TrialSpec":
-        """The same trial with values (job -> field -> value) in place of what stood in for them."""
+        """Return the trial with input values (job -> field -> value) in place of their placeholders."""
         taken = {name: {field: each.value for field, each in fields.items()} for name, fields in values.items()}
         jobs = {name: job.model_copy(update=taken.get(name, {})) for name, job in self.jobs.items()}
         return self.model_copy(update={"jobs": jobs})
@@ -425,7 +426,7 @@ Excluded = Annotated[
 
 
 class StudyChoice(Strict):
-    """Which study reports on the runs, and what it compares; the studies are the folders of `analysis/studies`."""
+    """The study that reports on the runs, and its comparison. Studies are the folders of `analysis/studies`."""
 
     kind: Name | None = Field(default=None, description="a study; unless given, one that suits what varies")
     baseline: Level | None = Field(
@@ -436,7 +437,7 @@ class StudyChoice(Strict):
     over: Name | None = Field(default=None, description="the factor along the x-axis, where the study has one")
 
     def along(self, factors: Iterable[str]) -> str:
-        """The factor along the x-axis: as is asked, else the first besides the variant, else the variant."""
+        """Return the factor along the x-axis: the requested one, else the first besides the variant, else the variant."""
         return self.over or next((name for name in factors if name != "variant"), "variant")
 
 
@@ -448,7 +449,7 @@ Study = Annotated[StudyChoice, BeforeValidator(_named, json_schema_input_type=Na
 
 
 def _by_name(value: Any) -> Any:
-    """Profiles, or topologies, with the names that they lie under."""
+    """Set the names of profiles or topologies from their keys."""
     if not isinstance(value, Mapping):
         return value
     return {name: {"name": name, **each} if isinstance(each, Mapping) else each for name, each in value.items()}
@@ -459,7 +460,7 @@ ASIDE = ("name", "about", "source", "study", "exclude", "repetitions", "seed", "
 
 
 class Header(Strict):
-    """What a file says about the experiment as a whole; overlays leave it alone."""
+    """The fields about the experiment as a whole, which overlays leave alone."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     name: Name
@@ -490,7 +491,7 @@ class Header(Strict):
 
     @property
     def altered(self) -> dict[str, Any]:
-        """What `set` changes of what is measured; nothing where it says as well what to expect of that."""
+        """Return the measured fields that `set` changes; empty if it also states what to expect of them."""
         if "expect" in self.changes:
             return {}
         return {path: value for path, value in self.changes.items() if path.partition(".")[0] not in ASIDE}
@@ -505,12 +506,15 @@ class Cell(Strict):
 
     @property
     def variant(self) -> str:
-        """The level of the factor `variant`."""
+        """Return the level of the factor `variant`."""
         return str(self.levels.get("variant", ONLY_VARIANT))
 
     @property
     def needed(self) -> dict[tuple[str | int, ...], str]:
-        """Variants whose trials come before, by where it is said: by `needs`, by Cassini, or by what a job takes."""
+        """Return the variants whose trials come before, by the field that says so.
+
+        Dependencies, Cassini, or a job's inputs.
+        """
         found: dict[tuple[str | int, ...], str] = {("needs", index): name for index, name in enumerate(self.needs)}
         if self.spec.cassini and self.spec.cassini.profiles:
             found["cassini", "profiles"] = self.spec.cassini.profiles
@@ -520,7 +524,7 @@ class Cell(Strict):
 
 
 class Baseline(NamedTuple):
-    """What speed-ups are over: a level of a factor."""
+    """The baseline of speed-ups: a level of a factor."""
 
     factor: str
     level: Level
@@ -536,17 +540,17 @@ class Experiment(Header):
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """The variants in the order of the file."""
+        """Return the variants in the order of the file."""
         return tuple(str(level) for level in self.factors.get("variant", (ONLY_VARIANT,)))
 
     @property
     def over(self) -> str:
-        """The factor along the x-axis."""
+        """Return the factor along the x-axis."""
         return self.study.along(self.factors)
 
     @property
     def baseline(self) -> Baseline:
-        """What speed-ups are over. Runs of older versions may name a variant that they lack: as if they named none."""
+        """Return the baseline of speed-ups. A variant that an older run names but lacks is ignored."""
         asked, levels = self.study.baseline, self.factors.get(self.over, ())
         if asked is not None and asked in self.variants:
             return Baseline("variant", asked)
@@ -559,17 +563,17 @@ class Experiment(Header):
 
     @property
     def transports(self) -> dict[str, Transport]:
-        """All transports in use, by name."""
+        """Return all transports in use, by name."""
         return {name: transport for cell in self.cells for name, transport in cell.spec.transports.items()}
 
     @property
     def probes(self) -> frozenset[tuple[str, tuple[str, ...]]]:
-        """Hosts of workers, each with a command that fails there where it lacks what their trainer needs."""
+        """Return hosts of workers, each with a command that fails there if it lacks a requirement of their trainer."""
         jobs = [job for cell in self.cells for job in cell.spec.jobs.values()]
         needed = ((job, probe) for job in jobs for probe in (job.trainer.probe, job.trainer.scheduled and SLURM_PROBE))
         return frozenset((host, probe) for job, probe in needed if probe for host in job.workers)
 
     @property
     def trial_count(self) -> int:
-        """How many trials a run takes."""
+        """Return the number of trials of a run."""
         return self.repetitions * sum(len(cell.spec.jobs) if cell.spec.one_job_at_a_time else 1 for cell in self.cells)

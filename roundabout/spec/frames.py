@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a link spends on headers: the bytes of an Ethernet frame that are not TCP's payload."""
+"""Header bytes of an Ethernet frame beside TCP's payload."""
 
 SEGMENT_HEADER_BYTES = 52
 """IPv4 20, TCP 32 (with timestamps): what a segment is shorter than the MTU."""
@@ -12,15 +12,15 @@ AROUND_BYTES = 24
 
 
 def segment_bytes(mtu_bytes: int) -> int:
-    """The payload of a full TCP segment."""
+    """Return the payload of a full TCP segment."""
     return mtu_bytes - SEGMENT_HEADER_BYTES
 
 
 def frame_bytes(mtu_bytes: int) -> int:
-    """The frame of a full packet, as interfaces count it."""
+    """Return the frame of a full packet, as interfaces count it."""
     return mtu_bytes + FRAME_HEADER_BYTES
 
 
 def payload_share(mtu_bytes: int) -> float:
-    """The share of a link's rate that TCP's payload can be."""
+    """Return the largest share of a link's rate that TCP payload can have."""
     return segment_bytes(mtu_bytes) / (frame_bytes(mtu_bytes) + AROUND_BYTES)

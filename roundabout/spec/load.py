@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads experiments, and puts every combination of their factors' levels together."""
+"""Loader of experiments, which assembles every combination of their factors' levels."""
 
 import itertools
 import os
@@ -74,7 +74,7 @@ LENGTH_CHANGES = ("repetitions", "exclude", "factors", *OVERLAYABLE)
 
 
 class Summary(NamedTuple):
-    """One line of the catalogue; `error` says why the file cannot be used.
+    """One line of the catalog. `error` says why the file cannot be used.
 
     `reads_elsewhere` is True if it names a file outside of the catalogue's folder.
     """
@@ -88,7 +88,7 @@ class Summary(NamedTuple):
 
 
 def load_profile(name_or_path: str, root: Path = EXPERIMENTS) -> Profile:
-    """The profile of that name below `root`, or the one in a file (a path, or anything that ends in .yaml).
+    """Load the profile of that name below `root`, or the one in a file (a path, or anything that ends in .yaml).
 
     Raises SpecError.
     """
@@ -98,7 +98,7 @@ def load_profile(name_or_path: str, root: Path = EXPERIMENTS) -> Profile:
 
 
 def load_topology(name_or_path: str, root: Path = EXPERIMENTS) -> Topology:
-    """The topology of that name below `root`, or the one in a file (a path, or anything that ends in .yaml).
+    """Load the topology of that name below `root`, or the one in a file (a path, or anything that ends in .yaml).
 
     Raises SpecError.
     """
@@ -108,7 +108,7 @@ def load_topology(name_or_path: str, root: Path = EXPERIMENTS) -> Topology:
 
 
 def guess_shelf(name_or_path: str, root: Path = EXPERIMENTS) -> str:
-    """The folder of the library that has the name, or that a file's content belongs in. Raises SpecError."""
+    """Return the folder of the library that has the name, or to which a file's content belongs. Raises SpecError."""
     if is_path(name_or_path):
         return shelf_of(_file(name_or_path).root)
     library = Library(root)
@@ -122,7 +122,7 @@ def load_experiment(
     complain: Complain | None = None,
     changes: Block | None = None,
 ) -> Experiment:
-    """An experiment of the catalogue below `root`, or the one in a file (a path, or anything that ends in .yaml).
+    """Load an experiment of the catalog below `root`, or the one in a file (a path, or anything that ends in .yaml).
 
     `length` is one of the file's `lengths`, an overlay on all of it. Every combination of levels is merged, checked and
     resolved here: what this returns can be run. What is expected of it is checked as far as specifications know, and
@@ -142,7 +142,7 @@ def load_experiment(
 
 
 def build_experiment(fields: Mapping[str, Any], folder: Path = Path(), complain: Complain | None = None) -> Experiment:
-    """An experiment from the fields that a file would have, checked like one; in messages it is called `experiment`.
+    """Build an experiment from the fields that a file would have, checked like one; messages call it `experiment`.
 
     Profiles, topologies and programs lie in `folder`. Raises SpecError.
     """
@@ -161,7 +161,7 @@ def _file(name_or_path: str | Path) -> Document:
 
 
 def catalogue(root: Path = EXPERIMENTS) -> list[Summary]:
-    """Every experiment below `root`, those that cannot be used included."""
+    """Return a summary of every experiment below `root`, including those that cannot be used."""
     with snapshot():
         return [_summary(name, root) for name in Library(root).names(CATALOG)]
 
@@ -187,7 +187,7 @@ def _named_files(value: Any) -> Iterator[str]:
 
 
 def _of_length(document: Document, length: str | None) -> Document:
-    """The document with the overlay of that length merged over it, and without the others."""
+    """Return the document with the overlay of that length merged over it, and without the others."""
     lengths: Any = document.root.get("lengths")
     root = Block(document.root)
     root.pop("lengths", None)
@@ -251,7 +251,7 @@ def _header(document: Document) -> Header:
 
 
 def _part(block: Block, fields: tuple[str, ...]) -> Block:
-    """The given fields of a block, without those that are null."""
+    """Return the given fields of a block, without null ones."""
     part = Block()
     part.mark = block.mark
     for field in fields:
@@ -281,7 +281,7 @@ def _check_exclude(document: Document, header: Header, factors: Factors) -> None
 
 
 def _check_study(document: Document, header: Header, factors: Factors) -> None:
-    """What it compares must vary here."""
+    """Check that the compared factor varies here."""
     asked = header.study
     variants: list[Level] = [str(level) for level in factors.get("variant", {ONLY_VARIANT: None})]
     over = asked.along(factors)
@@ -310,7 +310,7 @@ def _combinations(document: Document, header: Header, factors: Factors) -> Itera
 
 
 def _changed(combinations: list[Merged], over: tuple[Change, ...], header: Header, library: Library) -> list[Merged]:
-    """The combinations with changes over those that are run."""
+    """Return the combinations that run, with the overrides applied."""
     kept = with_needed(header.only, [_cell(merged, library) for merged in combinations]) if header.only else None
     runs = [kept is None or merged.variant in kept for merged in combinations]
     roots = [merged.root for merged, is_run in zip(combinations, runs, strict=True) if is_run]
@@ -362,7 +362,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
 
 
 def _submitted(merged: Merged, treatment: Treatment) -> tuple[Submitted, ...]:
-    """The jobs in the file of a cluster's trace, where it has one. Raises SpecError."""
+    """Return the jobs in the file of a cluster's trace, if it has one. Raises SpecError."""
     trace = treatment.cluster and treatment.cluster.trace
     return submitted(trace, merged.document.folder) if isinstance(trace, Recorded) else ()
 
@@ -381,7 +381,7 @@ def _at_rates(merged: Merged, treatment: Treatment, topology: Topology) -> Topol
 
 
 def _complete(root: Block, users: str, shared: tuple[str, ...]) -> Block:
-    """`root` with the experiment's `shared` fields merged under those of each of its jobs, or cross traffics."""
+    """Merge the experiment's `shared` fields under those of each of its jobs, or cross traffics, in `root`."""
     if not isinstance(root.get(users), Block):
         return root
     under = _part(root, shared)
@@ -414,7 +414,7 @@ def _look_up(merged: Merged, library: Library, shelf: str, name: str, here: tupl
 
 
 def _expectations(combinations: list[Merged], factors: Factors, scope: Scope) -> tuple[AnyExpectation, ...]:
-    """All expectations; where a factor's levels say what is expected, `at` says for which level."""
+    """Return all expectations. For those under a factor's level, `at` names the level."""
     scoping = [factor for factor, levels in factors.items() if any("expect" in overlay for overlay in levels.values())]
     expectations: list[AnyExpectation] = []
     seen: set[tuple[Any, ...]] = set()
@@ -435,7 +435,7 @@ def _expectations(combinations: list[Merged], factors: Factors, scope: Scope) ->
 
 
 def _whole(document: Document, library: Library) -> dict[str, Any]:
-    """The file as written, and in it what it took from beside itself: so it can be read again elsewhere."""
+    """Return the file with everything that it took from its folder, so that it can be read elsewhere."""
     root: dict[str, Any] = _plain(document.root, document.folder)
     for shelf, found in library.found_beside.items():
         if found:
@@ -444,7 +444,7 @@ def _whole(document: Document, library: Library) -> dict[str, Any]:
 
 
 def _plain(value: Any, folder: Path | None = None) -> Any:
-    """Mappings and lists without places; a `file` from `folder` with all of its path."""
+    """Return mappings and lists without places; a `file` from `folder` with its whole path."""
     if isinstance(value, Mapping):
         plain = {key: _plain(item, folder) for key, item in value.items()}
         if folder and isinstance(plain.get("file"), str):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Communication patterns: which worker sends how much to which in a phase, and what it must have received before.
+"""Communication patterns: the transfers between workers in a phase, and their dependencies.
 
 A pattern is a function from a phase's bytes and a group of workers (their ranks, in the order that counts) to its
-transfers. docs/patterns.md says what `bytes` means for each. To add one is to add it here: what plays, plans, models
-and counts traffic follows.
+transfers. docs/patterns.md says what `bytes` means for each. A pattern that is added here is available to all models,
+planners and trainers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ Ranks = Sequence[int]
 class Transfer(NamedTuple):
     """Payload from one worker to another in one phase, at the scale of the bytes that it was made of.
 
-    `lead_bytes` is how far sending may be ahead of what the sender has received in the phase; None: as far as it likes.
+    `lead_bytes` bounds how far sending may be ahead of what the sender has received in the phase; None: no bound.
     """
 
     sender: int
@@ -27,21 +27,27 @@ class Transfer(NamedTuple):
 
 
 def ring(size: int, group: Ranks) -> Iterator[Transfer]:
-    """An all-reduce in 2(N-1) steps: each sends `size` to the next, the last to the first, a step ahead at most."""
+    """Yield an all-reduce in 2(N-1) steps.
+
+    Each sends `size` to the next, the last to the first, at most one step ahead.
+    """
     steps = 2 * (len(group) - 1)
     for place, sender in enumerate(group):
         yield Transfer(sender, group[(place + 1) % len(group)], size, -(-size // steps))
 
 
 def pairs(size: int, group: Ranks) -> Iterator[Transfer]:
-    """The first and second exchange `size` each, the third and fourth, and so on."""
+    """Yield exchanges of `size` between the first and second, the third and fourth, and so on."""
     for one, other in zip(group[::2], group[1::2], strict=True):
         yield Transfer(one, other, size)
         yield Transfer(other, one, size)
 
 
 def all_to_all(size: int, group: Ranks) -> Iterator[Transfer]:
-    """Each sends `size` in all, an even part to each other; the remainder goes to the next ones in the group."""
+    """Yield transfers of `size` by each worker in all, an even part to each other.
+
+    The next ones in the group get the remainder.
+    """
     others = len(group) - 1
     for place, sender in enumerate(group):
         for distance in range(1, len(group)):
@@ -51,17 +57,17 @@ def all_to_all(size: int, group: Ranks) -> Iterator[Transfer]:
 
 
 def one_to_all(size: int, group: Ranks) -> Iterator[Transfer]:
-    """The first sends `size` to each other: a broadcast, or what a parameter server gives back."""
+    """Yield transfers of `size` by the first to each other: a broadcast, or a parameter server's answer."""
     yield from (Transfer(group[0], receiver, size) for receiver in group[1:])
 
 
 def all_to_one(size: int, group: Ranks) -> Iterator[Transfer]:
-    """Each other sends `size` to the first: what a parameter server collects."""
+    """Yield transfers of `size` by each other to the first, as to a parameter server."""
     yield from (Transfer(sender, group[0], size) for sender in group[1:])
 
 
 def pipeline(size: int, group: Ranks) -> Iterator[Transfer]:
-    """Each but the last sends `size` to the next, and all but the first pass on what they have received."""
+    """Yield transfers of `size` by each but the last to the next. All but the first pass on what they have received."""
     for place, (sender, receiver) in enumerate(pairwise(group)):
         yield Transfer(sender, receiver, size, 0 if place else None)
 
@@ -81,5 +87,8 @@ PATTERNS: dict[Pattern, Callable[[int, Ranks], Iterator[Transfer]]] = {
 
 @lru_cache(maxsize=1024)
 def transfers(pattern: Pattern, size: int, groups: tuple[tuple[int, ...], ...]) -> tuple[Transfer, ...]:
-    """All transfers of a phase of `size` bytes, group after group; groups have two workers or more, even for pairs."""
+    """Return all transfers of a phase of `size` bytes, group after group.
+
+    Groups have at least two workers, even for pairs.
+    """
     return tuple(transfer for group in groups for transfer in PATTERNS[pattern](size, group))

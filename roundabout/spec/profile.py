@@ -14,7 +14,7 @@ Group = Annotated[Tuple[Rank], Field(min_length=2)]
 
 
 def ring_allreduce_bytes(parameters: int, workers: int) -> int:
-    """Payload in bytes that each of `workers` sends to all-reduce that many 32-bit parameters in a ring.
+    """Return the payload bytes that each of `workers` sends to all-reduce that many 32-bit parameters in a ring.
 
     Source: Salamy, equation 3.1 (which counts bits).
     """
@@ -24,10 +24,10 @@ def ring_allreduce_bytes(parameters: int, workers: int) -> int:
 class Phase(Strict):
     """A part of an iteration: computing for `compute_ms`, or sending `bytes`, which alone takes `alone_ms`.
 
-    `bytes` is payload at the papers' scale. Who sends it to whom is the `pattern`'s to say (docs/patterns.md), in each
-    of the `groups` by itself: in a ring, each worker to the next. Where the numbers come from is said by `source`
-    (paper, figure or table), or by `guess`: its reasoning, and its effect.
-    A file may give a model's `parameters` instead of bytes; the profile's `workers` then say how many bytes those are.
+    `bytes` is payload at the papers' scale. The `pattern` defines its transfers (docs/patterns.md), in each of the
+    `groups` by itself: in a ring, each worker sends to the next. The numbers have a `source` (paper, figure or table),
+    or are a `guess` with its reasoning and effect. A file may give a model's `parameters` instead of bytes, from which
+    the profile's `workers` determine the bytes.
     """
 
     name: Name
@@ -66,13 +66,13 @@ class Phase(Strict):
         return self
 
     def transfers(self, workers: int, size: int | None = None) -> tuple[Transfer, ...]:
-        """Who sends how much to whom among so many workers; none while computing. `size` replaces `bytes`."""
+        """Return the transfers among `workers` workers; none while computing. `size` replaces `bytes`."""
         if self.bytes is None:
             return ()
         return transfers(self.pattern, self.bytes if size is None else size, self.groups or (tuple(range(workers)),))
 
     def resized(self, by: "Resized") -> "Phase":
-        """The same with more or less to do."""
+        """Return the phase with its work multiplied."""
         return self.model_copy(
             update={
                 "compute_ms": None if self.compute_ms is None else self.compute_ms * by.compute,
@@ -84,17 +84,17 @@ class Phase(Strict):
 
     @property
     def demand_gbps(self) -> float:
-        """The payload rate at which `bytes` are sent when nothing hinders them, Gbit/s; 0 while computing."""
+        """Return the payload rate at which `bytes` are sent on an idle network, Gbit/s; 0 while computing."""
         return 0.0 if self.bytes is None or self.alone_ms is None else self.bytes * 8 / self.alone_ms / 1e6
 
     @property
     def duration_ms(self) -> float:
-        """How long the phase takes on an idle network."""
+        """Return the duration of the phase on an idle network."""
         return (self.compute_ms or 0.0) + (self.alone_ms or 0.0)
 
 
 class Resized(Strict):
-    """What a profile's computing times and its bytes are multiplied by; bytes are sent at the rate that they were."""
+    """Factors of a profile's computing times and bytes. Bytes are sent at the same rate."""
 
     compute: Positive = 1.0
     bytes: Positive = 1.0
@@ -116,7 +116,7 @@ class Profile(Strict):
     @model_validator(mode="before")
     @classmethod
     def _count_bytes(cls, data: Any) -> Any:
-        """Equation 3.1, where a file gives parameters."""
+        """Compute bytes by equation 3.1 if a file gives parameters."""
         phases, workers = (data.get(name) for name in ("phases", "workers")) if isinstance(data, Mapping) else (0, 0)
         if not isinstance(phases, list | tuple) or type(workers) is not int or workers < 2:
             return data
@@ -150,34 +150,37 @@ class Profile(Strict):
         return self
 
     def resized(self, by: Resized) -> "Profile":
-        """The same with more or less to do; its parameters are no longer what its bytes are counted from."""
+        """Return the profile with its work multiplied, and without the parameters of its bytes."""
         phases = tuple(phase.resized(by) for phase in self.phases)
         workers = self.workers if any(phase.groups for phase in phases) else None
         return self.model_copy(update={"phases": phases, "workers": workers})
 
     @property
     def compute_ms(self) -> float:
-        """Computing time of an iteration."""
+        """Return the computing time of an iteration."""
         return sum(phase.compute_ms or 0.0 for phase in self.phases)
 
     @property
     def comm_ms(self) -> float:
-        """Communication time of an iteration on an idle network."""
+        """Return the communication time of an iteration on an idle network."""
         return sum(phase.alone_ms or 0.0 for phase in self.phases)
 
     @property
     def comm_bytes(self) -> int:
-        """The `bytes` of an iteration's phases: in rings, the payload that each worker sends. At the papers' scale."""
+        """Return the `bytes` of an iteration's phases at the papers' scale.
+
+        In rings, the payload that each worker sends.
+        """
         return sum(phase.bytes or 0 for phase in self.phases)
 
     @property
     def alone_ms(self) -> float:
-        """Duration of an iteration on an idle network."""
+        """Return the duration of an iteration on an idle network."""
         return self.compute_ms + self.comm_ms
 
 
 def _with_bytes(phase: Any, workers: int) -> Any:
-    """A phase as written, its bytes counted. What is wrong with it is for its own checks to say."""
+    """Return a phase as written with its bytes computed. Its own checks report other faults."""
     parameters = phase.get("parameters") if isinstance(phase, Mapping) else None
     if type(parameters) is not int or phase.get("bytes") is not None:
         return phase

@@ -20,7 +20,7 @@ def _rates_have_defaults(schema: dict[str, Any]) -> None:
 
 
 class Link(Strict):
-    """A full-duplex link between two nodes; a rate that a file leaves out is the topology's."""
+    """A full-duplex link between two nodes. A rate that a file omits is the topology's."""
 
     model_config = ConfigDict(json_schema_extra=_rates_have_defaults)
 
@@ -161,9 +161,9 @@ class Topology(Strict):
         return None
 
     def at_rates(self, line_rate_gbps: float | None, payload_rate_gbps: float | None) -> "Topology":
-        """The same at other rates, Gbit/s, as are its links that have no rate of their own.
+        """Return the topology at other rates, Gbit/s; its links without a rate of their own change too.
 
-        Without a payload rate, that keeps its share of the line rate. Raises ValidationError where headers do not fit.
+        Without a payload rate, its share of the line rate is kept. Raises ValidationError if headers do not fit.
         """
         line = line_rate_gbps or self.line_rate_gbps
         rates = {"line_rate_gbps": line, "payload_rate_gbps": payload_rate_gbps or self.payload_rate_gbps}
@@ -177,7 +177,7 @@ class Topology(Strict):
 
     @property
     def bottleneck(self) -> Link:
-        """The link that traffic meets on: the one that is marked as such, or the narrowest, the first among equals."""
+        """Return the shared link: the one that is marked as such, or the narrowest, the first among equals."""
         marked = [link for link in self.links if link.bottleneck]
         return min(marked or self.links, key=lambda link: link.payload_rate_gbps)
 
@@ -187,7 +187,7 @@ class Topology(Strict):
         return {node: tuple(hop for hop in hops if hop.sender == node) for node in (*self.hosts, *self.switches)}
 
     def path(self, sender: str, receiver: str) -> tuple[Hop, ...]:
-        """The links from one host to another, in order; none from a host to itself."""
+        """Return the links from one host to another, in order; none from a host to itself."""
         way: dict[str, tuple[Hop, ...]] = {sender: ()}
         frontier = [sender]
         while receiver not in way:
@@ -199,5 +199,5 @@ class Topology(Strict):
         return way[receiver]
 
     def path_payload_gbps(self, sender: str, receiver: str) -> float:
-        """The payload rate of the narrowest link from one host to another, Gbit/s."""
+        """Return the payload rate of the narrowest link from one host to another, Gbit/s."""
         return min(hop.link.payload_rate_gbps for hop in self.path(sender, receiver))

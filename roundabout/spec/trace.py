@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trace: the jobs that come to a cluster, and when. roundabout.models.cluster.traces makes requests of it.
+"""A trace: the jobs that arrive at a cluster, and when. roundabout.models.cluster.traces makes requests of it.
 
-Models are those of roundabout/models/cluster/models.yaml, or sets of them. What is not said is drawn by the seed: a
+Models are those of roundabout/models/cluster/models.yaml, or sets of them. Omitted values are drawn by the seed: a
 model among `models` (all equally likely), a number of `workers` and of `iterations` from their ranges, a batch from the
 model's.
 """
@@ -17,7 +17,7 @@ Jobs = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class Range(Strict):
-    """Whole numbers, both ends among them."""
+    """Whole numbers between two ends, both included."""
 
     least: Count
     most: Count
@@ -30,7 +30,7 @@ class Range(Strict):
 
 
 class Drawn(Strict):
-    """What a seed draws from."""
+    """The distributions from which a seed draws jobs."""
 
     models: Annotated[Tuple[Name], Field(min_length=1)] = Field(
         default=("mixed",), description="models and sets of them, each model as likely as any other"
@@ -42,7 +42,7 @@ class Drawn(Strict):
 
 
 class Listed(Strict):
-    """A job of a list; what it does not say is drawn."""
+    """A job of a list. Omitted values are drawn."""
 
     model: Name | None = None
     batch: Count | None = Field(default=None, description="of a GPU")
@@ -72,7 +72,7 @@ class Poisson(Drawn):
 
 
 class Dynamic(Drawn):
-    """Jobs that are there, and others that arrive all at once (sections 4.5.1, 4.5.3 and 4.5.4)."""
+    """Jobs that are present, and others that arrive all at once (sections 4.5.1, 4.5.3 and 4.5.4)."""
 
     kind: Literal["dynamic"]
     present: List
@@ -81,14 +81,14 @@ class Dynamic(Drawn):
 
 
 class Snapshot(Drawn):
-    """Jobs that are all there from the start (sections 4.5.1 and 4.5.5)."""
+    """Jobs that are all present from the start (sections 4.5.1 and 4.5.5)."""
 
     kind: Literal["snapshot"]
     jobs: List
 
 
 class Recorded(Drawn):
-    """A real trace: it tells arrivals, GPUs and mostly for how long jobs ran. Models and batches are drawn."""
+    """A real trace, which gives arrivals, GPUs and mostly durations. Models and batches are drawn."""
 
     file: Text
     jobs: Jobs | None = Field(default=None, description="the first so many; all unless given")
@@ -148,7 +148,7 @@ Trace = Annotated[
 
 
 class Submitted(Strict):
-    """A job as a real trace has it: when it came, with how many GPUs it ran, and for how long if that is known."""
+    """A job of a real trace: its arrival, its GPUs, and its duration if known."""
 
     name: Name
     at_s: float

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an attempt's folder holds: told when it is committed, and held against what is there when it is read."""
+"""Checksums of an attempt's files, recorded at commit and checked when they are read."""
 
 import hashlib
 import json
@@ -37,22 +37,22 @@ Record = dict[str, Any]
 
 
 def told(folder: Path) -> Told:
-    """Every file of an attempt but its record, as the record tells of them."""
+    """Return every file of an attempt except its record, as the record describes them."""
     return {str(path.relative_to(folder)): _described(path) for path in sorted(_files(folder)) if path.name != RECORD}
 
 
 def digest(record: Record) -> str:
-    """SHA-256 of a record as JSON has it."""
+    """Return the SHA-256 of a record's JSON."""
     return hashlib.sha256(json.dumps(record).encode()).hexdigest()
 
 
 def sealed(record: Record) -> Record:
-    """A record that tells of itself, too."""
+    """Return a record that holds its own digest, too."""
     return {**record, SEAL: digest(record)}
 
 
 def read_record(folder: Path, run: str) -> Record:
-    """The record of an attempt of `run`. Raises StoreError where that is not what it is."""
+    """Read the record of an attempt of `run`. Raises StoreError if it was changed."""
     path = folder / RECORD
     if folder.is_symlink():
         raise StoreError(f"{folder} is a link, expected a folder", MEND)
@@ -95,7 +95,7 @@ def _is_object(text: str) -> bool:
 
 
 def _unsealed(record: Record, path: Path) -> Record:
-    """A record as it was before it was sealed. Raises StoreError where it is not."""
+    """Return a record without its digest. Raises StoreError if the digest is wrong."""
     seal = record.pop(SEAL, None)
     if seal not in (None, digest(record)):
         raise StoreError(f"{path} is not what was stored", MEND)
@@ -103,7 +103,7 @@ def _unsealed(record: Record, path: Path) -> Record:
 
 
 def faults(folder: Path, files_told: Told) -> Iterator[str]:
-    """What a folder lacks of the files it must hold, and which are not what they were."""
+    """Yield the files that a folder lacks, and those that were changed."""
     for name, expected in files_told.items():
         path = folder / name
         dropped = name.startswith(f"{RAW}/") and not (folder / RAW).exists()  # for the budget
@@ -112,7 +112,7 @@ def faults(folder: Path, files_told: Told) -> Iterator[str]:
 
 
 def fault_of(path: Path, expected: Mapping[str, Any]) -> str | None:
-    """What is wrong with a file of which this was told."""
+    """Return the fault of a file that was described so, or None."""
     try:
         if kind := files.odd_kind(path):
             return f"{path} is {kind}, expected a file"
@@ -130,10 +130,10 @@ def fault_of(path: Path, expected: Mapping[str, Any]) -> str | None:
 
 
 def expected_of(records: Mapping[Path, Record]) -> dict[Path, Told]:
-    """What each of a run's trials must hold, by folder: what its record tells.
+    """Return the files that each of a run's trials must hold, by folder, from its record.
 
-    Records of older runs tell nothing. A valid trial of theirs must have the tables that others have, as far as all
-    have them; and those that others have whose experiments ask for the same traffic and captures.
+    Records of older runs describe none. Their valid trials must have the tables that all others have, and those of
+    others whose experiments ask for the same traffic and captures.
     """
     older = {folder: record for folder, record in records.items() if "files" not in record}
     there = {folder: {path.stem for path in folder.glob("*.parquet")} for folder in older}
@@ -151,7 +151,7 @@ def expected_of(records: Mapping[Path, Record]) -> dict[Path, Told]:
 
 
 class Asked(NamedTuple):
-    """What decides which tables an attempt has."""
+    """The conditions that decide which tables an attempt has."""
 
     valid: bool
     traffic: frozenset[str]
@@ -165,7 +165,7 @@ def _asked(record: Record) -> Asked:
 
 
 def _sure(asked: Asked, found: set[str]) -> set[str]:
-    """What it has even if no other one asks for the same. Packets come with a count of them; a model captures none."""
+    """Return the tables that it surely has. Packets come with a count of them; a model captures none."""
     return ({"cross_traffic"} if asked.traffic else set()) | (CAPTURED if found & CAPTURED else set())
 
 
@@ -183,7 +183,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _is_of(path: Path, whose: Mapping[str, Any]) -> bool:
-    """Whether a file is the table of its name, and all rows have these values, as far as it tells itself."""
+    """Return True if a file is the table of its name, and all rows have these values, as far as the table states them."""
     data = pq.read_metadata(path)
     if (data.metadata or {}).get(b"roundabout.table", path.stem.encode()) != path.stem.encode():
         return False

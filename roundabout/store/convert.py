@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a testbed's bytes, rates and times to the papers', in the one place where that happens."""
+"""Conversion of a testbed's bytes, rates and times to the papers', in this one place."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ RATES, BYTES, TIMES = ("bytes/s", "Gbit/s"), ("bytes",), ("ns", "us", "ms")
 
 @dataclass(frozen=True)
 class Units:
-    """What a testbed's figures are in: its rates are the papers' divided by `scale`, its times theirs by `dilation`.
+    """The units of a testbed's figures: the papers' rates divided by `scale`, their times multiplied by `dilation`.
 
     Time dilation: Gupta et al., "To infinity and beyond: time-warped network emulation", NSDI'06. The run's clock shows
     the papers' time at `anchor_ns`, and from then on runs that much more slowly.
@@ -30,27 +30,27 @@ class Units:
 
     @classmethod
     def of(cls, testbed: Mapping[str, Any]) -> "Units":
-        """From the testbed's block of a manifest."""
+        """Return the units in the testbed's block of a manifest."""
         return cls(testbed["scale"], testbed.get("dilation", 1.0))
 
     @property
     def bytes_scale(self) -> float:
-        """By how much bytes are divided: so many of the papers' packets one packet stands for."""
+        """Return the divisor of bytes: the number of the papers' packets that one packet stands for."""
         return self.scale / self.dilation
 
     def instants(self, run_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Instants of the run's clock -> the papers'."""
+        """Convert instants of the run's clock to the papers' time."""
         if self.dilation == 1:
             return run_ns
         since = np.rint((run_ns - self.anchor_ns) / self.dilation)  # floats do not hold 1e18 exactly
         return self.anchor_ns + since.astype(np.int64)
 
     def instant(self, run_ns: int) -> int:
-        """The same, of one."""
+        """Convert an instant of the run's clock to the papers' time."""
         return int(self.instants(np.array(run_ns)))
 
     def factor(self, unit: str) -> float:
-        """By what a figure in `unit` is multiplied; counts of packets and shares stay as they are."""
+        """Return the factor of a figure in `unit`. Counts of packets and shares stay as they are."""
         if unit in RATES:
             return self.scale
         if unit in BYTES:
@@ -59,7 +59,7 @@ class Units:
 
 
 def to_paper_units(table: pa.Table, units: Units) -> pa.Table:
-    """The table with all that counts bytes, is a rate or a time in the papers' units."""
+    """Return the table with all bytes, rates and times in the papers' units."""
     for index, field in enumerate(table.schema):
         unit, column = field.metadata[b"unit"].decode(), table.column(index)
         if unit == RUN_NS:
@@ -73,14 +73,14 @@ def to_paper_units(table: pa.Table, units: Units) -> pa.Table:
 
 
 def to_todays_units(table: pa.Table, today: pa.Schema, scale: float) -> pa.Table:
-    """A stored table in the units of today's schema: older runs' packets have bytes as they were on the wire."""
+    """Return a stored table in the units of the present schema. Older runs' packets have bytes as on the wire."""
     for index in outdated(table.schema, today):
         table = table.set_column(index, today.field(table.schema.names[index]), _scaled(table.column(index), scale))
     return table
 
 
 def outdated(stored: pa.Schema, today: pa.Schema) -> list[int]:
-    """The places of stored columns that are not in the units of today's schema."""
+    """Return the places of stored columns whose units differ from the present schema."""
     return [index for index, field in enumerate(stored) if _unit(field) == WIRE != _unit(today.field(field.name))]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing of files: whole or not at all, never through a link, and clear about a full disk.
+"""Writing of files: whole or not at all, never through a link, and with a clear message about a full disk.
 
 Files belong to the user who called sudo, where one did.
 """
@@ -35,7 +35,7 @@ class StoreError(RoundaboutError):
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusal to write `path` into one message that says what to do."""
+    """Turn the operating system's refusal to write `path` into one message with a remedy."""
     try:
         yield
     except OSError as error:
@@ -46,9 +46,9 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def make_directory(path: Path, mode: int = 0o777) -> Path:
-    """Create `path`, with `mode` but for the umask, and the parents that are missing, on disk when this returns.
+    """Create `path`, with `mode` less the umask, and missing parents, on disk when this returns.
 
-    What is new belongs to whoever called sudo.
+    New folders belong to the caller of sudo.
     """
     with disk_errors(path):
         missing = [each for each in (path, *path.parents) if not each.exists()]
@@ -60,7 +60,7 @@ def make_directory(path: Path, mode: int = 0o777) -> Path:
 
 
 def claim_directory(path: Path) -> bool:
-    """Create `path` like `make_directory`, unless it is there. Whether it was us: of machines that share it, one is."""
+    """Create `path` like `make_directory`. Return True if this call created it: of several machines, one does."""
     make_directory(path.parent)
     with disk_errors(path):
         try:
@@ -73,7 +73,7 @@ def claim_directory(path: Path) -> bool:
 
 
 def lock(handle: int, kind: int) -> bool:
-    """Take a lock (flock's LOCK_SH or LOCK_EX) on an open file, unless one had to wait for it. Whether it is ours."""
+    """Take a lock (flock's LOCK_SH or LOCK_EX) on an open file without waiting. Return True if it was taken."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -83,7 +83,7 @@ def lock(handle: int, kind: int) -> bool:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A new file at `path`. What lay there is removed first: a link that somebody planted is not written through."""
+    """Create a file at `path`. An existing one is removed first, so a planted link is not written through."""
     path.unlink(missing_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
         give_back(file.fileno())
@@ -92,7 +92,7 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that becomes `path` at the end: readers see the old file or the new one, also after a crash."""
+    """Open a file that becomes `path` at the end. Readers see the old file or the new one, also after a crash."""
     with disk_errors(path):
         # A rename would replace /dev/null, or the link /dev/stdout, for the whole machine.
         if (kind := odd_kind(path)) and (kind != "a link" or is_stream(path)):
@@ -121,7 +121,7 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(root: Path) -> None:
-    """Wait until `root` and everything under it are on disk: a folder after what it names."""
+    """Wait until `root` and everything under it are on disk: each folder after its entries."""
     for folder, _, names in os.walk(root, topdown=False):
         for name in names:
             sync(Path(folder, name))
@@ -156,7 +156,7 @@ def is_stream(path: Path) -> bool:
 
 
 def check_file(path: Path, hint: str | None = LOST) -> None:
-    """Raise StoreError where `path` cannot be examined, or is a link, a folder, a pipe or a device."""
+    """Raise StoreError if `path` cannot be examined, or is a link, a folder, a pipe or a device."""
     try:
         kind = odd_kind(path)
     except OSError as error:
@@ -179,7 +179,7 @@ def read_json(path: Path) -> Any:
 
 
 def give_back(path: Path | int) -> None:
-    """Make `path`, or an open file, belong to the user who called sudo, where one did."""
+    """Make `path`, or an open file, belong to the user who called sudo, if one did."""
     user = _caller()
     if user is not None:
         os.chown(path, *user, follow_symlinks=isinstance(path, int))

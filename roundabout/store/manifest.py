@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of a run's manifest, which checks the shape that all users of the manifest rely on."""
+"""Reader of a run's manifest, which checks the shape that all its users rely on."""
 
 import math
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class Number:
 
 
 class Absent(NamedTuple):
-    """A field that older or unplanned runs lack; a field that is present has this shape."""
+    """A field that older or unplanned runs lack. A present field has this shape."""
 
     shape: Any
 

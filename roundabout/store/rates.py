@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From samples of a cumulative counter to what it gained between them. Pure numpy.
+"""Increments of a cumulative counter between samples. Pure numpy.
 
-A counter that falls between two samples has wrapped, was set to zero, or went backwards (a cached or torn reading).
-Which of them is told by how much it can have counted at most in that time: nothing else distinguishes a 32-bit counter
-that wrapped from one that was reset.
+A counter that falls between two samples has wrapped, was set to zero, or went backwards (a cached or torn reading). The
+most that it can have counted in that time tells which: nothing else distinguishes a 32-bit counter that wrapped from
+one that was reset.
 """
 
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ WRAPS_BITS = 32  # the only width that wraps within a run: narrower counters sto
 
 @dataclass(frozen=True)
 class Increments:
-    """What a counter gained between consecutive samples: arrays of length n - 1 for n samples.
+    """The increments of a counter between consecutive samples: arrays of length n - 1 for n samples.
 
-    `gained` is never negative, and nan where it cannot be known. `kind` says why, in one of KINDS: of "ok" and "wrap"
-    (beyond 2^32 to 0 again) the gain is known; it is not where the counter was set to zero between the samples
-    ("reset"), fell otherwise ("backwards"), could not be read at either ("gone"), or stood at its most ("full").
+    `gained` is never negative, and nan if it is not known. `kind` gives the reason, one of KINDS: with "ok" and "wrap"
+    (beyond 2^32 to 0 again) the increment is known. It is not known if the counter was set to zero between the samples
+    ("reset"), fell otherwise ("backwards"), could not be read at either ("gone"), or stood at its maximum ("full").
     """
 
     gained: NDArray[np.float64]
@@ -34,25 +34,22 @@ class Increments:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Where the gain is known."""
+        """Return where the increment is known."""
         return np.isin(self.kind, KNOWN)
 
     @property
     def total(self) -> int:
-        """All that is known to have been counted, exactly."""
+        """Return the sum of all known increments, exactly."""
         return sum(int(each) for each in self.gained[self.known])
 
 
 def increments(
     at_ns: NDArray[np.int64], values: NDArray[Any], width_bits: int = 64, *, most_per_s: float = MOST_PER_S
 ) -> Increments:
-    """What the counter of `width_bits` bits with these `values` gained between the instants `at_ns`.
+    """Return the increments of the counter of `width_bits` bits with these `values` at the instants `at_ns`.
 
-    Both have length n. A null value (None, or nan) could not be read. More than `most_per_s` a second, in the values'
-    unit, the counter cannot gain.
-
-    Raises:
-        ValueError: the lengths differ, or the instants do not rise.
+    Both have length n. A null value (None, or nan) could not be read. The counter cannot gain more than `most_per_s` a
+    second, in the values' unit. Raises ValueError if the lengths differ, or if the instants do not rise.
     """
     if len(at_ns) != len(values):
         raise ValueError(f"found {len(at_ns)} instants for {len(values)} values, expected as many")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Words in why an attempt is invalid that reports look for."""
+"""Reasons of invalid attempts that reports look for."""
 
 RESENT = "segments were sent again"
 """Because of which slow iterations are missing from what is valid."""

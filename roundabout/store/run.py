@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run on disk. Attempts are written aside and take their place by one rename; nothing measured is ever overwritten.
+"""A run on disk. Attempts are written aside and take their place by one rename; no measurement is overwritten.
 
 manifest.json  experiment.yaml  trials.parquet  summary.json  report.html
 trials/<key>/          the attempt that counts: the valid one, or the last one
-rejected/<key>-<n>/    attempts that were invalid and repeated, or that somebody else's came before
+rejected/<key>-<n>/    attempts that were invalid and repeated, or that another process overtook
 references/<key>-<n>/  a trial that was measured once more, on each other machine of a sweep
 partial/<key>-<n>/     attempts under way, or cut short by an interruption
 
@@ -51,13 +51,13 @@ STAMP = "%Y%m%dT%H%M%SZ"
 
 
 def new_run_id(now: datetime | None = None) -> str:
-    """A run's id, which sorts by time: UTC stamp and four random digits."""
+    """Return a new run id, which sorts by time: UTC stamp and four random digits."""
     return f"{now or datetime.now(UTC):{STAMP}}-{secrets.token_hex(2)}"
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What says, in every row, which attempt of which trial it belongs to."""
+    """The columns that tell, in every row, which attempt of which trial it belongs to."""
 
     run: str
     trial: str
@@ -68,7 +68,7 @@ class Identity:
 
 
 def build_table(name: str, identity: Identity, measured: dict[str, Any], units: convert.Units) -> pa.Table:
-    """The table `name` in the paper's units, from values in the host's units by column, all of one length.
+    """Return the table `name` in the paper's units, from columns of equal length in the host's units.
 
     Columns without values are null.
     """
@@ -89,7 +89,7 @@ class Attempt:
         self._events = self.path / "events.jsonl"
 
     def log(self, event: str, controller_ns: int, **details: Any) -> None:
-        """Add a line to the trial's events, at once."""
+        """Append a line to the trial's events, at once."""
         line = json.dumps({"controller_ns": controller_ns, "event": event, **details})
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         with files.disk_errors(self._events), open(os.open(self._events, flags, 0o666), "wb") as file:
@@ -103,11 +103,11 @@ class Attempt:
             pq.write_table(table, file, compression="zstd")
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
-        """Store what is no table."""
+        """Store values that are no table."""
         files.write_json(self.path / name, content)
 
     def commit(self, record: dict[str, Any]) -> None:
-        """Make this the attempt that counts, unless one does: then it is kept aside.
+        """Make this the attempt that counts, unless one does: then it is moved aside.
 
         `record` becomes trial.json, the last file written. When this returns, all of it is on disk: after a power cut
         the trial is there as a whole, or not at all.
@@ -116,15 +116,15 @@ class Attempt:
             self.reject({**record, "valid": False, "reason": OVERTAKEN})
 
     def reject(self, record: dict[str, Any]) -> None:
-        """Keep this attempt aside; another one follows."""
+        """Move this attempt aside. Another one follows."""
         self._settle(self.run.path / "rejected" / f"{self.key}-{self.number}", record)
 
     def refer(self, record: dict[str, Any]) -> None:
-        """Keep this attempt beside the one that counts: it says how this machine compares with that one's."""
+        """Store this attempt beside the one that counts, to compare this machine with that one's."""
         self._settle(self.run.path / "references" / f"{self.key}-{self.number}", record)
 
     def _settle(self, place: Path, record: dict[str, Any]) -> bool:
-        """Whether the attempt is there now: a folder takes the place of none that holds something."""
+        """Move the attempt into place. Return False if a folder with content is there already."""
         files.make_directory(place.parent)
         with files.disk_errors(self.path):
             told = contents.told(self.path)
@@ -153,7 +153,7 @@ class Run:
 
     @classmethod
     def create(cls, runs: Path, experiment: str, manifest: dict[str, Any], run_id: str | None = None) -> "Run":
-        """Make the folder `runs`/`experiment`/<id> with its manifest. Raises StoreError where there is one."""
+        """Create the folder `runs`/`experiment`/<id> with its manifest. Raises StoreError if there is one."""
         run = cls(runs / experiment / (run_id or new_run_id()))
         if run.path.exists():
             raise StoreError(
@@ -182,7 +182,7 @@ class Run:
 
     @classmethod
     def all(cls, runs: Path = Path("runs")) -> list["Run"]:
-        """Every run under `runs`, in no particular order; also one that lost its manifest."""
+        """Return every run under `runs`, in no particular order, including those without a manifest."""
         found = {path.parent for name in (MANIFEST, TRIALS) for path in runs.glob(f"*/*/{name}")}
         return [cls(path.resolve()) for path in found if _is_run_id(path.name)]
 
@@ -203,7 +203,7 @@ class Run:
         return self.manifest[field]
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
-        """Replace the manifest."""
+        """Replace the manifest on disk."""
         files.write_json(self.path / MANIFEST, {"schema": schemas.VERSION, **manifest})
         self.__dict__.pop("manifest", None)
 
@@ -216,19 +216,19 @@ class Run:
         self.write_manifest({**self.manifest, "experiment_sha256": hashlib.sha256(text.encode()).hexdigest()})
 
     def committed(self) -> frozenset[str]:
-        """Keys of the trials that are done, valid or not."""
+        """Return the keys of the committed trials, valid or not."""
         return frozenset(folder.name for folder in self._folders("trials"))
 
     def trials(self) -> list[dict[str, Any]]:
-        """The records (trial.json) of all committed trials, in the order in which they started.
+        """Return the records (trial.json) of all committed trials, in the order in which they started.
 
-        Raises StoreError where one is missing, or is not of this run's trial.
+        Raises StoreError if one is missing, or belongs to another trial.
         """
         records = [contents.read_record(folder, self._called) for folder in self._folders("trials")]
         return sorted(records, key=lambda record: str(record["started_utc"]))
 
     def check(self) -> None:
-        """Hold all that was stored against what is there. Raises one StoreError for all that is missing or changed."""
+        """Compare all stored files with their checksums. Raises one StoreError for all that are missing or changed."""
         records = {self._folder(record): record for record in self.trials()}
         folders = [*self._folders("rejected"), *self._folders("references")]
         aside = {folder: contents.read_record(folder, self._called) for folder in folders}
@@ -238,22 +238,22 @@ class Run:
         self._refuse([*wrong, *(f"{self.path / 'trials' / key} is missing" for key in sorted(lost))])
 
     def digest(self) -> str:
-        """SHA-256 of what counts in the run: its manifest, and its trials' records, which tell those of their files.
+        """Return the SHA-256 of the run: its manifest, and its trials' records, which hold those of their files.
 
         Raises StoreError as `trials` does.
         """
         return contents.digest({"manifest": self.manifest, "trials": self.trials()})
 
     def put_aside(self) -> list[dict[str, Any]]:
-        """The records of the attempts that were invalid and repeated. Raises StoreError as `trials` does."""
+        """Return the records of the attempts that were invalid and repeated. Raises StoreError as `trials` does."""
         return [contents.read_record(folder, self._called) for folder in sorted(self._folders("rejected"))]
 
     def references(self) -> list[dict[str, Any]]:
-        """The records of trials that were measured once more on other machines. Raises StoreError as `trials` does."""
+        """Return the records of trials that were measured again on other machines. Raises StoreError as `trials` does."""
         return [contents.read_record(folder, self._called) for folder in sorted(self._folders("references"))]
 
     def table_of(self, record: dict[str, Any], name: str) -> pa.Table:
-        """One trial's rows of the table `name`, of the attempt that counts or of a reference. Raises StoreError."""
+        """Return one trial's rows of the table `name`, of the attempt that counts or of a reference. Raises StoreError."""
         aside = self.path / "references" / f"{record['trial']}-{record['attempt']}"
         folder = aside if aside.is_dir() else self._folder(record)
         path = folder / f"{name}.parquet"
@@ -261,15 +261,15 @@ class Run:
         return self._read(path, schemas.schema(name))
 
     def rejected(self, key: str) -> int:
-        """How many attempts at the trial `key` were invalid and put aside."""
+        """Return the number of rejected attempts at the trial `key`."""
         return len(list(self.path.glob(f"rejected/{key}-*/trial.json")))
 
     def interrupted(self) -> list[str]:
-        """Names (<key>-<attempt>) of attempts that were cut short."""
+        """Return the names (<key>-<attempt>) of interrupted attempts."""
         return sorted(path.name for path in self.path.glob("partial/*"))
 
     def begin(self, key: str) -> Attempt:
-        """Start an attempt at the trial `key`, under a number that no other attempt had or has."""
+        """Start an attempt at the trial `key`, under a new number."""
         numbers = (path.name.rpartition("-")[2] for path in self.path.glob(f"*/{key}-*"))
         used = [int(number) for number in numbers if number.isdecimal()]
         if (folder := self.path / TRIALS / key).exists():
@@ -278,9 +278,9 @@ class Run:
         return next(attempt for attempt in attempts if files.claim_directory(attempt.path))
 
     def table(self, name: str, *, valid_only: bool = True) -> pa.Table:
-        """All rows of the table `name`, of the attempts that count; empty where nothing was measured.
+        """Return all rows of the table `name`, of the attempts that count; empty without any.
 
-        Raises StoreError where a file is missing, or is not what was stored.
+        Raises StoreError if a file is missing or was changed.
         """
         schema = schemas.schema(name)
         if name == "trials":
@@ -290,7 +290,7 @@ class Run:
         return pa.concat_tables([schema.empty_table(), *parts])
 
     def paths(self, name: str, *, valid_only: bool = True) -> list[Path]:
-        """The files of the table `name`, of the attempts that count. Raises StoreError like `table`."""
+        """Return the files of the table `name`, of the attempts that count. Raises StoreError like `table`."""
         records = {self._folder(record): record for record in self.trials()}
         expected = contents.expected_of(records)
         found, wrong = [], []
@@ -303,7 +303,7 @@ class Run:
         return found
 
     def is_outdated(self, name: str) -> bool:
-        """Whether files of the table `name` are in other units than today's; `table` gives it in today's."""
+        """Return True if files of the table `name` have older units; `table` converts them."""
         path = next(self.path.glob(f"trials/*/{name}.parquet"), None)
         return path is not None and bool(convert.outdated(_read_schema(path), schemas.schema(name)))
 
@@ -315,7 +315,7 @@ class Run:
 
     @property
     def _called(self) -> str:
-        """The id that its manifest has: a folder can be renamed."""
+        """Return the id in its manifest, because a folder can be renamed."""
         return str(self.manifest.get("run", self.id))
 
     def _folders(self, where: str) -> list[Path]:
@@ -330,7 +330,7 @@ class Run:
         return self.path / "trials" / str(record["trial"])
 
     def _fault(self, path: Path, expected: dict[str, Any]) -> str | None:
-        """What is wrong with a file; what was whole once is not asked again."""
+        """Return the fault of a file. A file that was whole is not checked again."""
         if path in self._whole:
             return None
         fault = contents.fault_of(path, expected)
@@ -339,15 +339,15 @@ class Run:
         return fault
 
     def _refuse(self, wrong: Sequence[str]) -> None:
-        """Raise StoreError for faults, if there are any."""
+        """Raise StoreError if there are faults."""
         if wrong:
             more = [f"and {len(wrong) - SHOWN_FAULTS} more"] if len(wrong) > SHOWN_FAULTS else []
             raise StoreError("; ".join([*wrong[:SHOWN_FAULTS], *more]), contents.MEND)
 
     def listed(self) -> dict[str, bool]:
-        """The trials in trials.parquet, which is made anew with every commit, and whether they are valid.
+        """Return the trials in trials.parquet, and whether they are valid.
 
-        Raises StoreError.
+        The file is replaced at every commit. Raises StoreError.
         """
         path = self.path / LIST
         if not path.exists():
@@ -366,9 +366,9 @@ class Run:
         return dict(zip(listed["trial"].to_pylist(), listed["valid"].to_pylist(), strict=True))
 
     def repair_list(self) -> str | None:
-        """Make a damaged trials.parquet anew from the committed trials. Return what was wrong with it, if anything.
+        """Rebuild a damaged trials.parquet from the committed trials. Return its fault, if any.
 
-        Raises StoreError where it cannot be replaced, or a committed trial is damaged.
+        Raises StoreError if it cannot be replaced, or if a committed trial is damaged.
         """
         try:
             self.listed()
@@ -386,7 +386,7 @@ class Run:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the files that are there: a run that goes on renames and removes some meanwhile."""
+        """Return the size of the files that exist, although a running run renames and removes some meanwhile."""
         total = 0
         for path in self.path.rglob("*"):
             with suppress(FileNotFoundError):
@@ -396,9 +396,9 @@ class Run:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Nobody else adds to the run or deletes it meanwhile; the kernel frees what a dead holder held.
+        """Lock the run against additions and deletion. The kernel frees a dead holder's lock.
 
-        Raises StoreError where somebody holds it.
+        Raises StoreError if another process holds it.
         """
         with files.disk_errors(self.path):  # a file, as over NFS no folder can be locked
             handle = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -411,9 +411,11 @@ class Run:
             os.close(handle)
 
     def delete(self) -> None:
-        """Delete the run: all of it is there, or nothing. What an interruption leaves is no run; the next one takes it.
+        """Delete the run, as a whole or not at all.
 
-        Raises StoreError where the run is going on.
+        The remains of an interruption are no run, and the next deletion takes them.
+
+        Raises StoreError if the run is being executed.
         """
         experiment = self.path.parent
         with self.held(), files.disk_errors(self.path):
@@ -444,12 +446,12 @@ class Run:
                 _drop(folder)
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        """Store summary.json."""
+        """Store the content of summary.json."""
         files.write_json(self.path / "summary.json", summary)
 
 
 def _drop(folder: Path) -> None:
-    """Delete raw files: all of a folder is there, or nothing."""
+    """Delete the raw files of a folder, all or none."""
     gone = folder.rename(folder.with_name(DROPPED))
     files.sync(gone.parent)
     shutil.rmtree(gone)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every table of a run holds: columns, types, units, meaning. docs/store.md is held equal to this by a test.
+"""The tables of a run: columns, types, units, meaning. A test keeps docs/store.md equal to this.
 
 Bytes and rates are the paper's: the lab's figures were multiplied by its scale when they were stored (see convert.py).
 """
@@ -19,7 +19,7 @@ OF_ROW = "as unit"  # the unit of each value is in the row's column `unit`
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `unit` is empty where the value has none; null means that the testbed cannot know."""
+    """A column of a table. `unit` is empty for a value without one; null means that the testbed cannot know."""
 
     name: str
     type: pa.DataType
@@ -232,17 +232,17 @@ TABLES: dict[str, tuple[Column, ...]] = {
 
 
 def columns(table: str) -> tuple[Column, ...]:
-    """All columns of `table`, common ones first."""
+    """Return all columns of `table`, common ones first."""
     return COMMON + TABLES[table]
 
 
 def schema(table: str) -> pa.Schema:
-    """The Arrow schema of `table`, its version and units in the metadata."""
+    """Return the Arrow schema of `table`, with its version and units in the metadata."""
     return _schema(table, columns(table))
 
 
 def bare_schema(table: str) -> pa.Schema:
-    """The schema of what belongs to no run: without the common columns."""
+    """Return the schema of a table that belongs to no run, without the common columns."""
     return _schema(table, TABLES[table])
 
 

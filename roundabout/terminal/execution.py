@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `run` and `resume` have in common: signals, the live view, and the table at the end."""
+"""Execution of a run from the command line: signals, the live display, and the tables at the end."""
 
 import json
 import os
@@ -28,7 +28,7 @@ AGAIN_S = 0.05
 
 
 def asked(testbed: str | None, inventory: Path | None, **of_labs: float | None) -> Facility:
-    """The facility that the command line asks for. Raises UsageError, SpecError."""
+    """Return the testbed provider that the command line asks for. Raises UsageError, SpecError."""
     every = {"testbed": testbed, "inventory": inventory, **of_labs}
     where = {name: str(value) for name, value in every.items() if value is not None}
     found = facility(where)
@@ -45,7 +45,7 @@ def asked_for(
     scale: float | None = None,
     dilation: float | None = None,
 ) -> Facility:
-    """The same for an experiment: a lab divides rates and stretches time as that says, where nothing else is asked."""
+    """Return the provider for an experiment, whose scale and dilation hold unless the command line gives others."""
     where = asked(testbed, inventory, scale=scale, dilation=dilation)
     if where.where["testbed"] != "lab":
         return where
@@ -53,9 +53,11 @@ def asked_for(
 
 
 def execute(work: Callable[[Runner | Sweep], Run], where: Facility, *, as_json: bool, on: str | None = None) -> None:
-    """Do `work` there, store the summary, show it and make the report. `as_json`: only the summary goes to stdout.
+    """Do `work` on a testbed, store the summary, show it and make the report.
 
-    `on` spreads it over the nodes of a Slurm cluster. Raises UsageError, and UnmeasuredError at the very end.
+    With `as_json`, only the summary goes to stdout.
+
+    `on` spreads the run over the nodes of a Slurm cluster. Raises UsageError, and UnmeasuredError at the very end.
     """
     # What only this needs takes a second to import.
     from analysis.reading.trial_inputs import given  # noqa: PLC0415
@@ -82,9 +84,9 @@ def execute(work: Callable[[Runner | Sweep], Run], where: Facility, *, as_json: 
 
 
 def undo_when_ended() -> None:
-    """Let what asks this process to end do so like Ctrl-C: everything is undone on the way out.
+    """Handle signals that ask this process to end like Ctrl-C, so that everything is undone.
 
-    A terminal that hangs up, as a dropped SSH session does, asks so too, unless `nohup` said that it does not matter.
+    A terminal that hangs up, as a dropped SSH session does, is such a signal, unless `nohup` ignores it.
     """
     for number in UNDOING:
         if signal.getsignal(number) != signal.SIG_IGN:
@@ -97,7 +99,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 def _end_after_all(ignored: "sys.UnraisableHookArgs") -> None:
-    """What ends us may come in a destructor, where Python ignores what is raised: it comes again."""
+    """Send the ending signal again, because Python ignores an exception in a destructor."""
     if isinstance(ignored.exc_value, (KeyboardInterrupt, SystemExit)):
         threading.Timer(AGAIN_S, os.kill, (os.getpid(), signal.SIGTERM)).start()
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain lines for people. They are made printable, since names and reasons in them come from files."""
+"""Plain lines for people, made printable because names and reasons in them come from files."""
 
 import sys
 from contextlib import suppress

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run shows while it runs: a few lines that change on a terminal, plain lines elsewhere."""
+"""The live display of a run: a few lines that change on a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ Forms = tuple[str, ...]  # what a line says, from the longest way to the shortes
 
 
 class TerminalView:
-    """Redraws a few lines under what was printed, at most four times a second. It is a View."""
+    """A View that redraws a few lines under the printed ones, at most four times a second."""
 
     def __init__(self, console: Console, live: Live) -> None:
         self._console, self._live = console, live
@@ -35,7 +35,7 @@ class TerminalView:
         self._drawn = 0.0
 
     def show(self, progress: Progress) -> None:
-        """Draw it, at once where a step or a trial begins or ends."""
+        """Draw the progress, at once if a step or a trial begins or ends."""
         said = (progress.what, progress.phase)
         if progress.path != self._path:
             self._console.print(f"run {progress.path}")
@@ -48,20 +48,20 @@ class TerminalView:
         self._path, self._said, self._attempts = progress.path, said, progress.attempts
 
     def leave(self, owed: Sequence[str]) -> None:
-        """The run ends at once."""
+        """Note that the run ends at once."""
         self._live.stop()
         self._console.print(left(owed), soft_wrap=True, highlight=False)
 
 
 class PlainView:
-    """A line when something begins or ends, for logs. It is a View."""
+    """A View that prints a line when something begins or ends, for logs."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._path, self._what, self._attempts = "", "", 0
 
     def show(self, progress: Progress) -> None:
-        """Say what is new."""
+        """Print the news since the last call."""
         if progress.path != self._path:
             self._say(f"run {progress.path}")
         elif progress.ended and progress.attempts != self._attempts:
@@ -72,7 +72,7 @@ class PlainView:
         self._path, self._what, self._attempts = progress.path, progress.what, progress.attempts
 
     def leave(self, owed: Sequence[str]) -> None:
-        """The run ends at once."""
+        """Note that the run ends at once."""
         self._say(left(owed))
 
     def _tell_end(self, ended: Ended) -> None:
@@ -88,7 +88,7 @@ class PlainView:
 
 @dataclass(frozen=True)
 class Screenful:
-    """Where a run is, in as many lines and as long ones as a terminal has room for."""
+    """The progress of a run, in as many and as long lines as a terminal has room for."""
 
     progress: Progress
     titled: bool = False
@@ -104,7 +104,7 @@ class Screenful:
             yield text
 
     def _blocks(self) -> Iterator[list[Forms]]:
-        """Lines that belong together, and are said the same way."""
+        """Yield lines that belong together, and share one form."""
         now = self.progress
         if self.titled:
             yield [(now.path, f"{now.experiment} {now.run}", now.run)]
@@ -117,7 +117,7 @@ class Screenful:
 
 
 def fitting(block: Sequence[Forms], width: int) -> list[str]:
-    """The lines of a block in the longest way in which all are at most `width` columns long, or in the shortest."""
+    """Return a block's lines in the longest form in which all fit into `width` columns, or in the shortest."""
     ways = list(zip(*block, strict=True))
     return list(next((way for way in ways if all(cell_len(line) <= width for line in way)), ways[-1] if ways else ()))
 
@@ -165,28 +165,28 @@ def _ended(ended: Ended) -> Forms:
 
 
 def _aligned(named: Mapping[str, T]) -> Iterator[tuple[str, T]]:
-    """The same with names of one length."""
+    """Yield the pairs with names of one length."""
     longest = max(map(len, named), default=0)
     return ((name.ljust(longest), value) for name, value in named.items())
 
 
 def verdict(ended: Ended) -> str:
-    """What becomes of an attempt that is not valid."""
+    """Return the verdict on an attempt that is not valid."""
     return "again" if ended.again else "invalid"
 
 
 def faults(ended: Ended) -> list[str]:
-    """Why an attempt is not valid, a line a reason."""
+    """Return the reasons why an attempt is not valid, a line each."""
     return [f"{verdict(ended)}: {ended.label}: {reason}" for reason in ended.reasons]
 
 
 def left(owed: Sequence[str]) -> str:
-    """What a run says that was interrupted once more."""
+    """Describe the leftovers of a run that was interrupted twice."""
     return f"interrupted: stays owed: {', '.join(owed)}; undo it: roundabout clean" if owed else "interrupted"
 
 
 class Outlived:
-    """A stream that may end before a run does, silently: a terminal hangs up, a pipe's reader dies.
+    """A stream that may end before a run does: a terminal hangs up, a pipe's reader dies.
 
     `refusal` is the error of a full disk, which is reported at the end of the run.
     """
@@ -199,13 +199,13 @@ class Outlived:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Say it, if anybody is there."""
+        """Write text, unless the reader is gone."""
         with self._mute_at_the_end():
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Say what was kept back."""
+        """Flush the buffer, unless the reader is gone."""
         with self._mute_at_the_end():
             self._stream.flush()
 
@@ -219,7 +219,7 @@ class Outlived:
 
 
 def can_redraw(console: Console) -> bool:
-    """Whether what was drawn there can be drawn anew."""
+    """Return True if lines on this console can be redrawn."""
     return console.is_terminal and not console.is_dumb_terminal
 
 

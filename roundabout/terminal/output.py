@@ -16,7 +16,7 @@ COLUMNS = re.compile("[2-9][0-9]|[1-9][0-9]{2,3}")
 
 
 def prepare() -> None:
-    """Give this process an output that takes any text, and the width of one that shows some.
+    """Prepare this process's output for any text, with a width suitable for it.
 
     A caller may have closed stdout (`>&-`); then the next open file would get its number. An output that knows ASCII
     alone gets escapes.

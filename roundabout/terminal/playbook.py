@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `provision`, `verify` and `rollback` have in common: they run one playbook on some hosts."""
+"""Ansible playbooks of `provision`, `verify` and `rollback`, and the drift in their reports."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
@@ -29,12 +29,12 @@ def run(
 
 
 def table(*headings: str) -> Table:
-    """An empty table in our style; values of hosts are never read as markup."""
+    """Return an empty table. Values of hosts are never read as markup."""
     return Table(*headings, box=None, header_style="bold", pad_edge=False)
 
 
 def drifts(reports: playbooks.Reports) -> Iterator[Drift]:
-    """Yield every setting, program and switch configuration that differs from what was asked."""
+    """Yield every setting, program and switch configuration that differs from the request."""
     for host, report in reports.items():
         for program in report.get("programs", []):
             yield host, f"program {program}", "as built here", "missing, or another"

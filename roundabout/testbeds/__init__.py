@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where experiments run: a room with a folder a testbed, with all that is its own, found by the folder's name."""
+"""Testbeds: one folder each, with everything that is its own, found by the folder's name."""
 
 import importlib
 import sys
@@ -22,14 +22,14 @@ OF_INVENTORIES = "rack"
 
 
 def names() -> tuple[str, ...]:
-    """The testbeds that there are."""
+    """Return the names of all testbeds, plugins included."""
     return plugins.names(sys.modules[__name__])
 
 
 def facility(where: Mapping[str, str]) -> Facility:
-    """What a command line asks for, or a manifest or journal notes: `testbed`, and what that one wants to know.
+    """Return the provider that a command line, manifest or journal describes: `testbed`, and its options.
 
-    Raises UsageError where there is no such testbed, and what its folder raises.
+    Raises UsageError if there is no such testbed, and the errors of its folder.
     """
     name = where.get("testbed") or (OF_INVENTORIES if "inventory" in where else DEFAULT)
     if name not in names():
@@ -50,7 +50,7 @@ def _provider_module(testbed: str) -> ModuleType:
 
 
 def undo(entry: Entry) -> None:
-    """Undo what an entry of a dead run's journal says, as whoever made it would. Raises RoundaboutError."""
+    """Undo an entry of a dead run's journal, as the provider that made it would. Raises RoundaboutError."""
     if entry["kind"] == temporary.KIND:
         temporary.remove(entry)
     else:
@@ -59,7 +59,7 @@ def undo(entry: Entry) -> None:
 
 @contextmanager
 def inventories(named: str) -> Iterator[tuple[Path, ...]]:
-    """Ansible's inventories of what `named` says: a file, or TESTBED:NAME. Raises UsageError."""
+    """Yield the Ansible inventories of `named`: a file, or TESTBED:NAME. Raises UsageError."""
     testbed, colon, name = named.partition(":")
     known = colon and testbed in names()
     where = {"testbed": testbed} if known else {"inventory": named}

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains one worker of a job with PyTorch's DistributedDataParallel, over gloo or NCCL: trainers/PROTOCOL.md.
 
-Without `--model` a small network learns what a fixed random one says of synthetic examples. It is as large as an
-all-reduce of its gradients sends the bytes that the job's profile says.
+Without `--model` a small network learns the output of a fixed random one on synthetic examples. Its size is such that
+an all-reduce of its gradients sends the profile's bytes.
 """
 
 import sys

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains one worker of a job that recommends (DLRM), with PyTorch over gloo or NCCL: trainers/PROTOCOL.md.
+"""Trains one worker of a recommendation job (DLRM), with PyTorch over gloo or NCCL: trainers/PROTOCOL.md.
 
-Tables of what is known of users and things are divided among workers, which exchange what they look up, forward and
-back; what is above them is on each worker, by DistributedDataParallel. Without `--model` half of the profile's bytes
-are exchanged and half all-reduced: a guess. Effect: which part of an iteration waits for which.
+Embedding tables are divided among workers, which exchange looked-up rows, forward and back; the layers above are on
+each worker, by DistributedDataParallel. Without `--model` half of the profile's bytes are exchanged and half
+all-reduced: a guess. Effect: which part of an iteration waits for which.
 """
 
 import sys
@@ -33,7 +33,7 @@ class Dlrm:
         self._examples = training_dlrm.Examples(sizes, worker.batch, worker.count, worker.rank, worker.seed)
 
     def step(self):
-        """Look up, exchange, go forward and back. The loss of this worker's batch."""
+        """Look up, exchange, go forward and back; return the loss of this worker's batch."""
         self._optimizer.zero_grad()
         self._of_tables.zero_grad()
         dense, rows, clicks = (each.to(self._worker.device) for each in self._examples.draw())
@@ -44,7 +44,7 @@ class Dlrm:
         return loss.detach()
 
     def learn(self):
-        """Take what the step found into tables and network."""
+        """Apply the step's gradients to tables and network."""
         self._optimizer.step()
         self._of_tables.step()
 

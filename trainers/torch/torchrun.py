@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's torchrun as `torchrun` is, also where PyTorch 1.13 meets Python 3.11.
+"""PyTorch's torchrun, also for PyTorch 1.13 with Python 3.11.
 
 There an enumeration no longer yields its member of value 0, by which torchrun looks up that nothing is redirected.
 """

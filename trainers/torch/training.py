@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all trainers with PyTorch share: how a worker is told, meets the others, and says what it did.
+"""The common part of trainers with PyTorch: a worker's instructions, rendezvous and events.
 
 See trainers/PROTOCOL.md. A framework is a class that is made of a Worker; its `step()` returns the loss of this
-worker's batch (a tensor) once all communication of an iteration is over, or queued on a GPU; its `learn()` is what then
-remains. With `--paced` the first communication begins no earlier than the profile's computing is over: what really
-computes stands for an accelerator that takes so long.
+worker's batch (a tensor) once all communication of an iteration is over, or queued on a GPU; its `learn()` does the
+rest. With `--paced` the first communication begins no earlier than the profile's computing is over: real computing
+stands for an accelerator that takes so long.
 """
 
 import argparse
@@ -29,12 +29,12 @@ LEARNING_RATE, MOMENTUM = 0.05, 0.9
 
 
 def say(event, **fields):
-    """One line on standard output, which is kept from what frameworks print."""
+    """Print one event on standard output, which is kept from frameworks' output."""
     print(json.dumps({"event": event, **fields}, separators=(",", ":")), file=sys.__stdout__, flush=True)
 
 
 class Worker:
-    """One worker of a job: what it was told, and how it meets the others.
+    """One worker of a job: its instructions, and its rendezvous with the others.
 
     `shape` is of the network (training_models.py), or None for one as large as the profile says. `device` is where it
     computes.
@@ -55,7 +55,7 @@ class Worker:
         torch.manual_seed(self.seed)
 
     def _place(self):
-        """How many workers before this one are on its host."""
+        """Return the number of workers before this one on its host."""
         names = [worker["name"] for worker in self.job["workers"]]
         return names[: self.rank].count(names[self.rank])
 
@@ -66,7 +66,7 @@ class Worker:
         return training_times.DeviceClock(lambda: self.torch.cuda.Event(enable_timing=True))
 
     def meet(self):
-        """The store at the first worker's port, where all tell each other; where torchrun holds that, it says so."""
+        """Return the store at the first worker's port, where workers find each other; torchrun names its own."""
         workers, first = self.job["workers"], self.job["workers"][0]
         name = training_flows.interface(workers[self.rank]["address"])
         os.environ.update(GLOO_SOCKET_IFNAME=name, HOROVOD_GLOO_IFACE=name)
@@ -76,29 +76,32 @@ class Worker:
         return self.torch.distributed.TCPStore(first["address"], first["port"], self.count, holds, patience)
 
     def finish_queue(self):
-        """Wait until a GPU has done what is queued, so that no iteration counts bytes of the initial parameters."""
+        """Wait until a GPU has finished its queue, so that no iteration counts bytes of the initial parameters."""
         if self.device.type == "cuda":
             self.torch.cuda.synchronize()
 
     def connect(self):
-        """Make PyTorch's group of all workers."""
+        """Create PyTorch's group of all workers."""
         group = {"store": self.meet(), "rank": self.rank, "world_size": self.count}
         self.torch.distributed.init_process_group(self.backend, **group)
 
 
 def optimizer(torch, network, momentum=MOMENTUM, rate=LEARNING_RATE):
-    """The one of all trainers."""
+    """Return the optimizer of all trainers."""
     return torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum)
 
 
 def rate_of(network):
-    """What a network learns by that is as wide as it must be to send enough: less, as its layers are given more."""
+    """Return the learning rate of a network by its width: lower for wider layers."""
     widest = max(each.shape[-1] for each in network.parameters())
     return LEARNING_RATE * min(1, training_sizes.FEATURES / widest)
 
 
 class Whole:
-    """A network of which each worker has all, its examples, and one step of learning. A framework adds how it sends."""
+    """A network of which each worker has all, its examples, and one step of learning.
+
+    A framework adds the communication.
+    """
 
     def __init__(self, worker):
         import training_models  # noqa: PLC0415 - loads PyTorch
@@ -109,7 +112,7 @@ class Whole:
         self._loss_of = training_models.loss_of
 
     def step(self):
-        """Go forward and back; gradients are everybody's mean when this returns. The loss of this worker's batch."""
+        """Go forward and back; gradients are averaged over workers at return. Return the loss of this worker's batch."""
         self.optimizer.zero_grad()
         examples, said = self._examples.draw()
         loss = self._loss_of(self.network(examples), said)
@@ -117,12 +120,12 @@ class Whole:
         return loss.detach()
 
     def learn(self):
-        """Take what the step found into the network."""
+        """Apply the step's gradients to the network."""
         self.optimizer.step()
 
 
 def train(worker, training, flows, start_ns, ended):
-    """All iterations, each said once it is over: on a GPU that may be some iterations later.
+    """Run all iterations, and report each once it is over: on a GPU that may be some iterations later.
 
     `ended` is called after each step.
     """
@@ -160,14 +163,14 @@ def train(worker, training, flows, start_ns, ended):
 
 
 def keep_output():
-    """For events alone: what frameworks print, in whatever language, goes to standard error."""
+    """Reserve standard output for events: frameworks' output, in any language, goes to standard error."""
     sys.__stdout__ = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
 
 
 def told():
-    """The lines of standard input as they come. Nothing is left when it closes, whatever this process is at."""
+    """Yield the lines of standard input as they come. Leave nothing behind when it closes."""
     lines = queue.SimpleQueue()
 
     def listen():
@@ -181,7 +184,10 @@ def told():
 
 
 def start_of(line):
-    """The agreed start, of the host's monotonic clock. Raises ValueError for another line, and where it has passed."""
+    """Return the agreed start, of the host's monotonic clock.
+
+    Raises ValueError for another line, and for a past instant.
+    """
     word, _, at = line.strip().partition(" ")
     if word != "start" or not at.isdigit():
         raise ValueError(f"found {line.strip()!r} on standard input, expected: start MONOTONIC_NS")
@@ -192,19 +198,19 @@ def start_of(line):
 
 
 def hurry():
-    """Wake as soon as replay does: the lowest real-time priority, where this process may; its threads have it, too."""
+    """Take the lowest real-time priority, if allowed, to wake as soon as replay does; threads inherit it."""
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
 
 
 def refuse(job):
-    """Raise ValueError for what only a job that is played can do."""
+    """Raise ValueError for options that only a replayed job supports."""
     if job["departs_ms"] is not None or "timetable" in job:
         raise ValueError("found a departure or a timetable, expected a job that trains to its end: it knows neither")
 
 
 def options(about):
-    """What all trainers are told."""
+    """Return the parser of all trainers' options."""
     parser = argparse.ArgumentParser(description=about.split("\n", maxsplit=1)[0])
     parser.add_argument("--rank", type=int, required=True)
     parser.add_argument("--job", type=json.loads, required=True, help="its description, JSON")
@@ -217,7 +223,7 @@ def options(about):
 
 
 def run(framework, asked, lines):
-    """Train. Raises ImportError for what this interpreter lacks; ValueError, RuntimeError and OSError."""
+    """Train. Raises ImportError for a missing module; ValueError, RuntimeError and OSError."""
     refuse(asked.job)
     hurry()
     import torch  # noqa: PLC0415 - whether it is there is for this process to say
@@ -236,7 +242,7 @@ def run(framework, asked, lines):
 
 
 def main(framework, parser):
-    """The whole life of a worker: its exit status, unless it ended well."""
+    """Run a worker's whole life: its exit status, unless it ended well."""
     asked = parser.parse_args()
     keep_output()
     lines = told()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network that recommends, as DLRM's: tables, a perceptron below for numbers, and one above for how both go together.
+"""A recommendation network like DLRM: tables, a perceptron below for numbers, and one above for both together.
 
 Source: Naumov et al. 2019. Parameters are drawn, examples too.
 """
@@ -14,7 +14,9 @@ NUMBERS = 13  # of an example, beside what is looked up: Criteo's
 
 
 def sizes(shape, job, batch):
-    """The network's: `tables`, `rows`, `dim` and the widths `bottom` and `top`; by a shape, or by the profile's bytes.
+    """Return the network's sizes: `tables`, `rows`, `dim` and the widths `bottom` and `top`.
+
+    By a shape, or by the profile's bytes.
 
     Raises ValueError for a shape of another kind, and for too few bytes.
     """
@@ -24,7 +26,7 @@ def sizes(shape, job, batch):
 
 
 def _sizes_of(sent, count, batch):
-    """For that many bytes: half in two exchanges, half in an all-reduce of all but tables."""
+    """Return the sizes for that many bytes: half in two exchanges, half in an all-reduce of all but tables."""
     dim, tables = sent // (16 * (count - 1) * batch * OWN), OWN * count
     above = dim + tables * (tables + 1) // 2
     hidden = (sent * count // (16 * (count - 1)) - dim - above - 1) // (dim + NUMBERS + 1)
@@ -34,18 +36,18 @@ def _sizes_of(sent, count, batch):
 
 
 def shares(tables, count):
-    """How many tables each of `count` workers has."""
+    """Return the number of tables of each of `count` workers."""
     return [len(range(rank, tables, count)) for rank in range(count)]
 
 
 def perceptron(widths):
-    """Linear layers of these widths."""
+    """Return linear layers of these widths."""
     each = [part for pair in zip(widths, widths[1:]) for part in (nn.Linear(*pair), nn.ReLU())]
     return nn.Sequential(*each[:-1])
 
 
 class Tables(nn.Module):
-    """Those of one of `count` workers."""
+    """The tables of one of `count` workers."""
 
     def __init__(self, sizes, count, rank):
         super().__init__()
@@ -55,12 +57,12 @@ class Tables(nn.Module):
             nn.init.uniform_(table.weight, -(sizes["rows"] ** -0.5), sizes["rows"] ** -0.5)
 
     def forward(self, rows):
-        """(own tables, examples) to (examples, own tables x dim)."""
+        """Map (own tables, examples) to (examples, own tables x dim)."""
         return torch.cat([table(each) for table, each in zip(self.tables, rows)], 1)
 
 
 class Above(nn.Module):
-    """All but tables."""
+    """The network without its tables."""
 
     def __init__(self, sizes, count):
         super().__init__()
@@ -70,7 +72,7 @@ class Above(nn.Module):
         self._sizes, self._shares = sizes, shares(sizes["tables"], count)
 
     def forward(self, numbers, looked_up):
-        """(batch, numbers), and for each worker (batch, its tables x dim), one after the other, to (batch,)."""
+        """Map (batch, numbers), and for each worker (batch, its tables x dim), one after the other, to (batch,)."""
         below, batch, dim = self.bottom(numbers), len(numbers), self._sizes["dim"]
         parts = looked_up.split([batch * own * dim for own in self._shares])
         vectors = torch.cat([below[:, None], *(part.reshape(batch, -1, dim) for part in parts)], 1)
@@ -80,7 +82,7 @@ class Above(nn.Module):
 
 
 class Examples:
-    """Synthetic: the same rows are drawn by all workers, each of which looks up its own tables for all of them."""
+    """Synthetic examples: all workers draw the same rows, and each looks up its own tables for all of them."""
 
     def __init__(self, sizes, batch, count, rank, seed):
         self._sizes, self._batch, self._count, self._rank = sizes, batch, count, rank
@@ -88,7 +90,7 @@ class Examples:
         self._own = torch.Generator().manual_seed(seed + 1 + rank)
 
     def draw(self):
-        """(batch, numbers), (own tables, examples of all) and (batch,): whether the numbers' sum is positive."""
+        """Return (batch, numbers), (own tables, examples of all) and (batch,): whether the numbers' sum is positive."""
         shape = self._sizes["tables"], self._count * self._batch
         rows = torch.randint(self._sizes["rows"], shape, generator=self._of_all)
         numbers = torch.randn(self._batch, self._sizes["bottom"][0], generator=self._own)

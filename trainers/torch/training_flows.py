@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connections between a job's workers that a framework made in this process, and what the kernel says of them."""
+"""The connections between a job's workers that a framework made in this process, and the kernel's figures of them."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ SIOCGIFADDR = 0x8915
 
 
 def interface(address):
-    """The name of the interface that has an IPv4 address. Raises ValueError."""
+    """Return the interface that has an IPv4 address. Raises ValueError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         for _, name in socket.if_nameindex():
             try:
@@ -25,7 +25,7 @@ def interface(address):
 
 
 def read(connection):
-    """The kernel's figures of a connection, in the order of its tcp_info."""
+    """Return the kernel's figures of a connection, in the order of its tcp_info."""
     return INFO.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO.size))
 
 
@@ -43,7 +43,7 @@ def copied(descriptor):
 
 
 class Flows:
-    """The connections to other workers, but for those by which workers learn each other's addresses."""
+    """The connections to other workers, without those by which workers learn each other's addresses."""
 
     def __init__(self, workers, rank):
         self._sockets, self._workers = [], workers
@@ -70,17 +70,17 @@ class Flows:
         return True
 
     def close(self):
-        """Look at them no more; they stay open for who made them."""
+        """Stop observing the connections; they stay open for their owner."""
         for own, *_ in self._sockets:
             own.close()
 
     def bytes(self):
-        """Payload sent and received until now, without what was sent again."""
+        """Return the payload sent and received until now, without retransmissions."""
         found = [read(own) for own, *_ in self._sockets]
         return sum(each[SENT] - each[RESENT] for each in found), sum(each[RECEIVED] for each in found)
 
     def events(self):
-        """The fields of one event a connection."""
+        """Return the fields of one event for each connection."""
         return [self._event(number, *each) for number, each in enumerate(self._sockets)]
 
     def _event(self, number, own, peer, local, remote):

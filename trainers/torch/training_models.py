@@ -2,10 +2,10 @@
 """The networks of the interleaving thesis' Table 4.2, by the shapes in roundabout/spec/training/training_models.yaml.
 
 Plain PyTorch, nothing is fetched: parameters are drawn, examples too. A network is a list of parts, `(class,
-arguments)`, so that whoever divides it builds only what is its own. Images of 32 x 32 and texts of 128 tokens are
+arguments)`, so that a divided network is built only in its own part. Images of 32 x 32 and texts of 128 tokens are
 guesses: the thesis prints neither, and its largest batches of images of 224 x 224 exceed its GPUs' memory. Effect:
-computing takes less time; parameters, and so gradients, are the same; what a pipeline's parts send each other is as
-much less as texts are shorter.
+computing takes less time; parameters, and so gradients, are the same; a pipeline's parts send each other as much less
+as texts are shorter.
 """
 
 import torch
@@ -19,14 +19,14 @@ WHOLE = Whole()
 
 
 class Residual(nn.Module):
-    """What a part adds to what it is given, beside a way that fits both."""
+    """A part added to its input, through a projection if the shapes differ."""
 
     def __init__(self, inner, beside=None, after=None):
         super().__init__()
         self.inner, self.beside, self.after = inner, beside or nn.Identity(), after or nn.Identity()
 
     def forward(self, given):
-        """Both."""
+        """Return the sum of both paths."""
         return self.after(self.beside(given) + self.inner(given))
 
 
@@ -36,7 +36,7 @@ def _convolution(inputs, outputs, size, stride=1):
 
 
 class Bottleneck(Residual):
-    """Three convolutions beside one, or beside none."""
+    """Three convolutions beside one, or beside an identity."""
 
     def __init__(self, inputs, inner, outputs, stride):
         three = nn.Sequential(
@@ -49,7 +49,7 @@ class Bottleneck(Residual):
 
 
 def vgg(convolutions):
-    """VGG with so many convolutions in each of its five stages. Source: Simonyan and Zisserman, table 1."""
+    """Return VGG with so many convolutions in each of its five stages. Source: Simonyan and Zisserman, table 1."""
     parts, channels = [], 3
     for count, outputs in zip(convolutions, (64, 128, 256, 512, 512)):
         for _ in range(count):
@@ -69,7 +69,10 @@ def vgg(convolutions):
 
 
 def resnet(bottlenecks, width):
-    """ResNet with so many bottlenecks in each of four stages, `width` wide in the first. Source: He et al., table 1."""
+    """Return ResNet with so many bottlenecks in each of four stages, `width` wide in the first.
+
+    Source: He et al., table 1.
+    """
     parts, channels = [(nn.Conv2d, 3, 64, 7, 2, 3, 1, 1, False), (nn.BatchNorm2d, 64), (nn.ReLU,)], 64
     parts.append((nn.MaxPool2d, 3, 2, 1))
     for stage, count in enumerate(bottlenecks):
@@ -81,7 +84,7 @@ def resnet(bottlenecks, width):
 
 
 class Attention(nn.Module):
-    """Heads that look at all tokens, or with `causal` at earlier ones; divided among workers by heads."""
+    """Heads that attend to all tokens, or with `causal` to earlier ones; divided among workers by heads."""
 
     def __init__(self, hidden, heads, causal, tensors):
         super().__init__()
@@ -89,7 +92,7 @@ class Attention(nn.Module):
         self._heads, self._causal = heads // tensors.count, causal
 
     def forward(self, tokens):
-        """(batch, tokens, hidden), as given."""
+        """Map (batch, tokens, hidden) to the same shape."""
         batch, count, _ = tokens.shape
         shape = batch, count, self._heads, -1
         query, key, value = (each.reshape(shape).transpose(1, 2) for each in self.asked(tokens).chunk(3, -1))
@@ -117,7 +120,7 @@ class Layer(nn.Sequential):
 
 
 class Embedding(nn.Module):
-    """Of tokens and their places, and where there are any of kinds of text; with a norm where it has one."""
+    """An embedding of tokens and positions, and of kinds of text if there are any; with a norm if it has one."""
 
     def __init__(self, words, places, hidden, kinds=0, norm=False):
         super().__init__()
@@ -128,18 +131,18 @@ class Embedding(nn.Module):
             nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, tokens):
-        """(batch, tokens) of numbers of words."""
+        """Map (batch, tokens) of word numbers to their embeddings."""
         found = self.words(tokens) + self.places.weight[: tokens.shape[1]]
         return self.norm(found if self.kinds is None else found + self.kinds.weight[0])
 
 
 def scores(embedding, hidden):
-    """Of each word by its embedding."""
+    """Return the scores of each word by its embedding."""
     return hidden @ embedding.words.weight.t()
 
 
 class Words(nn.Module):
-    """What a masked language model has behind its layers; the table of words is the embedding's."""
+    """The head of a masked language model; its table of words is the embedding's."""
 
     def __init__(self, words, hidden):
         super().__init__()
@@ -147,7 +150,7 @@ class Words(nn.Module):
         self.bias = nn.Parameter(torch.zeros(words))
 
     def forward(self, embedding, hidden):
-        """Scores of each word."""
+        """Return the scores of each word."""
         return scores(embedding, self.inner(hidden)) + self.bias
 
 
@@ -159,25 +162,28 @@ class Language(nn.Module):
         self.parts, self.head = built(parts), head
 
     def forward(self, tokens):
-        """(batch, tokens, words)."""
+        """Map tokens to (batch, tokens, words)."""
         return (self.head or scores)(self.parts[0], self.parts(tokens))
 
 
 def bert(words, places, kinds, hidden, layers, heads):
-    """BERT with its masked language model's head. Source: Devlin et al.; of the others, their published sizes."""
+    """Return BERT with its masked language model's head. Source: Devlin et al.; of the others, their published sizes."""
     parts = [(Embedding, words, places, hidden, kinds, True), *[(Layer, hidden, heads, False, False)] * layers]
     return Language(parts, Words(words, hidden))
 
 
 def gpt(words, places, hidden, layers, heads, norm_first, tensors=WHOLE):
-    """GPT's parts but the scores, for which words are looked up by the first one's table. Source: Radford et al."""
+    """Return GPT's parts without the scores, for which words are looked up by the first one's table.
+
+    Source: Radford et al.
+    """
     each = (Layer, hidden, heads, True, norm_first, tensors)
     last = [(nn.LayerNorm, hidden)] if norm_first else []
     return [(Embedding, words, places, hidden), *[each] * layers, *last]
 
 
 def perceptron(hidden):
-    """Two hidden layers of that width."""
+    """Return two hidden layers of that width."""
     return [
         (nn.Linear, FEATURES, hidden),
         (nn.ReLU,),
@@ -195,19 +201,19 @@ class Block(Residual):
 
 
 def divided(job, batch, parts, tensors, copies):
-    """A network whose parts send the profile's bytes. `tensors` is how its blocks are divided."""
+    """Return a network whose parts send the profile's bytes. `tensors` is how its blocks are divided."""
     hidden = divided_width(job, batch, parts, tensors.count, copies)
     middle = [(Block, hidden, tensors)] * blocks(parts)
     return [(nn.Linear, FEATURES, hidden), *middle, (nn.Linear, hidden, CLASSES)]
 
 
 def built(parts):
-    """One network of parts."""
+    """Build one network of parts."""
     return nn.Sequential(*(kind(*given) for kind, *given in parts))
 
 
 def network(shape, job):
-    """By a shape; without one as large as its gradients are the bytes of the job's profile."""
+    """Return the network of a shape; without one, of a size at which its gradients have the profile's bytes."""
     if shape is None:
         return built(perceptron(width(gradient_numbers(job))))
     kind, given = shape["kind"], {name: value for name, value in shape.items() if name != "kind"}
@@ -226,7 +232,7 @@ class Examples:
         self._words = (shape or {}).get("words")
 
     def draw(self):
-        """A batch: (examples, what is to be said of them)."""
+        """Return a batch: (examples, labels)."""
         given, said = self._texts() if self._words else self._images() if self._kind else self._numbers()
         return given.to(self._device), said.to(self._device)
 
@@ -239,12 +245,12 @@ class Examples:
         return images, images.flatten(1)[:, :LABELS].argmax(1)
 
     def _texts(self):
-        """Each word is followed by the next one of the vocabulary."""
+        """Return texts in which each word is followed by the next one of the vocabulary."""
         begins = torch.randint(self._words, (self._batch, 1), generator=self._random)
         words = (begins + torch.arange(TOKENS + 1)) % self._words
         return words[:, :-1], words[:, 1:]
 
 
 def loss_of(found, said):
-    """Of classes, or of each token's word."""
+    """Return the loss of classes, or of each token's word."""
     return nn.functional.cross_entropy(found.flatten(0, -2), said.flatten())

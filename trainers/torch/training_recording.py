@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records a worker's iterations by PyTorch's own profiler (Kineto), as clusters do, and says the trace."""
+"""Records a worker's iterations by PyTorch's own profiler (Kineto), as clusters do, and prints the trace."""
 
 import base64
 import contextlib
@@ -12,7 +12,9 @@ LEFT_OUT = 1  # iterations at first, in which the profiler warms up
 
 @contextlib.contextmanager
 def recorded(asked, iterations, say):
-    """Yield what to call after each iteration. `say` is told when the last one is over, and then the trace.
+    """Yield the function to call after each iteration.
+
+    `say` is called at the end of the last one, and then with the trace.
 
     Nothing is recorded, or said, if it was not asked for. Raises ValueError for a PyTorch that cannot record.
     """
@@ -41,7 +43,7 @@ def recorded(asked, iterations, say):
 
 
 def packed(profiler):
-    """The trace, gzipped and in base64: nothing stays on the host."""
+    """Return the trace, gzipped and in base64, so that nothing stays on the host."""
     with tempfile.TemporaryDirectory(prefix="roundabout-record-") as folder:
         path = os.path.join(folder, "kineto.json")
         profiler.export_chrome_trace(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How large a network is whose workers send each other the bytes that a job's profile says."""
+"""Sizes of networks whose workers send each other the bytes of a job's profile."""
 
 import math
 
@@ -8,9 +8,9 @@ NARROW = 64  # numbers between the two halves of a block that is divided among w
 
 
 def gradient_numbers(job):
-    """How many 32-bit numbers a ring of the job's workers all-reduces, each sending the profile's bytes.
+    """Return the 32-bit numbers that a ring of the job's workers all-reduces, each sending the profile's bytes.
 
-    Source: Salamy, equation 3.1. Raises ValueError where the profile says another exchange than rings of all workers.
+    Source: Salamy, equation 3.1. Raises ValueError for a profile with any other exchange than rings of all workers.
     """
     count = len(job["workers"])
     sent = 0
@@ -26,7 +26,7 @@ def gradient_numbers(job):
 
 
 def width(numbers):
-    """Of the two hidden layers of a network with at most so many parameters. Raises ValueError for too few."""
+    """Return the width of two hidden layers with at most so many parameters. Raises ValueError for too few."""
     linear, fixed = FEATURES + CLASSES + 2, CLASSES
     found = int((math.sqrt(linear**2 + 4 * (numbers - fixed)) - linear) / 2) if numbers > fixed else 0
     if found < 1:
@@ -35,15 +35,15 @@ def width(numbers):
 
 
 def sent_by_first(job):
-    """The bytes that the first worker sends in an iteration, whatever to whom."""
+    """Return the bytes that the first worker sends in an iteration, to all others together."""
     return sum(each[2] for phase in job["phases"] for each in phase.get("transfers", []) if each[0] == 0)
 
 
 def division(parallel, count):
-    """Into how many parts of its layers, and of each layer, and copies of all that, `count` workers divide a network.
+    """Return the numbers of parts of layers, of parts of each layer, and of copies of a divided network.
 
-    Pipelines have as few parts as may be, so that there are as many copies (a guess, as in roundabout/models/cluster).
-    Raises ValueError where a hybrid cannot be.
+    Pipelines have as few parts as possible, so that there are as many copies (a guess, as in
+    roundabout/models/cluster). Raises ValueError if a hybrid is impossible.
     """
     if parallel == "data":
         return 1, 1, count
@@ -58,14 +58,14 @@ def division(parallel, count):
 
 
 def ring(count, numbers):
-    """How many numbers each of `count` workers sends to all-reduce `numbers` of them."""
+    """Return the numbers that each of `count` workers sends to all-reduce `numbers` of them."""
     return 2 * (count - 1) / count * numbers
 
 
 def numbers_sent(parts, tensors, copies, batch):
-    """What the first worker of a divided network sends in an iteration, for each number of the network's width.
+    """Return the numbers that the first worker sends in an iteration, per unit of the network's width.
 
-    It has the features' layer and one block, and all of the network where the layers are not divided. Activations go to
+    It has the features' layer and one block, and all of the network if the layers are not divided. Activations go to
     the next part; a block all-reduces among tensors once forward, once backward; and gradients among copies.
     """
     activations = batch if parts > 1 else 0
@@ -74,12 +74,15 @@ def numbers_sent(parts, tensors, copies, batch):
 
 
 def blocks(parts):
-    """How many blocks a divided network has: with its first and last layer two layers a part."""
+    """Return the number of blocks of a divided network: with its first and last layer, two layers a part."""
     return max(2 * parts - 2, 1)
 
 
 def divided_width(job, batch, parts, tensors, copies):
-    """The width of a divided network whose first worker sends the profile's bytes. Raises ValueError for too few."""
+    """Return the width of a divided network whose first worker sends the profile's bytes.
+
+    Raises ValueError for too few.
+    """
     found = round(sent_by_first(job) / 4 / numbers_sent(parts, tensors, copies, batch))
     if found < 1:
         raise ValueError(f"found {sent_by_first(job)} bytes of the first worker, expected some for each of its batch")

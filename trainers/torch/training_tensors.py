@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that several workers hold parts of, and what passes between them: all-reduces and exchanges, both ways."""
+"""Layers divided among several workers, and their communication: all-reduces and exchanges, both ways."""
 
 import torch
 import torch.distributed
 
 
 class Whole:
-    """Layers are not divided."""
+    """The division of layers that are not divided."""
 
     count = 1
 
     def enter(self, given):
-        """What a divided layer is given."""
+        """Return the input of a divided layer."""
         return given
 
     def leave(self, parts):
-        """What it gives."""
+        """Return the output of a divided layer."""
         return parts
 
 
 class Divided(Whole):
-    """Layers are divided among a group's workers, as Megatron-LM's are: an all-reduce forward, and one backward.
+    """Layers divided among a group's workers, as Megatron-LM's are: an all-reduce forward, and one backward.
 
     `hold` is called before each.
     """
@@ -29,15 +29,15 @@ class Divided(Whole):
         self._group, self.count, self._hold = group, count, hold
 
     def enter(self, given):
-        """As it is; its gradients are summed over the group."""
+        """Return the input unchanged; its gradients are summed over the group."""
         return _Enter.apply(given, self)
 
     def leave(self, parts):
-        """The sum over the group; its gradients are as they are."""
+        """Return the sum over the group; its gradients are unchanged."""
         return _Leave.apply(parts, self)
 
     def summed(self, numbers):
-        """Over the group."""
+        """Return the sum over the group."""
         found = self._hold(numbers).contiguous().clone()
         torch.distributed.all_reduce(found, group=self._group)
         return found
@@ -65,17 +65,17 @@ class _Leave(torch.autograd.Function):
 
 
 class Exchange(torch.autograd.Function):
-    """Gives each worker an even part of the first dimension, and takes so many numbers from each: flat. And back."""
+    """Gives each worker an even part of the first dimension, and takes so many numbers from each, flat; and back."""
 
     @staticmethod
     def forward(context, numbers, taken):
-        """All that was taken, in the workers' order."""
+        """Return all numbers taken, in the workers' order."""
         context.shape, context.taken = numbers.shape, taken
         return _exchanged(numbers, [numbers.numel() // len(taken)] * len(taken), taken)
 
     @staticmethod
     def backward(context, gradient):
-        """The way back."""
+        """Return the gradients by the reverse exchange."""
         given = [context.shape.numel() // len(context.taken)] * len(context.taken)
         return _exchanged(gradient, context.taken, given).reshape(context.shape), None
 
@@ -96,7 +96,7 @@ class Row(torch.nn.Module):
         self._tensors = tensors
 
     def forward(self, given):
-        """Whole numbers of divided ones."""
+        """Map divided numbers to whole ones."""
         return self._tensors.leave(self.part(given)) + self.bias
 
 
@@ -109,5 +109,5 @@ class Column(torch.nn.Module):
         self._tensors = tensors
 
     def forward(self, given):
-        """Divided numbers of whole ones."""
+        """Map whole numbers to divided ones."""
         return self.part(self._tensors.enter(given))

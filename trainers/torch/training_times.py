@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When an iteration's parts begin and end: on a CPU known at once, on a GPU once it has come so far."""
+"""Begin and end of an iteration's parts: on a CPU known at once, on a GPU once it has reached them."""
 
 import collections
 import time
 
 
 def sleep_until(at_ns):
-    """Sleep; by how much later than `at_ns` it woke, 0 where that had passed."""
+    """Sleep until `at_ns`; return how much later it woke, 0 for a past instant."""
     left_ns = at_ns - time.monotonic_ns()
     if left_ns <= 0:
         return 0
@@ -15,32 +15,32 @@ def sleep_until(at_ns):
 
 
 class HostClock:
-    """Marks are instants of the host's clock, ns."""
+    """A clock whose marks are instants of the host's clock, ns."""
 
     def mark(self):
-        """Now."""
+        """Return the present instant."""
         return time.monotonic_ns()
 
     def passed(self, mark):
-        """Whether it can be told."""
+        """Return True if the mark's instant is known."""
         return True
 
     def wait(self, mark):
-        """Until it can be told."""
+        """Wait until the mark's instant is known."""
 
     def tell_ns(self, mark):
-        """The host's clock then."""
+        """Return the host's clock at the mark."""
         return mark
 
     def rebase(self, mark):
-        """Later marks are told from this one."""
+        """Measure later marks from this one."""
 
 
 class DeviceClock:
-    """Marks are events in a GPU's queue, told by their distance from one whose instant on the host's clock is known.
+    """A clock whose marks are events in a GPU's queue, measured from one whose instant on the host's clock is known.
 
     Nothing waits for them but `wait`. Distances are 32-bit floats of milliseconds, so they are kept short: `rebase`.
-    `event` makes an event; CUDA's, unless a test stands in for it.
+    `event` makes an event; CUDA's, unless a test replaces it.
     """
 
     def __init__(self, event):
@@ -50,48 +50,48 @@ class DeviceClock:
         self._base_ns = time.monotonic_ns()
 
     def mark(self):
-        """Wherever the GPU's queue is now."""
+        """Return a mark at the present end of the GPU's queue."""
         event = self._event()
         event.record()
         return event
 
     def passed(self, mark):
-        """Whether the GPU has come so far."""
+        """Return True if the GPU has reached the mark."""
         return mark.query()
 
     def wait(self, mark):
-        """Until it has."""
+        """Wait until the GPU has reached the mark."""
         mark.synchronize()
 
     def tell_ns(self, mark):
-        """The host's clock when it did."""
+        """Return the host's clock when the GPU reached the mark."""
         return self._base_ns + round(self._base.elapsed_time(mark) * 1e6)
 
     def rebase(self, mark):
-        """Tell later marks from this one."""
+        """Measure later marks from this one."""
         self._base_ns, self._base = self.tell_ns(mark), mark
 
 
 class Steps:
-    """Iterations that have ended, or will have: each is told once its marks are passed, in order."""
+    """Iterations whose end is queued: each is reported once its marks are passed, in order."""
 
     def __init__(self, clock, tell):
         self._clock, self._tell, self._waiting = clock, tell, collections.deque()
 
     def ended(self, ready, end, **fields):
-        """One more, whose first communication began at one mark, and whose last ended at the other."""
+        """Add one, whose first communication began at one mark, and whose last ended at the other."""
         self._waiting.append((ready, end, fields))
         self.poll()
 
     def poll(self):
-        """Tell those that are over."""
+        """Report those that are over."""
         while self._waiting and self._clock.passed(self._waiting[0][1]):
             ready, end, fields = self._waiting.popleft()
             self._tell(self._clock.tell_ns(ready), self._clock.tell_ns(end), **fields)
             self._clock.rebase(end)
 
     def finish(self):
-        """Wait for the rest, and tell it."""
+        """Wait for the rest, and report it."""
         if self._waiting:
             self._clock.wait(self._waiting[-1][1])
         self.poll()

@@ -4,7 +4,7 @@
 
 Layers are divided among workers (pipeline), or each layer is (tensor), or both (hybrid), or nothing is (data); copies
 of all that share batches. DeepSpeed's pipelines do all of it; layers divide themselves, as Megatron-LM's do. Without
-`--model` the network is as wide as the first worker sends the bytes that the job's profile says.
+`--model` the network's width is such that the first worker sends the profile's bytes.
 """
 
 import os
@@ -15,21 +15,21 @@ import training_sizes
 
 
 class Division:
-    """Who has which part of the network; rank = (part x copies + copy) x tensors + tensor, DeepSpeed's own order."""
+    """The division of the network; rank = (part x copies + copy) x tensors + tensor, DeepSpeed's own order."""
 
     def __init__(self, worker):
         self.parts, self.tensors, self.copies = training_sizes.division(worker.asked.parallel, worker.count)
         self.copy = worker.rank // self.tensors % self.copies
 
     def group(self, worker):
-        """Of the workers that divide layers with this one; all workers make all groups."""
+        """Return the group of the workers that divide layers with this one; all workers make all groups."""
         firsts = range(0, worker.count, self.tensors)
         groups = {first: worker.torch.distributed.new_group(range(first, first + self.tensors)) for first in firsts}
         return groups[worker.rank - worker.rank % self.tensors]
 
 
 def layers(worker, division):
-    """The network's, as DeepSpeed builds those that are a worker's own."""
+    """Return the network's layers, as DeepSpeed builds those that are a worker's own."""
     import training_models as models  # noqa: PLC0415 - loads PyTorch
     import training_tensors  # noqa: PLC0415
     from deepspeed.pipe import LayerSpec, TiedLayerSpec  # noqa: PLC0415
@@ -55,7 +55,7 @@ def layers(worker, division):
 
 
 class DeepSpeed:
-    """DeepSpeed's engine, and the examples that it goes through."""
+    """DeepSpeed's engine, and the examples that it trains on."""
 
     def __init__(self, worker):
         os.environ.setdefault("DS_ACCELERATOR", "cuda" if worker.backend == "nccl" else "cpu")
@@ -89,15 +89,15 @@ class DeepSpeed:
         self._examples = iter(examples.draw, None)
 
     def step(self):
-        """All of a pipeline's way, and what it learns. The loss of the batch, everybody's mean."""
+        """Run all of a pipeline, and learn; return the loss of the batch, averaged over workers."""
         return self._engine.train_batch(self._examples).detach()
 
     def learn(self):
-        """It has."""
+        """Do nothing, because the step has learned."""
 
 
 def options():
-    """What it is told beside what all are."""
+    """Return the options beside those of all trainers."""
     parser = training.options(__doc__)
     parser.add_argument("--parallel", choices=["data", "pipeline", "tensor", "hybrid"], required=True)
     parser.add_argument("--micro-batches", type=int, required=True, help="of a batch; they follow each other")

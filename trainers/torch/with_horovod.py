@@ -3,7 +3,7 @@
 """Trains one worker of a job with Horovod's DistributedOptimizer, over its gloo or NCCL: trainers/PROTOCOL.md.
 
 Horovod's own launcher is not used: the first worker has the rendezvous by which workers find each other, and PyTorch's
-store at its port says where.
+store at its port names it.
 """
 
 import ctypes
@@ -17,10 +17,10 @@ CLONE_NEWUTS = 0x04000000
 
 
 def be_found(address):
-    """Have the host's name resolve to the job's address, in this process alone. Raises ValueError where it does not.
+    """Make the host's name resolve to the job's address, in this process alone. Raises ValueError if it does not.
 
-    Horovod 0.28 forgets the interface that it is told once it makes the connections that carry gradients, and takes the
-    address of that name (GlooContext::InitializeForProcessSet). Renaming takes root, and a name space of one's own.
+    Horovod 0.28 forgets the interface that it is given once it makes the connections that carry gradients, and takes
+    the address of that name (GlooContext::InitializeForProcessSet). Renaming takes root, and a name space of one's own.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if _resolved() != address and libc.unshare(CLONE_NEWUTS) == 0:
@@ -38,7 +38,7 @@ def _resolved():
 
 
 def gather(worker):
-    """Begin Horovod among the job's workers."""
+    """Start Horovod among the job's workers."""
     import horovod.torch as horovod  # noqa: PLC0415 - whether it is there is for this process to say
 
     store, first = worker.meet(), worker.job["workers"][0]
@@ -55,7 +55,10 @@ def gather(worker):
 
 
 def rendezvous(worker):
-    """The port of one in this process. Each worker is a host of its own: what is faster on one host is not used."""
+    """Return the port of a rendezvous in this process.
+
+    Each worker is a host of its own, so no shortcut on one host is used.
+    """
     from horovod.runner.common.util.hosts import SlotInfo  # noqa: PLC0415
     from horovod.runner.http.http_server import RendezvousServer  # noqa: PLC0415
 
@@ -76,13 +79,13 @@ class Horovod(training.Whole):
         self.optimizer = horovod.DistributedOptimizer(self.optimizer, self.network.named_parameters())
 
     def step(self):
-        """As all do, and wait for what was sent."""
+        """Do a common step, and wait for the communication."""
         loss = super().step()
         self.optimizer.synchronize()
         return loss
 
     def learn(self):
-        """Take what the step found into the network."""
+        """Apply the step's gradients to the network."""
         with self.optimizer.skip_synchronize():
             super().learn()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which n to fit, and whether C too: the model that best foretells a level which it has not seen."""
+"""Choice of n, and whether to fit C: the model that best predicts a level left out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from analysis.statistics.intervals import Array, Measured, percentiles95
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a model holds; None is fitted."""
+    """The fixed coefficients of a model; None is fitted."""
 
     n: float | None
     capacity_gbps: float | None
@@ -26,7 +26,7 @@ class Candidate:
 class Choice:
     """The chosen model, and each candidate's typical miss of a level left out, best first: 0.1 is a tenth too far.
 
-    `shares` says of how many of the sweeps that repetitions leave possible each would be chosen, None without those.
+    `shares` are the shares of redrawn sweeps that choose each, None without such sweeps.
     """
 
     fit: Fit
@@ -35,7 +35,7 @@ class Choice:
 
 
 def candidates(link_gbps: float) -> list[Candidate]:
-    """Salamy's three n and a free one, at the link's rate and at a C that is fitted; never both free.
+    """Return Salamy's three n and a free one, at the link's rate and at a fitted C; never both free.
 
     n and C trade off so closely that a sweep of a dozen levels does not tell them apart.
     """
@@ -47,11 +47,11 @@ def candidates(link_gbps: float) -> list[Candidate]:
 
 
 def choose(sweep: Sweep, among: Sequence[Candidate] | None = None, *, seed: int = 1) -> Choice:
-    """The candidate whose fits to all levels but one miss that one least (leave-one-level-out cross-validation).
+    """Choose the candidate with the least leave-one-level-out error.
 
-    Its intervals hold what would be chosen and fitted to sweeps redrawn with `seed` (redrawn.py).
-    The first and the last level take their turn too, so a model that cannot extrapolate by a level pays for it.
-    Raises DegradationError where there are too few levels for a candidate.
+    Its intervals hold the choices and fits of sweeps redrawn with `seed` (resampling.py). The first and the last level
+    take their turn too, so a model that cannot extrapolate by a level pays for it. Raises DegradationError with too few
+    levels for a candidate.
     """
     among = candidates(sweep.link_gbps) if among is None else among
     misses = {each: left_out_miss(sweep, each) for each in among}
@@ -66,7 +66,7 @@ def choose(sweep: Sweep, among: Sequence[Candidate] | None = None, *, seed: int 
 
 
 def n_of_best(choice: Choice) -> Measured | None:
-    """Of the candidates that hold both n and C the n of the one that foretells best, with its interval."""
+    """Return the n of the candidate that predicts best among those with fixed n and C, with its interval."""
     held = {each: each.n for each in choice.misses if each.n is not None and each.capacity_gbps is not None}
     if not held:
         return None
@@ -80,7 +80,7 @@ def n_of_best(choice: Choice) -> Measured | None:
 
 
 def left_out_miss(sweep: Sweep, candidate: Candidate) -> float:
-    """The typical ratio, less 1, by which fits without a level miss its mean: exp of the rms error of log t.
+    """Return the typical ratio, less 1, by which fits without a level miss its mean: exp of the rms error of log t.
 
     Raises DegradationError with too few levels for the candidate.
     """

@@ -45,13 +45,13 @@ class Line:
     intercept: float
 
     def times_s(self, loads_gbps: Array) -> Array:
-        """Iteration times along it."""
+        """Return iteration times along the line."""
         return np.exp(self.intercept + self.slope * loads_gbps)
 
 
 @dataclass(frozen=True)
 class CongestionPoint:
-    """Where the two lines cross, and the level next to it, which is what Salamy calls the congestion point."""
+    """The crossing of the two lines, and the level next to it, which Salamy calls the congestion point."""
 
     load_gbps: float
     time_s: float
@@ -69,7 +69,7 @@ class CongestionPoint:
 
 @dataclass(frozen=True, eq=False)
 class _Construction:
-    """Figure A-1 for many curves at once; arrays of shape (curves,), NaN where lines do not cross among the levels."""
+    """Figure A-1 for many curves at once; arrays of shape (curves,), NaN if lines do not cross among the levels."""
 
     linear_levels: NDArray[np.intp]
     """0 where no run of first levels is straight and nearly flat."""
@@ -80,11 +80,11 @@ class _Construction:
 
 
 def congestion_point(sweep: Sweep, *, nearly_flat: float = NEARLY_FLAT, seed: int = 1) -> CongestionPoint:
-    """The congestion point of a sweep, with intervals by what repetitions leave of its levels' means.
+    """Return the congestion point of a sweep, with intervals from the repetitions' scatter.
 
-    Without a bound on the slope (`nearly_flat` infinite) a straight portion suffices, as it does in Appendix A.2.
-    Intervals are None with fewer than four repetitions at some level, and where many redrawn sweeps have no such point.
-    Raises DegradationError with fewer than four levels, and where the levels show no congestion point.
+    Without a bound on the slope (`nearly_flat` infinite) a straight portion suffices, as in Appendix A.2. Intervals are
+    None with fewer than four repetitions at some level, and if many redrawn sweeps have no such point. Raises
+    DegradationError with fewer than four levels, and if the levels show no congestion point.
     """
     sweep.require(LINEAR_LEVELS + LEAST_TANGENT_LEVELS, "for a line and a tangent")
     loads_gbps, means_s = sweep.loads_gbps, sweep.means_s
@@ -146,7 +146,7 @@ def _construct(sweep: Sweep, log_t: Array, nearly_flat: float) -> _Construction:
 
 
 def _line(loads_gbps: Array, log_t: Array) -> Array:
-    """Slope and intercept of each curve's line of least squares."""
+    """Return slope and intercept of each curve's line of least squares."""
     away = loads_gbps - loads_gbps.mean()
     slopes = log_t @ away / (away @ away)
     return np.stack([slopes, log_t.mean(axis=1) - slopes * loads_gbps.mean()])
@@ -163,7 +163,7 @@ def _nearest(loads_gbps: Array, crossing_gbps: Array) -> NDArray[np.intp]:
 
 
 def _redrawn(sweep: Sweep, nearly_flat: float, seed: int) -> tuple[Array, Array] | tuple[None, None]:
-    """Crossings in Gbit/s and demands in MB of redrawn sweeps, those without a congestion point left as NaN."""
+    """Return crossings in Gbit/s and demands in MB of redrawn sweeps, NaN without a congestion point."""
     log_t = sweep.redrawn(seed)
     if log_t is None:
         return None, None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What training needs of a link, what it is left with, and the difference (equations 3.1, 3.4; Tables 3.1 to 3.8)."""
+"""Training's demand on a link, its available bandwidth, and the difference (equations 3.1, 3.4; Tables 3.1 to 3.8)."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ MEGABITS_PER_GBIT = 1e3
 
 
 def data_per_iteration_mb(parameters: int, workers: int) -> float:
-    """What a ring all-reduce sends over each link per iteration, in MB of 10^6 bytes (equation 3.1; Table 3.1).
+    """Return the data of a ring all-reduce on each link per iteration, in MB of 10^6 bytes (equation 3.1; Table 3.1).
 
     Raises DegradationError with fewer than two workers, or without parameters.
     """
@@ -21,26 +21,26 @@ def data_per_iteration_mb(parameters: int, workers: int) -> float:
 
 
 def required_gbps(data_mb: float, time_s: Array | float) -> Array:
-    """The bandwidth that sustains iterations of `time_s`; its shape (Table 3.1's last column, equation 3.4)."""
+    """Return the bandwidth that sustains iterations of `time_s`, in its shape (Table 3.1's last column, equation 3.4)."""
     return np.asarray(data_mb * 8 / MEGABITS_PER_GBIT / time_s)
 
 
 def experimental_mb(available_gbps: Array | float, time_s: Array | float) -> Array:
-    """What the link could have carried for the job in an iteration of `time_s` (Tables 3.2, 3.4 and 3.6).
+    """Return the data that the link could have carried for the job in an iteration of `time_s` (Tables 3.2, 3.4, 3.6).
 
-    At the congestion point Salamy takes it for the data that an iteration sends; it counts all that cross traffic
-    leaves as used, so it errs upwards.
+    At the congestion point Salamy takes it for the data of an iteration; it counts all that cross traffic leaves as
+    used, so it errs upwards.
     """
     return np.asarray(available_gbps * time_s / 8 * MEGABITS_PER_GBIT)
 
 
 def theoretical_congestion_gbps(link_gbps: float, data_mb: float, alone_s: float) -> float:
-    """The load from which the job no longer gets the bandwidth that it needs alone; below 0 where it never does."""
+    """Return the load from which the job lacks the bandwidth that it needs alone; below 0 if it never does."""
     return float(link_gbps - required_gbps(data_mb, alone_s))
 
 
 def bandwidth_delta_gbps(sweep: Sweep, data_mb: float) -> Array:
-    """What is available at each level less what its iterations should need; shape (levels,).
+    """Return the available bandwidth at each level less the demand of its iterations; shape (levels,).
 
     The last one is that of the most congested case (Tables 3.3, 3.5 and 3.7, which give it in % of the available too).
     """
@@ -50,10 +50,10 @@ def bandwidth_delta_gbps(sweep: Sweep, data_mb: float) -> Array:
 def spare_capacity_gbps(
     sweep: Sweep, data_mb: float, congestion_gbps: float, *, heaviest_gbps: float = np.inf
 ) -> float:
-    """The mean delta over the levels at which the link is saturated: those from the congestion point on (Table 3.8).
+    """Return the mean delta over the levels at which the link is saturated: from the congestion point on (Table 3.8).
 
-    Levels above `heaviest_gbps` are left out, as Salamy leaves out very heavy ones without saying from where.
-    Raises DegradationError where no level is left.
+    Levels above `heaviest_gbps` are left out, as Salamy leaves out very heavy ones without saying from where. Raises
+    DegradationError if no level is left.
     """
     saturated = (sweep.loads_gbps >= congestion_gbps) & (sweep.loads_gbps <= heaviest_gbps)
     if not saturated.any():

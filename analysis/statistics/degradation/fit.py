@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits of t = A exp(B / (C - BW)^n) to a sweep (equation 3.7), and what they predict.
+"""Fits of t = A exp(B / (C - BW)^n) to a sweep (equation 3.7), and their predictions.
 
-The fit is one of least squares to the logarithms of the levels' mean times: what a trend line on a logarithmic axis is
-(Figure B-2), and what keeps the heaviest load from deciding alone. Intervals: neighbourhood.py.
+The fit is one of least squares to the logarithms of the levels' mean times, like a trend line on a logarithmic axis
+(Figure B-2), which keeps the heaviest load from deciding alone. Intervals: neighbourhood.py.
 """
 
 import math
@@ -23,9 +23,9 @@ SPARE_LEVELS = 2
 
 @dataclass(frozen=True)
 class Estimate:
-    """A coefficient and its 95 % interval; an end is 0 or infinite where nothing bounds it.
+    """A coefficient and its 95 % interval; an unbounded end is 0 or infinite.
 
-    None where it was given, and chosen so in every redrawn sweep.
+    None if it was given, and chosen so in every redrawn sweep.
     """
 
     value: float
@@ -55,16 +55,16 @@ class Fit:
     """The fits to redrawn sweeps, where the model was chosen: then intervals hold those too."""
 
     def times_s(self, loads_gbps: Array) -> Array:
-        """The curve at loads below C."""
+        """Return the curve at loads below C."""
         return iteration_time_s(loads_gbps, self.a_s.value, self.b.value, self.n.value, self.capacity_gbps.value)
 
     def intervals_of_log_t(self, loads_gbps: Array) -> Array:
-        """Of the curve at each load; shape (loads, 2)."""
+        """Return the intervals of the curve at each load; shape (loads, 2)."""
         near = self.near.intervals_of_log_t(loads_gbps)
         return near if self.redrawn is None else _hull(near, self.redrawn.intervals_of_log_t(loads_gbps))
 
     def chosen_among(self, redrawn: Redrawn) -> "Fit":
-        """The same with intervals that hold what is chosen and fitted to redrawn sweeps."""
+        """Return the fit with intervals that hold the choices and fits of redrawn sweeps."""
         return replace(
             self,
             redrawn=redrawn,
@@ -77,7 +77,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The mean iteration time to expect at a load, and where a measurement of it would lie in 95 % of cases."""
+    """The expected mean iteration time at a load, and the interval of 95 % of measurements."""
 
     load_gbps: float
     time_s: float
@@ -87,10 +87,10 @@ class Prediction:
 
 
 def fit(sweep: Sweep, *, n: float | None, capacity_gbps: float | None) -> Fit:
-    """Fit equation 3.7 to the levels' means; `n` and `capacity_gbps` are fitted where None, else held.
+    """Fit equation 3.7 to the levels' means; `n` and `capacity_gbps` are fitted if None, else fixed.
 
     Raises DegradationError with fewer levels than coefficients and `SPARE_LEVELS`, for a load at or above the capacity,
-    for an n that is not positive, and where all levels have the very same mean.
+    for an n that is not positive, and if all levels have the very same mean.
     """
     ranges = ranges_of(sweep, n, capacity_gbps)
     near = Neighbourhood(sweep, ranges)
@@ -109,7 +109,7 @@ def fit(sweep: Sweep, *, n: float | None, capacity_gbps: float | None) -> Fit:
 
 
 def ranges_of(sweep: Sweep, n: float | None, capacity_gbps: float | None) -> Ranges:
-    """What `fit` searches. Raises DegradationError as `fit` does."""
+    """Return the ranges that `fit` searches. Raises DegradationError as `fit` does."""
     needed = 2 + (n is None) + (capacity_gbps is None) + SPARE_LEVELS
     sweep.require(needed, f"for {needed - SPARE_LEVELS} coefficients")
     if np.ptp(np.log(sweep.means_s)) == 0:
@@ -129,12 +129,12 @@ def ranges_of(sweep: Sweep, n: float | None, capacity_gbps: float | None) -> Ran
 
 
 def r_squared(means_s: Array, times_s: Array) -> RSquared:
-    """How much of the variation of `means_s` over the levels a curve's `times_s` there explain; any curve's."""
+    """Return how much of the variation of `means_s` over the levels a curve's `times_s` explain."""
     return RSquared(log=_determination(np.log(means_s), np.log(times_s)), linear=_determination(means_s, times_s))
 
 
 def band_s(model: Fit, loads_gbps: Array) -> tuple[Array, Array]:
-    """Where the model's curve lies with 95 % at each load: least and greatest times; shapes as `loads_gbps`.
+    """Return the 95 % band of the model's curve at each load: least and greatest times; shapes as `loads_gbps`.
 
     Raises DegradationError as `predict` does.
     """
@@ -145,9 +145,9 @@ def band_s(model: Fit, loads_gbps: Array) -> tuple[Array, Array]:
 
 
 def predict(model: Fit, load_gbps: float) -> Prediction:
-    """How long would an iteration take at this load? The interval holds a measured mean, not only the curve.
+    """Predict the iteration time at this load. The interval holds a measured mean, not only the curve.
 
-    Raises DegradationError for a load below 0, and at or above the model's C, where there is no answer.
+    Raises DegradationError for a load below 0, and at or above the model's C.
     """
     _check(model, load_gbps)
     below_gbps = model.capacity_gbps.value - load_gbps
@@ -173,7 +173,7 @@ def _check(model: Fit, load_gbps: float) -> None:
 
 
 def _widened(estimate: Estimate, drawn: Array, searched: Interval = (0.0, math.inf)) -> Estimate:
-    """With an interval that holds both; what was held in every draw stays held."""
+    """Return the estimate with an interval that holds both; a coefficient fixed in every draw stays fixed."""
     low, high = opened(percentiles95(drawn), searched)
     if estimate.ci95 is not None:
         low, high = min(low, estimate.ci95[0]), max(high, estimate.ci95[1])

@@ -10,12 +10,12 @@ EXPONENTS = {"iperf": 1.0, "consistent": 0.5, "burst": 2.0}
 
 
 def rescaled(load_gbps: Array, link_gbps: float) -> Array:
-    """C / (C - BW): 1 without load, without bound at the link's rate (equation 3.2, for any C)."""
+    """Return C / (C - BW): 1 without load, unbounded at the link's rate (equation 3.2, for any C)."""
     return link_gbps / (link_gbps - load_gbps)
 
 
 def iteration_time_s(load_gbps: Array, a_s: float, b: float, n: float, capacity_gbps: float) -> Array:
-    """t = A exp(B / (C - BW)^n) at loads below C (equation 3.7); n = 1, 1/2, 2 are equations 3.3, 3.5, 3.6.
+    """Return t = A exp(B / (C - BW)^n) at loads below C (equation 3.7); n = 1, 1/2, 2 are equations 3.3, 3.5, 3.6.
 
     A is in s and B in (Gbit/s)^n. A coefficient of `rescaled` is B / C^n: the 1.44 beside equation 3.5 is one.
     """
@@ -23,6 +23,6 @@ def iteration_time_s(load_gbps: Array, a_s: float, b: float, n: float, capacity_
 
 
 def exponential(x: Array | float) -> Array:
-    """exp(x), infinite without ado where close to C it is beyond what numbers hold."""
+    """Return exp(x), infinite without a warning beyond the range of floats, as happens close to C."""
     with np.errstate(over="ignore"):
         return np.asarray(np.exp(x))

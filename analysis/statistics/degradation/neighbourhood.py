@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which curves fit a sweep nearly as well as the best one: what intervals of fits and predictions are made of.
+"""The curves that fit a sweep nearly as well as the best one, from which intervals of fits and predictions follow.
 
 An interval holds every value of a quantity that some curve has which fits nearly as well (profile likelihood). How
 nearly is the wider of two: what the scatter of levels about the curve allows, taken for even (an F test), and what the
@@ -25,7 +25,7 @@ _LEAST = 1e-9
 
 
 class Neighbourhood:
-    """The best curve through a sweep's log mean times, and how far the curves nearly as good reach."""
+    """The best curve through a sweep's log mean times, and the extent of nearly as good curves."""
 
     def __init__(self, sweep: Sweep, ranges: Ranges) -> None:
         self.ranges = ranges
@@ -40,7 +40,7 @@ class Neighbourhood:
         self._freedoms = np.array([max(len(level.repetitions_s) - 1, 1) for level in sweep.levels])
 
     def interval_of_a_s(self) -> Interval:
-        """Of A = t where B has no effect."""
+        """Return the interval of A, which is t where B has no effect."""
         allowance = self._allowance(self._unit[0])
         shapes = self._within(allowance)
         low, high = self._extent(shapes, shapes.log_t(0.0), shapes.variance(0.0), allowance)
@@ -50,7 +50,7 @@ class Neighbourhood:
         return float(exponential(low)), float(exponential(high))
 
     def interval_of_b(self) -> Interval:
-        """Of B."""
+        """Return the interval of B."""
         allowance = self._allowance(self._unit[1])
         shapes = self._within(allowance)
         low, high = self._extent(shapes, shapes.b, 1 / shapes.spread_x, allowance)
@@ -60,24 +60,24 @@ class Neighbourhood:
         return low, high
 
     def interval_of_n(self) -> Interval:
-        """Of n, where it is fitted."""
+        """Return the interval of n, if it is fitted."""
         shapes = self._within(self._allowance(self._unit[2]))
         return opened((shapes.n.min(), shapes.n.max()), self.ranges.n)
 
     def interval_of_capacity_gbps(self) -> Interval:
-        """Of C, where it is fitted."""
+        """Return the interval of C, if it is fitted."""
         shapes = self._within(self._allowance(self._unit[-1]))
         low, high = opened((shapes.gap_gbps.min(), shapes.gap_gbps.max()), self.ranges.gap_gbps)
         return self.ranges.top_gbps + low, self.ranges.top_gbps + high
 
     def intervals_of_log_t(self, loads_gbps: Array) -> Array:
-        """Of the curve at each load; shape (loads, 2)."""
+        """Return the intervals of the curve at each load; shape (loads, 2)."""
         allowances = [self._allowance(gradient) for gradient in self._gradients(loads_gbps)]
         shapes = self._within(max(allowances))
         return np.array([self._log_t_at(*pair, shapes) for pair in zip(loads_gbps, allowances, strict=True)])
 
     def scatter(self, load_gbps: float) -> float:
-        """By how much log t measured at a load may differ from the curve, in 95 % of cases."""
+        """Return the distance of log t measured at a load from the curve, in 95 % of cases."""
         own = np.interp(load_gbps, self._loads_gbps, self._variances)
         return float(scipy.special.stdtrit(self._freedom, _TAIL) * np.sqrt(max(own, self._even_variance)))
 
@@ -90,7 +90,7 @@ class Neighbourhood:
         return low, high if reached.all() else math.inf
 
     def _gradients(self, loads_gbps: Array) -> Array:
-        """Of log t at loads by log A, B, and those of n and C that are fitted; shape (loads, coefficients)."""
+        """Return gradients of log t at loads by log A, B, and fitted n and C; shape (loads, coefficients)."""
         below = self.best.gap_gbps + self.ranges.top_gbps - loads_gbps
         x = below**-self.best.n
         columns = [np.ones_like(x), x]
@@ -101,14 +101,14 @@ class Neighbourhood:
         return np.stack(columns, axis=1)
 
     def _deleted_residuals(self) -> Array:
-        """How far each level lies from the curve, about as if that had been fitted without it."""
+        """Return the distance of each level from the curve, about as if that had been fitted without it."""
         gradients = self._gradients(self._loads_gbps)
         leverage = np.einsum("lc,cl->l", gradients, self._influence)
         x = gradients[:, 1]
         return np.asarray((self._log_t - self.best.log_t(x)) / np.maximum(1 - leverage, _LEAST))
 
     def _allowance(self, gradient: Array) -> float:
-        """By how much the squared error may grow along the interval of what has this gradient by the coefficients."""
+        """Return how much the squared error may grow along the interval of a quantity with this gradient."""
         weights = gradient @ self._influence
         shares = weights**2 * self._variances
         even = float(scipy.special.stdtrit(self._freedom, _TAIL)) ** 2 * self._even_variance
@@ -118,16 +118,16 @@ class Neighbourhood:
         return max(even, float(scipy.special.stdtrit(freedom, _TAIL) ** 2 * shares.sum() / (weights**2).sum()))
 
     def _within(self, allowance: float) -> Shapes:
-        """The shapes whose error exceeds the least by no more than `allowance`."""
+        """Return the shapes whose error exceeds the least by at most `allowance`."""
         shapes = search(self._loads_gbps, self._log_t, self.ranges, allowance)
         return shapes.chosen(self._fitting(shapes, allowance))
 
     def _fitting(self, shapes: Shapes, allowance: float) -> NDArray[np.bool_]:
-        """Which of them fit nearly as well; the best of them counts, so that rounding leaves one."""
+        """Return which of them fit nearly as well; the best of them counts, so that rounding leaves one."""
         return np.asarray((shapes.error <= self.best.error + allowance) | (shapes.error == shapes.error.min()))
 
     def _extent(self, shapes: Shapes, values: Array, variances: Array, allowance: float) -> Interval:
-        """The least and the greatest value of curves of these shapes, whose A and B may vary while they fit.
+        """Return the least and the greatest value of curves of these shapes, whose A and B may vary while they fit.
 
         `values` are those at each shape's best A and B; `variances` are multiples of the residual variance.
         """
@@ -137,13 +137,13 @@ class Neighbourhood:
 
 
 def _pseudo_inverse(gradients: Array) -> Array:
-    """Of columns that differ by orders of magnitude."""
+    """Return the pseudo-inverse of columns that differ by orders of magnitude."""
     sizes = np.linalg.norm(gradients, axis=0)
     return np.asarray(np.linalg.pinv(gradients / sizes) / sizes[:, None])
 
 
 def _variance(level: Level, single: float) -> float:
-    """Of the logarithm of a level's mean time; `single` where it was not repeated."""
+    """Return the variance of the logarithm of a level's mean time; `single` if it was not repeated."""
     means_s = level.means_s
     if len(means_s) == 1:
         return single
@@ -151,7 +151,7 @@ def _variance(level: Level, single: float) -> float:
 
 
 def opened(ends: tuple[float, float], searched: tuple[float, float]) -> Interval:
-    """An interval that the ends of the search do not cut off."""
+    """Return an interval without ends that the search cuts off."""
     low, high = ends
     return (
         0.0 if math.isclose(low, searched[0], rel_tol=1e-9) else float(low),

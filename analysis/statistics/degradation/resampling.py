@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What would have been chosen and fitted, had a sweep's levels come out otherwise, as their repetitions allow.
+"""The choices and fits of redrawn sweeps, whose levels vary as their repetitions allow.
 
-A fit's own intervals take its n, and whether C is fitted, for given; but those were chosen by the same levels. So
-levels are drawn anew, and for each draw every candidate is held to levels that it has not seen, and the best fitted.
-Each fits A, B and one number more at most: least squares over a grid of that number, for all draws at once.
+A fit's own intervals take its n, and whether C is fitted, as given; but those were chosen by the same levels. So levels
+are drawn anew, and for each draw every candidate predicts levels left out, and the best is fitted. Each fits A, B and
+at most one number more: least squares over a grid of that number, for all draws at once.
 """
 
 from collections.abc import Sequence
@@ -34,16 +34,16 @@ class Redrawn:
     misses: Array
 
     def intervals_of_log_t(self, loads_gbps: Array) -> Array:
-        """Of the curve at each load; shape (loads, 2). Infinite beyond a fitted C."""
+        """Return the intervals of the curve at each load; shape (loads, 2). Infinite beyond a fitted C."""
         return np.array([percentiles95(self._log_t(load)) for load in loads_gbps])
 
     def chosen(self, places: Sequence[int]) -> NDArray[np.intp]:
-        """For each draw which of these candidates foretells best."""
+        """Return for each draw which of these candidates predicts best."""
         best: NDArray[np.intp] = self.misses[:, places].argmin(axis=1)
         return np.asarray(places, np.intp)[best]
 
     def share(self, place: int) -> float:
-        """Of the draws in which this candidate is the chosen one."""
+        """Return the share of draws that choose this candidate."""
         return float((self.misses.argmin(axis=1) == place).mean())
 
     def _log_t(self, load_gbps: float) -> Array:
@@ -91,7 +91,7 @@ def _shapes(sweep: Sweep, ranges: Ranges) -> _Shapes:
 
 
 def _misses(shapes: _Shapes, log_t: Array) -> Array:
-    """By draw: the mean square of the errors at levels left out."""
+    """Return by draw the mean square of the errors at levels left out."""
     levels = log_t.shape[1]
     errors = np.empty_like(log_t)
     for left in range(levels):
@@ -103,13 +103,13 @@ def _misses(shapes: _Shapes, log_t: Array) -> Array:
 
 
 def _fitted(shapes: _Shapes, log_t: Array) -> tuple[Array, Array, Array, Array]:
-    """log A, B, n and C by draw."""
+    """Return log A, B, n and C by draw."""
     best, b, mean_x = _solved(shapes.x, log_t)
     return log_t.mean(axis=1) - b * mean_x, b, shapes.n[best], shapes.capacity_gbps[best]
 
 
 def _solved(x: Array, log_t: Array) -> tuple[NDArray[np.intp], Array, Array]:
-    """By draw: the shape of the least error, its slope and its mean x. `x` has shape (shapes, levels)."""
+    """Return by draw the shape of the least error, its slope and its mean x. `x` has shape (shapes, levels)."""
     mean_x = x.mean(axis=1)
     away = x - mean_x[:, None]
     sizes = np.linalg.norm(away, axis=1)

@@ -24,7 +24,7 @@ ROUNDS = 4
 
 @dataclass(frozen=True)
 class Ranges:
-    """Where to search n, and C by its distance from the highest load; two equal ends hold a number fixed."""
+    """The searched ranges of n, and of C by its distance from the highest load; two equal ends fix a number."""
 
     n: tuple[float, float]
     gap_gbps: tuple[float, float]
@@ -32,16 +32,16 @@ class Ranges:
 
     @property
     def n_free(self) -> bool:
-        """Whether n is searched."""
+        """Return True if n is searched."""
         return self.n[0] < self.n[1]
 
     @property
     def capacity_free(self) -> bool:
-        """Whether C is searched."""
+        """Return True if C is searched."""
         return self.gap_gbps[0] < self.gap_gbps[1]
 
     def reach_power_law(self, shapes: "Shapes") -> bool:
-        """Whether some of these shapes lie where the search ends towards n = 0 or an infinite C.
+        """Return True if some of these shapes lie at the end of the search towards n = 0 or an infinite C.
 
         Both limits are curves of their own (a power of C - BW, an exponential of BW); A goes to 0 there, B to infinity.
         """
@@ -50,7 +50,7 @@ class Ranges:
         )
 
     def reach_wall(self, shapes: "Shapes") -> bool:
-        """Whether some lie where the search ends towards an infinite n, which takes B there too."""
+        """Return True if some lie at the end of the search towards an infinite n, which takes B there too."""
         return self.n_free and _touches(shapes.n.max(), self.n[1])
 
 
@@ -72,25 +72,25 @@ class Shapes:
     """Sum of the squared residuals."""
 
     def log_t(self, x: Array | float) -> Array:
-        """The fit where (C - BW)^-n is `x`; at 0 that is log A."""
+        """Return the fit at (C - BW)^-n = `x`; at 0 that is log A."""
         return self.mean_log_t + self.b * (x - self.mean_x)
 
     def variance(self, x: Array | float) -> Array:
-        """Of `log_t`, as a multiple of the residual variance."""
+        """Return the variance of `log_t`, as a multiple of the residual variance."""
         return self.mean_variance + (x - self.mean_x) ** 2 / self.spread_x
 
     def chosen(self, which: Any) -> "Shapes":
-        """Those at which a boolean array points, or the one at a place."""
+        """Return the shapes selected by a boolean array, or the one at a place."""
         return Shapes(**{name: values[which] for name, values in vars(self).items()})
 
     @property
     def best(self) -> "Shapes":
-        """The one of the least error."""
+        """Return the shape of the least error."""
         return self.chosen(np.unravel_index(self.error.argmin(), self.error.shape))
 
 
 def search(loads_gbps: Array, log_t: Array, ranges: Ranges, allowance: float = 0.0) -> Shapes:
-    """The best shape and those around it, out to where the error is greater by `allowance`.
+    """Return the best shape and those around it, up to an error greater by `allowance`.
 
     `loads_gbps` and `log_t` have shape (levels,).
     """
@@ -132,7 +132,7 @@ def _grid(ends: tuple[float, float]) -> Array:
 
 
 def _narrowed(grid: Array, good: Array) -> Array:
-    """Each row spread anew over its good cells and one more at either end."""
+    """Return each row spread anew over its good cells and one more at either end."""
     last = grid.shape[1] - 1
     low = np.maximum(good.argmax(axis=1) - 1, 0)
     high = np.minimum(last - good[:, ::-1].argmax(axis=1) + 1, last)

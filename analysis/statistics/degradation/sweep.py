@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a load sweep measured: iteration times at each level of cross traffic, repetition by repetition."""
+"""A load sweep: iteration times at each level of cross traffic, repetition by repetition."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +15,7 @@ DRAWS = 2000
 
 
 class DegradationError(RoundaboutError):
-    """A sweep, or what was asked of it, does not suffice for the analysis."""
+    """A sweep, or a request, does not suffice for the analysis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,26 +27,26 @@ class Level:
 
     @cached_property
     def means_s(self) -> Array:
-        """The mean iteration time of each repetition."""
+        """Return the mean iteration time of each repetition."""
         return np.array([times.mean() for times in self.repetitions_s])
 
     @property
     def mean_s(self) -> Measured:
-        """Their mean, with its interval."""
+        """Return the mean of the repetitions' means, with its interval."""
         return mean_of(self.means_s.tolist())
 
     @property
     def times_s(self) -> Array:
-        """The iteration times of all repetitions."""
+        """Return the iteration times of all repetitions."""
         return np.concatenate(self.repetitions_s)
 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Levels in the order of their loads, and what the bottleneck carries in Gbit/s.
+    """Levels in the order of their loads, and the bottleneck's capacity in Gbit/s.
 
-    Raises DegradationError where loads do not rise from 0 or more to less than `link_gbps`, where a level has no
-    repetition or a repetition no iteration, and where a time is not positive and finite.
+    Raises DegradationError if loads do not rise from 0 or more to less than `link_gbps`, if a level has no repetition
+    or a repetition no iteration, and if a time is not positive and finite.
     """
 
     levels: tuple[Level, ...]
@@ -64,21 +64,21 @@ class Sweep:
 
     @property
     def loads_gbps(self) -> Array:
-        """Shape (levels,)."""
+        """Return the loads; shape (levels,)."""
         return np.array([level.load_gbps for level in self.levels])
 
     @cached_property
     def means_s(self) -> Array:
-        """The mean over repetitions of their mean iteration times, so that each counts alike; shape (levels,)."""
+        """Return the mean over repetitions of their mean iteration times, so that each counts alike; shape (levels,)."""
         return np.array([level.means_s.mean() for level in self.levels])
 
     @property
     def available_gbps(self) -> Array:
-        """What cross traffic leaves of the link; shape (levels,)."""
+        """Return the bandwidth that cross traffic leaves of the link; shape (levels,)."""
         return self.link_gbps - self.loads_gbps
 
     def redrawn(self, seed: int) -> Array | None:
-        """Log mean times of sweeps that repetitions leave possible, in shape (`DRAWS`, levels).
+        """Return log mean times of sweeps redrawn from the repetitions, in shape (`DRAWS`, levels).
 
         None with fewer than four repetitions at some level.
         """
@@ -88,7 +88,7 @@ class Sweep:
         return np.log(np.stack([redrawn(level.means_s.tolist(), DRAWS, generator) for level in self.levels], axis=1))
 
     def require(self, levels: int, purpose: str) -> None:
-        """Raises DegradationError with fewer `levels`; `purpose` says what they are needed for."""
+        """Raise DegradationError with fewer `levels`; `purpose` names their use."""
         if len(self.levels) < levels:
             found = f"{len(self.levels)} level{'' if len(self.levels) == 1 else 's'}"
             raise DegradationError(f"found {found}, expected at least {levels} {purpose}", "measure at more loads")

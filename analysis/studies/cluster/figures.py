@@ -34,19 +34,19 @@ SHADE = 0.5
 
 
 def model_looks(cells: Iterable[ClusterCell]) -> dict[str, tuple[str, str]]:
-    """A marker and a colour for each model, the same in all figures."""
+    """Return a marker and a color for each model, the same in all figures."""
     models = sorted({request.model for cell in cells for request in cell.first.timeline.requests})
     return {model: _look(place) for place, model in enumerate(models)}
 
 
 def decimated(cells: Sequence[ClusterCell]) -> str:
-    """What figures of single iterations leave out, in words."""
+    """Describe what figures of single iterations leave out."""
     most = max((len(cell.first.points.times_ms) for cell in cells), default=0)
     return f"Every {_every(most)}th iteration of each model is drawn, of up to {most:,}." if most > DOTS else ""
 
 
 def events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure:
-    """Iteration times as the trace goes on, one panel a scheduler, and above them what happened to jobs.
+    """Draw iteration times over the trace, one panel a scheduler, and above them the events of jobs.
 
     The interleaving thesis, Figures 4.11a and 4.12a.
     """
@@ -67,7 +67,7 @@ def events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -
 
 
 def distributions(cells: Sequence[ClusterCell], found: Sequence[Pooled], colours: Mapping[str, str]) -> Figure:
-    """Cumulative distributions of all iterations of all jobs: in ms, and over a dedicated cluster's.
+    """Draw cumulative distributions of all iterations of all jobs: in ms, and over a dedicated cluster's.
 
     The interleaving thesis, Figures 4.11b, 4.12b, 4.13, 4.15 and 4.17.
     """
@@ -86,7 +86,7 @@ def distributions(cells: Sequence[ClusterCell], found: Sequence[Pooled], colours
 
 
 def marks(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | None:
-    """ECN marks of each iteration, one panel a model (the interleaving thesis, Figure 4.14); None where not known."""
+    """Draw ECN marks of each iteration, one panel a model (the interleaving thesis, Figure 4.14); None if not known."""
     models = sorted({model for cell in cells for model in cell.models if cell.marks(model)})
     if not models:
         return None
@@ -106,7 +106,7 @@ def marks(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | 
 
 
 def links(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted], colours: Mapping[str, str]) -> Figure | None:
-    """Use of the links between switches that carry most, one panel a link and direction; None where nobody counted."""
+    """Draw the use of the busiest links between switches, one panel a link and direction; None without counters."""
     busiest = _busiest(cells, sent)
     if not busiest:
         return None
@@ -133,12 +133,12 @@ def links(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted], colou
 
 
 def sharing(cells: Iterable[ClusterCell]) -> list[ClusterCell]:
-    """Without those whose jobs have a cluster each: they ran one after the other, which tells nothing of a trace."""
+    """Return cells without those of dedicated clusters, whose jobs ran one after the other."""
     return [cell for cell in cells if cell.first.timeline.scheduler != IDEAL]
 
 
 def placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure:
-    """Who was where: a row a host, a bar a stint in its model's colour, one panel a scheduler."""
+    """Draw placements over time: a row a host, a bar an allocation in its model's color, one panel a scheduler."""
     hosts = list(cells[0].first.spec.topology.hosts)
     height = max(0.09 * len(hosts), 0.8)
     result, axes = figure(len(cells), 1, 0.9 + (0.45 + height) * len(cells), sharex=True, sharey=True)
@@ -157,7 +157,7 @@ def placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]
 
 
 def lives(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure:
-    """Cumulative distributions over jobs: completion time, queueing delay, and finish-time fairness."""
+    """Draw cumulative distributions over jobs: completion time, queueing delay, and finish-time fairness."""
     shown: dict[str, Callable[[Life], float | None]] = {
         "job completion time, s": lambda life: life.completion_s,
         "queueing delay, s": lambda life: life.queueing_s,
@@ -179,7 +179,7 @@ def lives(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure:
 
 
 def scores(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | None:
-    """Compatibility scores of what Cassini chose over time, above those of its other candidates; None without any."""
+    """Draw compatibility scores of Cassini's choices over time, above those of its other candidates; None without any."""
     ranked = [cell for cell in cells if any(each.ranked for each in cell.first.timeline.decisions)]
     if not ranked:
         return None
@@ -199,7 +199,7 @@ def scores(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure |
 
 
 def _plainly(axis: Axis) -> None:
-    """Numbers as they are, on a logarithmic axis."""
+    """Write plain numbers on a logarithmic axis."""
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7) if high < DECADE * low else (1, 2, 5)))
     axis.set_minor_locator(NullLocator())
@@ -227,7 +227,7 @@ def _dots(panel: Axes, trial: ClusterTrial, looks: Mapping[str, tuple[str, str]]
 
 
 def _happened(panel: Axes, trial: ClusterTrial, scale: float) -> None:
-    """Arrivals, moves and ends of jobs, in rows above the iterations."""
+    """Draw arrivals, moves and ends of jobs, in rows above the iterations."""
     timeline, from_s = trial.timeline, trial.sliced_s or 0.0
     until_s = max(stint.ends_s for stint in timeline.stints)
     arrived = (life.arrived_s - from_s for life in timeline.jobs)
@@ -255,7 +255,7 @@ def _placed(
 
 
 def _busiest(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted]) -> list[tuple[str, str]]:
-    """Ports between switches by what they carried under all schedulers together, as a share of what they can."""
+    """Return ports between switches by their total bytes under all schedulers, as a share of their capacity."""
     topology, keys = cells[0].first.spec.topology, {cell.first.key for cell in cells}
     rates = {each.name: each.payload_rate_gbps for each in topology.links if not {*each.ends} & {*topology.hosts}}
     carried: dict[tuple[str, str], float] = {}
@@ -286,7 +286,7 @@ def _clock(cells: Sequence[ClusterCell]) -> tuple[float, str]:
 
 
 def _rows_of_panels(count: int) -> tuple[Figure, list[Axes]]:
-    """Panels that each have their own y-axis."""
+    """Return panels that each have their own y-axis."""
     rows = -(-count // ROW)
     result, axes = figure(rows, min(count, ROW), 2.5 * rows)
     for spare in axes[count:]:

@@ -43,7 +43,7 @@ sent = ports(run, "tx_bytes")
 def each_group(
     draw: Callable[[list[ClusterCell]], Figure | None], what: str, caption: str, some: list[ClusterCell] = cells
 ) -> page.Html:
-    """A figure a group of cells that are compared, under its name."""
+    """Return a figure a group of cells that are compared, under its name."""
     drawn = [(name, draw(own)) for name, own in groups(some)]
     return page.Html("").join(
         page.named(name) + page.drawn(result, caption, f"{what}: {name}" if name else what)
@@ -53,7 +53,7 @@ def each_group(
 
 
 def of_group(some: list[ClusterCell]) -> list[Pooled]:
-    """What was found of these cells."""
+    """Return the results of these cells."""
     return [each for each in pooled if each.group == some[0].id.others]
 
 

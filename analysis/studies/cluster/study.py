@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the study of clusters finds: iteration times of all jobs together by scheduler, and what became of each job.
+"""The results of the study of clusters: iteration times of all jobs together by scheduler, and the jobs' histories.
 
 The interleaving thesis, sections 4.5.2 to 4.5.6, pools all iterations of a trace; long ones of big models weigh most
 there. So beside milliseconds there are multiples of what the same workers need in a dedicated cluster.
@@ -40,28 +40,28 @@ class Figure(Result):
 
     @classmethod
     def of(cls, measured: Measured) -> "Figure":
-        """A figure and its interval."""
+        """Return a figure and its interval."""
         return cls(value=measured[0], ci95=measured[1])
 
 
 class Row(Result):
-    """Of one cell."""
+    """The results of one cell."""
 
     levels: dict[str, Level]
 
     @property
     def name(self) -> str:
-        """What tables and figures call it within a group: the variant."""
+        """Return the name in tables and figures within a group: the variant."""
         return CellId(self.levels).variant
 
     @property
     def group(self) -> str:
-        """The other levels, as headings have them."""
+        """Return the other levels, as headings have them."""
         return CellId(self.levels).others
 
 
 class Spread(Result):
-    """Of all iterations together. Of fewer than a thousand `p99` is None."""
+    """Statistics of all iterations together. With fewer than a thousand `p99` is None."""
 
     mean: Figure
     median: Figure
@@ -90,11 +90,11 @@ class Pooled(Row):
 
 
 class Lives(Row):
-    """What became of jobs, by their scheduler's timeline; seconds of the cluster.
+    """The histories of jobs, by their scheduler's timeline; seconds of the cluster.
 
     Of all repetitions' `jobs`, `waiting` were never placed and `unfinished` not done when the trace's time was up: both
-    are in no figure of completion. `fairness` is Themis' rho, and `worst` that of the job for which it is most.
-    `moves` are a job's, and `score` the mean compatibility score of placements that Cassini chose.
+    are in no figure of completion. `fairness` is Themis' rho, and `worst` that of the job with the largest. `moves` are
+    a job's, and `score` the mean compatibility score of placements that Cassini chose.
     """
 
     jobs: int
@@ -111,7 +111,7 @@ class Lives(Row):
 
 
 class OfModel(Row):
-    """One model's iterations in one cell; `marks` are of an iteration, where they are known."""
+    """One model's iterations in one cell; `marks` are of an iteration, if they are known."""
 
     model: str
     count: int
@@ -122,7 +122,7 @@ class OfModel(Row):
 
 
 class Results(Summary):
-    """What the study of clusters adds."""
+    """The study's own results."""
 
     pooled: tuple[Pooled, ...]
     lives: tuple[Lives, ...]
@@ -130,7 +130,7 @@ class Results(Summary):
 
 
 def study(run: Run, choice: StudyChoice) -> Results:
-    """Everything that the report of a cluster shows."""
+    """Compute everything that the report of a cluster shows."""
     cells, base = clusters_of(run), str(experiment_of(run).baseline.level)
     together = [(cell, baseline_of(cells, cell, base)) for cell in cells]
     return Results(
@@ -142,19 +142,19 @@ def study(run: Run, choice: StudyChoice) -> Results:
 
 
 def whole(cells: Sequence[ClusterCell]) -> list[ClusterCell]:
-    """Those of whole traces: in a slice of one no job has its whole life."""
+    """Return the cells of whole traces: in a window of one no job has its whole history."""
     return [cell for cell in cells if cell.first.sliced_s is None]
 
 
 def groups(cells: Sequence[ClusterCell]) -> list[tuple[str, list[ClusterCell]]]:
-    """Cells of the same other levels together, by what headings call them, in the experiment's order."""
+    """Group cells of the same other levels, by their headings, in the experiment's order."""
     order = list(dict.fromkeys(cell.id.others for cell in cells))
     ranked = sorted(cells, key=lambda cell: order.index(cell.id.others))
     return [(name, list(some)) for name, some in groupby(ranked, lambda cell: cell.id.others)]
 
 
 def baseline_of(cells: Sequence[ClusterCell], cell: ClusterCell, base: str) -> ClusterCell | None:
-    """What it is compared with: with Cassini the same scheduler without it, else the study's baseline."""
+    """Return its baseline: with Cassini the same scheduler without it, else the study's baseline."""
     told = cell.first.timeline
     plain = (
         each
@@ -216,7 +216,7 @@ def _ratio(
     statistic: Statistic,
     least: int = 1,
 ) -> Figure | None:
-    """A statistic of one cell's iterations over that of another's, by the repetitions that both have."""
+    """Return a statistic of one cell's iterations over that of another's, by the repetitions that both have."""
     pairs = paired(over, of, what) if over and of else []
     enough = pairs and min(sum(map(len, side)) for side in zip(*pairs, strict=True)) >= least
     return Figure.of(paired_ratio(pairs, statistic)) if enough else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a cluster: iteration times by scheduler and by model, and what became of jobs."""
+"""The tables of a cluster: iteration times by scheduler and by model, and the histories of jobs."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,13 +11,13 @@ from analysis.studies.cluster.study import Figure, Lives, OfModel, Pooled, Resul
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
-    """What a terminal shows."""
+    """Return the tables for a terminal."""
     by_model = (slowed(results, ends=False), *marked(results, ends=False)) if results.models else ()
     return [on_screen.shown(each) for each in (pooled(results), lives(results), *by_model)]
 
 
 def pooled(results: Results) -> Table:
-    """All iterations of all jobs together, in ms, and how much faster than the baseline."""
+    """Return all iterations of all jobs together, in ms, and the speed-up over the baseline."""
     columns = (
         *(Column(kind="names"), REPETITIONS, Column("iterations", ",.0f", only="page")),
         *(Column("mean,\nms", ".0f"), Column("median", ".0f", only="page"), Column("p90", ".0f", only="page")),
@@ -30,7 +30,7 @@ def pooled(results: Results) -> Table:
 
 
 def dedicated(results: Results) -> Table:
-    """The same as multiples of what the same workers need in a dedicated cluster."""
+    """Return them as multiples of the times of the same workers in a dedicated cluster."""
     columns = (
         *(Column(kind="names"), *(Column(each, ".2f") for each in ("mean", "median", "p90", TAIL))),
         *(Column("speed-up\nof mean", ".2f"), Column("over", kind="words")),
@@ -40,7 +40,7 @@ def dedicated(results: Results) -> Table:
 
 
 def lives(results: Results) -> Table:
-    """What became of jobs."""
+    """Return the histories of jobs."""
     columns = (
         *(Column(kind="names"), Column("jobs", "d", only="page"), Column("never\nplaced", "d")),
         *(Column("not\ndone", "d"), Column("completion\nmean, s", ".0f"), Column(TAIL, ".0f")),
@@ -52,18 +52,21 @@ def lives(results: Results) -> Table:
 
 
 def slowed(results: Results, *, ends: bool = True) -> Table:
-    """By model and scheduler: mean iteration time over that of a dedicated cluster; with `ends` of intervals or not."""
+    """Return, by model and scheduler, the mean iteration time over that of a dedicated cluster.
+
+    With `ends` of intervals or not.
+    """
     title = "Mean iteration time over a dedicated cluster's"
     return _by_model(results, title, ".2f", lambda each: each.slowed, ends=ends)
 
 
 def speedups(results: Results) -> Table:
-    """By model and scheduler: speed-up of the mean iteration time over the scheduler's baseline."""
+    """Return, by model and scheduler, the speed-up of the mean iteration time over the scheduler's baseline."""
     return _by_model(results, "Speed-up of the mean iteration time", ".2f", lambda each: each.speedup)
 
 
 def marked(results: Results, *, ends: bool = True) -> list[Table]:
-    """By model and scheduler: ECN marks of an iteration; no table where nobody counted them."""
+    """Return, by model and scheduler, ECN marks of an iteration; no table without counts."""
     if all(each.marks is None for each in results.models):
         return []
     return [_by_model(results, "ECN marks per iteration", ".1f", lambda each: each.marks, ends=ends)]
@@ -72,7 +75,10 @@ def marked(results: Results, *, ends: bool = True) -> list[Table]:
 def _by_model(
     results: Results, title: str, form: str, figure: Callable[[OfModel], Figure | None], *, ends: bool = True
 ) -> Table:
-    """A row a model, a column a scheduler of which there is a figure; a screen has no room for ends of intervals."""
+    """Return a row for each model, a column for each scheduler with a figure.
+
+    A screen has no room for ends of intervals.
+    """
     known = [each for each in results.models if figure(each)]
     names = list(dict.fromkeys(each.name for each in known))
     sections = []

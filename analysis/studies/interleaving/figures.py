@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a report. Each function draws one and returns it; what it shows is said in its first line."""
+"""The figures of a report. Each function draws one and returns it; its first line names the content."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -29,7 +29,7 @@ Marks = Mapping[str, JobMarks]
 
 
 def first_iterations(courses: Sequence[Sequence[Trace]], iterations: int = 3) -> Figure:
-    """Bandwidth of each job in the first iterations, one panel a variant (HotNets'22, Figures 1b and 1c).
+    """Draw bandwidth of each job in the first iterations, one panel a variant (HotNets'22, Figures 1b and 1c).
 
     Thin lines for repetitions, a thick one for the middle one.
     """
@@ -60,7 +60,10 @@ def first_iterations(courses: Sequence[Sequence[Trace]], iterations: int = 3) ->
 
 
 def sliding(traces: Sequence[Trace]) -> Figure:
-    """Who communicates when, one row an iteration of the first job, one panel a variant; dark where two do at once."""
+    """Draw communication over time, one row an iteration of the first job, one panel a variant.
+
+    Dark if two jobs send at once.
+    """
     result, axes = panels(len(traces), 4.6, sharex=True)
     colours = job_colours(_jobs(traces))
     for place, (panel, trace) in enumerate(zip(axes, traces, strict=True)):
@@ -81,7 +84,7 @@ def sliding(traces: Sequence[Trace]) -> Figure:
 
 
 def distributions(cells: Sequence[CellTrials], marks: Sequence[Marks], found: Sequence[JobCell]) -> Figure:
-    """Cumulative distributions of iteration times (HotNets'22, Figure 1d), and of marks where they are known.
+    """Draw cumulative distributions of iteration times (HotNets'22, Figure 1d), and of marks if they are known.
 
     All repetitions, by variant and job; both beside each other as in the interleaving thesis, Figure 4.13.
     """
@@ -98,7 +101,7 @@ def distributions(cells: Sequence[CellTrials], marks: Sequence[Marks], found: Se
 
 
 def over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) -> Figure:
-    """Iteration time against iteration number: thin lines for repetitions, a thick one for their median."""
+    """Draw iteration time against iteration number: thin lines for repetitions, a thick one for their median."""
     jobs = jobs_of(cells)
     result, axes = panels(len(jobs), 3.3)
     colours = variant_colours([cell.name for cell in cells])
@@ -122,7 +125,7 @@ def over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) -> Fi
 
 
 def marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Marks]) -> Figure | None:
-    """ECN marks of each iteration, one panel a job (the interleaving thesis, Figure 4.14); None where not known.
+    """Draw ECN marks of each iteration, one panel a job (the interleaving thesis, Figure 4.14); None if not known.
 
     Thin lines for repetitions, a thick one for their median.
     """
@@ -146,7 +149,7 @@ def marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Marks]) -
 
 
 def backlog(traces: Sequence[Trace]) -> Figure | None:
-    """Mean backlog of the shared link in each iteration of the first job; None where it was not measured."""
+    """Draw the mean backlog of the shared link in each iteration of the first job; None if it was not measured."""
     series = [(trace, _backlog_mb(trace, trace.backlog_bytes)) for trace in traces if trace.backlog_bytes is not None]
     if not series:
         return None
@@ -167,7 +170,7 @@ def _backlog_mb(trace: Trace, backlog_bytes: Floats) -> Floats:
 
 
 def _in_order(panel: Axes, repetitions: Sequence[Floats], colour: str) -> None:
-    """Series against iteration number: thin lines for repetitions, a thick one for their median."""
+    """Draw series against iteration number: thin lines for repetitions, a thick one for their median."""
     series = stacked(repetitions)
     number = np.arange(1, series.shape[1] + 1)
     for place, line in enumerate(panel.plot(number, series.T, color=colour, alpha=0.28, linewidth=0.8), start=1):
@@ -176,7 +179,7 @@ def _in_order(panel: Axes, repetitions: Sequence[Floats], colour: str) -> None:
 
 
 def _distribution(panel: Axes, cells: Sequence[CellTrials], values: Sequence[Mapping[str, Sequence[Floats]]]) -> None:
-    """Cumulative distributions, by variant in colours and by job in dashes; `values` are a cell's, by job."""
+    """Draw cumulative distributions, by variant in colors and by job in dashes; `values` are a cell's, by job."""
     colours, jobs = variant_colours([cell.name for cell in cells]), jobs_of(cells)
     for cell, by_job in zip(cells, values, strict=True):
         for job, repetitions in by_job.items():
@@ -193,7 +196,7 @@ def _middles_ms(trace: Trace) -> Floats:
 
 
 def _others(panel: Axes, trials: Sequence[Trace], until_ms: float, colours: Mapping[str, str]) -> None:
-    """Each job's bandwidth in other repetitions, as thin lines."""
+    """Draw each job's bandwidth in other repetitions, as thin lines."""
     for trace in trials:
         seen = _middles_ms(trace) <= until_ms
         for job, rates in trace.rates.items():
@@ -202,14 +205,14 @@ def _others(panel: Axes, trials: Sequence[Trace], until_ms: float, colours: Mapp
 
 
 def _all_send(trace: Trace) -> tuple[float, float, NDArray[np.bool_]]:
-    """The part of the first iteration in which all jobs send: begin, end, and the bins inside."""
+    """Return the part of the first iteration in which all jobs send: begin, end, and the bins inside."""
     begin = max(spans[0, 0] for spans in trace.spans.values())
     end = min(spans[0, 1] for spans in trace.spans.values())
     return begin, end, (trace.edges_ms[:-1] >= begin) & (trace.edges_ms[1:] <= end)
 
 
 def _mean_while_all_send(panel: Axes, trace: Trace, trials: Sequence[Trace], colours: Mapping[str, str]) -> None:
-    """Shade where all jobs send for the first time, and write each job's mean rate into it, of all repetitions."""
+    """Shade the first time in which all jobs send, and write each job's mean rate into it, of all repetitions."""
     begin, end, _ = _all_send(trace)
     insides = [(each, inside) for each in trials if (inside := _all_send(each)[2]).any()]
     if len(trace.spans) < 2 or end <= begin or not insides:
@@ -226,7 +229,7 @@ def _mean_while_all_send(panel: Axes, trace: Trace, trials: Sequence[Trace], col
 
 
 def _rows(trace: Trace) -> dict[str, Floats]:
-    """Per job: bars (row, begin, end) of communication, relative to the first job's iteration in whose row they lie."""
+    """Return bars (row, begin, end) of communication per job, relative to the first job's iteration."""
     first = next(iter(trace.spans.values()))
     begins = np.concatenate([[0.0], first[:-1, 1]])
     rows = {}
@@ -240,7 +243,7 @@ def _rows(trace: Trace) -> dict[str, Floats]:
 
 
 def _intersections(one: Floats, other: Floats) -> Floats:
-    """The bars in which two sets of bars overlap, row by row."""
+    """Return the bars in which two sets of bars overlap, row by row."""
     pairs = [(a[0], max(a[1], b[1]), min(a[2], b[2])) for a in one for b in other if a[0] == b[0]]
     return np.array([bar for bar in pairs if bar[2] > bar[1]]).reshape(-1, 3)
 
@@ -250,7 +253,7 @@ def _bars(panel: Axes, bars: Floats, colour: str) -> None:
 
 
 def _fluid_lines(panel: Axes, found: Sequence[JobCell]) -> None:
-    """Vertical lines at the fluid model's iteration times, where all jobs that share a link have the same."""
+    """Draw vertical lines at the flow-level model's iteration times, if all jobs that share a link have the same."""
     shared = [each for each in found if each.limit != "alone"]
     for name, text in (("interleaved_ms", "fluid,\ninterleaved"), ("fair_ms", "fluid,\nfair")):
         if (value := _same(shared, name)) is not None:
@@ -260,14 +263,14 @@ def _fluid_lines(panel: Axes, found: Sequence[JobCell]) -> None:
 
 
 def _same(found: Sequence[JobCell], limit: str) -> float | None:
-    """A fluid limit of those that share a link; None where it differs between them, or there is none."""
+    """Return a flow-level limit of jobs that share a link; None if it differs between them, or there is none."""
     values = {getattr(each.fluid, limit) for each in found if each.limit != "alone"}
     rounded = {value if value is None else round(value, 1) for value in values}
     return next(iter(values)) if len(rounded) == 1 else None
 
 
 def _jobs(traces: Sequence[Trace]) -> list[str]:
-    """Of all traces, in the experiment's order."""
+    """Return the jobs of all traces, in the experiment's order."""
     return jobs_of(trace.cell for trace in traces)
 
 
@@ -276,7 +279,7 @@ def _job_key(panel: Axes, jobs: Sequence[str], *, both: bool = False) -> None:
 
 
 def _key(panel: Axes, cells: Sequence[CellTrials]) -> None:
-    """Which line is which: variants by colour, jobs by dashes."""
+    """Draw the key: variants by color, jobs by dashes."""
     words(panel, variant_colours([cell.name for cell in cells]))
     for place, job in enumerate(jobs_of(cells)):
         panel.plot([], [], color=INK, linestyle=DASHES[place % len(DASHES)], label=job)

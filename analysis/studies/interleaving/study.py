@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the study of jobs that share a link finds: iteration times by variant, and how far the jobs slid apart."""
+"""The results of the study of jobs that share a link: iteration times by variant, and how far the jobs moved apart."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -14,7 +14,7 @@ from roundabout.store import Run
 
 
 class Overlap(Result):
-    """Of the time in which any job sent, the share in which several did, mean of a cell's repetitions.
+    """The share of sending time in which several jobs sent, mean of a cell's repetitions.
 
     `first` is over the first iteration, `last_half` over the second half of all.
     """
@@ -26,23 +26,23 @@ class Overlap(Result):
 
     @property
     def name(self) -> str:
-        """What texts call the cell."""
+        """Return the cell's name in texts."""
         return CellId(self.levels).name
 
 
 class Results(Summary):
-    """What the study of interleaving adds."""
+    """The study's own results."""
 
     overlaps: tuple[Overlap, ...]
 
 
 def study(run: Run, choice: StudyChoice) -> Results:
-    """Everything that the report of jobs that share a link shows."""
+    """Compute everything that the report of jobs that share a link shows."""
     return Results(**common(run, choice), overlaps=tuple(_overlap(run, cell) for cell in sharing(cells_of(run))))
 
 
 def sharing(cells: Sequence[CellTrials]) -> list[CellTrials]:
-    """The cells whose jobs ran at the same time."""
+    """Return the cells whose jobs ran at the same time."""
     return [cell for cell in cells if not cell.spec.one_job_at_a_time]
 
 
@@ -53,7 +53,7 @@ def _overlap(run: Run, cell: CellTrials) -> Overlap:
 
 
 def _shares(spans: Mapping[str, Floats]) -> tuple[float, float]:
-    """In the first iteration, and over the last half, of one trial."""
+    """Return the shares in the first iteration, and over the last half, of one trial."""
     middle = max(each[len(each) // 2, 0] for each in spans.values())
     return (
         at_once(spans, 0.0, max(each[0, 1] for each in spans.values())),

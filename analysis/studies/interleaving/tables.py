@@ -14,13 +14,13 @@ PLACE = (Column(kind="names"), Column("job", kind="words"))
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
-    """Iteration times, and marks where they are known."""
+    """Return iteration times, and marks if they are known."""
     marked = marks(results.cells)
     return [on_screen.shown(each) for each in (times(results), *([marked] if marked.sections else []))]
 
 
 def times(results: Results) -> Table:
-    """Iteration times per variant and job, the fluid limits beside them."""
+    """Return iteration times per variant and job, with the flow-level limits."""
     columns = (
         *PLACE,
         REPETITIONS,
@@ -41,7 +41,7 @@ def times(results: Results) -> Table:
 
 
 def marks(cells: Sequence[JobCell]) -> Table:
-    """ECN marks per iteration by variant and job, how far they can be off, and what no iteration can claim."""
+    """Return ECN marks per iteration by variant and job, their error bounds, and what no iteration can claim."""
     columns = (
         *PLACE,
         *(Column(name, ".0f") for name in ("median", "mean", TAIL)),
@@ -55,7 +55,7 @@ def marks(cells: Sequence[JobCell]) -> Table:
 
 
 def gains(results: Results) -> list[tuple[str, str]]:
-    """By cell: which part of what interleaving could gain at most each job gained."""
+    """Return by cell the part of interleaving's largest possible gain that each job gained."""
     parts: dict[str, list[str]] = {}
     for cell in results.cells:
         gain = cell.last_half.gain_of_possible
@@ -65,7 +65,7 @@ def gains(results: Results) -> list[tuple[str, str]]:
 
 
 def overlaps(results: Results) -> list[tuple[str, str]]:
-    """By cell: how much of the sending was done while another job sent too."""
+    """Return by cell the share of sending that was done while another job sent too."""
     return [(each.name, f" {each.first:.0%}, then {each.last_half:.0%}") for each in results.overlaps]
 
 

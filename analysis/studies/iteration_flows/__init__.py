@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the nodes of a ring send inside iterations while one of them meets cross traffic."""
+"""Rates of a ring's nodes inside iterations while one of them shares its link with cross traffic."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of iterations' flows: who sends what to whom (Figure 3-9), and how fast (Figures 3-10 and 3-11)."""
+"""The figures of iterations' flows: the ring (Figure 3-9), and the rates (Figures 3-10 and 3-11)."""
 
 import math
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ KEY = {
 
 
 def by_model(found: Sequence[Iterations]) -> dict[str, list[Iterations]]:
-    """The cells of each model, in the experiment's order."""
+    """Return the cells of each model, in the experiment's order."""
     return {model: [each for each in found if each.model == model] for model in dict.fromkeys(e.model for e in found)}
 
 
 def ring(found: Sequence[Iterations]) -> Figure | None:
-    """The workers in a ring, and the host that sends cross traffic to one of them (Figure 3-9)."""
+    """Draw the workers in a ring, and the host that sends cross traffic to one of them (Figure 3-9)."""
     if not found:
         return None
     result, (panel,) = figure(1, 1, 2.6)
@@ -48,7 +48,7 @@ def ring(found: Sequence[Iterations]) -> Figure | None:
 
 
 def rates(found: Sequence[Iterations]) -> Figure | None:
-    """Readings against time about the middle iteration's beginning, of the first repetition: a panel a cell."""
+    """Draw readings over time about the middle iteration's beginning, of the first repetition: a panel a cell."""
     if not found:
         return None
     result, panels = figure(len(found), 1, 0.6 + 2.1 * len(found), sharex=True)
@@ -60,7 +60,7 @@ def rates(found: Sequence[Iterations]) -> Figure | None:
 
 
 def _places(workers: Sequence[str], congested: str, sender: str) -> dict[str, tuple[float, float]]:
-    """Workers on a circle, the congested one at its right, and the sender beside it."""
+    """Return workers on a circle, the congested one at its right, and the sender beside it."""
     ahead = workers.index(congested)
     angles = (2 * math.pi * (place - ahead) / len(workers) for place in range(len(workers)))
     on_circle = ((math.cos(angle), math.sin(angle)) for angle in angles)

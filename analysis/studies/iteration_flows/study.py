@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the study of iterations' flows finds: how fast each flow of Salamy's Figure 3-9 was sent, and what it kept."""
+"""The results of the study of iterations' flows: the rate of each flow of Salamy's Figure 3-9, and its kept share."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from roundabout.store import Run
 
 
 class FlowResult(Result):
-    """A flow of a cell, Gbit/s: the mean of its readings, and all that it sent over the time of the iterations.
+    """A flow of a cell, Gbit/s: the mean of its readings, and its total over the time of the iterations.
 
-    `sufficient_gbps` is what would have sufficed, all of it evenly over the time in which the worker communicated, and
-    `beyond` how many times that the mean of readings is; None of cross traffic, which always sends.
-    Flows 1 and 2 leave workers, flow 3 is the cross traffic. `paper_gbps` is Salamy's mean of readings.
+    `sufficient_gbps` is the even rate over the time in which the worker communicated, and `beyond` the mean of readings
+    over that; None of cross traffic, which always sends. Flows 1 and 2 leave workers, flow 3 is the cross traffic.
+    `paper_gbps` is Salamy's mean of readings.
     """
 
     flow: int
@@ -33,9 +33,9 @@ class FlowResult(Result):
 
 
 class CellFlowsResult(Result):
-    """A cell. A reading is of `width` packets, or of what counters say of 10 ms where none were captured (None).
+    """A cell. A reading is of `width` packets, or of 10 ms of counters if none were captured (None).
 
-    `above_gbps` is by how much flow 1's mean of readings lies above flow 2's, repetition by repetition.
+    `above_gbps` is the mean of flow 1's readings less that of flow 2's, repetition by repetition.
     """
 
     levels: dict[str, Level]
@@ -62,14 +62,14 @@ class KeptResult(Result):
 
 
 class Results(Summary):
-    """What the study of iterations' flows adds."""
+    """The study's own results."""
 
     flows: tuple[CellFlowsResult, ...]
     kept: tuple[KeptResult, ...]
 
 
 def study(run: Run, choice: StudyChoice) -> Results:
-    """Everything that the report of such a run shows."""
+    """Compute everything that the report of such a run shows."""
     found = iteration_flows(run)
     return Results(**common(run, choice), flows=tuple(map(_cell, found)), kept=_kept(found))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of iterations' flows, Salamy's figures beside ours (Table 3.11)."""
+"""The tables of iterations' flows beside Salamy's figures (Table 3.11)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -16,12 +16,12 @@ EMPTY = (
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
-    """What a terminal shows."""
+    """Return the tables for a terminal."""
     return [on_screen.shown(bandwidths(results)), on_screen.shown(differences(results))]
 
 
 def bandwidths(results: Results) -> Table:
-    """The rates of flows 1 to 3, as readings and exactly (Table 3.11)."""
+    """Return the rates of flows 1 to 3, as readings and exactly (Table 3.11)."""
     columns = (
         Column(kind="names"),
         Column("flow", kind="words"),
@@ -38,14 +38,14 @@ def bandwidths(results: Results) -> Table:
 
 
 def differences(results: Results) -> Table:
-    """How far flow 1 lies above flow 2, and what both keep of their bandwidth under heavy load."""
+    """Return how far flow 1 lies above flow 2, and the share that both keep under heavy load."""
     columns = (Column(kind="names"), Column(kind="words"), Column("Salamy", ".2f"), Column("here", ".2f"))
     sections = named_once(list(_differences(results)), lambda row: row[0], lambda row: row[1:])
     return Table(columns, sections, "Whether nodes elsewhere back off", empty=EMPTY)
 
 
 def name(cell: CellFlowsResult) -> str:
-    """What tables and figures call a cell."""
+    """Return a cell's name in tables and figures."""
     return f"{cell.model}, {cell.asked_gbps:g} Gbit/s"
 
 

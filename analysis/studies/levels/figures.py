@@ -9,7 +9,7 @@ from analysis.studies.levels.study import Line, Results
 
 
 def times(results: Results) -> Figure | None:
-    """Median iteration time against level with its 95 % interval, a panel a job, a line a combination of the others."""
+    """Draw median iteration time against level with its 95 % interval, a panel a job."""
     if not results.lines:
         return None
     jobs = list(dict.fromkeys(line.job for line in results.lines))
@@ -34,7 +34,7 @@ def times(results: Results) -> Figure | None:
 
 
 def _places(line: Line, results: Results) -> tuple[list[float], list[str]]:
-    """Where levels lie on the x-axis: numbers at their value, names side by side in the experiment's order."""
+    """Return the places of levels on the x-axis: numbers at their value, names side by side in the experiment's order."""
     levels = [cell.levels.get(results.factor, "") for cell in line.cells]
     known = [cell.levels.get(results.factor, "") for each in results.lines for cell in each.cells]
     if not any(isinstance(level, str) for level in known):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the study of levels finds: each job's iteration time at each level of one factor, and the best level.
+"""The results of the study of levels: each job's iteration time at each level of one factor, and the best level.
 
 The factor is the one that the experiment's study names (`over`), or the first besides the variant, or the variant.
 """
@@ -24,26 +24,26 @@ class Line(Result):
 
     @property
     def name(self) -> str:
-        """What tables and figures call it."""
+        """Return the name in tables and figures."""
         return CellId(self.levels).name if self.levels else ""
 
 
 class Results(Summary):
-    """What the study of levels adds."""
+    """The study's own results."""
 
     factor: str
     lines: tuple[Line, ...]
 
 
 def study(run: Run, choice: StudyChoice) -> Results:
-    """Everything that the report of a run over levels shows."""
+    """Compute everything that the report of a run over levels shows."""
     found = common(run, choice)
     factor = experiment_of(run).over
     return Results(**found, factor=factor, lines=_lines(found["cells"], factor))
 
 
 def suits(experiment: Experiment) -> bool:
-    """Experiments over numbers that are no loads: a line of at least three points says more than as many bars."""
+    """Return True for experiments over numbers that are no loads: a line of three points says more than as many bars."""
     levels = experiment.factors[experiment.over] if experiment.factors else ()
     return len(levels) > 2 and not varies_load(experiment) and all(isinstance(each, int | float) for each in levels)
 
@@ -59,5 +59,5 @@ def _lines(cells: Sequence[JobCell], factor: str) -> tuple[Line, ...]:
 
 
 def _best(cells: Sequence[JobCell], factor: str) -> Level:
-    """The level of the least median."""
+    """Return the level of the least median."""
     return min(cells, key=lambda cell: cell.median_ms).levels.get(factor, "")

@@ -12,12 +12,12 @@ from analysis.studies.levels.study import Line, Results
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
-    """What a terminal shows."""
+    """Return the tables for a terminal."""
     return [on_screen.shown(times(results))]
 
 
 def times(results: Results) -> Table:
-    """Iteration times by level, the best one marked; a section a job and combination of the other factors."""
+    """Return iteration times by level, the best one marked; a section a job and combination of the other factors."""
     columns = (
         *(Column("job", kind="words"), Column(results.factor.rpartition(".")[2], kind="words"), REPETITIONS),
         *(Column("median"), Column("mean", only="page"), Column(TAIL)),

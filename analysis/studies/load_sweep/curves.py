@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of iteration time against load. Each function draws one; what it shows is said in its first line."""
+"""Figures of iteration time against load. Each function draws one; its first line names the content."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ STYLES: tuple[Any, ...] = ("-", DASHES, ":", "-.")
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """What one job showed by measured load (rising), the fit to it, and the fit that Salamy printed.
+    """One job's times by measured load (rising), the fit to it, and Salamy's printed fit.
 
-    Where there are too few iterations for a 99 % tail, the longest one stands for it.
+    If there are too few iterations for a 99 % tail, the longest one stands for it.
     """
 
     loads_gbps: Array
@@ -37,7 +37,7 @@ class Series:
 
     @classmethod
     def of(cls, sweep: SweepResult) -> "Series":
-        """That of a sweep."""
+        """Return the series of a sweep."""
         levels = sorted(sweep.levels, key=lambda level: level.payload_gbps)
         loads_gbps, means_s = (
             np.array([getattr(level, name) for level in levels]) for name in ("payload_gbps", "mean_s")
@@ -47,12 +47,12 @@ class Series:
 
     @property
     def along_gbps(self) -> Array:
-        """Loads to draw a curve through, from the first level to the last."""
+        """Return loads to draw a curve through, from the first level to the last."""
         return np.linspace(self.loads_gbps[0], self.loads_gbps[-1], BAND_POINTS)
 
 
 def degradation(series: Mapping[str, Series]) -> Figure:
-    """Iteration time against load, and against its hyperbola: means, tails, fits (Figures 3-2 to 3-4)."""
+    """Draw iteration time against load, and against its hyperbola: means, tails, fits (Figures 3-2 to 3-4)."""
     result, (plain, hyperbolic) = figure(1, 2, 4.0, sharey=True)
     colours = job_colours(list(series))
     for name, each in series.items():
@@ -69,7 +69,7 @@ def degradation(series: Mapping[str, Series]) -> Figure:
 
 
 def fits(panels: Mapping[str, Mapping[str, Series]]) -> Figure:
-    """Each series with its fit and R^2, a panel a group; Salamy's fit is dashed (Figures 3-7, B-2, B-3)."""
+    """Draw each series with its fit and R^2, a panel a group; Salamy's fit is dashed (Figures 3-7, B-2, B-3)."""
     result, axes = figure(1, len(panels), 5.2)
     colours = job_colours(list(dict.fromkeys(name for group in panels.values() for name in group)))
     for panel, (title, group) in zip(axes, panels.items(), strict=True):
@@ -89,7 +89,7 @@ def fits(panels: Mapping[str, Mapping[str, Series]]) -> Figure:
 
 
 def congestion(series: Mapping[str, tuple[Series, CongestionResult]]) -> Figure:
-    """How congestion points are found: the line, the tangent, the level beside their crossing (Figure A-1).
+    """Draw the construction of congestion points: the line, the tangent, the level beside their crossing (Figure A-1).
 
     The bar through a crossing is its 95 % interval.
     """
@@ -107,7 +107,7 @@ def congestion(series: Mapping[str, tuple[Series, CongestionResult]]) -> Figure:
 
 
 def distributions(panels: Mapping[str, Mapping[str, Mapping[str, Array]]]) -> Figure:
-    """Cumulative distributions of iteration times, a panel a load (Figures 3-5 and B-1).
+    """Draw cumulative distributions of iteration times, a panel a load (Figures 3-5 and B-1).
 
     `panels` maps titles to models (colours), those to kinds of traffic or transport (dashes), and those to times in s.
     Panels whose times span more than a decade get a logarithmic axis, as the heavier load has with Salamy.
@@ -137,7 +137,7 @@ def distributions(panels: Mapping[str, Mapping[str, Mapping[str, Array]]]) -> Fi
 
 
 def plain_numbers(axis: Axis) -> None:
-    """Of a logarithmic axis: 0.5, 1, 2 instead of powers of ten."""
+    """Write 0.5, 1, 2 on a logarithmic axis instead of powers of ten."""
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_locator(NullLocator())
@@ -148,7 +148,7 @@ def _load(loads_gbps: Array) -> Array:
 
 
 def _measured(panel: Axes, series: Series, colour: str, axis: Callable[[Array], Array]) -> None:
-    """Means as points, with a bar up to the tail."""
+    """Draw means as points, with a bar up to the tail."""
     x, means_s = axis(series.loads_gbps), series.means_s
     panel.vlines(x, means_s, np.maximum(series.tails_s, means_s), color=colour, linewidth=1.2, alpha=0.6)
     look: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.5}
@@ -156,7 +156,7 @@ def _measured(panel: Axes, series: Series, colour: str, axis: Callable[[Array], 
 
 
 def _fitted(panel: Axes, fit: FitResult, colour: str, axis: Callable[[Array], Array]) -> None:
-    """The curve over the measured loads, with where it lies in 95 % of cases."""
+    """Draw the curve over the measured loads, with its 95 % band."""
     loads_gbps, band = np.array(fit.band.loads_gbps), fit.band
     low_s, high_s = (np.array([np.inf if end is None else end for end in side]) for side in (band.low_s, band.high_s))
     panel.fill_between(axis(loads_gbps), low_s, high_s, color=colour, alpha=0.16, linewidth=0)

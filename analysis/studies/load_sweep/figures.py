@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of the study of loads, by what they show. Each function's first line says what that is."""
+"""The figures of the study of loads. Each function's first line names the content."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -30,17 +30,17 @@ Groups = dict[str, dict[str, SweepResult]]
 
 
 def by_kind(sweeps: Sequence[SweepResult]) -> Groups:
-    """By kind of traffic and transport, and by model."""
+    """Group by kind of traffic and transport, and by model."""
     return _grouped(sweeps, lambda each: each.kind, lambda each: each.model)
 
 
 def by_model(sweeps: Sequence[SweepResult]) -> Groups:
-    """By model, and by kind of traffic and transport."""
+    """Group by model, and by kind of traffic and transport."""
     return _grouped(sweeps, lambda each: each.model, lambda each: each.kind)
 
 
 def degradation(group: Mapping[str, SweepResult]) -> Figure | None:
-    """Iteration time against load and against its hyperbola (Figures 3-2 to 3-4), the fluid limits as thin lines."""
+    """Draw iteration time against load and against its hyperbola (Figures 3-2 to 3-4), flow-level limits as thin lines."""
     series = {name: Series.of(sweep) for name, sweep in group.items() if sweep.why_no_sweep is None}
     if not series:
         return None
@@ -57,7 +57,7 @@ def degradation(group: Mapping[str, SweepResult]) -> Figure | None:
 
 
 def fits(groups: Groups) -> list[Figure]:
-    """Each sweep with its fit and the one that Salamy printed, two models a figure (Figures 3-6, 3-7, B-3)."""
+    """Draw each sweep with its fit and Salamy's printed one, two models a figure (Figures 3-6, 3-7, B-3)."""
     panels = {
         model: {
             name: Series.of(sweep)
@@ -71,13 +71,13 @@ def fits(groups: Groups) -> list[Figure]:
 
 
 def congestion(group: Mapping[str, SweepResult]) -> Figure | None:
-    """How the congestion points of one kind were found (Figure A-1)."""
+    """Draw the construction of the congestion points of one kind (Figure A-1)."""
     found = {name: (Series.of(sweep), sweep.congestion) for name, sweep in group.items() if sweep.congestion}
     return curves.congestion(found) if found else None
 
 
 def distributions(run: Run, sweeps: Sequence[SweepResult], kind: Callable[[SweepResult], str]) -> Figure | None:
-    """Cumulative distributions of iteration times at light and at heavy load, by model and `kind` (3-5, B-1)."""
+    """Draw cumulative distributions of iteration times at light and at heavy load, by model and `kind` (3-5, B-1)."""
     panels: dict[str, dict[str, dict[str, Array]]] = {}
     samples = {each.id: each for each in loaded_jobs(run)}
     for title, load_gbps in (("30 % load", LIGHT_GBPS), ("80 % load", HEAVY_GBPS)):
@@ -89,7 +89,7 @@ def distributions(run: Run, sweeps: Sequence[SweepResult], kind: Callable[[Sweep
 
 
 def requested(load: Requested) -> Figure:
-    """The flows of a burst load, in their order, and its bursts (Figure B-4)."""
+    """Draw the flows of a burst load, in their order, and its bursts (Figure B-4)."""
     result, (panel,) = figure(1, 1, 3.0)
     seen = (load.at_ms >= 0) & (load.at_ms < EXCERPT_MS)
     for begin_ms in load.bursts_ms[load.bursts_ms < EXCERPT_MS]:
@@ -106,7 +106,7 @@ def requested(load: Requested) -> Figure:
 
 
 def injection(found: Sequence[Injected], link_gbps: float) -> Figure | None:
-    """Rates at which cross traffic was sent: an excerpt (Figure B-5), and how often each was seen (Figure 3-8)."""
+    """Draw send rates of cross traffic: an excerpt (Figure B-5), and their frequencies (Figure 3-8)."""
     if not found:
         return None
     result, panels = figure(len(found), 2, 0.6 + 2.3 * len(found), sharex="col")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the study of loads finds: each job's iteration time against load, its fit and its congestion point."""
+"""The results of the study of loads: each job's iteration time against load, its fit and its congestion point."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -30,9 +30,9 @@ MORE_THAN_THE_LINK = "more than the link carries"
 
 
 class LevelResult(Result):
-    """A load, payload. `count` is of all its iterations; of fewer than a thousand `p99_s` is None.
+    """A load, payload. `count` is of all its iterations; with fewer than a thousand `p99_s` is None.
 
-    `times_no_load` is how many times as long as without load an iteration takes.
+    `times_no_load` is the iteration time over that without load.
     """
 
     asked_gbps: float
@@ -50,7 +50,7 @@ class LevelResult(Result):
 
 
 class EstimateResult(Result):
-    """A coefficient; `ci95` is None where it was held, and an end is None where nothing bounds it."""
+    """A coefficient; `ci95` is None if it was fixed, and an end is None if it is unbounded."""
 
     value: float | None
     ci95: tuple[float | None, float | None] | None
@@ -64,7 +64,7 @@ class RSquaredResult(Result):
 
 
 class BandResult(Result):
-    """Where a fitted curve lies with 95 %, by load; None where nothing bounds it."""
+    """The 95 % band of a fitted curve, by load; None if it is unbounded."""
 
     loads_gbps: tuple[float, ...]
     low_s: tuple[float | None, ...]
@@ -72,9 +72,9 @@ class BandResult(Result):
 
 
 class MissResult(Result):
-    """A model that was tried, and by what share it misses a level left out; what it does not hold is None.
+    """A tried model, and the share by which it misses a level left out; a fitted coefficient is None.
 
-    `chosen` is the share of redrawn sweeps that would choose it, None with too few repetitions to draw from.
+    `chosen` is the share of redrawn sweeps that choose it, None with too few repetitions to draw from.
     """
 
     n: float | None
@@ -84,7 +84,7 @@ class MissResult(Result):
 
 
 class PrintedFitResult(Result):
-    """Our levels fitted with what Salamy held."""
+    """Our levels fitted with Salamy's fixed coefficients."""
 
     n: EstimateResult
     a_s: EstimateResult
@@ -94,13 +94,13 @@ class PrintedFitResult(Result):
 
 
 class FitResult(PrintedFitResult):
-    """The chosen fit, and all that were tried."""
+    """The chosen fit, and all tried ones."""
 
     chosen_by: tuple[MissResult, ...]
     band: BandResult
 
     def times_s(self, loads_gbps: Array) -> Array:
-        """The curve."""
+        """Return the curve at these loads."""
         values = (self.a_s.value, self.b.value, self.n.value, self.capacity_gbps.value)
         a_s, b, n, capacity = (math.inf if value is None else value for value in values)
         return np.asarray(a_s * np.exp(b / (capacity - loads_gbps) ** n))
@@ -113,12 +113,12 @@ class LineResult(Result):
     intercept: float
 
     def times_s(self, loads_gbps: Array) -> Array:
-        """Iteration times along it."""
+        """Return iteration times along the line."""
         return Line(self.slope, self.intercept).times_s(loads_gbps)
 
 
 class CongestionResult(Result):
-    """A congestion point, and the two lines that it was found by.
+    """A congestion point, and the two lines by which it was found.
 
     `linear_slope` is the slope of the straight one over that of a saturated link: 0 is flat.
     """
@@ -137,7 +137,7 @@ class CongestionResult(Result):
 
 
 class NeedResult(Result):
-    """What iterations should need of the link, and what was left of it."""
+    """The demand of iterations on the link, and the bandwidth that was left."""
 
     required_gbps: float
     available_gbps: float
@@ -146,13 +146,13 @@ class NeedResult(Result):
 
 
 class MostCongestedResult(NeedResult):
-    """At the heaviest load."""
+    """The demand at the heaviest load."""
 
     load_gbps: float
 
 
 class ObservedResult(Result):
-    """What Salamy's tables have for the same."""
+    """The figures of Salamy's tables for the same setting."""
 
     figure: str
     configuration: str
@@ -165,7 +165,7 @@ class ObservedResult(Result):
 
 
 class EquationResult(Result):
-    """A fit that Salamy printed."""
+    """A fit that Salamy prints."""
 
     source: str
     a_s: float
@@ -175,7 +175,7 @@ class EquationResult(Result):
 
 
 class AsPrintedResult(Result):
-    """Ours by Salamy's own choices: of a link of its 25 Gbit/s, after a straight portion of any slope."""
+    """Our figures by Salamy's own choices: for a link of 25 Gbit/s, after a straight portion of any slope."""
 
     congestion: CongestionResult | None
     most_congested: MostCongestedResult
@@ -183,7 +183,7 @@ class AsPrintedResult(Result):
 
 
 class PaperResult(Result):
-    """What Salamy printed for the same model, traffic and transport."""
+    """Salamy's printed figures for the same model, traffic and transport."""
 
     observed: ObservedResult | None
     fit: EquationResult | None
@@ -192,7 +192,7 @@ class PaperResult(Result):
 
 
 class PredictionResult(Result):
-    """The mean iteration time to expect at a load; `why_not` says why there is none."""
+    """The expected mean iteration time at a load; `why_not` gives the reason without one."""
 
     load_gbps: float
     time_s: float | None = None
@@ -202,7 +202,7 @@ class PredictionResult(Result):
 
 
 class FluidLineResult(Result):
-    """The fluid model's iteration times by load."""
+    """The flow-level model's iteration times by load."""
 
     loads_gbps: tuple[float, ...]
     times_s: tuple[float | None, ...]
@@ -226,7 +226,7 @@ class InsideResult(Result):
 
 
 class SweepResult(Result):
-    """One job under one kind of cross traffic. What is None could not be had: `why_no_...` says why."""
+    """One job under one kind of cross traffic. None marks a missing part: `why_no_...` gives the reason."""
 
     name: str
     variant: str
@@ -254,22 +254,22 @@ class SweepResult(Result):
 
     @property
     def kind(self) -> str:
-        """Under which traffic, over which transport."""
+        """Return the traffic and transport."""
         return f"{self.traffic}, {self.transport}"
 
     @property
     def observed(self) -> ObservedResult | None:
-        """Salamy's figures for it."""
+        """Return Salamy's figures for it."""
         return self.paper.observed if self.paper else None
 
     @property
     def as_printed(self) -> AsPrintedResult | None:
-        """Ours, to be set beside those."""
+        """Return our figures to be compared with Salamy's."""
         return self.paper.ours_as_printed if self.paper else None
 
 
 class LoadResult(Result):
-    """The load of one kind that was asked for, and what came of it: means over the trials; None where untold."""
+    """A requested load of one kind, and its outcome: means over the trials; None if unknown."""
 
     kind: str
     asked_gbps: float
@@ -285,9 +285,9 @@ class LoadResult(Result):
 
 
 class AttemptsResult(Result):
-    """How often the trials of a cell were attempted, how many attempts are invalid, and why some of them are.
+    """The attempts at the trials of a cell, the invalid ones, and some of the reasons.
 
-    In those that are `resent` segments were sent again: what is missing of them is the tail.
+    In those that are `resent` segments were retransmitted: leaving them out leaves out the tail.
     """
 
     levels: dict[str, Level]
@@ -297,12 +297,12 @@ class AttemptsResult(Result):
 
     @property
     def name(self) -> str:
-        """What tables call the cell."""
+        """Return the cell's name in tables."""
         return CellId(self.levels).name
 
 
 class Results(Summary):
-    """What the study of loads adds."""
+    """The study's own results."""
 
     sweeps: tuple[SweepResult, ...]
     loads: tuple[LoadResult, ...]
@@ -310,12 +310,12 @@ class Results(Summary):
 
 
 def suits(experiment: Experiment) -> bool:
-    """Experiments over loads."""
+    """Return True for experiments over loads."""
     return varies_load(experiment)
 
 
 def study(run: Run, choice: StudyChoice) -> Results:
-    """Everything that the report of a run over loads shows."""
+    """Compute everything that the report of a run over loads shows."""
     found = job_sweeps(run)
     of_all = common(run, choice)
     flows = workers.inside(run)
@@ -363,7 +363,7 @@ def _sweep(sweep: JobSweep, cells: Sequence[JobCell], flows: Sequence[workers.In
 
 
 def _levels(sweep: JobSweep, cells: Sequence[JobCell]) -> Iterable[LevelResult]:
-    """In the order of the loads asked for."""
+    """Yield levels in the order of the requested loads."""
     loaded = sweep.loaded
     of_cell = {cell.id: cell for cell in cells if cell.job == loaded.job_name}
     alone = of_cell.get(loaded.cells.get(0.0, CellId({})))
@@ -387,7 +387,7 @@ def _levels(sweep: JobSweep, cells: Sequence[JobCell]) -> Iterable[LevelResult]:
 
 
 def fit_result(choice: Choice) -> FitResult:
-    """A chosen fit as it is stored, with the band of its curve."""
+    """Return a chosen fit as it is stored, with the band of its curve."""
     loads_gbps = choice.fit.sweep.loads_gbps
     along = np.linspace(loads_gbps[0], loads_gbps[-1], BAND_POINTS)
     low_s, high_s = band_s(choice.fit, along)
@@ -422,7 +422,7 @@ def _estimate(estimate: Estimate) -> EstimateResult:
 
 
 def congestion_result(point: CongestionPoint, theory_mb: float) -> CongestionResult:
-    """A congestion point as it is stored, beside the data that an iteration sends."""
+    """Return a congestion point as it is stored, beside the data of an iteration."""
     return CongestionResult(
         load_gbps=point.load_gbps,
         time_s=point.time_s,
@@ -524,7 +524,7 @@ def _observed(observed: Observed) -> ObservedResult:
 
 
 def _loads(found: Sequence[Outcome]) -> Iterable[LoadResult]:
-    """By kind and load asked for."""
+    """Yield loads by kind and requested load."""
     groups: dict[tuple[str, float], list[Outcome]] = {}
     for each in found:
         groups.setdefault((each.kind, each.asked_gbps), []).append(each)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of jobs beside cross traffic, Salamy's figures beside ours where there are such."""
+"""The tables of jobs under cross traffic, beside Salamy's figures."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -32,14 +32,14 @@ Sweeps = Sequence[SweepResult]
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
-    """For each sweep its levels, its fit and its congestion point beside Salamy's."""
+    """Return for each sweep its levels, its fit and its congestion point beside Salamy's."""
     title = Text("Iteration time under cross traffic, with 95 % intervals", style="bold")
     again = [on_screen.shown(repeated(results.attempts))] if any(each.invalid for each in results.attempts) else []
     return [title, *(map(_on_screen, results.sweeps) if results.sweeps else [Text("no valid trial")]), *again]
 
 
 def levels(sweep: SweepResult) -> Table:
-    """Iteration time by the payload of cross traffic that was sent."""
+    """Return iteration time by the sent payload of cross traffic."""
     columns = (
         Column("payload,\nGbit/s", ".2f"),
         Column("mean, s", SECONDS),
@@ -52,7 +52,7 @@ def levels(sweep: SweepResult) -> Table:
 
 
 def demands(sweeps: Sweeps) -> Table:
-    """Congestion points, and their data against theory (Tables 3.2, 3.4 and 3.6)."""
+    """Return congestion points, and their data against theory (Tables 3.2, 3.4 and 3.6)."""
     columns = (
         Column("data of an\niteration, MB", ".0f"),
         Column("slope before,\nof a full link's", ".0%"),
@@ -65,7 +65,7 @@ def demands(sweeps: Sweeps) -> Table:
 
 
 def bandwidths(sweeps: Sweeps) -> Table:
-    """What the most congested case needed and had (Tables 3.3, 3.5 and 3.7)."""
+    """Return demand and bandwidth of the most congested case (Tables 3.3, 3.5 and 3.7)."""
     rates = ("available", "unused")
     columns = (
         Column("at load,\nGbit/s"),
@@ -79,7 +79,7 @@ def bandwidths(sweeps: Sweeps) -> Table:
 
 
 def spare(sweeps: Sweeps) -> Table:
-    """What is left unused while the link is saturated, Gbit/s (Table 3.8): a row a model, a column a kind."""
+    """Return the unused bandwidth while the link is saturated, Gbit/s (Table 3.8): a row a model, a column a kind."""
     kinds = list(dict.fromkeys(sweep.kind for sweep in sweeps))
     rows = []
     for name in dict.fromkeys(_within(each, sweeps) for each in sweeps):
@@ -89,7 +89,7 @@ def spare(sweeps: Sweeps) -> Table:
 
 
 def fits(sweeps: Sweeps) -> Table:
-    """The chosen fits, with intervals."""
+    """Return the chosen fits, with intervals."""
     judged = (
         *(Column("R²,\nlog", ".3f"), Column("R²,\nlinear", ".3f"), Column("misses a level\nleft out by", ".1%")),
         Column("chosen\nagain", ".0%"),
@@ -99,7 +99,7 @@ def fits(sweeps: Sweeps) -> Table:
 
 
 def fits_as_printed(sweeps: Sweeps) -> Table:
-    """Our levels fitted with the n and the C that Salamy held, beside those coefficients (Tables 3.9 and 3.10)."""
+    """Return our levels fitted with the n and the C that Salamy held, beside those coefficients (Tables 3.9 and 3.10)."""
     columns = (
         Column("n", "g"),
         *COEFFICIENTS[:2],
@@ -111,7 +111,7 @@ def fits_as_printed(sweeps: Sweeps) -> Table:
 
 
 def predictions(sweeps: Sweeps) -> Table:
-    """How slow training would be at some loads by the fit, and when that is a guess beyond what was measured."""
+    """Return the predicted iteration time at some loads by the fit, marking extrapolations."""
     fitted = [sweep for sweep in sweeps if sweep.predictions]
     heads = [Column(f"at {each.load_gbps:g} Gbit/s", ".3g", " s") for each in fitted[0].predictions] if fitted else []
     rows = ((Cell(sweep.name), *map(_prediction, sweep.predictions)) for sweep in fitted)
@@ -119,7 +119,7 @@ def predictions(sweeps: Sweeps) -> Table:
 
 
 def loads(found: Sequence[LoadResult]) -> Table:
-    """Load asked for, planned, offered and achieved, by kind and load: the mean of the trials."""
+    """Return requested, planned, offered and achieved load, by kind and load: the mean of the trials."""
     columns = (
         Column(kind="names"),
         Column("asked,\nGbit/s", "g"),
@@ -131,7 +131,7 @@ def loads(found: Sequence[LoadResult]) -> Table:
 
 
 def repeated(found: Sequence[AttemptsResult]) -> Table:
-    """Cells of which attempts were invalid, and in how many of those segments were sent again."""
+    """Return cells with invalid attempts, and how many of those had retransmitted segments."""
     columns = (NAME, *(Column(name, "d") for name in ("attempts", "invalid", "segments\nsent again")))
     spoilt = [each for each in found if each.invalid]
     rows = ((Cell(each.name), Cell(each.made), Cell(each.invalid), Cell(each.resent)) for each in spoilt)
@@ -140,7 +140,7 @@ def repeated(found: Sequence[AttemptsResult]) -> Table:
 
 
 def inside(sweeps: Sweeps) -> Table:
-    """Rates of two flows while iterations communicate, Gbit/s (Table 3.11)."""
+    """Return rates of two flows while iterations communicate, Gbit/s (Table 3.11)."""
     heads = ("flow 1,\nover time", "flow 2", "flow 1,\nover packets", "flow 2", "Salamy:\nflow 1", "flow 2")
     columns = (NAME, Column("asked,\nGbit/s", "g"), *(Column(head, ".2f") for head in heads))
     rows = []
@@ -157,12 +157,12 @@ def inside(sweeps: Sweeps) -> Table:
 
 
 def without(sweeps: Sweeps, why: Callable[[SweepResult], str | None]) -> list[str]:
-    """The sweeps of which something is missing, and why."""
+    """Return the sweeps with a missing part, and the reasons."""
     return [f"{sweep.name}: {why(sweep)}" for sweep in sweeps if why(sweep)]
 
 
 def equation(fit: PrintedFitResult) -> str:
-    """A fit as a line of text: t in s, BW in Gbit/s."""
+    """Format a fit as a line of text: t in s, BW in Gbit/s."""
     a_s, b, n, capacity = (each.value for each in (fit.a_s, fit.b, fit.n, fit.capacity_gbps))
     power = "" if n == 1 else f"^{n:.3g}"
     return f"t = {a_s:.3g} exp({b:.4g} / ({capacity:.4g} - BW){power})"
@@ -212,7 +212,7 @@ def _data(point: CongestionResult | ObservedResult) -> str:
 
 
 def _by_kind(sweeps: Sweeps, columns: Iterable[Column], figures: Callable[[SweepResult], Sequence[Cell]]) -> Table:
-    """A row a sweep, under a line for each kind of traffic and transport."""
+    """Return a row for each sweep, under a line for each kind of traffic and transport."""
 
     def row(sweep: SweepResult) -> Sequence[Cell]:
         return (Cell(_within(sweep, sweeps)), *figures(sweep))
@@ -222,7 +222,7 @@ def _by_kind(sweeps: Sweeps, columns: Iterable[Column], figures: Callable[[Sweep
 
 
 def _within(sweep: SweepResult, sweeps: Sweeps) -> str:
-    """The model; the whole name where others of the kind train the same."""
+    """Return the model; the whole name if others of the kind train the same."""
     same = [each for each in sweeps if (each.kind, each.model) == (sweep.kind, sweep.model)]
     return sweep.model if len(same) == 1 else sweep.name
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to share a link beside each other: what each variant gains, and how soon its jobs interleave."""
+"""Ways to share a link, compared: the gain of each variant, and how soon its jobs interleave."""

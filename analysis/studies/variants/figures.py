@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of one group of cells that are compared, by colour. Each function draws one and returns it."""
+"""The figures of one group of compared cells, by color. Each function draws one and returns it."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -23,7 +23,7 @@ DASHED: Any = (0, (4, 2))
 
 
 class Line(NamedTuple):
-    """What is drawn of one cell in one panel: a series a repetition, and what the theory has in its place."""
+    """The lines of one cell in one panel: a series a repetition, and the theory's."""
 
     name: str
     repetitions: Sequence[Array]
@@ -31,7 +31,7 @@ class Line(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """One cell: what the figure calls it, its trials, when jobs of each communicate, and that in theory."""
+    """One cell: its name, its trials, and each one's spans of communication, measured and in theory."""
 
     name: str
     cell: CellTrials
@@ -40,14 +40,14 @@ class Shown(NamedTuple):
 
 
 def shown(name: str, cell: CellTrials, found: Mapping[str, Spans]) -> Shown:
-    """A cell with its course in theory, begun as each of its trials began; a job alone has none."""
+    """Return a cell with its spans in theory, begun as each of its trials began; a job alone has none."""
     courses = [found[trial] for trial in cell.trials if trial in found]
     played = [in_theory(cell.spec, spans) for spans in courses] if cell.spec.jobs_meet else []
     return Shown(name, cell, courses, [each for each in played if each])
 
 
 def over_iterations(cells: Sequence[Shown], colours: Mapping[str, str]) -> Figure:
-    """Iteration times of each job, and its offset from the first job, against iteration number; theory dashed."""
+    """Draw iteration times of each job, and its offset from the first job, against iteration number; theory dashed."""
     jobs = jobs_of(each.cell for each in cells)
     result, axes = _panels(2 * len(jobs) - 1, 2.9)
     for panel, job in zip(axes, jobs, strict=False):
@@ -78,7 +78,7 @@ def over_iterations(cells: Sequence[Shown], colours: Mapping[str, str]) -> Figur
 
 
 def distributions(cells: Sequence[Shown], lost: Mapping[str, Array], colours: Mapping[str, str]) -> Figure:
-    """Cumulative distributions of each job's iteration times; where ports counted, what they marked and dropped."""
+    """Draw cumulative distributions of each job's iteration times, and of the ports' marks and drops if counted."""
     jobs = jobs_of(each.cell for each in cells)
     counted = [Line(each.name, own, []) for each in cells if (own := of_trials(lost, each.cell))]
     result, axes = _panels(len(jobs) + bool(counted), 2.9)
@@ -103,7 +103,7 @@ def distributions(cells: Sequence[Shown], lost: Mapping[str, Array], colours: Ma
 
 
 def learned(cells: Sequence[Shown], losses: Series, colours: Mapping[str, str]) -> Figure | None:
-    """The loss of each job's batches against iteration number; None where no job of these really trains."""
+    """Draw the loss of each job's batches against iteration number; None if no job of these really trains."""
 
     def of(cell: CellTrials, job: str) -> list[Array]:
         return [losses[trial, job] for trial in cell.trials if (trial, job) in losses]
@@ -123,7 +123,10 @@ def learned(cells: Sequence[Shown], losses: Series, colours: Mapping[str, str]) 
 
 
 def gain_by_score(gains: Sequence[Gain], colours: Mapping[str, str]) -> Figure | None:
-    """Each held job's gain against the compatibility score, with its 95 % interval; None of fewer than two scores."""
+    """Draw each held job's gain against the compatibility score, with its 95 % interval.
+
+    None with fewer than two scores.
+    """
     held = [(each.score, each) for each in gains if each.score is not None]
     if len({score for score, _ in held}) < 2:
         return None
@@ -143,7 +146,7 @@ def gain_by_score(gains: Sequence[Gain], colours: Mapping[str, str]) -> Figure |
 
 
 def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
-    """Panels that each have their own y-axis, up to ROW beside each other."""
+    """Return panels that each have their own y-axis, up to ROW beside each other."""
     rows = -(-count // ROW)
     result, axes = figure(rows, min(count, ROW), height * rows)
     for spare in axes[count:]:
@@ -152,7 +155,7 @@ def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
 
 
 def _draw(panel: Axes, lines: Sequence[Line], colours: Mapping[str, str]) -> None:
-    """Thin lines for repetitions, a thick one for their median, the theory's median dashed."""
+    """Draw thin lines for repetitions, a thick one for their median, the theory's median dashed."""
     longest = 2
     for name, repetitions, theory in lines:
         series = stacked(repetitions)
@@ -172,7 +175,7 @@ def _draw(panel: Axes, lines: Sequence[Line], colours: Mapping[str, str]) -> Non
 
 
 def _key(result: Figure, cells: Sequence[Shown], colours: Mapping[str, str], *, theory: bool) -> None:
-    """Which colour is which, above all panels."""
+    """Draw the color key above all panels."""
     lines = [Line2D([], [], color=colours[each.name], linewidth=2, label=each.name) for each in cells]
     if theory and any(each.theory for each in cells):
         lines.append(Line2D([], [], color=INK, linewidth=1.2, linestyle=DASHED, label="theory"))

@@ -48,7 +48,7 @@ together = [
 
 
 def each_group(draw: Callable[[list[figures.Shown]], Figure], what: str) -> page.Html:
-    """A figure a group of cells that are compared, under its name."""
+    """Return a figure a group of cells that are compared, under its name."""
     return page.all_of(
         page.named(group) + page.drawn(draw(some), "", f"{what}: {group}" if group else what)
         for group, some in together
@@ -125,7 +125,7 @@ page.all_of(learning) if learning else None
 
 # %%
 def links_used(some: list[figures.Shown]) -> page.Html:
-    """A figure each link that jobs of these cells share."""
+    """Return a figure each link that jobs of these cells share."""
     meeting = [each.cell for each in some if each.cell.spec.jobs_meet and each.cell.trials]
     shown = [middle(each) for each in traces(run, meeting)]
     shared = dict.fromkeys(link for trace in shown for link in crossing(trace.cell.spec))
@@ -149,7 +149,7 @@ page.all_of(page.named(group) + links_used(some) for group, some in together)
 
 # %%
 def compatibility(group: str, some: list[figures.Shown]) -> page.Html:
-    """The circles of each link that jobs of these cells share, and how links hang together; or why there are none."""
+    """Return the circles of each link that jobs of these cells share, and the affinity graph; or why there are none."""
     try:
         found = affinity.placed(group, as_measured(run, [each.cell for each in some]))
     except (CassiniError, StoreError) as error:

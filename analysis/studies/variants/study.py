@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the study of variants finds: speed-ups by variant and job beside fluid limits, and how jobs come apart.
+"""The results of the study of variants: speed-ups by variant and job beside flow-level limits, and how jobs come apart.
 
 What is compared are the levels of one factor: the variant, or the one that the experiment's study names (`over`).
 """
@@ -39,19 +39,19 @@ ALONE = "alone"
 
 
 class Place(Result):
-    """A cell, as what is compared within a group of cells of the same other levels."""
+    """A cell by what is compared within a group of cells of the same other levels."""
 
     levels: dict[str, Level]
     over: str
 
     @property
     def name(self) -> str:
-        """What is compared: the level."""
+        """Return the compared level."""
         return str(self.levels.get(self.over, CellId(self.levels).variant))
 
     @property
     def group(self) -> str:
-        """The other levels, as headings have them."""
+        """Return the other levels, as headings have them."""
         others = CellId(self.levels).without(self.over).levels
         told = ((name.rpartition(".")[2], level) for name, level in others.items())
         return " · ".join(str(level) if name == "variant" else f"{name} {level}" for name, level in told)
@@ -60,10 +60,10 @@ class Place(Result):
 class Gain(Place):
     """One job in one cell, over the same job in the baseline.
 
-    `tail_of` says of what `tail` is the ratio where 99th percentiles would be guesses. `possible` is the fluid model's:
-    the baseline, begun as its first trial began and as long, over the best start offsets; `at_most` is that over alone.
-    Where periods differ a little, fair shares lose what offsets give in the end, and other shares need not. `score` is
-    the compatibility score of jobs that are shifted in time, None of others.
+    `tail_of` names the ratio `tail` if 99th percentiles would be guesses. `possible` is the flow-level model's: the
+    baseline, begun as its first trial began and as long, over the best start offsets; `at_most` is that over alone. If
+    periods differ a little, fair shares lose what offsets give in the end, and other shares need not. `score` is the
+    compatibility score of jobs that are shifted in time, None of others.
     """
 
     job: str
@@ -78,12 +78,12 @@ class Gain(Place):
 
 
 class Meeting(Place):
-    """How the jobs of one cell that share links come apart, and what that leaves to mark and to drop.
+    """How the jobs of one cell that share links come apart, and the remaining marks and drops.
 
-    `interleaved` is the iteration from which they stay so, None where that never comes (`told` says it in words), and
-    `slowest` the mean iteration time over that alone, of the job for which that is most. `adjustments` are those a
-    minute of the job that is held most often, `drift` the largest from a timetable, ms a minute. Marks and drops are
-    those of all ports in an iteration of the first job.
+    `interleaved` is the iteration from which they stay interleaved, None if that never comes (`told` says it in words),
+    and `slowest` the largest of the jobs' mean iteration times over those alone. `adjustments` are those a minute of
+    the job that is held most often, `drift` the largest from a timetable, ms a minute. Marks and drops are those of all
+    ports in an iteration of the first job.
     """
 
     interleaved: float | None
@@ -102,7 +102,7 @@ class Meeting(Place):
 
 
 class Results(Summary):
-    """What the study of variants adds."""
+    """The study's own results."""
 
     over: str
     gains: tuple[Gain, ...]
@@ -110,7 +110,7 @@ class Results(Summary):
 
 
 def study(run: Run, choice: StudyChoice) -> Results:
-    """Everything that the report of variants beside each other shows."""
+    """Compute everything that the report of variants beside each other shows."""
     over = choice.over or "variant"
     cells = [cell for _, some in groups(cells_of(run), over) for cell in some]
     base = experiment_of(run).baseline
@@ -125,12 +125,12 @@ def study(run: Run, choice: StudyChoice) -> Results:
 
 
 def place(cell: CellTrials, over: str) -> Place:
-    """The cell's place in tables and figures."""
+    """Return the cell's place in tables and figures."""
     return Place(levels=dict(cell.levels), over=over)
 
 
 def groups(cells: Sequence[CellTrials], over: str) -> list[tuple[str, list[CellTrials]]]:
-    """Cells of the same other levels together, by what headings call them, in the experiment's order."""
+    """Group cells of the same other levels, by their headings, in the experiment's order."""
 
     def group(cell: CellTrials) -> str:
         return place(cell, over).group
@@ -154,7 +154,7 @@ def _gains(cell: CellTrials, base: CellTrials | None, over: str, sent: Mapping[s
 
 
 def _possible(base: CellTrials, sent: Mapping[str, Spans]) -> dict[str, dict[str, float | None]]:
-    """By job. In the end even fair shares may come apart: not the end counts, but as long as was measured."""
+    """Return the possible gain by job, over the measured duration, because even fair shares may come apart in the end."""
     limits, spans = fluid_limits(base.spec), sent.get(base.trials[0])
     played = in_theory(base.spec, spans) if spans else None
     fair_ms = {job: limits[job].fair_ms for job in base.jobs} | {
@@ -202,7 +202,7 @@ def _interleaved(case: Case | None) -> dict[str, Any]:
 
 
 def _slowest(cell: CellTrials, alone: CellTrials | None) -> Measured | None:
-    """The reverse of a speed-up over alone."""
+    """Return the reverse of a speed-up over alone."""
     found = [speedup_of_mean(cell, alone, job) for job in cell.jobs if alone and job in alone.times]
     return max(found, key=lambda each: each[0], default=None)
 

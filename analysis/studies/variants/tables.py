@@ -25,14 +25,17 @@ _HELD = {
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
-    """What a terminal shows."""
+    """Return the tables for a terminal."""
     timetables = held(results)
     shown = (gains(results), meetings(results), *([timetables] if timetables.sections else []))
     return [on_screen.shown(each) for each in shown]
 
 
 def gains(results: Results) -> Table:
-    """The matrix of speed-ups: a row a variant, two columns a job; the fluid limits in the last rows of a section."""
+    """Return the matrix of speed-ups: a row a variant, two columns a job.
+
+    The flow-level limits in the last rows of a section.
+    """
     jobs = list(dict.fromkeys(gain.job for gain in results.gains))
     columns = [Column(kind="names")]
     for job in jobs:
@@ -46,7 +49,7 @@ def gains(results: Results) -> Table:
 
 
 def meetings(results: Results) -> Table:
-    """From which iteration jobs stay interleaved, what that makes of iterations, and what ports marked and dropped.
+    """Return the iteration from which jobs stay interleaved, its effect on iterations, and the ports' marks and drops.
 
     Columns of which nothing is known are left out.
     """
@@ -61,7 +64,7 @@ def meetings(results: Results) -> Table:
 
 
 def held(results: Results) -> Table:
-    """How often jobs that have timetables are held back, and how fast they leave those."""
+    """Return how often jobs with timetables are held back, and how fast they drift from those."""
     told = [each for each in results.meetings if each.drift is not None or each.adjustments is not None]
     sections = under_titles(told, lambda each: each.group, lambda each: (Cell(each.name), *_figures(each, _HELD)))
     return Table((Column(kind="names"), *_HELD.values()), sections, "Jobs and their timetables")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiments for commands: checked as a whole, what is expected of them included."""
+"""Experiments for commands, checked as a whole, expectations included."""
 
 from roundabout.core.errors import UsageError
 from roundabout.spec import Cell, Experiment
@@ -8,7 +8,7 @@ from roundabout.spec.reader.yaml_source import Block
 
 
 def checked_experiment(name: str, length: str | None = None, changes: Block | None = None) -> Experiment:
-    """An experiment of the catalogue, or of a file, whose study is there and whose expectations can be judged.
+    """Load an experiment of the catalog, or of a file, and check its study and expectations, too.
 
     Raises SpecError, UsageError where there is no such study, or a cluster cannot be, and CassiniError for jobs that it
     cannot shift.
@@ -19,7 +19,7 @@ def checked_experiment(name: str, length: str | None = None, changes: Block | No
 
 
 def check_experiment(name: str, experiment: Experiment) -> Experiment:
-    """Return the experiment, if its study is there and its jobs can be shifted. Raises like `checked_experiment`."""
+    """Return the experiment after checking its study and its jobs' shifts. Raises like `checked_experiment`."""
     if experiment.study.kind is not None:
         from analysis.studies import named  # noqa: PLC0415
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout list`: the catalogue of experiments."""
+"""`roundabout list`: the catalog of experiments."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ def command(
 
 
 def _records() -> tuple[list[dict[str, Any]], bool]:
-    """Return a record of each experiment, and True if the records depend on files of the catalogue alone.
+    """Return a record of each experiment, and True if the records depend on files of the catalog alone.
 
     The message of an error depends on the working directory, by which it names files.
     """

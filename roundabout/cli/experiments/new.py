@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout new`: a file to begin an experiment from."""
+"""`roundabout new`: an experiment file to start from."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ BEGINNING = Path(__file__).with_name("new.yaml")
 def command(
     name: Annotated[str, typer.Argument(help="What the experiment is called; the file is NAME.yaml in this folder.")],
 ) -> None:
-    """Write a commented experiment to begin from, valid as it is."""
+    """Write a commented experiment to start from, valid as it is."""
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError:

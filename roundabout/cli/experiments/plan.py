@@ -41,7 +41,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     dilation: Dilation = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a run of an experiment would do there, and how long it takes."""
+    """Show the trials of an experiment in their order, and how long they take."""
     changed = changes(fields, only, repetitions)
     experiment = load_experiment(name, length=length(quick=quick, full=full), changes=changed)
     where = asked_for(experiment, testbed, inventory, dilation=dilation)
@@ -62,13 +62,13 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 
 def changes_told(experiment: Experiment) -> list[str]:
-    """What was changed in the file for this once, in a line, if anything was."""
+    """Return a line that describes the overrides, if there are any."""
     told = [f"{path} {json.dumps(value)}" for path, value in experiment.changes.items()]
     return [f"changed: {'; '.join(told)}"] if told else []
 
 
 def table(plan: Plan) -> Table:
-    """The plan as a table, a line a trial."""
+    """Return the plan as a table, a line for each trial."""
     factors = [factor for factor in plan.experiment.factors if factor != "variant"]
     result = Table("trial", "repetition", "variant", *factors, "jobs", box=None, header_style="bold", pad_edge=False)
     for column in ("iterations", "expected"):
@@ -81,12 +81,12 @@ def table(plan: Plan) -> Table:
 
 
 def jobs(spec: TrialSpec) -> str:
-    """A trial's jobs, for people; of a cluster, whose jobs come by a trace, who places them."""
+    """Describe a trial's jobs; of a cluster, whose jobs arrive by a trace, its scheduler."""
     return f"a trace, by {spec.cluster.told}" if spec.cluster else ", ".join(spec.jobs)
 
 
 def iterations(spec: TrialSpec) -> str:
-    """How many iterations a trial's jobs run, for people: `50`, or `50, 20` where they differ."""
+    """Describe the number of iterations of a trial's jobs: `50`, or `50, 20` if they differ."""
     return ", ".join(dict.fromkeys(str(spec.iterations_of(job)) for job in spec.jobs))
 
 

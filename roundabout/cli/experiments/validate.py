@@ -27,7 +27,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Check experiments, profiles and topologies; say what is wrong with each, and where."""
+    """Check experiments, profiles and topologies, and print the first fault of each with its place."""
     errors = [error for error in (map(_check, names) if names else _everything()) if error]
     for error in errors:
         complain(error.message, error.hint)
@@ -45,7 +45,7 @@ def _everything() -> Iterator[SpecError | None]:
 
 
 def _check(name: str) -> SpecError | None:
-    """What is wrong with it, and what it was taken for where that was guessed."""
+    """Return the first fault, with the kind of file if that was guessed."""
     try:
         shelf = guess_shelf(name)
     except SpecError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout acceptance`: whether a fabric shares as it should."""
+"""`roundabout acceptance`: a test of how a fabric shares its links."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,7 +21,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     inventory: Inventory = None,
     as_json: Json = False,
 ) -> None:
-    """Does this fabric share as it should? Five minutes, pass or fail (exit status 3), and a page to hand on.
+    """Test in five minutes whether a fabric shares its links: pass or fail (exit status 3), and a page.
 
     Settings are read back; flows share each link; a job meets each congestor. It needs root, and takes the lease.
     """

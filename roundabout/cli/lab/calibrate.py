@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout calibrate`: what the lab shows of the papers with other settings, and which setting shows it best."""
+"""`roundabout calibrate`: candidates for the lab's constants, compared with the papers or with a dilated run."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -48,7 +48,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     runs: Runs = Path("runs"),
     write: Annotated[bool, typer.Option("--write", help="Make the best candidate the lab's calibration.")] = False,
 ) -> None:
-    """Try settings of the lab, and show the map of what gives which.
+    """Try constants of the lab, and show the results of each.
 
     Named ones are held against the papers and the fluid model. With --from others are searched, with which the lab
     does what it did in a run with time stretched: published parameters, and nothing calibrated.
@@ -70,7 +70,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 
 def _keep(name: str, calibration: Calibration, off: float) -> int:
-    """The version that it is kept as. Raises LabError where it is further off than it may be."""
+    """Store the calibration, and return its version. Raises LabError if it is further off than allowed."""
     if off > 1:
         raise LabError(f"{name}: found it off by {off:.2f} times what it may be, expected 1 at most; nothing was kept")
     version = load_calibration().version + 1
@@ -79,7 +79,7 @@ def _keep(name: str, calibration: Calibration, off: float) -> int:
 
 
 def _best(tried: dict[str, Calibration], runs: Path, console: Console) -> tuple[str, Calibration, float] | None:
-    """Try named candidates; the best, with its name and how far off it is. None where all were spoilt."""
+    """Try named candidates; return the best, with its name and deviation. None if all were invalid."""
     path = runs / EXPERIMENT / f"map-{new_run_id()}.json"
     rows: list[dict[str, Any]] = []
     for name, calibration in tried.items():
@@ -91,7 +91,7 @@ def _best(tried: dict[str, Calibration], runs: Path, console: Console) -> tuple[
 
 
 def _derive(run: Run, tries: int, seed: int, runs: Path, console: Console) -> tuple[str, Calibration, float] | None:
-    """Search what meets a run; the best, with where it is from and its misfit. None where all were spoilt."""
+    """Search constants that meet a run; return the best, with its origin and misfit. None if all were invalid."""
     from roundabout.cli.lab.derivation import Source, derive  # noqa: PLC0415 - `--help` need not wait for it
     from roundabout.testbeds.lab.calibration.parameter_search import Search  # noqa: PLC0415
     from roundabout.testbeds.lab.calibration.proposals import load_ranges  # noqa: PLC0415
@@ -129,7 +129,7 @@ def _candidate(document: Document, name: str, kept: Calibration) -> Calibration:
 
 
 def _try(name: str, calibration: Calibration, runs: Path, console: Console) -> dict[str, Any]:
-    """One candidate's run, judged; figures are None where the machine or the setting spoilt it."""
+    """Run one candidate and judge it. Figures are None if the machine or the constants made it invalid."""
     from analysis.calibration.calibration import judge  # noqa: PLC0415 - `--help` need not wait for it
 
     console.print(f"candidate {name}", style="bold", highlight=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout calibrate --from RUN`: constants with which the lab does what it does where time is stretched."""
+"""`roundabout calibrate --from RUN`: constants with which the lab behaves as a dilated lab does."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ Measure = Callable[[Calibration, Experiment], Run]
 
 @dataclass(frozen=True)
 class Source:
-    """The run that is to be met, what a try measures of it, and what it has to find."""
+    """The dilated run to be met, the experiment of each candidate, and the targets."""
 
     run: Run
     digest: str
@@ -32,19 +32,19 @@ class Source:
 
     @classmethod
     def of(cls, run: Run) -> "Source":
-        """What a stored run gives. Raises StoreError where time was not stretched, or something lacks."""
+        """Return the targets of a stored run. Raises StoreError if its time was not dilated, or if data is missing."""
         return cls(run, run.digest(), training(run), targets_of(run))
 
     def derivation(self, misfit: float) -> Derivation:
-        """What a calibration notes of it."""
+        """Return the origin that a calibration records."""
         targets = {each.name: round(each.value, 4) for each in self.targets}
         return Derivation(run=self.run.id, hash=self.digest, misfit=round(misfit, 4), targets=targets)
 
 
 def derive(source: Source, search: Search, runs: Path, console: Console, measure: Measure) -> Calibration | None:
-    """Try one after the other; the best one's constants, with what they are from. None where all were spoilt.
+    """Try one candidate after the other; return the best one's constants with their origin. None if all were invalid.
 
-    What is kept today is a mark to be beaten: it is no answer where it was not derived itself.
+    The present constants are a mark to be beaten: they are no answer unless they were derived themselves.
     """
     path = make_directory(runs / source.experiment.name) / f"map-{new_run_id()}.json"
     rows: list[dict[str, Any]] = []
@@ -64,7 +64,7 @@ def derive(source: Source, search: Search, runs: Path, console: Console, measure
 
 
 def table(targets: Sequence[Target], rows: Sequence[dict[str, Any]]) -> Table:
-    """What each try found of each target, the best first."""
+    """Return each candidate's result for each target, the best first."""
     shown = Table(title="what gives which (misfit: in what is allowed)", box=None, title_justify="left")
     shown.add_column("candidate")
     for name in ("misfit", *(each.name for each in targets)):
@@ -78,7 +78,7 @@ def table(targets: Sequence[Target], rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def _tried(each: Try, source: Source, measure: Measure) -> dict[str, Any]:
-    """A try's row, its misfit noted; figures are None where the machine or the constants spoilt it."""
+    """Return a candidate's row and set its misfit. Figures are None if the machine or the constants made it invalid."""
     constants = each.calibration.model_dump(by_alias=True, include={"timer_scale", "ecn", "transports"})
     row = {"candidate": each.name, "run": None, "constants": constants}
     try:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout cc`: the congestion controls that experiments can name, and what each declares; or a file's, judged."""
+"""`roundabout judge`: the congestion controls that experiments can name and their declarations.
+
+Or the judgement of a file's.
+"""
 
 import json
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout lab`: labs on this machine, by hand. Experiments make their own."""
+"""`roundabout lab`: labs on this machine, by hand. Experiments create their own."""
 
 import json
 import os
@@ -31,7 +31,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def command() -> None:
-    """Build, look at, enter and take down labs on this machine."""
+    """Create, list, enter and remove labs on this machine."""
 
 
 @app.command()
@@ -64,7 +64,7 @@ def down(
     name: LabName = None,
     everything: Annotated[bool, typer.Option("--all", help="Take down every lab on this machine.")] = False,
 ) -> None:
-    """Take a lab down, or whatever is left of it."""
+    """Remove a lab, or the remains of it."""
     if everything and name is not None:
         raise UsageError(f"found both a lab ({name}) and --all", "give one of them")
     names = Lab.names() if everything else (name or _only_lab(),)
@@ -80,7 +80,7 @@ def status(
     name: LabName = None,
     as_json: Json = False,
 ) -> None:
-    """Show labs: hosts, links with their measured rates, and what is alive."""
+    """Show labs: hosts, links with their measured rates, and their state."""
     names = (name,) if name else Lab.names()
     reports = [_report(each) for each in names]
     if as_json:
@@ -133,7 +133,7 @@ def _only_lab() -> str:
 
 
 def _report(name: str) -> dict[str, Any]:
-    """A lab as `status --json` prints it. Rates are Gbit/s at the papers' scale."""
+    """Return a lab as `status --json` prints it. Rates are Gbit/s at the papers' scale."""
     try:
         lab = Lab.find(name)
     except LabError as error:

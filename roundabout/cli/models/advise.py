@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout advise`: which jobs of a cluster should share links, shifted by how much, or not at all."""
+"""`roundabout advise`: the jobs of a cluster that should share links, their shifts, and those to keep apart."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """Say which jobs may share a link, by how much to shift them, what that gains, and which should be kept apart.
+    """Advise which jobs may share a link, by how much to shift them, the gain, and which to keep apart.
 
     Nothing is changed: neither the run nor any host, on which samplers run for a while.
     """
@@ -96,7 +96,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 
 def _one_of(source: str | None, inventory: Path | None) -> str:
-    """What is read, by its name."""
+    """Return the name of the source that is read."""
     if (source is None) == (inventory is None):
         found = "neither" if source is None else "both"
         raise UsageError(f"found {found}, expected either a run, a file or a URL, or --inventory")
@@ -129,7 +129,7 @@ def _is_run(source: str) -> bool:
 
 
 def _write_check(path: Path, run: Run, jobs: "Sequence[Observed]", meetings: "Sequence[Meeting]") -> None:
-    """The experiment, which can be run: it is checked."""
+    """Write the experiment that checks the advice."""
     from analysis.advice import advice_check  # noqa: PLC0415
 
     document = advice_check.experiment(path.stem, run, jobs, meetings)
@@ -138,7 +138,7 @@ def _write_check(path: Path, run: Run, jobs: "Sequence[Observed]", meetings: "Se
 
 
 def _observed(source: str, jobs: Path | None, capacity: float | None, runs: Path) -> "tuple[list[Observed], float]":
-    """The jobs as far as they can be told, and what a link carries, Gbit/s."""
+    """Return the observed jobs, and the capacity of a link, Gbit/s."""
     from analysis.advice import observed_jobs as observed, senders  # noqa: PLC0415
 
     if _is_run(source):
@@ -152,7 +152,7 @@ def _observed(source: str, jobs: Path | None, capacity: float | None, runs: Path
 
 
 def _watched(path: Path, jobs: Path | None, capacity: float | None, seconds: float) -> "tuple[list[Observed], float]":
-    """The jobs that run on a rack meanwhile, by its samplers."""
+    """Return the jobs observed now on a rack, by its samplers."""
     from analysis.advice import observed_jobs as observed, senders, tables  # noqa: PLC0415
     from roundabout.runner.trial.traffic_watch import watched  # noqa: PLC0415
     from roundabout.testbeds.rack.provider import RackFacility  # noqa: PLC0415

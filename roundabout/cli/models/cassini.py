@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout cassini`: whether jobs can share a link, and by how much to shift them in time for it."""
+"""`roundabout cassini`: the compatibility of jobs on a link, and their time-shifts."""
 
 import json
 import math
@@ -50,7 +50,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     picture: Picture = None,
     as_json: Json = False,
 ) -> None:
-    """Rotate jobs' circles until their demands interleave best; say score, rotations and time-shifts."""
+    """Rotate jobs' circles until their demands interleave best; print score, rotations and time-shifts."""
     from analysis.render import screen  # noqa: PLC0415
     from analysis.reports import unified_circle as circles  # noqa: PLC0415 - `--help` need not wait for it
 
@@ -70,7 +70,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 
 def _given(shifts: str | None, jobs: int) -> tuple[float, ...] | None:
-    """Time-shifts as asked about, ms."""
+    """Return the time-shifts of the option, ms."""
     if shifts is None:
         return None
     try:
@@ -83,7 +83,7 @@ def _given(shifts: str | None, jobs: int) -> tuple[float, ...] | None:
 
 
 def _jobs(profiles: Sequence[str]) -> list[Circle]:
-    """A circle each; jobs with the same profile are numbered."""
+    """Return a circle for each profile. Jobs with the same profile are numbered."""
     loaded = [load_profile(name) for name in profiles]
     times, seen = Counter(profile.name for profile in loaded), Counter[str]()
     circles = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout predict`: what the mean field of DCQCN foretells of an experiment, without running it."""
+"""`roundabout predict`: the predictions of DCQCN's mean field for an experiment, without running it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     ] = None,
     runs: Runs = Path("runs"),
 ) -> None:
-    """Compute share, speed-up and when jobs interleave, by the model of SIGCOMM'15 and CoNEXT'16, for every cell."""
+    """Predict share, speed-up and interleaving of every cell, by the model of SIGCOMM'15 and CoNEXT'16."""
     from analysis.calibration import model_comparison as held, predictions  # noqa: PLC0415
     from analysis.render import screen  # noqa: PLC0415
 
@@ -60,7 +60,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 @contextmanager
 def _progress(cells: int) -> Iterator[Callable[[float], None]]:
-    """Shows which part is done, on stderr: a bar, or where that cannot be drawn a line for each tenth."""
+    """Show the finished part on stderr: a bar, or a line for each tenth where that cannot be drawn."""
     console = Screen(stderr=True)
     what = f"playing {cells} cells"
     if console.is_terminal and not console.is_dumb_terminal:

@@ -117,7 +117,7 @@ def _job(words: Sequence[str], measured: Sequence[str]) -> str:
 
 
 def _free(name: str) -> Path:
-    """Where a profile of that name may be stored."""
+    """Return the path of a new profile of that name."""
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError:
@@ -131,7 +131,7 @@ def _free(name: str) -> Path:
 
 
 def _experiment(which: str) -> dict[str, Any]:
-    """An experiment file in which the job runs alone, once."""
+    """Return an experiment in which the job runs alone, once."""
     experiment, _, job = which.rpartition(":")
     if experiment:
         source = load_experiment(experiment)
@@ -151,7 +151,7 @@ def _experiment(which: str) -> dict[str, Any]:
 
 
 def _declared(experiment: Experiment, job: str) -> tuple[str, dict[str, Any]]:
-    """The topology and the job as the experiment's first combination with that job has it."""
+    """Return the topology and the job as the experiment's first combination with that job has it."""
     for cell in experiment.cells:
         if job in cell.spec.jobs:
             return cell.spec.topology.name, cell.spec.jobs[job].by_itself
@@ -207,7 +207,7 @@ def _report(run: Run, job: str, target: Path | None, console: Console, as_json: 
 
 
 def _table(found: "Found", played: Profile) -> Table:
-    """What was found, each figure above the one that was played."""
+    """Return the findings, each figure above the one that was played."""
     from analysis.reading.profiling import course  # noqa: PLC0415
 
     parts = course(played, found)
@@ -229,7 +229,7 @@ def _table(found: "Found", played: Profile) -> Table:
 
 
 def _verdict(differs: "Difference", timed_ms: float) -> str:
-    """How far apart found and played are."""
+    """Describe the difference between the findings and the profile."""
     timed = f"the workers themselves timed iterations of {timed_ms:.1f} ms"
     period = f"period {100 * differs.period_share:.2f} %"
     if differs.edge_share is None or differs.demand_share is None:

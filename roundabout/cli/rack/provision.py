@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout provision`: makes hosts ready for experiments."""
+"""`roundabout provision`: prepares hosts for experiments."""
 
 import json
 from dataclasses import asdict
@@ -15,7 +15,7 @@ def command(
     check: Annotated[bool, typer.Option("--check", help="Change nothing; show what would be changed.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Deploy programs and settings on the hosts of an inventory; what is there already is left alone."""
+    """Deploy programs and settings on the hosts of an inventory. Existing ones are left alone."""
     result = run("site", inventory, show=None if as_json else typer.echo, check=check)
     changes = sum(result.changed.values())
     if as_json:

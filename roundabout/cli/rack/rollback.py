@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout rollback`: brings back the settings that an owner found."""
+"""`roundabout rollback`: restores the settings that an owner found."""
 
 import json
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ def command(
     owner: Annotated[str, typer.Option(help="Whose settings: provisioning's own, or a run's.")] = "provision",
     as_json: Json = False,
 ) -> None:
-    """Replay the settings journal of each host, also after a crash or a reboot, and read back what it brought."""
+    """Replay the settings journal of each host, also after a crash or a reboot, and read the settings back."""
     try:
         result = run("rollback", inventory, {"settings_owner": owner})
     except playbooks.ProvisionError as error:
@@ -33,7 +33,7 @@ def command(
 
 
 def show(reports: playbooks.Reports) -> None:
-    """What was not simply restored, and why."""
+    """Print the settings that were not simply restored, with the reasons."""
     told = table("host", "setting", "what became of it")
     for host, report in reports.items():
         for each in report.get("overridden", []):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout verify`: reads back what `provision` did, and shows by traffic whether it has effect."""
+"""`roundabout verify`: reads back the result of `provision`, and checks its effect by traffic."""
 
 import json
 import os
@@ -25,7 +25,7 @@ Traffic = Annotated[
 
 
 def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = False) -> None:
-    """Compare an inventory's hosts with what was asked, print what drifted, change nothing; exit 1 on drift."""
+    """Compare an inventory's hosts with its settings and print the drift; change nothing; exit 1 on drift."""
     rack = _rack(inventory) if traffic else None
     try:
         reports = run("verify", inventory).reports
@@ -54,7 +54,7 @@ def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = Fals
 
 
 def _rack(inventory: str) -> "RackFacility":
-    """The rack that RDMA's packets are to cross. Raises UsageError, SpecError."""
+    """Return the rack for the RDMA check. Raises UsageError, SpecError."""
     from roundabout.testbeds.rack.provider import RackFacility  # noqa: PLC0415 - half a second that others need not pay
 
     if not Path(inventory).is_file():
@@ -64,7 +64,7 @@ def _rack(inventory: str) -> "RackFacility":
 
 
 def show_traffic(rows: "list[Row]") -> None:
-    """One row a pair; what was wrong with it below one another."""
+    """Print one row for each pair, with its differences below one another."""
     ridden = table("from", "to", "Gbit/s", "rode")
     for row in rows:
         wrong = "\n".join(f"{each.what}: expected {each.expected}, found {each.found}" for each in row.wrong)
@@ -73,7 +73,7 @@ def show_traffic(rows: "list[Row]") -> None:
 
 
 def show(found: list[Drift]) -> None:
-    """The drift as a table."""
+    """Print the drift as a table."""
     drift = table("host", "what", "expected", "found")
     for row in found:
         drift.add_row(*map(Text, row))

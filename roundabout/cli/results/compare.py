@@ -17,7 +17,7 @@ from roundabout.terminal.screen import Screen
 
 
 class BrokenError(RoundaboutError):
-    """A rule is broken, or could not be judged."""
+    """A rule is violated, or could not be judged."""
 
     exit_code = 3
 
@@ -56,7 +56,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 
 def _refuse(judged: list[guard.Judged]) -> None:
-    """Raises BrokenError where a rule is broken, or was judged nowhere: nobody shall pass unmeasured."""
+    """Raise BrokenError if a rule is violated, or could be judged nowhere, so that nothing passes unmeasured."""
     found = [f"{each.rule}: {each.cell}, {each.job}: {each.change:+.1%}" for each in guard.broken(judged)]
     told = {each.rule for each in judged if not each.why}
     untold = {each.rule: f"{each.rule}: judged nowhere: {each.why}" for each in judged if each.rule not in told}

@@ -17,7 +17,7 @@ GET = "./bootstrap notebook" if IS_CHECKOUT else f"{sys.executable} -m pip insta
 
 
 def command(which: WhichRun = "last", runs: Runs = Path("runs")) -> None:
-    """Start JupyterLab on a run, for this machine alone: on its report's notebook, beside a short one of your own."""
+    """Start JupyterLab on a run, for this machine alone: on its report's notebook, beside a starter of your own."""
     if find_spec("jupyterlab") is None:
         raise UsageError(f"found no JupyterLab in {sys.prefix}, expected it there", GET)
     run = Run.open(which, runs)
@@ -28,7 +28,7 @@ def command(which: WhichRun = "last", runs: Runs = Path("runs")) -> None:
 
 
 def _options(run: Run) -> list[str]:
-    """Nothing listens beyond this machine or is asked of others, and a server without a screen opens no browser."""
+    """Return Jupyter's options: it listens on this machine only, and opens no browser without a screen."""
     options = {
         "ServerApp.ip": "127.0.0.1",
         "ServerApp.root_dir": run.path,
@@ -42,7 +42,7 @@ def _options(run: Run) -> list[str]:
 
 
 def _become_caller() -> None:
-    """Under sudo, be who called it: notebooks need no root, and what they save is the caller's."""
+    """Under sudo, become the calling user, because notebooks need no root, and their files are the user's."""
     user = os.environ.get("SUDO_UID")
     if user is None or os.geteuid() != 0:
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout report`: sum a stored run up again, and make its page."""
+"""`roundabout report`: the summary and page of a stored run, written anew."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout scoreboard`: every result of the papers, and what is shown of it."""
+"""`roundabout scoreboard`: every result of the papers, and its state of reproduction."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def command(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show every result of the papers, the newest valid run's figures beside it, and make a page of it.
+    """Show every result of the papers beside the newest valid run's figures, and write a page of them.
 
     Runs that cannot be read are left out, and named at the end; the exit status is 1 then.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout clean`: undoes what dead runs left on this machine, and on racks."""
+"""`roundabout clean`: undoes the leftovers of dead runs on this machine, and on racks."""
 
 import typer
 
@@ -14,7 +14,7 @@ PATIENCE_S = 30.0  # somebody else may be undoing it at this moment
 
 
 def command() -> None:
-    """Undo everything that killed runs left: labs, transports, settings, temporary files and crash logs.
+    """Undo the leftovers of killed runs: labs, transports, settings, temporary files and crash logs.
 
     Live runs and other labs are left alone.
     """
@@ -38,6 +38,6 @@ def command() -> None:
 
 
 def _dead_runs_owe() -> bool:
-    """Whether anybody owes anything but who has the machine now, and undoes it by itself."""
+    """Return True if a dead run left entries in its journal."""
     holder = lease.holder("machine", STATE)
     return any(not holder.endswith(run_id) for run_id in journal.known(JOURNALS))

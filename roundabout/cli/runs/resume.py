@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout resume`: what is left of a run that was interrupted."""
+"""`roundabout resume`: the missing trials of an interrupted run."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def command(
     on: On = None,
     as_json: RunJson = False,
 ) -> None:
-    """Finish a run that was interrupted. Trials that were committed stay as they are."""
+    """Finish an interrupted run. Committed trials stay as they are."""
     run = Run.open(which, runs)
     if fault := run.experiment_fault():
         warn(fault)
@@ -29,7 +29,7 @@ def command(
 
 
 def experiment_of(run: Run) -> Experiment:
-    """What a run is of, read again where it was from, and changed as it was. Raises SpecError."""
+    """Return a run's experiment, read again from its origin with its overrides. Raises SpecError."""
     which = run.recorded("which")
     if which is None:  # a program built it
         return load_experiment(run.path / "experiment.yaml")

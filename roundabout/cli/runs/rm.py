@@ -18,7 +18,7 @@ def command(
     runs: Runs = Path("runs"),
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Delete runs, after asking: each as a whole or not at all, and none that is going on."""
+    """Delete runs, after asking: each as a whole or not at all, and none that is being executed."""
     found = [_named(name, runs) for name in names]
     for run in found:
         say(f"{run.experiment} {run.id}: {megabytes(run.size_bytes)} MB in {run.path}")
@@ -29,7 +29,10 @@ def command(
 
 
 def _named(name: str, runs: Path) -> Run:
-    """The run of this id or folder. Raises UsageError for what names it by chance: an experiment, or `last`."""
+    """Return the run of this id or folder.
+
+    Raises UsageError for a name that matches by chance: an experiment, or `last`.
+    """
     run = Run.open(name, runs)
     if name != run.id and Path(name).resolve() != run.path:
         raise UsageError(f"found '{name}', expected a run's id or its folder", f"`{run.id}`, if that one is meant")

@@ -47,7 +47,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     on: On = None,
     as_json: RunJson = False,
 ) -> None:
-    """Run an experiment: raise a testbed, do all trials, store what they measured, and report."""
+    """Run an experiment: create a testbed, execute all trials, store their measurements, and report."""
     how_much = length(quick=quick, full=full)
     experiment = checked_experiment(name, how_much, changes(fields, only, repetitions))
     where = asked_for(experiment, testbed, inventory, scale=scale, dilation=dilation)
@@ -61,7 +61,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 
 def overview(plan: Plan) -> Table:
-    """The plan in short: a line a combination of levels, and the sum."""
+    """Return the plan in short: a line for each combination of levels, and the sum."""
     cells: dict[tuple[str, str, str], list[float]] = {}
     for trial in plan.trials:
         levels = " ".join(str(level) for level in trial.levels.values()) or trial.variant

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout runs`: every run that is stored."""
+"""`roundabout runs`: every stored run."""
 
 import json
 from pathlib import Path
@@ -40,7 +40,7 @@ def command(
 
 
 def described(run: Run, state: Path) -> dict[str, Any]:
-    """A run in short. Of one that cannot be read `fault` says why, and what is not known is null."""
+    """Describe a run in short. For one that cannot be read, `fault` gives the reason, and unknown values are null."""
     known: dict[str, Any] = dict.fromkeys(("testbed", "state", "valid", "invalid", "missing", "fault"))
     try:
         listed, planned = run.listed(), {trial["key"] for trial in run.manifest["plan"]}
@@ -64,7 +64,7 @@ def described(run: Run, state: Path) -> dict[str, Any]:
 
 
 def megabytes(size_bytes: int) -> str:
-    """A size, as tables of runs show it."""
+    """Format a size as tables of runs show it."""
     return f"{size_bytes / 1e6:.1f}"
 
 
@@ -73,7 +73,7 @@ def _has(run: dict[str, Any], word: str) -> bool:
 
 
 def _table(found: list[dict[str, Any]]) -> Table:
-    """Made for 80 columns: an id begins with the UTC time at which its run began."""
+    """Return a table for 80 columns. An id begins with the UTC time at which its run began."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("run", no_wrap=True)
     for heading in ("experiment", "testbed", "state", "trials"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout status`: how far a run is."""
+"""`roundabout status`: the progress of a run."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -19,7 +19,7 @@ def command(
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """Show how far a run is, and what is wrong with it."""
+    """Show the progress of a run, and its faults."""
     status = status_of(Run.open(which, runs), STATE)
     if as_json:
         print(json.dumps(status, indent=2))
@@ -28,7 +28,7 @@ def command(
 
 
 def tell(status: Mapping[str, Any]) -> None:
-    """Say for people what `status_of` found."""
+    """Print the result of `status_of`."""
     say(f"{status['experiment']}  {status['path']}")
     say(f"{status['state']}: {status['committed']} of {status['planned']} trials committed")
     for trial in status["invalid"]:
@@ -42,7 +42,7 @@ def tell(status: Mapping[str, Any]) -> None:
 
 
 def status_of(run: Run, state: Path) -> dict[str, Any]:
-    """A run's state ("running", "complete" or "interrupted"), and its trials."""
+    """Return a run's state ("running", "complete" or "interrupted"), and its trials."""
     keys = [trial["key"] for trial in run.manifest["plan"]]
     committed = run.committed() & set(keys)
     found = state_of(run, committed, state)
@@ -62,7 +62,7 @@ def status_of(run: Run, state: Path) -> dict[str, Any]:
 
 
 def state_of(run: Run, done: Collection[str], state: Path) -> str:
-    """Whether a run is "running", or, by the trials that are done, "complete" or "interrupted"."""
+    """Return "running", or, by the committed trials, "complete" or "interrupted"."""
     # Who raises a testbed to resume it has the machine, and tells nothing yet.
     if progress_file.is_going_on(run.path) or lease.holder("machine", state).endswith(run.id):
         return "running"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout trial`: what a job of Slurm runs, for a run that somebody else holds."""
+"""`roundabout trial`: the command of a Slurm job, for a run whose lock another process holds."""
 
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +23,7 @@ def command(
         bool, typer.Option("--reference", help="Measure it once more, to compare this machine with others.")
     ] = False,
 ) -> None:
-    """Do one trial of a run that `--on slurm` spreads over many machines; without KEY make the run's plan."""
+    """Execute one trial of a run that `--executor slurm` spreads over machines; without KEY, make the run's plan."""
     from analysis.reading.trial_inputs import given  # noqa: PLC0415 - takes a second to import
 
     undo_when_ended()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout watch`: where a run is, seen from elsewhere."""
+"""`roundabout watch`: the live progress of a run in another process."""
 
 import json
 import os
@@ -32,7 +32,7 @@ Show = Callable[[Progress], None]
 
 
 class NotGoingOnError(RoundaboutError):
-    """There is nothing to watch."""
+    """No run is being executed."""
 
 
 def command(
@@ -43,7 +43,7 @@ def command(
     runs: Runs = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line, for programs.")] = False,
 ) -> None:
-    """Show where a run is, live, until it ends. Neither this nor its end touches the run.
+    """Show the progress of a run, live, until it ends. Watching does not affect the run.
 
     The exit status says whether the run is complete.
     """
@@ -67,7 +67,7 @@ def command(
 
 
 def follow(path: Path, show: Show) -> Progress:
-    """Show the run in this folder every PERIOD_S until it ends, or its process does; its last state."""
+    """Show the run in this folder every PERIOD_S until it or its process ends, and return its last state."""
     progress = Progress(path=str(path))
     while progress_file.read(path) is None and progress_file.on_machine() == path:  # what it runs on is being raised
         show(progress)
@@ -82,7 +82,7 @@ def follow(path: Path, show: Show) -> Progress:
 
 
 def _going_on(runs: Path) -> Path:
-    """The run that goes on: the latest under `runs`, or else this machine's. Raises NotGoingOnError."""
+    """Return the running run: the latest under `runs`, or else this machine's. Raises NotGoingOnError."""
     if found := [*filter(None, [progress_file.on_machine()]), *progress_file.going_on(runs)]:
         return found[-1]
     try:
@@ -95,7 +95,7 @@ def _going_on(runs: Path) -> Path:
 
 @contextmanager
 def _shown(console: Screen, *, as_json: bool) -> Iterator[Show]:
-    """How progress is shown: as JSON, as lines, or drawn anew on a screen of its own, which knows its present size."""
+    """Open a display of progress: JSON, lines, or a screen of its own that is redrawn at its present size."""
     if as_json:
         yield _Lines(console).show
     elif not can_redraw(console):
@@ -106,7 +106,7 @@ def _shown(console: Screen, *, as_json: bool) -> Iterator[Show]:
 
 
 class _Lines:
-    """A JSON object a line, whenever something has changed."""
+    """A display that prints a JSON object a line at every change."""
 
     def __init__(self, console: Screen) -> None:
         self._console = console

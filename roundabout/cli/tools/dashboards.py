@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout dashboards`: Prometheus on what stands and runs here."""
+"""`roundabout dashboards`: Prometheus on the testbeds and the run of this machine."""
 
 import html
 import threading
@@ -64,7 +64,7 @@ def _standing(facility: Facility) -> Iterator[Exported]:
 
 
 def _folder(keep: Path) -> Path:
-    """Return the folder `keep`, made if missing. Raises UsageError if it holds files of others."""
+    """Return the folder `keep`, created if missing. Raises UsageError if it holds other files."""
     make_directory(keep, 0o755)
     with disk_errors(keep):
         if strange := sorted({path.name for path in keep.iterdir()} - {*KEPT}):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout doctor`: what a testbed needs, whether it is there, and how to get what is missing."""
+"""`roundabout doctor`: the requirements of a testbed, and how to get the missing ones."""
 
 import json
 from dataclasses import asdict
@@ -25,7 +25,7 @@ def command(
         Path | None, typer.Option(metavar="FILE", help="Write raw answers of a rack's machines instead, for tests.")
     ] = None,
 ) -> None:
-    """Look at this machine, or at a rack's, and change nothing; exit 1 if something needed is missing."""
+    """Check this machine, or a rack's, and change nothing; exit 1 if a requirement is missing."""
     if record:
         _record(inventory, record)
         return
@@ -39,7 +39,7 @@ def command(
 
 
 def _record(inventory: Path | None, file: Path) -> None:
-    """Write what the machines of a rack have and say. Raises UsageError, SpecError, RoundaboutError."""
+    """Write the answers of a rack's machines. Raises UsageError, SpecError, RoundaboutError."""
     from roundabout.testbeds.rack.provider import RackFacility  # noqa: PLC0415 - half a second that others need not pay
 
     if inventory is None:
@@ -49,7 +49,7 @@ def _record(inventory: Path | None, file: Path) -> None:
 
 
 def render(check: Check) -> str:
-    """A check as one line."""
+    """Format a check as one line."""
     mark = {True: "ok", None: "?", False: "MISSING" if check.needed else "-"}[check.good]
     line = f"{mark:8} {check.name:28} {check.found}"
     return line if check.good or not check.mend else f"{line}; to get it: {check.mend}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cassini: which jobs can share a link, and by how much to shift them in time so that their demands interleave.
+"""Cassini: the compatibility of jobs on a link, and the time-shifts by which their demands interleave.
 
 Pure geometry, after the interleaving thesis, chapter 4; docs/cassini.md says how its equations are read.
 """

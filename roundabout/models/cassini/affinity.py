@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The affinity graph: from time-shifts that differ from link to link to one for each job (Algorithm 1).
+"""The affinity graph, which turns time-shifts that differ by link into one for each job (Algorithm 1).
 
-Jobs and links are the two kinds of vertices; a job that crosses a link is an edge, and its time-shift there the
-edge's weight. Source: the interleaving thesis, section 4.4.1.
+Jobs and links are the two kinds of vertices. A job that crosses a link is an edge, and its time-shift there the edge's
+weight. Source: the interleaving thesis, section 4.4.1.
 """
 
 from collections import deque
@@ -18,12 +18,12 @@ class _Vertex(NamedTuple):
 
 
 def shared(crossing: Mapping[str, Collection[str]]) -> dict[str, tuple[str, ...]]:
-    """The links that are vertices, with their jobs: those which carry more than one. `crossing` has jobs by link."""
+    """Return the links that are vertices, with their jobs: those of several jobs. `crossing` has jobs by link."""
     return {link: tuple(dict.fromkeys(jobs)) for link, jobs in crossing.items() if len(set(jobs)) > 1}
 
 
 def loop(crossing: Mapping[str, Collection[str]]) -> tuple[str, ...] | None:
-    """A loop of the affinity graph, as jobs and links in turn, from a job on; None where there is none."""
+    """Return a loop of the affinity graph, as jobs and links in turn, from a job on; None without one."""
     near = _neighbours(shared(crossing))
     parents: dict[_Vertex, _Vertex | None] = {}
     for start in near:
@@ -43,7 +43,7 @@ def loop(crossing: Mapping[str, Collection[str]]) -> tuple[str, ...] | None:
 
 
 def time_shifts(weights: Mapping[str, Mapping[str, float]], iterations_ms: Mapping[str, float]) -> dict[str, float]:
-    """Algorithm 1: a unique time-shift for each job that shares a link, ms.
+    """Compute a unique time-shift for each job that shares a link, ms, by Algorithm 1.
 
     On each link there is one constant c with t_j = t_j^l + c (mod the iteration time of j) for all its jobs, which is
     what keeps them compatible (docs/cassini.md). The first job of each connected subgraph, as links name them, has 0.
@@ -79,9 +79,9 @@ def time_shifts(weights: Mapping[str, Mapping[str, float]], iterations_ms: Mappi
 def tie_broken(
     weights: Mapping[str, Mapping[str, float]], pick: Callable[[Sequence[float]], float]
 ) -> dict[str, float]:
-    """The text's "simple approach", to compare with: of each job's time-shifts on its links `pick` takes one, ms.
+    """Return for each job one of its time-shifts on its links, chosen by `pick`, ms: the text's "simple approach".
 
-    As printed at random: `random.Random(seed).choice`. Links then are not as compatible as was computed.
+    The text picks at random: `random.Random(seed).choice`. Links then are not as compatible as computed.
     """
     offered: dict[str, list[float]] = {}
     for link, jobs in shared(weights).items():
@@ -100,7 +100,7 @@ def _neighbours(links: Mapping[str, Collection[str]]) -> dict[_Vertex, list[_Ver
 
 
 def _closed(one: _Vertex, other: _Vertex, parents: Mapping[_Vertex, _Vertex | None]) -> tuple[str, ...]:
-    """The loop that an edge between two vertices of one search tree closes."""
+    """Return the loop that an edge between two vertices of one search tree closes."""
     ways = [_way_up(vertex, parents) for vertex in (one, other)]
     meeting = next(vertex for vertex in ways[0] if vertex in ways[1])
     up, down = (way[: way.index(meeting)] for way in ways)

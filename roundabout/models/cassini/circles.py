@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Circles: a job's demand rolled around its iteration, and the unified circle on which jobs of one link meet.
+"""Circles: a job's demand rolled around its iteration, and the unified circle of the jobs on one link.
 
 Source: the interleaving thesis, sections 4.3.1 to 4.3.5; how its equations are read is in docs/cassini.md.
 """
@@ -32,7 +32,7 @@ STEPS = 72
 
 @dataclass(frozen=True)
 class Arc:
-    """An Up phase: from `begin_ms` of an iteration to before `end_ms`, sent at `gbps`. One without length is none."""
+    """An Up phase: from `begin_ms` of an iteration to before `end_ms`, sent at `gbps`, of positive length."""
 
     begin_ms: float
     end_ms: float
@@ -62,18 +62,18 @@ class Circle:
                 raise CassiniError(f"{self.job}: found {found}, expected it within 0 and {self.iteration_ms:g} ms")
 
     def degrees(self, ms: float) -> float:
-        """The angle of an instant of the iteration."""
+        """Return the angle of an instant of the iteration."""
         return 360 * ms / self.iteration_ms
 
     def demand_gbps(self, at_ms: Floats) -> Floats:
-        """The demand at instants within the iteration."""
+        """Return the demand at instants within the iteration."""
         demand = np.zeros_like(at_ms)
         for arc in self.arcs:
             demand += arc.gbps * ((arc.begin_ms <= at_ms) & (at_ms < arc.end_ms))
         return demand
 
     def widened(self, before_ms: float, after_ms: float) -> "Circle":
-        """The circle with Up phases that begin and end so much earlier and later; where some meet, the most counts."""
+        """Return the circle with Up phases that begin earlier and end later; where some overlap, the largest counts."""
         whole = self.iteration_ms
         before_ms, after_ms = min(before_ms, whole), min(after_ms, whole)
         sends = [arc for arc in self.arcs if arc.end_ms > arc.begin_ms]
@@ -88,12 +88,12 @@ class Circle:
 
     @property
     def variation_gbps(self) -> float:
-        """By how much the demand rises and falls in one iteration, at most."""
+        """Return the sum of the demand's rises and falls in one iteration."""
         return sum(2 * arc.gbps for arc in self.arcs if arc.end_ms > arc.begin_ms)
 
 
 def circle_of(profile: Profile, job: str | None = None) -> Circle:
-    """The circle of a profile's phases in their order; `job` is its name, the profile's unless given.
+    """Return the circle of a profile's phases in their order; `job` is its name, the profile's unless given.
 
     A phase that sends is an arc at its `demand_gbps`: what one worker sends to the next, so once each way on a link
     between two.
@@ -109,7 +109,7 @@ def circle_of(profile: Profile, job: str | None = None) -> Circle:
 
 @dataclass(frozen=True)
 class Unified:
-    """Circles on one of a common `perimeter_ms`, which job i goes round in `turns[i]` iterations."""
+    """Circles on one circle of a common `perimeter_ms`, on which job i turns `turns[i]` times."""
 
     circles: tuple[Circle, ...]
     perimeter_ms: float
@@ -117,23 +117,23 @@ class Unified:
 
     @property
     def iterations_ms(self) -> tuple[float, ...]:
-        """Iteration times as quantised: of which the perimeter is the least common multiple."""
+        """Return quantized iteration times, whose least common multiple is the perimeter."""
         return tuple(self.perimeter_ms / turns for turns in self.turns)
 
     @property
     def errors(self) -> tuple[float, ...]:
-        """By which share of itself each iteration time was stretched (squeezed where negative)."""
+        """Return the share by which each iteration time was stretched (squeezed if negative)."""
         pairs = zip(self.iterations_ms, self.circles, strict=True)
         return tuple(quantised / circle.iteration_ms - 1 for quantised, circle in pairs)
 
     @property
     def drifts_ms(self) -> tuple[float, ...]:
-        """How much earlier than the circle has it each job is after one perimeter (later where negative)."""
+        """Return how much earlier than on the circle each job is after one perimeter (later if negative)."""
         pairs = zip(self.turns, self.circles, strict=True)
         return tuple(self.perimeter_ms - turns * circle.iteration_ms for turns, circle in pairs)
 
     def sectors(self, precision_deg: float | None = None) -> int:
-        """How many sectors cut the circle: none wider than `precision_deg`, or `STEPS` for the shortest iteration.
+        """Return the number of sectors: none wider than `precision_deg`, or `STEPS` for the shortest iteration.
 
         Every iteration is whole sectors, unless that takes more than twice as many.
         """
@@ -145,7 +145,10 @@ class Unified:
         return whole * -(-least // whole) if whole <= least else least
 
     def demands_gbps(self, sectors: int) -> list[Floats]:
-        """Each job's demand in the middle of each sector: of one iteration where that is whole sectors, else of all."""
+        """Return each job's demand in the middle of each sector.
+
+        Of one iteration if that is whole sectors, else of all.
+        """
         demands = []
         for circle, turns in zip(self.circles, self.turns, strict=True):
             middles = np.arange(sectors if sectors % turns else sectors // turns) + 0.5
@@ -154,7 +157,7 @@ class Unified:
 
 
 def unify(circles: Sequence[Circle], error: float = PERIOD_ERROR, most_turns: int = MOST_TURNS) -> Unified:
-    """The shortest unified circle on which every job turns a whole number of times.
+    """Return the shortest unified circle on which every job turns a whole number of times.
 
     Real iteration times have no common multiple, so each is stretched or squeezed, by the share `error` at most: the
     largest such share is as small as it can be with these turns. No job turns more than `most_turns` times.
@@ -180,12 +183,12 @@ def unify(circles: Sequence[Circle], error: float = PERIOD_ERROR, most_turns: in
 
 
 def _multiples(time_ms: float, near_ms: float, most: int) -> tuple[int, ...]:
-    """How many times an iteration just fits, and just does not."""
+    """Return how many times an iteration just fits, and just does not."""
     below = math.floor(near_ms / time_ms + 1e-12)
     return tuple(count for count in (below, below + 1) if 0 < count <= most)
 
 
 def _off(times_ms: Sequence[float], turns: Sequence[int]) -> float:
-    """The largest relative error of the perimeter for which it is smallest."""
+    """Return the largest relative error of the perimeter for which it is smallest."""
     around = [time * count for time, count in zip(times_ms, turns, strict=True)]
     return (max(around) - min(around)) / (max(around) + min(around))

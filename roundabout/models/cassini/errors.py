@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Cassini refuses."""
+"""Errors of Cassini's geometry."""
 
 from roundabout.core.errors import RoundaboutError
 
 
 class CassiniError(RoundaboutError):
-    """Jobs, links or placements that the geometry has no answer for."""
+    """Jobs, links or placements for which the geometry has no answer."""
 
 
 class LoopError(CassiniError):

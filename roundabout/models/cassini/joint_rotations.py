@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text's "complex approach": one unified circle, and one rotation a job, for all links at once.
 
-Source: the interleaving thesis, section 4.4.1 (HotNets'22, section 5). It knows loops, and grows with all jobs' turns.
+Source: the interleaving thesis, section 4.4.1 (HotNets'22, section 5). It allows loops, and its cost grows with all
+jobs' turns.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +18,7 @@ from roundabout.models.cassini.search import best_steps
 
 @dataclass(frozen=True)
 class Together:
-    """A time-shift for each job that shares a link; the mean score of those links, and what none exceeds."""
+    """A time-shift for each job that shares a link; the mean score of those links, and its upper bound."""
 
     shifts_ms: Mapping[str, float]
     score: float
@@ -31,7 +32,7 @@ def rotate_together(
     precision_deg: float | None = None,
     most: int = MOST,
 ) -> Together:
-    """The rotations of all jobs with the highest mean score of the links that they share, which are alike.
+    """Find the rotations of all jobs with the highest mean score of the links that they share.
 
     Args:
         crossing: the jobs on each link.

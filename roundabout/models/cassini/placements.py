@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Algorithm 2: which of some candidate placements lets its jobs share links best, and with which time-shifts.
+"""Algorithm 2: the candidate placement whose jobs share links best, and its time-shifts.
 
 Source: the interleaving thesis, section 4.4.2.
 """
@@ -18,7 +18,7 @@ from roundabout.models.cassini.rotations import Rotations, rotate
 
 @dataclass(frozen=True)
 class Candidate:
-    """A placement: the jobs that cross each link."""
+    """A candidate placement: the jobs that cross each link."""
 
     name: str
     crossing: Mapping[str, tuple[str, ...]]
@@ -26,7 +26,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Meeting:
-    """Jobs that share a link of that capacity; links with the same jobs and capacity are one to work out."""
+    """Jobs that share a link of that capacity. Links with the same jobs and capacity are computed once."""
 
     circles: tuple[Circle, ...]
     capacity_gbps: float
@@ -34,7 +34,7 @@ class Meeting:
 
 @dataclass(frozen=True)
 class Scored:
-    """A candidate without loops, and what its shared links come to."""
+    """A candidate without loops, with the results of its shared links."""
 
     candidate: Candidate
     score: float
@@ -42,7 +42,7 @@ class Scored:
 
     @property
     def weights(self) -> dict[str, dict[str, float]]:
-        """The time-shift of each job on each link, ms."""
+        """Return the time-shift of each job on each link, ms."""
         return {
             link: {circle.job: ms for circle, ms in zip(found.unified.circles, found.shifts_ms, strict=True)}
             for link, found in self.links.items()
@@ -50,14 +50,14 @@ class Scored:
 
     @property
     def shifts_ms(self) -> dict[str, float]:
-        """The unique time-shift of each job that shares a link (Algorithm 1)."""
+        """Return the unique time-shift of each job that shares a link (Algorithm 1)."""
         circles = (circle for found in self.links.values() for circle in found.unified.circles)
         return time_shifts(self.weights, {circle.job: circle.iteration_ms for circle in circles})
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Candidates from the most compatible on, and the loop of each that has one."""
+    """Candidates, the most compatible first, and the loop of each that has one."""
 
     ranked: tuple[Scored, ...]
     loops: Mapping[str, tuple[str, ...]]

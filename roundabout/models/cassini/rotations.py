@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table 4.1: how far to rotate the jobs of one link, and how compatible they then are."""
+"""Table 4.1: rotations of the jobs on one link, and their compatibility."""
 
 import math
 from collections.abc import Sequence
@@ -38,26 +38,26 @@ class Rotations:
 
     @property
     def score(self) -> float:
-        """Equation 4.2: 1 where jobs are fully compatible, negative where excess is more than the link."""
+        """Return equation 4.2: 1 for fully compatible jobs, negative if the excess is more than the link."""
         return 1 - self.excess_gbps / self.capacity_gbps
 
     @property
     def score_bound(self) -> float:
-        """No rotation has a higher score."""
+        """Return an upper bound of the score over all rotations."""
         return 1 - self.bound_gbps / self.capacity_gbps
 
     @property
     def is_best(self) -> bool:
-        """Whether no rotation in whole sectors is better."""
+        """Return True if no rotation in whole sectors is better."""
         return self.excess_gbps == self.bound_gbps
 
     @property
     def score_unrotated(self) -> float:
-        """The score of jobs that begin their iterations together."""
+        """Return the score of jobs that begin their iterations together."""
         return self.score_at([0.0] * len(self.steps))
 
     def score_at(self, shifts_ms: Sequence[float]) -> float:
-        """The score with these time-shifts instead, against the first job's to the nearest sector."""
+        """Return the score with these time-shifts instead, to the nearest sector from the first job's."""
         first_ms, sectors_per_ms = shifts_ms[0], self.sectors / self.unified.perimeter_ms
         steps = [round((shift_ms - first_ms) * sectors_per_ms) for shift_ms in shifts_ms]
         excess = np.maximum(_rolled(self.demands_gbps, steps).sum(axis=0) - self.capacity_gbps, 0)
@@ -65,25 +65,25 @@ class Rotations:
 
     @property
     def score_error(self) -> float:
-        """By how much a score may be off because demand counts in the middle of sectors alone (docs/cassini.md)."""
+        """Return the error bound of a score, because demand counts in the middle of sectors only (docs/cassini.md)."""
         jobs = zip(self.unified.circles, self.unified.turns, strict=True)
         varies = sum(turns * (2 * len(circle.arcs) if self.strict else circle.variation_gbps) for circle, turns in jobs)
         return varies / (2 * self.sectors * self.capacity_gbps)
 
     @property
     def degrees(self) -> tuple[float, ...]:
-        """Each job's rotation of the unified circle."""
+        """Return each job's rotation of the unified circle."""
         return tuple(360 * step / self.sectors for step in self.steps)
 
     @property
     def shifts_ms(self) -> tuple[float, ...]:
-        """Each job's time-shift (equation 4.5)."""
+        """Return each job's time-shift (equation 4.5)."""
         iterations = zip(self.steps, self.unified.iterations_ms, strict=True)
         return tuple(step / self.sectors * self.unified.perimeter_ms % iteration for step, iteration in iterations)
 
     @property
     def rotated_gbps(self) -> Floats:
-        """Demands after rotation, of shape (jobs, sectors)."""
+        """Return demands after rotation, of shape (jobs, sectors)."""
         return _rolled(self.demands_gbps, self.steps)
 
 
@@ -99,7 +99,7 @@ def rotate(
     strict: bool = False,
     most: int = MOST,
 ) -> Rotations:
-    """The rotations of jobs on one link with the highest score; the first job stays.
+    """Find the rotations of jobs on one link with the highest score; the first job stays.
 
     Of ties the smallest rotation is taken of the job that sends most, then of the next.
 

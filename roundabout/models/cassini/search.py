@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The best rotations of a discretised circle, exactly: branch and bound over jobs in their order, two at a time.
+"""Exact search of the best rotations of a discretized circle: branch and bound over jobs in order, two at a time.
 
 All numbers are whole, so that values compare exactly. Why the bounds hold is in docs/cassini.md.
 """
@@ -26,7 +26,7 @@ FEW = 1000
 
 @dataclass(frozen=True)
 class Found:
-    """Rotations in sectors, the first job's being 0; their total `excess`, and a `bound` that none goes below."""
+    """Rotations in sectors, the first job's being 0; their total `excess`, and its lower `bound` over all rotations."""
 
     steps: tuple[int, ...]
     excess: int
@@ -34,7 +34,7 @@ class Found:
 
 
 def choices(turns: Sequence[int], sectors: int) -> list[int]:
-    """How many rotations each job need try: those within its first iteration, and of the first job none but 0.
+    """Return how many rotations each job must try: those within its first iteration, and 0 only for the first job.
 
     Where all iterations are whole sectors, rotating everything by what is whole for the earlier jobs changes nothing
     for them, so still fewer stand for all.
@@ -57,7 +57,7 @@ def best_steps(  # noqa: PLR0913 - the last is for several links
     *,
     crossed: Sequence[Sequence[int]] | None = None,
 ) -> Found:
-    """Rotations with the least sum over sectors, and links, of what all demands together exceed the capacity by.
+    """Find the rotations with the least sum, over sectors and links, of the demand beyond the capacity.
 
     The first job stays. Of equally good rotations, those that rotate the other which sends most least, then the next,
     and so on; cut short, any of them.
@@ -102,7 +102,7 @@ class _Job:
         self._rolled = sliding_window_view(np.tile(demand, self.turns + 1), sectors)
 
     def rotated(self, steps: Ints) -> Floats:
-        """The demand over the unified circle, of one link after the other, at each of the rotations, by rows."""
+        """Return the demand over the unified circle, of one link after the other, at each of the rotations, by rows."""
         rolled = self._rolled[-steps % self.size]
         if self.of_links == 1:
             return rolled
@@ -111,14 +111,14 @@ class _Job:
         return everywhere.reshape(len(rolled), -1)
 
     def adds(self, over: Floats) -> Floats:
-        """How much excess this job adds at each of its rotations; `over` is demand less capacity, by rows."""
+        """Return the excess that this job adds at each of its rotations; `over` is demand less capacity, by rows."""
         if self.of_links > 1:
             over = over.reshape(len(over), self.of_links, -1)[:, self.links].reshape(len(over), -1)
         rows = max(AT_ONCE // over.shape[1], 1)
         return np.concatenate([self._adds(over[begin : begin + rows]) for begin in range(0, len(over), rows)])
 
     def _adds(self, over: Floats) -> Floats:
-        """A level is up in a few runs of sectors: differences of cumulative sums are all rotations of a run at once."""
+        """Return the excess of one level, whose runs of sectors give all rotations at once by cumulative sums."""
         added, excess = np.zeros((len(over), self.rotations)), np.maximum(over, 0)
         for level, runs in self.runs.items():
             raised = over + level
@@ -136,7 +136,7 @@ class _Job:
 
 
 def _mirrored(jobs: Sequence[_Job]) -> Ints:
-    """Rotations of the second job that need no look: the circle's mirror image has a smaller one."""
+    """Return the rotations of the second job that can be skipped, because the circle's mirror image has a smaller one."""
     axes = [job.axis for job in jobs if job.axis is not None]
     if len(axes) < len(jobs) or len(jobs) == 1:
         return np.empty(0, np.int64)
@@ -150,7 +150,7 @@ def _runs(up: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def _some(pairs: Ints, width: int) -> Iterator[Ints]:
-    """Pairs as two rows, so many at a time as `width` numbers for each are worked out quickly."""
+    """Yield pairs as two rows, in batches that suit `width` numbers for each."""
     rows = max(AT_ONCE // width, 1)
     return (pairs[begin : begin + rows].T for begin in range(0, len(pairs), rows))
 
@@ -178,7 +178,7 @@ class _Search:
         return Found(tuple(self.steps.tolist()), int(self.excess), int(min(self.open, self.excess)))
 
     def _is_over(self, bound: float) -> bool:
-        """Whether nothing better can be found below that bound, or no more is to be looked at: then it stays open."""
+        """Return True if nothing better can be below that bound, or if the search is cut short, which leaves it open."""
         if bound >= self.below or self.below <= self.floor:
             return True
         if self.left > 0 or self.excess == math.inf:
@@ -187,7 +187,7 @@ class _Search:
         return True
 
     def _visit(self, steps: Ints, over: Floats, bound: float) -> None:
-        """Rotate two more jobs, then all that are left; `over` is the demand of those before, less capacity."""
+        """Rotate two more jobs, then all others; `over` is the demand of the earlier ones, less capacity."""
         if self._is_over(bound):
             return
         one, other, *rest = self.jobs[len(steps) :]
@@ -203,10 +203,11 @@ class _Search:
             self._go_on(longer, ones[first] + other.rotated(second), bounds[first, second])
 
     def _pairs(self, ones: Floats, over: Floats, other: _Job, rest: list[_Job]) -> Floats:
-        """For the rotations of one job and of another: their excess, and the least that every later job adds.
+        """Return, for the rotations of two jobs, their excess and the least that every later job adds.
 
-        At each of its rotations it adds no less beside both than beside either, nor than beside the one, and the other,
-        less what it adds beside neither and what the two cost each other: worked out where that can still matter.
+        At each of its rotations a later job adds no less beside both than beside either, nor than beside the one and
+        the other, less what it adds beside neither and what the two cost each other. This is computed where it can
+        still matter.
         """
         self.left -= ones.size
         excess = _excess(ones)[:, None]
@@ -245,7 +246,7 @@ class _Search:
             self.steps = np.append(steps[row], np.unravel_index(column, shape))
 
     def _guess(self) -> None:
-        """Jobs placed greedily one by one, each then moved as long as that helps; the best of some orders."""
+        """Place jobs greedily one by one, then move each while that helps; keep the best of some orders."""
         for first in range(len(self.jobs)):
             self._descend(first)
         self.below = self.excess + 1  # so that the smallest rotations that are as good are still found

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a trial's jobs to the timetables that their agents hold: Table 4.1 on each link, and Algorithm 1.
+"""The timetables that jobs' agents hold: Table 4.1 on each link, and Algorithm 1.
 
-An agent can only delay. So no period is shorter than the job takes: where `unify` squeezes some job, all are stretched.
+An agent can only delay, so no period is shorter than the job takes: if `unify` squeezes some job, all are stretched.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from roundabout.spec.cassini import THRESHOLD, Timetable
 
 
 def meetings(spec: TrialSpec) -> dict[str, Unified]:
-    """The unified circle of each link that several jobs cross, by the link's name.
+    """Return the unified circle of each link that several jobs cross, by the link's name.
 
     A job's demand on a link is that in its busier direction. Cross traffic is left out of account.
 
@@ -34,7 +34,7 @@ def meetings(spec: TrialSpec) -> dict[str, Unified]:
 
 
 def crossing(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
-    """The jobs on each link that several cross, by the link's name."""
+    """Return the jobs on each link that several cross, by the link's name."""
     return shared(
         {
             link.name: [name for name in spec.jobs if any(hop.link == link for hop in spec.hops(name))]
@@ -44,7 +44,7 @@ def crossing(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
 
 
 def rotations(spec: TrialSpec) -> dict[str, Rotations]:
-    """The best rotations of the jobs on each link that several cross, by the link's name. Raises CassiniError.
+    """Return the best rotations of the jobs on each link that several cross, by the link's name. Raises CassiniError.
 
     Of equally good ones, instead of the smallest, those that leave most room between Up phases, as far as thresholds
     let jobs drift.
@@ -55,7 +55,7 @@ def rotations(spec: TrialSpec) -> dict[str, Rotations]:
 
 
 def score(spec: TrialSpec) -> float | None:
-    """How compatible jobs are on the link where they are least so, 1 where they share none; None without a circle."""
+    """Return the lowest compatibility score of a link, 1 if jobs share none; None without a circle."""
     try:
         return min((found.score for found in rotations(spec).values()), default=1.0)
     except CassiniError:
@@ -63,7 +63,7 @@ def score(spec: TrialSpec) -> float | None:
 
 
 def roomy(best: Rotations, most: float, looked_at: int = MOST) -> Rotations:
-    """Rotations as good for Up phases that last longer: by as many sectors as cost nothing, `most` of an iteration.
+    """Return equally good rotations for Up phases that last longer.
 
     `looked_at` is how many sectors are, as of `rotate`.
     """
@@ -78,12 +78,12 @@ def roomy(best: Rotations, most: float, looked_at: int = MOST) -> Rotations:
 
 
 def timetables(spec: TrialSpec) -> dict[str, Timetable]:
-    """The timetable of each job that shares a link, by name. Raises CassiniError."""
+    """Return the timetable of each job that shares a link, by name. Raises CassiniError."""
     return held(rotations(spec), _threshold(spec), {})
 
 
 def held(links: Mapping[str, Rotations], threshold: float, spare_ms: Mapping[str, float]) -> dict[str, Timetable]:
-    """The timetable of each job of links that jobs share, by name: one time-shift for all of its links, and one period.
+    """Return the timetable of each job on shared links, by name: one time-shift for all of its links, and one period.
 
     Args:
         links: the rotations of the jobs on each.
@@ -112,7 +112,7 @@ def _threshold(spec: TrialSpec) -> float:
 
 
 def _periods_ms(links: Mapping[str, Unified], spare_ms: Mapping[str, float]) -> dict[str, float]:
-    """Periods of which all links have their whole numbers of turns, as short as they can be: no job takes longer."""
+    """Return the shortest periods with whole numbers of turns on all links and no job slower than it is alone."""
     periods: dict[str, float] = {}
     left = dict(links)
     while left:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Cassini module around a scheduler: of its candidate placements the most compatible, and its time-shifts.
+"""The Cassini module around a scheduler: the most compatible of its candidate placements, and its time-shifts.
 
-Source: the interleaving thesis, sections 4.4.2 (Algorithm 2) and 4.5.5. What real jobs make necessary beside it is in
-docs/schedulers.md: links that have room for all, jobs that fit on no circle, links that are alike.
+Source: the interleaving thesis, sections 4.4.2 (Algorithm 2) and 4.5.5. docs/schedulers.md has the additions that real
+jobs need: links with room for all, jobs that fit on no circle, links that are alike.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,10 +28,10 @@ Meeting = tuple[Circle, ...]
 
 @dataclass(frozen=True)
 class Decided:
-    """Where jobs are put, and the timetables that their agents hold; jobs without one go on as they like.
+    """The placements of jobs, and the timetables that their agents hold; jobs without one are unconstrained.
 
-    A job whose company stays has the same timetable as before. Of the scheduler's candidates, `scores` are how
-    compatible their jobs are, in its order, None for those that a loop leaves out.
+    A job that shares with the same jobs as before keeps its timetable. `scores` are the compatibility of the
+    scheduler's candidates, in its order, None for those that a loop excludes.
     """
 
     placements: Placements
@@ -42,10 +42,10 @@ class Decided:
 def decide_with_cassini(
     scheduler: Scheduler, state: State, seed: int, known: Known, threshold: float = THRESHOLD
 ) -> Decided:
-    """Takes the most compatible of a scheduler's candidates, the first of equals, and shifts its jobs in time.
+    """Choose the most compatible of a scheduler's candidates, the first of equals, and shift its jobs in time.
 
-    Where all have a loop, it is the best of these, and jobs of loops are not shifted. Timetables count from the
-    cluster's start; `threshold` is theirs, as a share of their periods.
+    If all have a loop, choose the best of these, whose looped jobs are not shifted. Timetables count from the cluster's
+    start; `threshold` is theirs, as a share of their periods.
     """
     offered = scheduler.decide(state, seed)
     requests = {job.request.name: job.request for job in state.jobs}
@@ -57,17 +57,17 @@ def decide_with_cassini(
 
 
 class _Asked:
-    """What jobs ask of links, by where they are."""
+    """Finds the demands of jobs on links, by their placement."""
 
     def __init__(self, ground: Ground, requests: Mapping[str, Request], known: Known) -> None:
         self._ground, self._requests, self._known = ground, requests, known
         self._circles: dict[tuple[str, Placement], dict[str, Circle]] = {}
 
     def meetings(self, placements: Placements) -> dict[Meeting, float]:
-        """What shares links, with the payload rate of the narrowest link where it does, Gbit/s.
+        """Return the sets of demands that share links, with the payload rate of the narrowest link of each, Gbit/s.
 
-        Links that the same jobs ask the same of, as two racks' are that these jobs share, suit the same time-shifts:
-        they are one.
+        Links with the same demands of the same jobs, such as two racks' that these jobs share, suit the same
+        time-shifts and count as one.
         """
         crossing: dict[str, list[Circle]] = {}
         for job in (job for job in self._requests if job in placements):  # in one order, for the same time-shifts
@@ -86,7 +86,7 @@ class _Asked:
         return self._circles[job, placement]
 
     def _worked_out(self, job: str, placement: Placement) -> dict[str, Circle]:
-        """A job's circle on each link that it crosses: as its agents see it, in its busier direction."""
+        """Compute a job's circle on each link that it crosses, as its agents see it, in its busier direction."""
         profile = self._known.profile(self._requests[job], len(placement))
         ends_ms = list(accumulate(phase.duration_ms for phase in profile.phases))
         arcs: dict[str, list[Arc]] = {}
@@ -103,10 +103,10 @@ class _Asked:
 
 
 class _Found:
-    """How compatible the jobs of a placement are.
+    """The compatibility of the jobs of a placement.
 
-    `parts` are the connected subgraphs of its affinity graph: of links that have not room for all that their jobs ask,
-    whose jobs fit on a circle. On other links chance decides when jobs meet, as on those that would close a loop.
+    `parts` are the connected subgraphs of its affinity graph, made of links without room for all demands, whose jobs
+    fit on a circle. On other links, and on those that would close a loop, overlap is random.
     """
 
     def __init__(self, meetings: Mapping[Meeting, float]) -> None:
@@ -121,7 +121,7 @@ class _Found:
         self.score = fmean([self._score(meeting) for meeting in meetings] or [1.0])
 
     def _without_loops(self, graph: Sequence[Meeting]) -> Sequence[Meeting]:
-        """All, or where there is a loop those links that gain most by time-shifts."""
+        """Return all links, or with a loop those that gain most by time-shifts."""
         if not _loop(graph):
             return graph
         chosen: list[Meeting] = []
@@ -130,7 +130,7 @@ class _Found:
         return chosen
 
     def _score(self, meeting: Meeting) -> float:
-        """Of a link whose jobs all share another, too, with the rotations of that."""
+        """Return the score of a link; if all its jobs share another link, too, with the rotations of that."""
         if meeting in self._rotated:
             return self._rotations(meeting).score
         whole = self._within.get(meeting)
@@ -146,7 +146,7 @@ class _Found:
         return _by_chance(meeting, self._gbps[meeting])
 
     def timetables(self, threshold: float) -> dict[str, Timetable]:
-        """Of each subgraph's jobs, unless all who meet them are better off without, on links left to chance too."""
+        """Return the timetables of each subgraph's jobs, unless all jobs that share with them are better off without."""
         found: dict[str, Timetable] = {}
         for company in _connected(self._short):
             parts = tuple(tuple(part) for part in self.parts if part[0] in company)
@@ -160,7 +160,7 @@ def _most_gbps(meeting: Meeting) -> float:
 
 
 def _connected(meetings: Iterable[Meeting]) -> list[list[Meeting]]:
-    """Those that a job leads from one to the next of, together."""
+    """Group links that are connected by common jobs."""
     parts: list[list[Meeting]] = []
     for meeting in meetings:
         jobs = {circle.job for circle in meeting}
@@ -176,7 +176,7 @@ def _loop(part: Sequence[Meeting]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _fit(meeting: Meeting) -> bool:
-    """Whether jobs fit on a circle."""
+    """Return True if the jobs fit on a circle."""
     try:
         unify(meeting)
     except CassiniError:
@@ -196,7 +196,7 @@ def _roomy(meeting: Meeting, capacity_gbps: float, threshold: float) -> Rotation
 
 @lru_cache(maxsize=1024)
 def _held(links: Links, parts: tuple[tuple[Meeting, ...], ...], threshold: float) -> dict[str, Timetable]:
-    """The timetables of some links' jobs, none where the jobs of all links are better off without."""
+    """Return the timetables of some links' jobs, none if the jobs of all links are better off without."""
     carries_gbps = dict(links)
     found: dict[str, Timetable] = {}
     for part in parts:
@@ -207,7 +207,7 @@ def _held(links: Links, parts: tuple[tuple[Meeting, ...], ...], threshold: float
 
 @lru_cache(maxsize=4096)
 def _by_chance(meeting: Meeting, capacity_gbps: float) -> float:
-    """The score that jobs have on average if each is anywhere on its circle, whatever the others do."""
+    """Return the mean score of jobs at independent random places on their circles."""
     together = {0.0: 1.0}
     for circle in meeting:
         longer: dict[float, float] = {}
@@ -220,7 +220,7 @@ def _by_chance(meeting: Meeting, capacity_gbps: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _levels(circle: Circle) -> dict[float, float]:
-    """What a job asks for, Gbit/s, and for which share of its iteration."""
+    """Return a job's demands, Gbit/s, and the share of its iteration with each."""
     edges = sorted({0.0, circle.iteration_ms, *(ms for arc in circle.arcs for ms in (arc.begin_ms, arc.end_ms))})
     levels: dict[float, float] = {}
     for begin, end in pairwise(edges):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cluster refuses."""
+"""Errors of cluster simulations."""
 
 from roundabout.core.errors import RoundaboutError
 
 
 class SchedulingError(RoundaboutError):
-    """A cluster that cannot do what its jobs, or its scheduler, ask for."""
+    """A cluster cannot do what its jobs, or its scheduler, ask for."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The models of the interleaving thesis' Table 4.2: a job's profile from its model, workers and batch.
 
-What is known and what is guessed, with its range and effect, is in models.yaml. `guesses` is None for what stands
-there, or a seed that draws every guess from its range: results then have intervals over guesses as over other seeds.
+models.yaml tells known values from guesses, with their ranges and effects. `guesses` is None for the values there, or a
+seed that draws every guess from its range: results then have intervals over guesses as over other seeds.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ Guesses = int | None
 
 
 class Figure(Strict):
-    """A number with its origin; one that is guessed has a range."""
+    """A number with its origin. A guessed one has a range."""
 
     value: Annotated[float, Field(gt=0)]
     least: Annotated[float, Field(gt=0)] | None = None
@@ -48,7 +48,7 @@ class Figure(Strict):
 
 
 class Part(Strict):
-    """A phase of a plan: its weight in the iteration's computing, or what is sent among whom, and how fast."""
+    """A phase of a plan: its weight in the iteration's computing, or its bytes, communicating group and rate."""
 
     name: Name
     compute: Positive | None = None
@@ -59,7 +59,7 @@ class Part(Strict):
 
 
 class Plan(Strict):
-    """How a model is divided among workers, and the phases of its iteration."""
+    """The division of a model among workers, and the phases of its iteration."""
 
     parts: bool = False
     tensors: Annotated[int, Field(ge=1)] = 1
@@ -67,14 +67,14 @@ class Plan(Strict):
 
 
 class Shape(NamedTuple):
-    """Workers divided: copies of a model, parts of its layers, tensors of a part."""
+    """The division of workers: copies of a model, parts of its layers, tensors of a part."""
 
     copies: int
     parts: int
     tensors: int
 
     def groups(self, among: Among) -> tuple[tuple[int, ...], ...]:
-        """The ranks that communicate with each other; none where there is but one in each."""
+        """Return the ranks that communicate with each other; none if each group has one."""
         copies, parts, tensors = (range(count) for count in self)
         found: dict[Among, list[tuple[int, ...]]] = {
             "copies": [tuple(self._rank(c, p, t) for c in copies) for p in parts for t in tensors],
@@ -89,7 +89,10 @@ class Shape(NamedTuple):
         return (copy * self.parts + part) * self.tensors + tensor
 
     def share(self, among: Among) -> float:
-        """What one worker has of a copy's bytes: of all in a part and tensor; of a batch in a tensor, of all parts'."""
+        """Return one worker's share of a copy's bytes: of all in a part and tensor.
+
+        Of a batch in a tensor, of all parts'.
+        """
         by_tensors = 1 / self.tensors
         return {"copies": by_tensors / self.parts, "ends": by_tensors, "tensors": 1.0}.get(among, float(self.parts))
 
@@ -107,7 +110,7 @@ class Model(Strict):
 
 
 class Models(Strict):
-    """models.yaml."""
+    """The content of models.yaml."""
 
     schema_version: Literal[1] = Field(alias="schema")
     sets: dict[Name, Tuple[Name]]
@@ -118,7 +121,7 @@ class Models(Strict):
 
 
 class ModelError(UsageError):
-    """A model, or a number of its workers, that there is none of."""
+    """A model, or a number of its workers, does not exist."""
 
 
 @cache
@@ -128,7 +131,7 @@ def _document() -> Document:
 
 @lru_cache(maxsize=DRAWN)
 def models(guesses: Guesses = None) -> Models:
-    """All models, with their guesses as they stand or as this seed draws them."""
+    """Return all models, with guesses as they stand or as this seed draws them."""
     root = _document().root
     root = root if guesses is None else _drawn(root, guesses, "")
     listed = Block(root["models"])
@@ -140,7 +143,7 @@ def models(guesses: Guesses = None) -> Models:
 
 
 def _drawn(value: Any, seed: int, path: str) -> Any:
-    """The same with each guess from its range, whatever other guesses there are; half is as likely as double."""
+    """Return the value with each guess drawn from its range, independent of other guesses; half is as likely as double."""
     if isinstance(value, Mapping) and "guess" in value:
         place = Random(f"{seed} {path}").random()
         return Block({**value, "value": value["least"] * (value["most"] / value["least"]) ** place})
@@ -150,7 +153,7 @@ def _drawn(value: Any, seed: int, path: str) -> Any:
 
 
 def names(listed: tuple[str, ...]) -> tuple[str, ...]:
-    """Models, in place of sets all of theirs. Raises ModelError for what is neither."""
+    """Return model names, with sets replaced by their models. Raises ModelError for any other name."""
     known = models()
     found: list[str] = []
     for name in listed:
@@ -161,7 +164,7 @@ def names(listed: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def model(name: str, guesses: Guesses = None) -> Model:
-    """The model of that name. Raises ModelError when there is none."""
+    """Return the model of that name. Raises ModelError if there is none."""
     found = models(guesses).models
     if name not in found:
         raise _unknown(name, list(found))
@@ -173,7 +176,7 @@ def _unknown(name: str, known: list[str]) -> ModelError:
 
 
 def shape(plan: Plan, workers: int) -> Shape:
-    """How so many workers divide a model between them."""
+    """Return the division of a model between `workers` workers."""
     tensors = plan.tensors if workers % plan.tensors == 0 else 1
     groups = workers // tensors
     parts = next((each for each in range(2, groups + 1) if groups % each == 0), 1) if plan.parts else 1
@@ -182,7 +185,7 @@ def shape(plan: Plan, workers: int) -> Shape:
 
 @lru_cache(maxsize=100_000)
 def profile(name: str, workers: int, batch: int, guesses: Guesses = None) -> Profile:
-    """An iteration of a model on so many workers, each with such a batch; one worker alone sends nothing.
+    """Return an iteration of a model on `workers` workers, each with such a batch; one worker alone sends nothing.
 
     Times in ms, bytes as of `roundabout.spec.patterns`, both as on a link of 50 Gbit/s. Raises ModelError for a name
     that is no model's, and for less than a worker or an example.
@@ -223,7 +226,7 @@ def _pattern(part: Part) -> Pattern:
 
 
 def _size(found: Model, part: Part, divided: Shape, members: int, batch: int) -> int:
-    """Bytes that each worker sends in a phase (in a pipeline, each but the last)."""
+    """Return the bytes that each worker sends in a phase (in a pipeline, each but the last)."""
     sends = part.sends or ""
     whole = found.bytes[sends].value if sends in found.bytes else found.bytes_per_example[sends].value * batch
     rounds = 1.0 if _pattern(part) == "pipeline" else 2 * (members - 1) / members
@@ -231,10 +234,10 @@ def _size(found: Model, part: Part, divided: Shape, members: int, batch: int) ->
 
 
 def examples_per_s(name: str, workers: int, batch: int, guesses: Guesses = None) -> float:
-    """A model's throughput on a dedicated network: what its workers process together, by its iteration alone."""
+    """Return a model's throughput on a dedicated network: the examples that its workers process together."""
     return batch * workers / profile(name, workers, batch, guesses).alone_ms * 1000
 
 
 def noise_examples(name: str, guesses: Guesses = None) -> float:
-    """A model's gradient noise scale, which Pollux' statistical efficiency is made of (OSDI'21, section 3.1)."""
+    """Return a model's gradient noise scale, on which Pollux' statistical efficiency depends (OSDI'21, section 3.1)."""
     return models(guesses).noise_examples[model(name).type].value

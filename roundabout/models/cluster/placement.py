@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where workers go: near each other first, and in how many other ways that count as much.
+"""Placement of workers: near each other, and equally good alternatives.
 
-A topology is a tree, so its hosts can be put in a line in which all hosts below a switch follow each other. A room is a
-host, or all hosts below a switch. A job gets the lowest room that has enough free GPUs: a server, a rack (the hosts of
-one switch), and so on up.
+A topology is a tree, so its hosts can be put in a line in which all hosts below a switch follow each other. A subtree
+is a host, or all hosts below a switch. A job gets the lowest subtree that has enough free GPUs: a server, a rack (the
+hosts of one switch), and so on up.
 """
 
 import random
@@ -40,7 +40,7 @@ class Room(NamedTuple):
 
 
 class Ground:
-    """A topology as rooms: `hosts` is the line, `racks` has the switch of each host, `ways` its links to the root."""
+    """A topology as subtrees: `hosts` is the line, `racks` has the switch of each host, `ways` its links to the root."""
 
     def __init__(self, topology: Topology) -> None:
         near: dict[str, dict[str, str]] = {}
@@ -73,39 +73,39 @@ class Ground:
 
     @property
     def gpus(self) -> int:
-        """How many there are."""
+        """Return the number of GPUs."""
         return len(self.hosts) * self.gpus_per_host
 
     def free(self, placements: Iterable[Placement]) -> Ints:
-        """The GPUs of each host of the line that no placement takes."""
+        """Return the free GPUs of each host of the line."""
         return self.gpus_per_host - self.taken(host for placement in placements for host in placement)
 
     def taken(self, placement: Iterable[str]) -> Ints:
-        """How many GPUs of each host of the line a placement takes."""
+        """Return the GPUs that a placement takes of each host of the line."""
         return np.bincount([self.at[host] for host in placement], minlength=len(self.hosts))
 
     def crossed(self, sender: str, receiver: str) -> Iterator[tuple[str, bool]]:
-        """The links from one host to another, and whether upwards."""
+        """Yield the links from one host to another, and whether upwards."""
         up, down = self.ways[sender], self.ways[receiver]
         same = next((count for count in range(min(len(up), len(down)), 0, -1) if up[-count:] == down[-count:]), 0)
         yield from ((link, True) for link in up[: len(up) - same])
         yield from ((link, False) for link in down[: len(down) - same])
 
     def locality(self, placement: Placement) -> int:
-        """0 within a server, 1 within a rack, 2 across racks."""
+        """Return 0 for a placement within a server, 1 within a rack, 2 across racks."""
         if len(set(placement)) == 1:
             return 0
         return 1 if len({self.racks[host] for host in placement}) == 1 else 2
 
     def nearest(self, workers: int) -> int:
-        """The locality that so many workers can have on an empty cluster."""
+        """Return the locality that `workers` workers can have on an empty cluster."""
         return 0 if workers <= self.gpus_per_host else 1 if workers <= self.gpus_per_rack else 2
 
     def pack(self, free: Ints, workers: int, rng: random.Random | None = None) -> Placement:
-        """Takes that many GPUs of `free`, as near to each other as they are to be had, in the order of the line.
+        """Take `workers` GPUs of `free`, as near to each other as possible, in the order of the line.
 
-        Of rooms that are as low the fullest is taken, or with `rng` any; where one room below is too small, all that is
-        free in the emptiest of them, or in any, and so on.
+        Of equally low subtrees the fullest is taken, or with `rng` any. If one subtree below is too small, all free
+        GPUs of the emptiest one, or of any, are taken, and so on.
         """
         taken = np.zeros_like(free)
         inside, left = np.ones(len(self.begins), bool), workers
@@ -127,7 +127,7 @@ class Ground:
         return self.placement(taken)
 
     def grow(self, free: Ints, placement: Placement, workers: int) -> Placement:
-        """A placement with so many workers, the others from `free`, out of the lowest rooms around its first host."""
+        """Return a placement with `workers` workers, the others from the lowest `free` subtrees around its first host."""
         place, taken = self.at[placement[0]], self.taken(placement)
         around = np.flatnonzero((self.begins <= place) & (self.ends > place))
         for room in around[self.heights[around].argsort()]:
@@ -135,7 +135,7 @@ class Ground:
         return placement if workers == len(placement) else self.placement(taken)
 
     def take(self, free: Ints, placement: Placement) -> bool:
-        """Takes these GPUs of `free`, if they are, and are as near to each other as so many can be; or says no."""
+        """Take these GPUs of `free` if they are free and as near to each other as possible; else return False."""
         taken = self.taken(placement)
         if (taken > free).any() or self.locality(placement) > self.nearest(len(placement)):
             return False
@@ -143,7 +143,7 @@ class Ground:
         return True
 
     def scatter(self, free: Ints, workers: int, rng: random.Random) -> Placement:
-        """Takes that many GPUs of `free`, any."""
+        """Take `workers` GPUs of `free` at random."""
         taken = np.zeros_like(free)
         for place in rng.sample(np.repeat(np.arange(free.size), free).tolist(), workers):
             taken[place] += 1
@@ -151,12 +151,12 @@ class Ground:
         return self.placement(taken)
 
     def placement(self, taken: Ints) -> Placement:
-        """By how many GPUs of each host of the line: workers that are near each other have ranks that are."""
+        """Return the placement of the GPUs taken of each host. Workers that are near each other have adjacent ranks."""
         return tuple(self.hosts[place] for place in np.repeat(np.arange(taken.size), taken))
 
 
 def _take(free: Ints, taken: Ints, room: slice, count: int) -> None:
-    """The first `count` free GPUs of a room."""
+    """Take the first `count` free GPUs of a subtree."""
     had = free[room].copy()
     got = np.minimum(had, np.maximum(count - (np.cumsum(had) - had), 0))
     free[room] -= got
@@ -164,13 +164,13 @@ def _take(free: Ints, taken: Ints, room: slice, count: int) -> None:
 
 
 def _middle(near: Mapping[str, Iterable[str]]) -> str:
-    """The switch in the middle of the longest way, which stands for the root."""
+    """Return the switch in the middle of the longest path, which stands for the root."""
     way = _farthest(near, _farthest(near, next(iter(near)))[-1])
     return way[len(way) // 2]
 
 
 def _farthest(near: Mapping[str, Iterable[str]], start: str) -> list[str]:
-    """The way to the last node that a search comes to."""
+    """Return the path to the last node that a search reaches."""
     ways = {start: [start]}
     queue = deque([start])
     while queue:
@@ -184,12 +184,12 @@ def _farthest(near: Mapping[str, Iterable[str]], start: str) -> list[str]:
 
 @lru_cache(maxsize=8)
 def ground_of(topology: Topology) -> Ground:
-    """The rooms of a topology."""
+    """Return the subtrees of a topology."""
     return Ground(topology)
 
 
 def checked(state: State) -> Ground:
-    """The ground of a cluster on which every job can have what it asks for. Raises SchedulingError."""
+    """Return the tree of a cluster on which every job can have its workers. Raises SchedulingError."""
     ground = ground_of(state.topology)
     for job in state.jobs:
         if job.request.workers > ground.gpus:
@@ -200,7 +200,7 @@ def checked(state: State) -> Ground:
 
 
 def unlike(first: Placements, draw: Callable[[random.Random], Placements | None], seed: int) -> list[Placements]:
-    """Candidates: the first, and others that are drawn and are as good (None is not); ten at most, no two alike."""
+    """Return candidates: the first, and equally good ones that are drawn (None is not); at most ten, all different."""
     rng, found = random.Random(seed), [first]
     for _ in range(DRAWS):
         if len(found) == MOST:
@@ -212,7 +212,7 @@ def unlike(first: Placements, draw: Callable[[random.Random], Placements | None]
 
 
 def redrawn(ground: Ground, placements: Placements, jobs: Sequence[str], rng: random.Random) -> Placements:
-    """The same with these jobs elsewhere, a few at a time in each other's places, where none is less near for it."""
+    """Return placements with these jobs moved, a few at a time into each other's places, none less near."""
     found, free = dict(placements), ground.free(placements.values())
     order = rng.sample(jobs, len(jobs))
     for begin in range(0, len(order), AT_ONCE):
@@ -231,10 +231,10 @@ def redrawn(ground: Ground, placements: Placements, jobs: Sequence[str], rng: ra
 
 
 def placed(ground: Ground, wanted: Mapping[str, int], before: Placements, leased: Collection[str]) -> Placements:
-    """So many workers of each job, near each other, in the order of `wanted`.
+    """Place so many workers of each job near each other, in the order of `wanted`.
 
-    Those that have a lease keep the GPUs that they had `before`, and get others close by. Of the others, those that had
-    as many stay where that is as near as can be.
+    Jobs with a lease keep the GPUs that they had `before`, and get others close by. Of the others, those with as many
+    as before stay if that is as near as possible.
     """
     free = ground.free(before[job] for job in leased)
     found = {job: ground.grow(free, before[job], wanted[job]) for job in wanted if job in leased}

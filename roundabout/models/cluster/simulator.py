@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plays a trace and a scheduler against the fluid engine: what jobs get done decides what happens next.
+"""Simulation of a trace under a scheduler by the flow-level engine: jobs' progress decides the next events.
 
-A job whose workers change stands still for a while; one that is only given other time-shifts goes on at once. In both
-cases the iteration under way is lost. Source: the interleaving thesis, sections 4.4.2 and 4.5.1.
+A job whose workers change pauses for a while; one that only gets other time-shifts continues at once. In both cases the
+current iteration is lost. Source: the interleaving thesis, sections 4.4.2 and 4.5.1.
 """
 
 import math
@@ -30,7 +30,7 @@ Decide = Callable[[State, int], Decided]
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a trace is played on. `decide` is the scheduler's own way, or Cassini's around it."""
+    """The cluster of a simulation. `decide` is the scheduler's own policy, or Cassini's around it."""
 
     topology: Topology
     scheduler: Scheduler
@@ -42,7 +42,7 @@ class Cluster:
 
 
 def conduct(requests: Sequence[Request], cluster: Cluster, window: tuple[float, float] | None = None) -> Timeline:
-    """What becomes of the requests; of a window (from, and for how many seconds) alone where there is one."""
+    """Simulate the requests; with a window (from, and for how many seconds), return that alone."""
     play = _Play(requests, cluster)
     play.until(math.inf if window is None else sum(window))
     timeline = Timeline(tuple(requests), tuple(play.stints), tuple(play.decisions), tuple(play.lives()))
@@ -50,7 +50,7 @@ def conduct(requests: Sequence[Request], cluster: Cluster, window: tuple[float, 
 
 
 def dedicated(requests: Sequence[Request], cluster: Cluster) -> Timeline:
-    """Each job in a cluster of its own from its arrival on; what runs them has one cluster: one after the other."""
+    """Simulate each job in a cluster of its own from its arrival on, one after the other."""
     stints, lives, now_s = [], [], 0.0
     for each in requests:
         state = State(0.0, cluster.topology, (Job(each),))
@@ -65,7 +65,7 @@ def dedicated(requests: Sequence[Request], cluster: Cluster) -> Timeline:
 
 @dataclass
 class _Course:
-    """A job under way. `done` is what earlier stints did, in iterations of the workers that it asked for."""
+    """A running job. `done` is the work of earlier allocations, in iterations of the workers that it asked for."""
 
     request: Request
     stint: Stint | None = None  # none while it waits; it ends when it does
@@ -83,7 +83,7 @@ class _Course:
         return self.stint.workers if self.stint else ()
 
     def equal(self, iterations: float, workers: int) -> float:
-        """So many iterations of some workers, in iterations of those that it asked for."""
+        """Convert iterations of some workers to iterations of those that it asked for."""
         return iterations * workers / self.request.workers
 
 
@@ -105,7 +105,7 @@ class _Play:
         return self.engine.now_ms / 1e3
 
     def until(self, until_s: float) -> None:
-        """Go on until then, or until nothing happens any more."""
+        """Advance to that instant, or until no event is left."""
         while self.coming or self.here:
             next_s = min([until_s, *self._instants()])
             if next_s == math.inf and not any(course.stint for course in self.here.values()):
@@ -118,7 +118,7 @@ class _Play:
             self._stop(course)
 
     def starts_s(self, stint: str) -> list[float]:
-        """When the iterations of a stint began."""
+        """Return the instants at which the iterations of an allocation began."""
         starts: list[float] = (self.engine.iterations(stint)[0, :, 0] / 1e3).tolist()
         return starts
 
@@ -128,7 +128,7 @@ class _Play:
             yield Life(name, each.request.arrives_s, each.started_s, each.ended_s, alone_s, each.moves)
 
     def _instants(self) -> Iterator[float]:
-        """What comes next besides the end of a job."""
+        """Yield the next instants besides the end of a job."""
         if self.coming:
             yield self.coming[0].arrives_s
         asked = self.cluster.scheduler.next_s(self._state())
@@ -137,7 +137,7 @@ class _Play:
                 yield at_s
 
     def _happened(self, ended: Sequence[str]) -> tuple[Why, str | None]:
-        """Why the scheduler is asked now, and the job that this is about, the first of several."""
+        """Return the reason to ask the scheduler now, and the job that it is about, the first of several."""
         now_s = self.now_s + SAME_S
         gone = [name for name, course in self.here.items() if course.stint and course.stint.name in ended]
         for name in gone:
@@ -163,7 +163,7 @@ class _Play:
                 self.here[each.request.name].lease_s = self.cluster.scheduler.lease_s(state, each)
 
     def _settle(self, course: _Course, workers: Placement, timetable: Timetable | None) -> None:
-        """Let a job go on where it is to be, or wait. Whose workers' order alone differs stays as it is."""
+        """Move a job to its new placement, or let it wait. A change of its workers' order alone has no effect."""
         before = (
             self._stop(course) if course.stint and self._changes(course.stint, workers, timetable) else course.stint
         )
@@ -197,7 +197,7 @@ class _Play:
         return sorted(stint.workers) != sorted(workers) or stint.timetable != timetable
 
     def _stop(self, course: _Course) -> Stint | None:
-        """End a job's stint here, if it has one."""
+        """End a job's allocation, if it has one."""
         if course.stint is None:
             return None
         stint, now_s = course.stint, self.now_s

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a scheduler sees, and what it answers."""
+"""The state that a scheduler sees, and its answer."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Placements = Mapping[str, Placement]
 
 @dataclass(frozen=True)
 class Request:
-    """A job as a trace has it: a model of models.yaml, and the GPUs that it asks for when it arrives."""
+    """A job of a trace: a model of models.yaml, and the GPUs that it asks for when it arrives."""
 
     name: str
     model: str
@@ -30,7 +30,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Job:
-    """A job that has arrived and has not ended, as far as it has got."""
+    """A job that has arrived and not ended, with its progress."""
 
     request: Request
     completed: float = 0.0  # iterations of the request's number of workers; others count by what they process
@@ -42,13 +42,13 @@ class Job:
 
     @property
     def left(self) -> float:
-        """Iterations that are still to be done."""
+        """Return the iterations still to be done."""
         return max(self.request.iterations - self.completed, 0.0)
 
 
 @dataclass(frozen=True)
 class State:
-    """A cluster at an instant."""
+    """The state of a cluster at an instant."""
 
     now_s: float
     topology: Topology
@@ -56,12 +56,12 @@ class State:
 
     @property
     def placements(self) -> Placements:
-        """Of the jobs that run."""
+        """Return the placements of running jobs."""
         return {job.request.name: job.placement for job in self.jobs if job.placement}
 
 
 class Known:
-    """What schedulers know of jobs before they run, from profiling them alone.
+    """The knowledge of schedulers about jobs before they run, from profiling them alone.
 
     `profile` gives a model's iteration alone by model, workers and batch of a GPU, `noise_examples` a model's gradient
     noise scale, which Pollux goes by.
@@ -72,31 +72,31 @@ class Known:
         self._iteration_s = cache(lambda *model: profile(*model).alone_ms / 1e3)
 
     def profile(self, request: Request, workers: int) -> Profile:
-        """One iteration of the job alone with so many workers."""
+        """Return one iteration of the job alone with `workers` workers."""
         return self._profile(request.model, workers, request.batch)
 
     def alone_s(self, request: Request, iterations: float, workers: int) -> float:
-        """How long so many of the request's iterations take with so many workers, which process as many examples."""
+        """Return the time of `iterations` of the request with `workers` workers, which process as many examples."""
         return iterations * request.workers / workers * self._iteration_s(request.model, workers, request.batch)
 
 
 class Scheduler(Protocol):
-    """Decides who runs where. Keeps nothing between calls: the same state and seed give the same answer.
+    """Decides placements. Keeps nothing between calls: the same state and seed give the same answer.
 
-    One is asked when a job arrives or ends, when a lease ends, and at the instants that it names itself. Where it is
+    It is called when a job arrives or ends, when a lease ends, and at the instants that it names itself. If it is
     `dedicated`, each job has a cluster of its own, and placements may name the same GPUs.
     """
 
     dedicated: bool
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
-        """Placements of equal standing, the one that it would take itself first; ten at most. Who is left out waits."""
+        """Return placements of equal rank, its own choice first; at most ten. Jobs without a placement wait."""
         ...
 
     def lease_s(self, state: State, job: Job) -> float | None:
-        """Until when a job that is placed now has its GPUs; None for as long as nobody moves it."""
+        """Return the end of the lease of a job that is placed now; None if it has no end."""
         ...
 
     def next_s(self, state: State) -> float | None:
-        """The next instant at which it wants to be asked whatever happens; None for never."""
+        """Return the next instant at which it wants to be called; None for never."""
         ...

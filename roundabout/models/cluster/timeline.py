@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of a trace under a scheduler: who was where, from when to when, and why."""
+"""The timeline of a trace under a scheduler: the placements of jobs over time, and the reasons."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,9 +14,9 @@ Why = Literal["arrival", "end", "lease", "epoch"]
 
 @dataclass(frozen=True)
 class Stint:
-    """A job on one placement, with one timetable at most, in a row.
+    """A contiguous time of a job on one placement, with at most one timetable.
 
-    `left` is how many iterations of so many workers it still had to do when this began, `iterations` those that it did.
+    `left` are the iterations of its workers that remained at its begin, `iterations` those that it did.
     """
 
     name: str
@@ -30,14 +30,14 @@ class Stint:
 
     @property
     def sends(self) -> bool:
-        """Whether there is traffic of it: of several workers who had a turn before they were moved on."""
+        """Return True if it causes traffic: it has several workers, and time for them to send."""
         early_ms = self.timetable.early_ms(1e3 * self.begins_s) if self.timetable else 0.0
         return len(self.workers) > 1 and 1e3 * self.begins_s + early_ms < 1e3 * self.ends_s
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a scheduler answered, and the compatibility scores of its candidates where Cassini ranked them."""
+    """A scheduler's answer, and the compatibility scores of its candidates if Cassini ranked them."""
 
     at_s: float
     why: Why
@@ -48,7 +48,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Life:
-    """A job from its arrival to its end. A move is a change of its workers while it was there."""
+    """A job from its arrival to its end. A move is a change of its workers in that time."""
 
     name: str
     arrived_s: float
@@ -60,7 +60,7 @@ class Life:
 
 @dataclass(frozen=True)
 class Timeline:
-    """All of it, seconds from the trace's start."""
+    """The whole timeline, in seconds from the trace's start."""
 
     requests: tuple[Request, ...]
     stints: tuple[Stint, ...]
@@ -68,7 +68,7 @@ class Timeline:
     lives: tuple[Life, ...]
 
     def within(self, from_s: float, lasts_s: float, starts_s: Callable[[str], Sequence[float]]) -> "Timeline":
-        """The stints of a window, from its start on; jobs and decisions of all times stay as they were.
+        """Return the allocations of a window, from its start on; jobs and decisions of all times stay as they were.
 
         Who was there before the window goes on with the first iteration that it began in it: jobs stand to each other
         as they did.
@@ -86,7 +86,7 @@ class Timeline:
         return replace(self, stints=tuple(stints))
 
     def as_json(self, scheduler: str, *, cassini: bool) -> dict[str, Any]:
-        """As timeline.json has it (docs/cluster-runs.md)."""
+        """Return the content of timeline.json (docs/cluster-runs.md)."""
         return {
             "schema": 1,
             "scheduler": scheduler,
@@ -99,7 +99,7 @@ class Timeline:
 
 
 def _moved(stint: Stint, begins_s: float, ends_s: float, by_s: float) -> Stint:
-    """A part of a stint, so much earlier."""
+    """Return a part of an allocation, shifted earlier."""
     table = stint.timetable
     earlier = table and table.model_copy(update={"shift_ms": (table.shift_ms - 1e3 * by_s) % table.period_ms})
     return replace(stint, begins_s=begins_s - by_s, ends_s=ends_s - by_s, timetable=earlier)

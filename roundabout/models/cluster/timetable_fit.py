@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the timetables of an affinity subgraph are stretched, and whether its jobs are better off with them.
+"""The stretch of an affinity subgraph's timetables, and whether its jobs gain by them.
 
-As fluid/kept.py, by the engine, of jobs of which only circles are known. A rotation that is better than chance is not
-enough: a job that is held waits for its turns, and one that is not goes on at its share of the link.
+Computed like fluid/timetable_stretch.py, for jobs of which only circles are known. A rotation that is better than
+chance is not enough: a job with a timetable waits for its turns, and one without gets its share of the link.
 """
 
 from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ DRAWS = 4
 
 
 def kept(links: Links, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
-    """The timetables, all stretched alike, with which jobs are fastest; none where they are as fast without."""
+    """Return the timetables, all stretched alike, with which jobs are fastest; none if they are as fast without."""
     least = fmean(played(links, draw=draw) for draw in range(DRAWS)) / GAIN
     found: dict[str, Timetable] = {}
     more = SLACK
@@ -58,7 +58,7 @@ def kept(links: Links, timetables: Mapping[str, Timetable]) -> dict[str, Timetab
 
 
 def played(links: Links, timetables: Mapping[str, Timetable] = MappingProxyType({}), draw: int = 0) -> float:
-    """The mean over jobs of how many times as long as alone their iterations take, once they have found each other."""
+    """Return the mean over jobs of their iteration time over the time alone, after they have found each other."""
     carries = {_edge(place): gbps * BYTES_PER_MS_OF_GBPS for place, (_, gbps) in enumerate(links)}
     engine = Engine(Left.always(carries), congested=CONGESTED)
     iterations_ms = {circle.job: circle.iteration_ms for circles, _ in links for circle in circles}
@@ -70,13 +70,13 @@ def played(links: Links, timetables: Mapping[str, Timetable] = MappingProxyType(
 
 
 def _mean_ms(engine: Engine, job: str) -> float:
-    """Of the later half."""
+    """Return the mean of the later half."""
     begins_ms = engine.iterations(job)[0, :, 0]
     return float(np.diff(begins_ms[len(begins_ms) // 2 :]).mean())
 
 
 def _fluid_job(job: str, links: Links, timetable: Timetable | None, start_ms: float) -> FluidJob:
-    """A job as one worker, which sends over each link what its circle there has."""
+    """Return a job as one worker, which sends over each link the demand of its circle there."""
     circles = {place: circle for place, (circles, _) in enumerate(links) for circle in circles if circle.job == job}
     phases = tuple(_phases(circles))
     return FluidJob(phases, workers=1, start_ms=start_ms, timetable=timetable)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs over time, of a trace's specification and a seed. Source: the interleaving thesis, section 4.5.1.
+"""Jobs over time, from a trace's specification and a seed. Source: the interleaving thesis, section 4.5.1.
 
-Each job has a generator of its own, so that what one is says nothing of the next.
+Each job has a generator of its own, so that jobs are drawn independently.
 """
 
 import math
@@ -25,7 +25,7 @@ class TraceError(UsageError):
 
 @dataclass(frozen=True)
 class _Draw:
-    """What a trace's jobs are drawn from, and by which seed."""
+    """The distributions of a trace's jobs, and their seed."""
 
     trace: Drawn
     models: tuple[str, ...]
@@ -36,7 +36,7 @@ class _Draw:
         return Random(f"{self.seed} {of}")
 
     def request(self, number: int, arrives_s: float, given: Listed = ANY) -> Request:
-        """Job `number` of the trace, from 1; what is not given is drawn."""
+        """Return job `number` of the trace, from 1; values that are not given are drawn."""
         random = self.generator(f"job {number}")
         name = given.model or random.choice(self.models)
         batch = given.batch or random.randint(*model(name).batch)
@@ -48,7 +48,7 @@ class _Draw:
 def requests(
     trace: Trace, gpus: int, seed: int, *, guesses: Guesses = None, submitted: Sequence[Submitted] = ()
 ) -> tuple[Request, ...]:
-    """The jobs of a trace on a cluster of so many GPUs, in the order of their arrival.
+    """Return the jobs of a trace on a cluster of `gpus` GPUs, in the order of their arrival.
 
     Args:
         trace: the specification.
@@ -110,7 +110,7 @@ def _recorded(trace: Recorded, draw: _Draw, submitted: Sequence[Submitted]) -> I
 
 
 def _iterations(request: Request, ran_s: float | None, guesses: Guesses) -> int:
-    """As many as take the job alone for as long as it ran; those drawn where that is not known."""
+    """Return the iterations that take the job alone as long as it ran; drawn if that is not known."""
     if ran_s is None:
         return request.iterations
     alone_ms = profile(request.model, request.workers, request.batch, guesses).alone_ms
@@ -118,7 +118,7 @@ def _iterations(request: Request, ran_s: float | None, guesses: Guesses) -> int:
 
 
 def gpu_seconds(trace: Drawn, guesses: Guesses = None) -> float:
-    """The mean over a trace's jobs of what one takes of its GPUs alone: workers x iterations x iteration time.
+    """Return the mean over a trace's jobs of their GPU time alone: workers x iterations x iteration time.
 
     An iteration's time is linear in the batch, so that the middle of its range stands for all of it.
     """

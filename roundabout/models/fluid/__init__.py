@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fluid models, without packets; plan, testbeds and analysis may use them.
+"""Flow-level models, without packets, for plans, testbeds and analysis.
 
-Links shared like water are exact and event-driven, but for what flows of cross traffic leave of them, which comes in
-steps, and for weights that grow as MLTCP's do (mltcp.py), which are integrated. Of DCQCN there is a mean field
-(dcqcn.py, meetings.py), in steps. model.py is the plain one; engine.py is the same for many hosts and jobs.
+Links are shared max-min fairly at every instant, exactly and event-driven. Exceptions: the residual capacity beside
+flows of cross traffic comes in steps, and weights that grow as MLTCP's do (mltcp.py) are integrated. DCQCN has a mean
+field (dcqcn.py, mean_field_dcqcn.py), in steps. model.py is the reference model; engine.py computes the same for many
+hosts and jobs.
 """
 
 from roundabout.models.fluid.cross_traffic import (

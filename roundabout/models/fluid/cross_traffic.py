@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cross traffic leaves of links to jobs: it comes before all of them.
+"""The capacity that cross traffic, which precedes all jobs, leaves on links.
 
-By its mean it takes its load evenly. Where it is known when its flows start, links carry these from then on as fast as
-they can, the first first, and jobs get what there is to spare. That is known to the byte at the end of each step, and
-taken as even within: what a job gets is off by no more than a link carries in a step, however long it takes. An earlier
-link of a flow's way holds back nothing of what a later one gets.
+Without known flows, cross traffic takes its load evenly. If the start of its flows is known, links carry these from
+then on as fast as they can, first come first served, and jobs get the rest. That is known to the byte at the end of
+each step, and taken as even within, so a job's capacity is off by at most what a link carries in a step. An earlier
+link of a flow's path does not delay its traffic on a later one.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ Of ResNet-50 at 20 Gbit/s it costs 4 s of CPU in 1,000 s, and means and 99 % tai
 
 @dataclass(frozen=True)
 class Schedule:
-    """When the flows of a cross traffic start (ms after jobs may), their bytes, and the place of each one's receiver.
+    """The flows of a cross traffic: their starts (ms after jobs may start), bytes, and the places of their receivers.
 
     They are in the order of their starts; before `begins_ms` and after `ends_ms` there are none.
     """
@@ -42,9 +42,9 @@ class Schedule:
 
 
 def left_by_cross_traffic(spec: TrialSpec) -> dict[Direction, float]:
-    """Payload in bytes/ms that each direction of each link carries, less what cross traffic takes there.
+    """Return the payload in bytes/ms that each direction of each link carries, less the cross traffic there.
 
-    A load is that of all receivers together, and each gets an equal part. 0 where cross traffic asks for more.
+    A load is that of all receivers together, and each gets an equal part. 0 if cross traffic asks for more.
     """
     left = capacities(spec.topology.links)
     for traffic in spec.cross_traffic.values():
@@ -56,15 +56,17 @@ def left_by_cross_traffic(spec: TrialSpec) -> dict[Direction, float]:
 
 
 def capacities(links: Iterable[Link]) -> dict[Direction, float]:
-    """Payload in bytes/ms that each direction of each link carries."""
+    """Return the payload in bytes/ms that each direction of each link carries."""
     both = ((link, ends) for link in links for ends in (link.ends, link.ends[::-1]))
     return {(a, b): link.payload_rate_gbps * BYTES_PER_MS_OF_GBPS for link, (a, b) in both}
 
 
 def left_by_schedules(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> Left:
-    """What cross traffic leaves where `schedules` are known, by its name; that without one takes its load evenly.
+    """Return the residual capacity beside the known `schedules`, by name.
 
-    After the first schedule's end links are free of it: whoever goes on until then cannot be told what was left to him.
+    Cross traffic without one takes its load evenly.
+
+    After the first schedule's end links are free of it, so a job that runs until then has no known capacity.
     """
     others = {name: traffic for name, traffic in spec.cross_traffic.items() if name not in schedules}
     even = left_by_cross_traffic(spec.model_copy(update={"cross_traffic": others}))
@@ -80,7 +82,7 @@ def left_by_schedules(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> Lef
 
 
 def _crossing(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> dict[Direction, tuple[Floats, Floats]]:
-    """By direction of a link: starts and bytes of the flows that cross it, in order."""
+    """Return starts and bytes of the flows that cross each direction of a link, in order."""
     parts: defaultdict[Direction, list[Floats]] = defaultdict(list)
     for name, each in schedules.items():
         traffic = spec.cross_traffic[name]
@@ -94,7 +96,7 @@ def _crossing(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> dict[Direct
 
 
 def _spared(starts_ms: Floats, sizes: Floats, bytes_per_ms: float, at_ms: Floats) -> Floats:
-    """What a link of such a rate had to spare from 0 on until these instants; it has nothing while flows wait."""
+    """Return the bytes that a link of such a rate had left from 0 until these instants; none while flows wait."""
     sent = np.concatenate([[0.0], np.cumsum(sizes)])
     by_start = np.maximum.accumulate(np.concatenate([[0.0], bytes_per_ms * starts_ms - sent[:-1]]))
     before = np.searchsorted(starts_ms, at_ms)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DCQCN's mean field: rates, targets and alpha as flows that marks bend, for many flows at once.
+"""DCQCN's mean field: rates, targets and alpha as continuous flows under marking, for many flows at once.
 
 The model is that of SIGCOMM'15, section 5, as CoNEXT'16 has it for each flow by itself (its section 3.1): rates,
-targets, alpha and the queue are continuous, and a CNP or an increase counts by how often it is to be expected.
-Parameters mean what they mean in transports/dcqcn, which asks for three things that the papers leave out:
+targets, alpha and the queue are continuous, and a CNP or an increase counts by its expected frequency. Parameters mean
+what they mean in transports/dcqcn, which asks for three things that the papers omit:
 
 - After a CNP there is none for `cnp_gap_us`, whatever is marked; only then the next marked packet makes one. Times
   between CNPs are the gap and an exponential wait.
-- An increase is known by its stage, so by the time since the last CNP: the mean of that is a part of the state
-  (`age_us`), which grows while nothing is marked. Where marking is steady, this is the papers' model, with their p < 1.
+- An increase depends on its stage, so on the time since the last CNP. The mean of that is a part of the state
+  (`age_us`), which grows while nothing is marked. With steady marking, this is the papers' model, with their p < 1.
 - Increases are fast, additive or hyper by both counters' stages, and R_C takes half of each step at once.
 
-A mean field has no noise, and it does not lock flows' cuts to each other as near-step marking may.
+A mean field has no noise, and it does not synchronize flows' cuts as near-step marking may.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ SURELY = 1 - 1e-6
 class Reaction:
     """Parameters of reaction points, all of one shape; names and meaning as in transports/dcqcn/dcqcn.h.
 
-    Rates are in bytes/us. `byte_counter_bytes` is 0 where the timer's stage stands for both.
+    Rates are in bytes/us. `byte_counter_bytes` is 0 if the timer's stage stands for both.
     """
 
     T_us: Array
@@ -59,26 +59,28 @@ class Flow:
 
     @classmethod
     def starting(cls, reaction: Reaction) -> "Flow":
-        """New flows: at the highest rate, and hit hard by their first CNP."""
+        """Return new flows: at the highest rate, with the largest cut at their first CNP."""
         highest = np.array(reaction.R_max, float)
         return cls(highest, highest.copy(), np.ones_like(highest), np.zeros_like(highest))
 
     def restart(self, where: npt.NDArray[np.bool_], reaction: Reaction) -> None:
-        """What long enough idling does to a rate; alpha has decayed meanwhile."""
+        """Reset rates after long enough idling; alpha has decayed meanwhile."""
         self.R_C = np.where(where, reaction.R_max, self.R_C)
         self.R_T = np.where(where, reaction.R_max, self.R_T)
 
 
 def marked(queue_bytes: Array, kmin_bytes: Array, kmax_bytes: Array, pmax: Array) -> Array:
-    """The probability that a packet is marked, by the queue (CoNEXT'16, equation 1)."""
+    """Return the probability that a packet is marked, by the queue (CoNEXT'16, equation 1)."""
     rising = pmax * (queue_bytes - kmin_bytes) / np.maximum(kmax_bytes - kmin_bytes, 1.0)
     return np.where(queue_bytes > kmax_bytes, 1.0, np.maximum(rising, 0.0))
 
 
 def advance(flow: Flow, reaction: Reaction, rate: Array, p: Array, us: Array | float) -> Array:
-    """Let `us` pass, in which flows send at `rate` and a share `p` of packets is marked; the CNPs per us of each.
+    """Advance by `us`, in which flows send at `rate` and a share `p` of packets is marked.
 
-    Decays are exact for what stays as it is meanwhile, so a step may be longer than the gap between CNPs.
+    Return the CNPs per us of each.
+
+    Decays are exact if rate and p stay constant, so a step may be longer than the gap between CNPs.
     """
     hazard = rate / PACKET_BYTES * -np.log1p(-np.minimum(p, SURELY))
     cuts = hazard / (1 + hazard * reaction.cnp_gap_us)
@@ -103,14 +105,14 @@ def _towards(value: Array, limit: Array, times: Array) -> Array:
 
 
 def _aged(age_us: Array, hazard: Array, us: Array | float) -> Array:
-    """d age / dt = 1 - hazard age, exactly: the mean age of what dies at `hazard` and begins anew."""
+    """Integrate d age / dt = 1 - hazard age exactly: the mean age under a renewal process of rate `hazard`."""
     times = hazard * us
     grown = us * np.divide(-np.expm1(-times), times, out=np.ones_like(times), where=times > 1e-9)
     return age_us * np.exp(-times) + grown
 
 
 def _increases(reaction: Reaction, rate: Array, age_us: Array) -> tuple[Array, Array, Array, Array]:
-    """Per us: all increases, the additive ones, the hyper ones times their stage, and the decays of alpha."""
+    """Return, per us: all increases, the additive ones, the hyper ones times their stage, and the decays of alpha."""
     gap, timer, stages = reaction.cnp_gap_us, reaction.T_us, reaction.F
     by_bytes = reaction.byte_counter_bytes > 0
     counter = np.where(by_bytes, reaction.byte_counter_bytes, np.inf) / np.maximum(rate, 1e-9)

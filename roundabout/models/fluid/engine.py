@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fluid model of model.py for many hosts and jobs: the same events, each at the cost of those whom it concerns.
+"""The flow-level engine for many hosts and jobs: the events of model.py, each at the cost of the affected streams.
 
 It is written in C++ (roundabout/models/fluid/native); docs/fluid.md says what it couples, and why that is exact.
 """
@@ -40,11 +40,11 @@ FUNCTIONS = {
 
 
 class EngineError(RoundaboutError):
-    """The engine is not there, or was asked for what it cannot know."""
+    """The engine is not built, or was asked for an unknown job."""
 
 
 class Engine:
-    """A cluster as it goes: jobs come and go while others run.
+    """A cluster in simulated time, in which jobs start and end while others run.
 
     `left` is what each direction of a link has for jobs, and `congested` the share of it that they get while several
     streams ask for more. With `sample_ms`, what links have carried is noted that often.
@@ -73,11 +73,11 @@ class Engine:
 
     @property
     def now_ms(self) -> float:
-        """The instant that it has come to."""
+        """Return the present simulated instant."""
         return float(self._library.fluid_now(self._engine))
 
     def add(self, name: str, job: FluidJob) -> None:
-        """A job that begins at its `start_ms`.
+        """Add a job that begins at its `start_ms`.
 
         Raises:
             EngineError: there was one of this name, it would have begun before now, or its streams take unknown links.
@@ -96,11 +96,11 @@ class Engine:
         self._jobs[name] = job
 
     def stop(self, name: str) -> None:
-        """It departs now; an iteration that it has not completed does not count."""
+        """End a job now; an iteration that it has not completed does not count."""
         self._library.fluid_stop(self._engine, self._places[name])
 
     def run(self, until_ms: float) -> tuple[str, ...]:
-        """Go on until then, or until the first instant at which jobs end or depart by themselves: their names."""
+        """Advance to an instant, or to the first end or departure of jobs before it, and return their names."""
         names = list(self._jobs)
         ended = (c_size_t * len(names))()
         while True:
@@ -110,11 +110,11 @@ class Engine:
                 return tuple(names[place] for place in ended[:count])
 
     def completed(self, name: str) -> int:
-        """The iterations that all of the job's workers have completed."""
+        """Return the iterations that all of the job's workers have completed."""
         return int(self._library.fluid_completed(self._engine, self._places[name]))
 
     def iterations(self, name: str) -> Floats:
-        """Of each worker's iterations: when it began, first communicated and ended, its agent's delay, bytes both ways.
+        """Return each worker's iterations: begin, first communication, end, its agent's delay, bytes both ways.
 
         The shape is (workers, iterations, 6), times are in ms, and bytes are those sent and received for the iteration.
         """
@@ -129,7 +129,7 @@ class Engine:
         return found
 
     def carried(self) -> Mapping[Direction, Floats]:
-        """The bytes that each direction of a link has carried until 0, `sample_ms`, twice that, ..., now at most.
+        """Return the cumulative bytes of each direction of a link at 0, `sample_ms`, twice that, ..., now at most.
 
         Raises:
             EngineError: it was not to note them.
@@ -161,7 +161,7 @@ def _doubles(array: Floats) -> "ctypes._Pointer[c_double]":
 
 
 def _whole(job: FluidJob, edges: Mapping[Direction, int]) -> Iterator[int]:
-    """The whole numbers of a job, in the order in which face.cpp reads them."""
+    """Yield the whole numbers of a job, in the order in which face.cpp reads them."""
     yield from (job.workers, job.priority, -1 if job.iterations is None else job.iterations)
     yield from (job.factor is not None, job.timetable is not None, len(job.stretches), len(job.phases))
     for phase in job.phases:
@@ -176,7 +176,7 @@ def _whole(job: FluidJob, edges: Mapping[Direction, int]) -> Iterator[int]:
 
 
 def _fractions(job: FluidJob) -> Iterator[float]:
-    """Its other numbers."""
+    """Yield the other numbers of a job."""
     yield from (job.weight, job.start_ms, math.inf if job.departs_ms is None else job.departs_ms)
     if job.factor:
         yield from job.factor.coefficients

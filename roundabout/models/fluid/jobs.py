@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs as the fluid model sees them: phases of streams between workers, each on the tree's only path."""
+"""Jobs in the flow-level model: phases of streams between workers, each on the tree's only path."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,9 @@ class Compute:
 
 @dataclass(frozen=True)
 class Stream:
-    """What one worker sends another in a phase: `size` bytes, which appear evenly over the phase's `alone_ms`.
+    """The bytes that one worker sends another in a phase.
+
+    `size` bytes, which appear evenly over the phase's `alone_ms`.
 
     With `passes_on`, the place of an earlier stream of the phase, they appear as that one's arrive.
     """
@@ -39,7 +41,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Party:
-    """Workers who leave a phase together, and the streams (their places) that must have ended before."""
+    """Workers that leave a phase together, and the streams (their places) that must have ended before."""
 
     workers: tuple[int, ...]
     awaits: tuple[int, ...]
@@ -47,7 +49,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Send:
-    """A phase of streams. Workers of no party take no part in it."""
+    """A phase of streams. Workers without a barrier take no part in it."""
 
     streams: tuple[Stream, ...]
     alone_ms: float
@@ -56,11 +58,11 @@ class Send:
 
 @dataclass(frozen=True)
 class FluidJob:
-    """A job of some workers: the phases of an iteration, weight and priority of its streams, and when it begins.
+    """A job of some workers: the phases of an iteration, weight and priority of its streams, and its begin.
 
-    It goes on for ever, unless it ends after `iterations` or departs at an instant. A `factor` multiplies the weight,
-    by the part of the iteration's bytes that all of its workers together have sent. A `timetable` delays iterations;
-    waiting counts as a part of them. Computing times of iteration i are multiplied by `stretches[i]`, over and over.
+    It runs forever, unless it ends after `iterations` or departs at an instant. A `factor` multiplies the weight, by
+    the part of the iteration's bytes that all of its workers together have sent. A `timetable` delays iterations;
+    waiting counts as a part of them. Computing times of iteration i are multiplied by `stretches[i]`, cyclically.
     """
 
     phases: tuple[Compute | Send, ...]
@@ -76,22 +78,22 @@ class FluidJob:
 
     @cached_property
     def streams(self) -> tuple[Stream, ...]:
-        """All that it sends in an iteration."""
+        """Return all streams of an iteration."""
         return tuple(stream for phase in self.phases if isinstance(phase, Send) for stream in phase.streams)
 
     @cached_property
     def edges(self) -> frozenset[Direction]:
-        """Every direction of a link that the job needs."""
+        """Return every direction of a link that the job needs."""
         return frozenset(edge for stream in self.streams for edge in stream.path)
 
     @cached_property
     def bytes(self) -> float:
-        """What all of its streams carry in an iteration."""
+        """Return the bytes of all of its streams in an iteration."""
         return sum(stream.size for stream in self.streams)
 
 
 def as_one(job: FluidJob) -> FluidJob:
-    """The job with one worker in place of all, where all of them always leave a phase together: quicker to compute."""
+    """Return the job with one worker in place of all, if all of them always leave a phase together: quicker to compute."""
     sends = [phase for phase in job.phases if isinstance(phase, Send)]
     if not all(len(phase.parties) == 1 and len(phase.parties[0].workers) == job.workers for phase in sends):
         return job
@@ -105,7 +107,7 @@ def _by_one(phase: Send) -> Send:
 
 
 def fluid_jobs(spec: TrialSpec) -> dict[str, FluidJob]:
-    """The jobs of a trial by name, each with its place in the trial's time."""
+    """Return the jobs of a trial by name, each with its place in the trial's time."""
     return {
         name: fluid_job(job, spec.topology, spec.iterations_of(name), spec.queue_of.get(job.priority or 0, 0))
         for name, job in spec.jobs.items()
@@ -113,7 +115,7 @@ def fluid_jobs(spec: TrialSpec) -> dict[str, FluidJob]:
 
 
 def fluid_job(job: ResolvedJob, topology: Topology, iterations: int, priority: int = 0) -> FluidJob:
-    """A job on its hosts; `priority` is the place of its queue."""
+    """Return a job on its hosts; `priority` is the place of its queue."""
     phases: list[Compute | Send] = []
     for phase in job.profile.phases:
         if phase.compute_ms is not None:
@@ -138,10 +140,10 @@ def fluid_job(job: ResolvedJob, topology: Topology, iterations: int, priority: i
 
 
 def send(transfers: Sequence[Transfer], paths: Sequence[Path], alone_ms: float) -> Send:
-    """The phase of these transfers, each on its path.
+    """Return the phase of these transfers, each on its path.
 
-    In a ring nobody is done before everybody is, since each sends on what it receives. Otherwise a worker leaves when
-    it has received all and all that it sent has arrived.
+    In a ring no worker is done before all are, because each sends on what it receives. Otherwise a worker leaves when
+    it has received all its bytes and all that it sent have arrived.
     """
     into = {each.receiver: place for place, each in enumerate(transfers)}
     streams = tuple(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trial's jobs would reach if links were shared like water: the limits that measurements are held against.
+"""Flow-level limits of a trial's jobs, beside which measurements are shown.
 
-Cross traffic takes the load asked of it first, evenly: limits know no seed, and so no flows. Where it takes all that a
-direction carries, jobs that need it never end.
+Cross traffic takes its load first, evenly: limits know no seed, and so no flows. If it takes all that a direction
+carries, jobs that need it never end.
 """
 
 import math
@@ -32,9 +32,9 @@ Means = Callable[[Sequence[FluidJob], Mapping[Direction, float]], Sequence[float
 
 @dataclass(frozen=True)
 class Limits:
-    """Iteration times of one job: on its own, sharing fairly from a common start, and at the best start offsets.
+    """Iteration times of one job: alone, sharing fairly from a common start, and at the best start offsets.
 
-    Infinite where cross traffic leaves it nothing.
+    Infinite if cross traffic leaves it no capacity.
     """
 
     alone_ms: float
@@ -46,11 +46,11 @@ NEVER = Limits(math.inf, math.inf, math.inf)
 
 
 def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Limits]:
-    """The limits of every job in `spec`, by its name, if all of them are there and go on for ever.
+    """Return the limits of every job in `spec`, by its name, if all of them are present and run forever.
 
-    When jobs begin, end and depart is left out of account, and so are MLTCP, priorities and timetables: fair is fair.
-    Times are means over a whole unified period of what jobs do in the end (`unified_means_ms`), after `iterations` at
-    least; a job that is alone does the same from its first on.
+    Arrivals, ends and departures are ignored, and so are MLTCP, priorities and timetables: fair is fair. Times are
+    means over a whole unified period of the jobs' final behavior (`unified_means_ms`), after at least `iterations`; a
+    job that is alone repeats its first iteration.
     """
     capacity = left_by_cross_traffic(spec)
     jobs = {
@@ -65,11 +65,11 @@ def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Lim
 def unified_means_ms(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int = ITERATIONS
 ) -> tuple[float, ...]:
-    """The mean iteration time of every job while they run together for ever.
+    """Return the mean iteration time of every job while they run together forever.
 
     A mean over so many iterations depends on where they end, unless periods fit into each other. So it is one over
-    whole unified periods: from an iteration of the first job to one at which all jobs are where they were beside it.
-    Where they never are, as periods without a common multiple have it, the second half of `MOST` iterations counts.
+    whole unified periods: from an iteration of the first job to one at which all jobs are in the same relative state.
+    If the state never recurs, as with periods without a common multiple, the second half of `MOST` iterations counts.
     """
     return _means_ms(*_until_they_recur(jobs, capacity, iterations))
 
@@ -77,7 +77,7 @@ def unified_means_ms(
 def steady_means_ms(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
 ) -> tuple[float, ...]:
-    """The mean of every job's iteration times in the second half of so many, from where they begin."""
+    """Return the mean of every job's iteration times in the second half of `iterations`, from its start."""
     return tuple(map(_steady, iteration_times(jobs, capacity, iterations)))
 
 
@@ -87,12 +87,12 @@ def best_offsets(
     staying: Sequence[FluidJob] = (),
     means_ms: Means = unified_means_ms,
 ) -> tuple[FluidJob, ...]:
-    """`jobs` with start offsets under which the sum of their slowdowns against running alone is least, as far as found.
+    """Return `jobs` with start offsets that minimize the sum of their slowdowns against running alone, as far as found.
 
     Jobs are placed one after the other, each at the best of `GRID` offsets over its own iteration and of those where
     one of its communication phases begins as another job's ends. For two jobs that is the grid's optimum, for more a
-    greedy one: a limit that may lie above the true one, never below. Those `staying` are beside them as they are.
-    Slowdowns are by `means_ms`: over whole unified periods, unless told otherwise.
+    greedy one: a limit that may lie above the true one, never below. Those `staying` are beside them unchanged.
+    Slowdowns are by `means_ms`: over whole unified periods, unless given otherwise.
     """
     alone = [means_ms([job], capacity)[0] for job in (*staying, *jobs)]
     placed = list(staying)
@@ -113,7 +113,7 @@ def best_offsets(
 def _until_they_recur(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
 ) -> tuple[list[list[float]], list[slice] | None]:
-    """Iteration times by job until a state recurs, and their last unified period; None if that is never."""
+    """Return iteration times by job until a state recurs, and their last unified period; None if it never does."""
     while True:
         times = iteration_times(jobs, capacity, iterations)
         period = _unified_period([job.start_ms for job in jobs], times)
@@ -129,7 +129,10 @@ def _means_ms(times: Sequence[Sequence[float]], period: Sequence[slice] | None) 
 
 
 def _unified_period(starts_ms: Sequence[float], times: Sequence[Sequence[float]]) -> list[slice] | None:
-    """By job: its iterations from the last state that recurred, in the second half, to its recurrence; None without."""
+    """Return each job's iterations from the last recurring state, in the second half, to its recurrence.
+
+    None without one.
+    """
     begins = [start + np.concatenate([[0.0], np.cumsum(each)]) for start, each in zip(starts_ms, times, strict=True)]
     until = min(each[-1] for each in begins)
     first = begins[0][begins[0] <= until + SAME_MS]
@@ -167,7 +170,7 @@ def _limits(
 
 
 def _offsets(job: FluidJob, period_ms: float, placed: Sequence[FluidJob]) -> list[float]:
-    """Start offsets worth trying for `job`: those where its communication follows on another's, then an even grid."""
+    """Return start offsets worth trying for `job`: those where its communication follows another's, then an even grid."""
     touching = [
         (other.start_ms + end - begin) % period_ms
         for other in placed
@@ -178,7 +181,7 @@ def _offsets(job: FluidJob, period_ms: float, placed: Sequence[FluidJob]) -> lis
 
 
 def _sending(job: FluidJob) -> list[tuple[float, float]]:
-    """Begin and end of the communication phases of an undisturbed iteration, in ms from its start."""
+    """Return begin and end of the communication phases of an undisturbed iteration, in ms from its start."""
     spans, now = [], 0.0
     for phase in job.phases:
         end = now + (phase.ms if isinstance(phase, Compute) else phase.alone_ms)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that compute and communicate over one link under DCQCN: many such meetings at once, in the mean field.
+"""Jobs that compute and communicate over one link under DCQCN, in the mean field, for many scenarios at once.
 
-Of each trial one direction of the bottleneck is played, with a real queue that marks; its other links carry what its
-hosts send. A job's flows are alike, so one of them stands for all. Nothing jitters: jobs that are alike stay together.
-MLTCP's F multiplies what a flow increases by, as its bytes of the iteration are sent (mltcp.py).
+Of each trial one direction of the bottleneck is computed, with a real queue that marks; its other links carry their
+hosts' traffic. A job's flows are alike, so one of them stands for all. There is no jitter: equal jobs stay together.
+MLTCP's F multiplies a flow's increases, as its bytes of the iteration are sent (mltcp.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,21 +47,21 @@ Told = Callable[[float], None]
 
 
 def nobody(_part: float) -> None:
-    """Hears nothing."""
+    """Ignore a notification of progress."""
 
 
 class MeetingError(RoundaboutError):
-    """A trial that the mean field does not know."""
+    """A trial that the mean field does not cover."""
 
 
 @dataclass(frozen=True)
 class Meeting:
-    """What became of one trial's jobs, in the papers' time.
+    """The result of one trial's jobs, in the papers' time.
 
     `spans` has for each job its iterations: start, begin of communication and end in ms, shape (iterations, 3).
-    `first_gbps` is what each sends on the link while all communicate for the first time, None where that never comes;
-    `marks` are the packets of each that were marked, `queue_bytes` the mean of the queue while any communicates.
-    Where they `settled`, all further iterations would be as their last.
+    `first_gbps` is each job's rate on the link while all communicate for the first time, None if that never happens;
+    `marks` are the marked packets of each, `queue_bytes` the mean of the queue while any communicates. If they
+    `settled`, all further iterations would equal their last.
     """
 
     spans: Mapping[str, Array]
@@ -71,16 +71,16 @@ class Meeting:
     settled: bool = False
 
     def iteration_ms(self, job: str) -> Array:
-        """How long a job's iterations took."""
+        """Return the times of a job's iterations."""
         return self.spans[job][:, 2] - self.spans[job][:, 0]
 
     def settled_ms(self, job: str) -> float:
-        """The time of a job's last iteration: what the median of a long run comes to."""
+        """Return the time of a job's last iteration, which the median of a long run approaches."""
         return float(self.iteration_ms(job)[-1])
 
     @property
     def share(self) -> float | None:
-        """The first job's bandwidth over the second's while all communicate for the first time."""
+        """Return the first job's bandwidth over the second's while all communicate for the first time."""
         if self.first_gbps is None:
             return None
         one, other = list(self.first_gbps.values())[:2]
@@ -107,7 +107,7 @@ class _Jobs:
     """Whose R_HAI it multiplies too."""
 
     def reaction_at(self, unsent: Array) -> Reaction:
-        """The parameters of flows that have so many bytes of the iteration still to send; idle ones have sent all."""
+        """Return the parameters of flows with so many unsent bytes of the iteration; idle ones have sent all."""
         if not self.factors:
             return self.reaction
         ratio, factor = 1 - unsent / self.bytes, np.ones_like(unsent)
@@ -118,7 +118,7 @@ class _Jobs:
 
 
 def refusal(spec: TrialSpec) -> MeetingError | None:
-    """Why `meetings` would refuse a trial; None where it knows it."""
+    """Return the reason why `meetings` would refuse a trial, or None."""
     try:
         _jobs([spec])
     except MeetingError as error:
@@ -133,14 +133,11 @@ def meetings(
     feedback_us: float = FEEDBACK_US,
     told: Told = nobody,
 ) -> list[Meeting]:
-    """Play trials that have as many jobs each, until every job has done so many `iterations`, or does the same again.
+    """Compute trials with equally many jobs each, until every job has done `iterations`, or repeats itself.
 
-    All are played at once, and take as long as the slowest: an iteration of 400 ms is 40,000 steps of some 0.1 ms,
-    however few trials there are. `told` hears again and again which part of it is done.
-
-    Raises:
-        MeetingError: a trial's jobs do not compute and then send, over DCQCN, on the bottleneck, or nothing says when
-            that marks.
+    All are computed at once, and take as long as the slowest: an iteration of 400 ms is 40,000 steps of some 0.1 ms,
+    however few trials there are. `told` is called again and again with the finished share. Raises MeetingError if a
+    trial's jobs do not compute and then send, over DCQCN, on the bottleneck, or if there are no marking thresholds.
     """
     names = [list(spec.jobs) for spec in specs]
     if len({len(each) for each in names}) > 1:
@@ -156,7 +153,7 @@ def meetings(
 
 
 class _Play:
-    """All trials under way, in steps."""
+    """The integration of all trials, in steps."""
 
     def __init__(self, jobs: _Jobs, iterations: int, step_us: float, lag: int) -> None:
         self.jobs, self.us, shape = jobs, step_us, jobs.bytes.shape
@@ -182,28 +179,28 @@ class _Play:
 
     @property
     def unsent(self) -> Array:
-        """Bytes of each flow that are still to leave in this phase."""
+        """Return the bytes of each flow that are unsent in this phase."""
         return self.unborn + self.waiting
 
     @property
     def is_over(self) -> bool:
-        """Whether there is nothing left to play."""
+        """Return True if no trial is left to compute."""
         return bool(self.over.all())
 
     @property
     def over(self) -> Which:
-        """Which trials have all of their iterations, or have come to rest; the others still count."""
+        """Return which trials have all of their iterations, or have settled; the others still count."""
         complete: Which = (self.done >= self.spans.shape[2]).all(axis=0)
         return complete | self.settled
 
     @property
     def part_done(self) -> float:
-        """Of the trial that has got least far, which part of its jobs' iterations is done."""
+        """Return the finished share of iterations of the slowest trial."""
         parts = np.minimum(self.done / self.spans.shape[2], 1.0).mean(axis=0)
         return float(np.where(self.over, 1.0, parts).min())
 
     def step(self) -> None:
-        """Go on by a step, or, where nothing is congested, until something changes."""
+        """Advance by a step, or, without congestion, until something changes."""
         jobs = self.jobs
         self._begin()
         R_C = self.flow.R_C  # noqa: N806 - the papers' name
@@ -226,7 +223,7 @@ class _Play:
         self._end()
 
     def _until_something(self, wanted: Array) -> Array:
-        """How long rates stay as they are; a step where marks are under way, or rates may rise."""
+        """Return how long rates stay constant; a step while marks are under way, or while rates may rise."""
         jobs = self.jobs
         rising = self.sending & (jobs.reaction.R_max > self.flow.R_C) & ((self.waiting > 0) | (wanted < jobs.demand))
         busy = (self.queue > 0) | (self.seen > 0).any(axis=0) | rising.any(axis=0)
@@ -266,7 +263,7 @@ class _Play:
             self.settled[trial] = all(map(_is_settled, self._iterations(trial)))
 
     def _iterations(self, trial: int) -> list[Array]:
-        """Those that a trial's jobs have ended."""
+        """Return the finished iterations of a trial's jobs."""
         return [spans[~np.isnan(spans[:, 2])] for spans in self.spans[:, trial]]
 
     def _note(self, which: Which, moment: int) -> None:
@@ -285,7 +282,7 @@ class _Play:
             self.first_us += us * meeting
 
     def meeting(self, trial: int, names: Sequence[str]) -> Meeting:
-        """What became of one trial."""
+        """Return the result of one trial."""
         first = None
         if len(names) > 1 and self.first_us[trial] > 0:
             gbps = self.first[:, trial] / self.first_us[trial] * 8e-3
@@ -355,7 +352,7 @@ def _job(spec: TrialSpec, name: str) -> dict[str, float]:
 
 
 def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
-    """A job's parameters. What is payload is counted: a NIC at the line rate sends what its link carries of that."""
+    """Return a job's parameters, converted to payload: a NIC at the line rate sends the payload that its link carries."""
     transport = spec.jobs[name].transport
     if spec.queue_of.get(spec.jobs[name].priority or 0):
         raise MeetingError(f"job {name}: found a queue of its own by its priority, expected one queue for all")
@@ -376,7 +373,7 @@ def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
 
 
 def _acts_on(transport: Transport) -> Any:
-    """What MLTCP scales: every increase, or (adaptive unfairness) additive ones only."""
+    """Return the increases that MLTCP scales: all, or (adaptive unfairness) additive ones only."""
     return transport.asked.get("acts_on", "increase")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MLTCP: how much more a flow asks for as its iteration's bytes are sent, and what the published theory makes of it.
+"""MLTCP's factor F over the course of an iteration, and the predictions of the published theory.
 
 docs/mltcp-theory.md derives the theory, and says when it is exact.
 """
@@ -35,7 +35,7 @@ decreasing one are written is a guess: only their kinds are known (the latter is
 
 
 class MltcpError(RoundaboutError):
-    """Parameters that make no MLTCP."""
+    """Invalid parameters of MLTCP."""
 
 
 def _check(**values: float) -> None:
@@ -46,7 +46,7 @@ def _check(**values: float) -> None:
 
 @dataclass(frozen=True)
 class Factor:
-    """F: what MLTCP multiplies an increase by, from the part of the iteration's bytes that is sent (thesis, eq. 1.2).
+    """F: the factor of an increase by the sent part of the iteration's bytes (thesis, eq. 1.2).
 
     1.75 r + 0.25 is the published choice; 1 + r is adaptive unfairness (HotNets'22, section 4), of R_AI alone.
 
@@ -66,19 +66,21 @@ class Factor:
             raise MltcpError(f"slope: found {self.slope:g}, expected no number below 0")
 
     def __call__(self, ratio: Ratio) -> Ratio:
-        """The factor at a ratio from 0 to 1, or at each of an array."""
+        """Return the factor at a ratio from 0 to 1, or at each of an array."""
         constant, linear, square, below, below_linear = self.coefficients
         factor: Ratio = (constant + ratio * (linear + ratio * square)) / (below + ratio * below_linear)
         return factor
 
     @cached_property
     def coefficients(self) -> tuple[float, float, float, float, float]:
-        """What `SHAPES` says of the shape."""
+        """Return the shape's coefficients in `SHAPES`."""
         return SHAPES[self.shape](self.slope, self.intercept)
 
 
 def factor_of(transport: Transport) -> Factor | None:
-    """F of a transport that declares MLTCP's parameters, from its `shape`, `slope` and `intercept`; None of any other.
+    """Return F of a transport that declares MLTCP's parameters, from `shape`, `slope` and `intercept`.
+
+    None of any other.
 
     Raises:
         MltcpError: as Factor does.
@@ -90,7 +92,7 @@ def factor_of(transport: Transport) -> Factor | None:
 
 
 def varied(transport: Transport) -> tuple[str, ...]:
-    """What a transport varies, by its declaration; of a program that is beside an experiment, or gone, nothing."""
+    """Return the transports that a transport varies, by its declaration; none for a program beside an experiment."""
     declared = (
         registry.declaration(transport.name) if not transport.file and transport.name in registry.names() else None
     )
@@ -98,12 +100,12 @@ def varied(transport: Transport) -> tuple[str, ...]:
 
 
 def base_of(transport: Transport) -> str:
-    """The transport that it is without MLTCP, as far as it takes that one's parameters; else its own name."""
+    """Return the transport without MLTCP, if it takes that one's parameters; else its own name."""
     return next((each for each in varied(transport) if each != MLTCP), transport.name)
 
 
 def shift(offset: float, communication: float, slope: float, intercept: float) -> float:
-    """By how much two like jobs move apart in an iteration that the second begins to send in `offset` after the first.
+    """Return how far two like jobs, `offset` apart, move apart further in an iteration.
 
     S D (aT - D) / (aT I + S D), with `communication` for aT, the time that a job takes to send alone (arXiv 2402.09589
     and HotNets'24). All times are in one unit; the optimum is an offset of aT.
@@ -120,7 +122,7 @@ def shift(offset: float, communication: float, slope: float, intercept: float) -
 
 
 def iterations_until(part: float, from_part: float, slope: float, intercept: float) -> int:
-    """After how many iterations two like jobs' offset, at first `from_part` of the optimum, is `part` of it or more.
+    """Return the iterations in which two like jobs' offset grows from `from_part` to `part` of the optimum.
 
     Of the recurrence that `shift` gives: offset / (optimum - offset) grows (S + I) / I times in each iteration.
 

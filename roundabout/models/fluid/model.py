@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links shared like water: iteration times of jobs whose flows get weighted max-min shares, by strict priority.
+"""The reference flow-level model: iteration times of jobs whose flows get weighted max-min shares, by strict priority.
 
-A link's two directions are separate. In a phase of B bytes that takes A ms alone, data appear at B / A; what cannot
-leave at once waits, and leaves as fast as the stream's max-min share allows. When a worker is done with a phase is the
-pattern's to say (jobs.py); it then enters the next one by itself.
-Rates are constant between events, so the solution is exact: no time step, no packets, no control loop, no jitter. Only
-where flows of cross traffic are known does it go by steps, those of what these leave (cross_traffic.py); and where jobs
-meet whose weights grow as they send (`FluidJob.factor`), by those of an integrator, to TOLERANCE (growing.py).
+A link's two directions are separate. In a phase of B bytes that takes A ms alone, data appear at B / A; data that
+cannot leave at once wait, and leave as fast as the stream's max-min share allows. The pattern determines when a worker
+is done with a phase (jobs.py); it then enters the next one by itself. Rates are constant between events, so the
+solution is exact: no time step, no packets, no control loop, no jitter. Exceptions: beside flows of cross traffic it
+advances in steps of the residual capacity (cross_traffic.py); and if jobs share links whose weights grow as they send
+(`FluidJob.factor`), in those of an integrator, to TOLERANCE (rate_integrator.py).
 """
 
 import math
@@ -27,7 +27,7 @@ _SAME_MS = 1e-9
 
 
 class Iteration(NamedTuple):
-    """One worker's iteration: when it began, when its first communication did, when it ended; and its agent's delay."""
+    """One worker's iteration: its begin, its first communication, its end, and its agent's delay."""
 
     start_ms: float
     compute_end_ms: float
@@ -44,7 +44,7 @@ class Rate(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A time between two events, and the streams that flow in it, at their mean rates where weights grow."""
+    """A time between two events, and the streams that flow in it, at their mean rates if weights grow."""
 
     begin_ms: float
     end_ms: float
@@ -57,11 +57,11 @@ def iteration_times(
     iterations: int = ITERATIONS,
     congested: float = 1.0,
 ) -> list[list[float]]:
-    """Durations in ms of every job's iterations, while they run together until each has completed `iterations`.
+    """Return the durations in ms of every job's iterations, until each job has completed `iterations`.
 
-    Quicker jobs go on meanwhile, so the lists can be longer than `iterations`; when jobs would end is left out of
-    account. An iteration lasts as long as its slowest worker's. Links carry the share `congested` of their capacity
-    while several streams ask for more than that: less than water would, where congestion control keeps them short.
+    Quicker jobs continue meanwhile, so the lists can be longer than `iterations`; ends of jobs are ignored. An
+    iteration lasts as long as its slowest worker's. Links carry the share `congested` of their capacity while several
+    streams ask for more than that: less than max-min fairness would, if congestion control keeps them short.
     """
     runs = [_Running(as_one(job)) for job in jobs]
     for _ in _play(runs, Left.always(capacity), lambda: all(run.completed >= iterations for run in runs), congested):
@@ -71,9 +71,9 @@ def iteration_times(
 
 @dataclass
 class Course:
-    """A trial as it goes in the model: iterate for its intervals; what jobs' workers did is there once that has ended.
+    """The simulation of a trial. Iterate for its intervals; the workers' iterations are complete at the end.
 
-    Every job must end or depart, and have some capacity on its way.
+    Every job must end or depart, and have some capacity on its path.
     """
 
     jobs: Sequence[FluidJob]
@@ -118,7 +118,7 @@ def _share(
     now: float,
     next_event: Callable[[], float],
 ) -> float:
-    """Give streams their rates, and say until when these hold: the next event, or, while weights grow, less."""
+    """Assign rates to streams, and return until when these hold: the next event, or, while weights grow, less."""
     places = {id(each): place for place, each in enumerate(live)}
     flows = [each.flow(places) for each in live]
     while True:
@@ -145,7 +145,7 @@ def _share(
 
 
 def _carried(flows: Sequence[Flow], whole: Mapping[Direction, float], congested: float) -> dict[Direction, float]:
-    """What links carry of their `whole` capacity."""
+    """Return the part of their capacity that links carry."""
     wanted: dict[Direction, list[float]] = {}
     for flow in flows:
         for edge in flow.path:
@@ -155,7 +155,10 @@ def _carried(flows: Sequence[Flow], whole: Mapping[Direction, float], congested:
 
 
 def _with_backlogs(flows: Sequence[Flow], live: "Sequence[_Live]") -> list[Flow]:
-    """The flows at their rates; whoever gets less than comes has a backlog from now on, and wants all there is."""
+    """Return the flows at their rates.
+
+    A flow that gets less than its inflow has a backlog from now on, and demands everything.
+    """
     found: list[Flow] = []
     for flow, each in zip(flows, live, strict=True):
         if each.rate < min(flow.wanted, each.inflow) * (1 - 1e-12):
@@ -170,7 +173,7 @@ def _with_backlogs(flows: Sequence[Flow], live: "Sequence[_Live]") -> list[Flow]
 def _rates_after(
     live: "Sequence[_Live]", flows: Sequence[Flow], capacity: Mapping[Direction, float], sent: Sequence[float]
 ) -> list[float]:
-    """Once each stream has sent so much more."""
+    """Return the rates once each stream has sent so much more."""
     more = dict.fromkeys((each.tally for each in live), 0.0)
     for each, size in zip(live, sent, strict=True):
         more[each.tally] += size
@@ -189,13 +192,13 @@ def _set(live: "Sequence[_Live]", rates: Sequence[float]) -> None:
 
 @dataclass(eq=False)
 class _Tally:
-    """What a job has sent in one iteration, and the weight that follows from that."""
+    """The bytes that a job has sent in one iteration, and the resulting weight."""
 
     job: FluidJob
     sent: float = 0.0
 
     def weight(self, more: float = 0.0) -> float:
-        """Once so many more bytes are sent."""
+        """Return the weight once so many more bytes are sent."""
         if self.job.factor is None:
             return self.job.weight
         return self.job.weight * self.job.factor(min((self.sent + more) / self.job.bytes, 1.0))
@@ -203,7 +206,7 @@ class _Tally:
 
 @dataclass
 class _Live:
-    """What is still to be sent of a stream in the current phase; nothing leaves before its sender is there."""
+    """The unsent bytes of a stream in the current phase. Nothing leaves before its sender has entered the phase."""
 
     stream: Stream
     tally: _Tally
@@ -220,7 +223,7 @@ class _Live:
 
     @property
     def wanted(self) -> float:
-        """What it would send; it passes on what comes as it comes."""
+        """Return the rate that it demands; a stream that passes on data demands its inflow."""
         if self.waiting > 0:
             return math.inf
         if self.feeder is None:
@@ -235,11 +238,11 @@ class _Live:
 
     @property
     def is_overdrawn(self) -> bool:
-        """Whether more leaves than there is."""
+        """Return True if more leaves than there is."""
         return self.waiting <= 0 and self.rate > self.inflow * (1 + 1e-9)
 
     def _ends(self) -> tuple[float, float]:
-        """In how many ms data cease to appear, and in how many the backlog is gone."""
+        """Return in how many ms data cease to appear, and in how many the backlog is gone."""
         born = self.unborn / self.pace if self.feeder is None and self.unborn > 0 and self.begun else math.inf
         drain = self.rate - self.inflow
         return born, self.waiting / drain if self.waiting > 0 and drain > 0 else math.inf
@@ -260,7 +263,7 @@ class _Live:
 
 
 class _Phase:
-    """A phase of one iteration under way: its streams, who has come to it, and who has not left it."""
+    """A phase of a running iteration: its streams, and the workers that have entered and not left it."""
 
     def __init__(self, send: Send, tally: _Tally) -> None:
         self.tally = tally
@@ -292,7 +295,7 @@ class _Phase:
                 each.rate = 0.0
 
     def leaving(self) -> list[Party]:
-        """The parties that are done, once."""
+        """Return the barriers that are released, once."""
         done = [party for party in self.parties if self._done(party)]
         if done:
             self.parties = [party for party in self.parties if party not in done]
@@ -308,7 +311,7 @@ class _Phase:
 
 @dataclass
 class _Worker:
-    """Where a worker is: in a phase of an iteration, computing until an instant, or (inf) communicating.
+    """The place of a worker: in a phase of an iteration, computing until an instant, or (inf) communicating.
 
     Before its first phase (-1) it waits for the instant at which an iteration may begin.
     """
@@ -359,7 +362,7 @@ class _Running:
             phase.advance(ms)
 
     def settle(self, now: float) -> None:
-        """Let those go on whose computing or communicating is over, and end the job where it ends."""
+        """Move workers whose computing or communicating is over, and end the job at its end."""
         moved = True
         while moved and not self.ended:
             moved = False

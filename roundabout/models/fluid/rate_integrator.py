@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates that follow from what has been sent: one step of an integrator, and the mean rates of any part of it."""
+"""Integration of rates that depend on the sent bytes: one step, and the mean rates of any part of it."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,7 +23,7 @@ MeanRates = Callable[[float], Sequence[float]]
 
 
 def step(rates: Rates, within_bytes: Sequence[float], at_most_ms: float) -> tuple[float, MeanRates]:
-    """How long a step is over which each stream's bytes are known as well as `within_bytes` asks, and what flows in it.
+    """Return the length of a step that keeps each stream's bytes within `within_bytes`, and its mean rates.
 
     By Dormand and Prince's method of order 8 (Hairer, Norsett and Wanner, II.5), which shortens steps where rates bend.
     """

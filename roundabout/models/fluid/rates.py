@@ -10,10 +10,9 @@ Direction = tuple[str, str]
 
 @dataclass(frozen=True)
 class Flow:
-    """Traffic at an instant: its path, what it wants (bytes/ms; inf: all there is), its connections.
+    """Traffic at an instant: its path, its demand (bytes/ms; inf: unlimited), its connections.
 
-    `passes_on` is the place of an earlier flow of the same weight and priority, beyond whose rate it has nothing to
-    send.
+    `passes_on` is the place of an earlier flow of the same weight and priority, whose rate bounds its own.
     """
 
     path: tuple[Direction, ...]
@@ -24,9 +23,9 @@ class Flow:
 
 
 def max_min_rates(flows: Sequence[Flow], capacity: Mapping[Direction, float]) -> list[float]:
-    """Weighted max-min fair rates (bytes/ms); `capacity` in bytes/ms per direction of a link.
+    """Return weighted max-min fair rates (bytes/ms); `capacity` in bytes/ms per direction of a link.
 
-    Of what a higher priority leaves; it takes all that it wants of every link on its way, and asks nobody.
+    A higher priority takes its whole demand first on every link of its path.
     """
     rates = [0.0] * len(flows)
     left = dict(capacity)
@@ -36,7 +35,7 @@ def max_min_rates(flows: Sequence[Flow], capacity: Mapping[Direction, float]) ->
 
 
 def _fill(flows: Sequence[Flow], rates: list[float], left: dict[Direction, float], active: set[int]) -> None:
-    """Progressive filling by the flows at the places `active`, of what is `left`, which is less then."""
+    """Fill progressively by the flows at the places `active`, and reduce the capacity `left`."""
     while active:
         weights: dict[Direction, float] = {}
         for i in active:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links have for jobs from instant to instant."""
+"""The residual capacity of links for jobs over time."""
 
 import math
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Left:
-    """What each direction of a link has for jobs, in bytes/ms: in each step of `step_ms`, the last one without end.
+    """The capacity of each direction of a link for jobs, in bytes/ms, by steps of `step_ms`, the last one without end.
 
     It holds one figure, or one a step.
     """
@@ -26,11 +26,11 @@ class Left:
 
     @classmethod
     def always(cls, capacity: Mapping[Direction, float]) -> "Left":
-        """The same for ever."""
+        """Return a capacity that is constant."""
         return cls({edge: np.array([rate]) for edge, rate in capacity.items()})
 
     def at(self, ms: float) -> tuple[dict[Direction, float], float]:
-        """What there is at an instant, and until when."""
+        """Return the capacity at an instant, and until when it holds."""
         step = min(int(ms / self.step_ms + 1e-9), self._last)
         until = (step + 1) * self.step_ms if step < self._last else math.inf
         return {edge: float(rates[min(step, len(rates) - 1)]) for edge, rates in self.bytes_per_ms.items()}, until
@@ -40,7 +40,7 @@ class Left:
         return max(map(len, self.bytes_per_ms.values())) - 1
 
     def until(self, ms: Floats, edge: Direction) -> Floats:
-        """How many bytes a direction has had for jobs until these instants."""
+        """Return the bytes that a direction could carry for jobs until these instants."""
         rates = self.bytes_per_ms[edge]
         if len(rates) == 1:
             return ms * float(rates[0])

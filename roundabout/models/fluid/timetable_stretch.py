@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far timetables are stretched for jobs that can wait and not hurry, and whether jobs are better off with them.
+"""The stretch of timetables for jobs that can wait but not hurry, and whether jobs gain by them.
 
-Jobs that vary, or that take longer together than alone, cannot begin as often as alone: they would be late, meet
-others, make these late, and miss turns. A period that is a little longer costs less than that.
+Jobs that vary, or that take longer together than alone, cannot begin as often as alone: they would be late, overlap
+others, make these late, and miss turns. A slightly longer period costs less than that.
 """
 
 import math
@@ -40,9 +40,11 @@ LOSS = 1.02
 
 
 def kept(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
-    """The timetables of the jobs of `spec`, all stretched alike: those with which jobs, with their jitter, are fastest.
+    """Return the timetables of the jobs of `spec`, all stretched alike.
 
-    None where some job is always slower, by `LOSS`, than if all began at the same instants and nobody held them.
+    Those with which jobs, with their jitter, are fastest.
+
+    None if some job is always slower, by `LOSS`, than if all began at the same instants without timetables.
     """
     if not timetables:
         return {}
@@ -60,7 +62,7 @@ def kept(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Time
 
 
 def _periods(spec: TrialSpec, timetables: Mapping[str, Timetable], held: Mapping[str, Timetable]) -> dict[str, float]:
-    """How many periods of `timetables` each job's mean iteration takes, where jobs are held to `held`, or not."""
+    """Return each job's mean iteration in periods of `timetables`, with the timetables `held`, or without any."""
     generator = np.random.default_rng(0)
     jobs = []
     for name, job in fluid_jobs(spec).items():

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who runs where: one file a scheduler, also from folders on ROUNDABOUT_PATH; `scheduler(known, **options)` makes it.
+"""Schedulers: one file each, also from folders on ROUNDABOUT_PATH; `scheduler(known, **options)` makes one.
 
-roundabout.models.cluster.state has what it makes, a `Scheduler`, and what that knows of jobs before they run, `Known`.
+roundabout.models.cluster.state has the interface, `Scheduler`, and its knowledge of jobs before they run,
+`JobKnowledge`.
 """
 
 import importlib
@@ -16,12 +17,12 @@ __path__ = plugins.extended(__path__, __name__, "roundabout.schedulers")
 
 
 def names() -> tuple[str, ...]:
-    """The schedulers that there are."""
+    """Return the names of all schedulers."""
     return plugins.names(importlib.import_module(__name__))
 
 
 def named(name: str, known: Known, **options: Any) -> Scheduler:
-    """The scheduler of that name. Raises UsageError where there is none, or no such option."""
+    """Return the scheduler of that name. Raises UsageError if there is none, or no such option."""
     if name not in names():
         raise UsageError(f"found scheduler '{name}', expected one of: {', '.join(names())}")
     make = importlib.import_module(f"{__name__}.{name}").scheduler

@@ -8,24 +8,24 @@ from roundabout.models.cluster.state import Job, Known, Placements, State
 
 
 def scheduler(known: Known) -> "Ideal":
-    """Makes it; what is known of jobs does not matter to it."""
+    """Return the scheduler, which needs no knowledge of jobs."""
     del known
     return Ideal()
 
 
 class Ideal:
-    """Every job runs at once with all the workers that it asks for, on a cluster that is its own."""
+    """Every job runs at once with all the workers that it asks for, on a cluster of its own."""
 
     dedicated = True
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
-        """The one placement, each job's as if no other were there. Raises SchedulingError."""
+        """Return the one placement, each job's as without other jobs. Raises SchedulingError."""
         del seed
         ground = checked(state)
         return [{job.request.name: ground.pack(ground.free(()), job.request.workers) for job in state.jobs}]
 
     def lease_s(self, state: State, job: Job) -> None:
-        """None: for as long as the job runs."""
+        """Return None, because a placement lasts as long as the job."""
 
     def next_s(self, state: State) -> None:
-        """None: nothing changes by itself."""
+        """Return None, because nothing changes by itself."""

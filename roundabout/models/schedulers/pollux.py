@@ -28,14 +28,14 @@ WAITING = 1e9
 
 
 def scheduler(known: Known, interval_s: float = INTERVAL_S) -> "Pollux":
-    """Makes it: it decides every `interval_s` at least."""
+    """Return the scheduler, which decides at least every `interval_s`."""
     return Pollux(known, interval_s)
 
 
 def goodput(known: Known, request: Request, workers: int) -> float:
-    """Useful examples a second (equation 6): throughput, by the part that a larger batch makes of its examples.
+    """Return the useful examples a second (equation 6): throughput times the statistical efficiency of a larger batch.
 
-    That is (phi + M0) / (phi + M), with phi the gradient noise scale and M0 the batch of one worker.
+    The efficiency is (phi + M0) / (phi + M), with phi the gradient noise scale and M0 the batch of one worker.
     """
     noise, batch = known.noise_examples(request.model), request.batch
     examples_per_s = batch * request.workers / known.alone_s(request, 1.0, workers)
@@ -44,10 +44,10 @@ def goodput(known: Known, request: Request, workers: int) -> float:
 
 @dataclass(frozen=True)
 class Pollux:
-    """Makes the harmonic mean of all jobs' speedups as large as it can be (FITNESS with p = -1).
+    """Maximizes the harmonic mean of all jobs' speedups (FITNESS with p = -1).
 
-    A speedup is a job's goodput over that with an equal part of the cluster, and what a move would cost lowers it.
-    Inverse speedups add up, so the best numbers of workers are found exactly, job after job; the authors search them
+    A speedup is a job's goodput over that with an equal part of the cluster, reduced by the cost of a move. Inverse
+    speedups add up, so the best numbers of workers are found exactly, job after job; the authors search them
     genetically, together with hosts. At most one job is spread over hosts that another such job uses.
     """
 
@@ -56,7 +56,7 @@ class Pollux:
     dedicated = False
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
-        """The best numbers of workers, placed; also on other hosts those that change. Raises SchedulingError."""
+        """Return the best numbers of workers, placed; also with changed jobs on other hosts. Raises SchedulingError."""
         ground = checked(state)
         workers = self._workers(ground, state)
         stay = {job: each for job, each in state.placements.items() if len(each) == workers[job]}
@@ -70,14 +70,14 @@ class Pollux:
         return unlike(first, draw, seed)
 
     def lease_s(self, state: State, job: Job) -> None:
-        """None: there are no leases."""
+        """Return None, because there are no leases."""
 
     def next_s(self, state: State) -> float:
-        """The end of the interval."""
+        """Return the end of the interval."""
         return (state.now_s // self.interval_s + 1) * self.interval_s
 
     def _workers(self, ground: Ground, state: State) -> dict[str, int]:
-        """How many workers each job has at best, 0 for those that wait."""
+        """Return the best number of workers of each job, 0 for those that wait."""
         part = max(ground.gpus // max(len(state.jobs), 1), 1)
         least = np.zeros(ground.gpus + 1)  # by GPUs, the least cost of the jobs so far
         chosen = []
@@ -96,7 +96,7 @@ class Pollux:
         return {job.request.name: workers[job.request.name] for job in state.jobs}
 
     def _cost(self, state: State, job: Job, workers: int, part: int) -> float:
-        """The inverse of its speedup."""
+        """Return the inverse of its speedup."""
         if not workers:
             return WAITING
         equal = goodput(self.known, job.request, min(part, job.request.workers))
@@ -108,13 +108,13 @@ class Pollux:
 
 
 def _gpus(ground: Ground, workers: int) -> int:
-    """How many GPUs so many workers block: hosts that several of a job share are its own."""
+    """Return the GPUs that so many workers block: hosts that several of a job share are its own."""
     per_host = ground.gpus_per_host
     return workers if workers <= per_host else -(-workers // per_host) * per_host
 
 
 def _put(ground: Ground, workers: dict[str, int], stay: Placements, rng: random.Random | None) -> Placements:
-    """Workers on hosts, the most first, or in any order; where hosts do not suffice, fewer."""
+    """Place workers on hosts, the largest job first, or in any order; if hosts do not suffice, fewer."""
     found = dict(stay)
     free, spread = ground.free(stay.values()), ground.taken(())
     for placement in stay.values():
@@ -138,6 +138,6 @@ def _hosts(ground: Ground, free: Ints, spread: Ints, workers: int, rng: random.R
 
 
 def _spread(ground: Ground, placement: Placement) -> Ints:
-    """The hosts of a job that has several."""
+    """Return the hosts of a job that uses several."""
     taken = ground.taken(placement)
     return taken if (taken > 0).sum() > 1 else np.zeros_like(taken)

@@ -10,29 +10,30 @@ from roundabout.models.cluster.state import Job, Known, Placements, State
 
 
 def scheduler(known: Known) -> "Random":
-    """Makes it; what is known of jobs does not matter to it."""
+    """Return the scheduler, which needs no knowledge of jobs."""
     del known
     return Random()
 
 
 class Random:
-    """Jobs begin in the order of their arrival, with all the workers that they ask for, and stay until they end.
+    """Jobs start in order of arrival, with all the workers that they ask for, and stay until they end.
 
-    A guess, since the thesis says no more of it: one that does not fit is passed by others that do, until it fits.
+    The thesis does not say what happens to a job that does not fit. The guess here: others that fit overtake it until
+    it fits.
     """
 
     dedicated = False
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
-        """Ten draws. Raises SchedulingError."""
+        """Return ten draws. Raises SchedulingError."""
         draw = partial(_drawn, checked(state), state)
         return unlike(draw(random.Random(seed)), draw, seed + 1)
 
     def lease_s(self, state: State, job: Job) -> None:
-        """None: for as long as the job runs."""
+        """Return None, because a placement lasts as long as the job."""
 
     def next_s(self, state: State) -> None:
-        """None: nothing changes by itself."""
+        """Return None, because nothing changes by itself."""
 
 
 def _drawn(ground: Ground, state: State, rng: random.Random) -> Placements:

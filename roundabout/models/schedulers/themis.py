@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Themis: GPUs go by auction to the jobs that are farthest from fairness, for the time of a lease.
+"""Themis: GPUs are auctioned to the jobs that are farthest from fairness, for the time of a lease.
 
 Source: Mahajan et al., Themis: Fair and Efficient GPU Cluster Scheduling, NSDI 2020; the interleaving thesis, sections
-4.4.2 and 4.5.1. Where this departs from them is in docs/schedulers.md.
+4.4.2 and 4.5.1. docs/schedulers.md lists the differences from them.
 """
 
 import heapq
@@ -30,13 +30,13 @@ decides how many GPUs a job bids for: a larger penalty leaves jobs within a rack
 
 
 def scheduler(known: Known, epoch_min: float = MINUTES, lease_min: float = MINUTES) -> "Themis":
-    """Makes it: an auction every `epoch_min` at least, for leases of `lease_min`, minutes."""
+    """Return the scheduler, with an auction at least every `epoch_min`, for leases of `lease_min`, minutes."""
     return Themis(known, 60 * epoch_min, 60 * lease_min)
 
 
 @dataclass(frozen=True)
 class Themis:
-    """Finish-time fairness of a job is rho = T_shared / T_independent, which auctions bring down where it is largest.
+    """Minimizes the largest finish-time fairness of jobs, rho = T_shared / T_independent, by auctions.
 
     T_independent is what the job would take alone on its equal part of the cluster, T_shared what it has taken since it
     arrived and will take with the GPUs that it bids for.
@@ -48,7 +48,7 @@ class Themis:
     dedicated = False
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
-        """Return the auction's outcome, and others that are as fair: as many workers of each job, as near.
+        """Return the auction's outcome, and equally fair ones: the same workers of each job, as near.
 
         Raises SchedulingError.
         """
@@ -60,19 +60,19 @@ class Themis:
         return unlike(first, partial(redrawn, ground, first, others), seed)
 
     def lease_s(self, state: State, job: Job) -> float:
-        """When its lease ends: one that it has still, or a new one."""
+        """Return the end of its present or new lease."""
         return job.lease_s if job.lease_s and _is_leased(state, job) else state.now_s + self.lasts_s
 
     def next_s(self, state: State) -> float:
-        """The next epoch."""
+        """Return the next epoch."""
         return (state.now_s // self.epoch_s + 1) * self.epoch_s
 
     def _auction(self, ground: Ground, state: State) -> dict[str, int]:
-        """How many GPUs each job has then, in the order in which they are placed: those with leases first.
+        """Return the GPUs of each job after the auction, in the order of placement: those with leases first.
 
         Jobs without any get one each first, the least fair one before the others. Then the GPUs go, few at a time, to
-        the bid that brings down the logarithm of rho most for each of them: the product of all rho gets as small as
-        it can, as in Themis' partial allocation.
+        the bid that lowers the logarithm of rho most for each of them: the product of all rho gets as small as
+        possible, as in Themis' partial allocation.
         """
         every = {job.request.name: _Bidder(self.known, ground, state, job) for job in state.jobs}
         leased = [job.request.name for job in state.jobs if _is_leased(state, job)]
@@ -96,7 +96,7 @@ class Themis:
 
 
 class _Offer(NamedTuple):
-    """For how many GPUs more a job bids, and by how much the logarithm of its rho changes for each of them."""
+    """A bid for more GPUs, and the change of the logarithm of rho for each of them."""
 
     loss: float
     job: str
@@ -104,7 +104,7 @@ class _Offer(NamedTuple):
 
 
 class _Bidder:
-    """What a job makes of GPUs."""
+    """A job's benefit from GPUs."""
 
     def __init__(self, known: Known, ground: Ground, state: State, job: Job) -> None:
         self.known, self.ground, self.job = known, ground, job
@@ -121,11 +121,11 @@ class _Bidder:
 
     @property
     def fairness(self) -> float:
-        """Rho with all the GPUs that it asks for."""
+        """Return rho with all the GPUs that it asks for."""
         return self.rho(self.job.request.workers)
 
     def best(self, has: int, free: int) -> _Offer | None:
-        """The number of GPUs that brings down rho most for each of them; None where none does."""
+        """Return the number of GPUs that lowers rho most for each of them; None if none does."""
         now = math.log(self.rho(has))
         more = range(1, min(self.job.request.workers - has, free) + 1)
         offers = [

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trial's allocation of Slurm's: its hosts for it alone, and workers that are started there as steps of it.
+"""Slurm allocations: a trial's hosts are held for it alone, and its workers start as steps.
 
-`salloc` holds it, on the first host, for as long as a program runs whose input is our connection to there: whatever
-ends the connection ends the allocation, and with it all that was started in it. A worker's step is started by `srun` on
-the worker's own host, over our connection to there, whose input and output it passes on.
+`salloc` holds the allocation on the first host while a program runs there that reads our connection. Whatever ends the
+connection ends the allocation and every program started in it. A worker's step is started by `srun` on the worker's own
+host, over our connection to it, which passes on its input and output.
 """
 
 import threading
@@ -25,7 +25,7 @@ STEP = ("--nodes=1", "--ntasks=1", "--overlap", "--cpu-bind=none", "--mpi=none")
 
 
 def srun(job: str, node: str) -> tuple[str, ...]:
-    """The words that start what follows them as a step of a job of Slurm's, on one of its nodes."""
+    """Return the command prefix that starts a program as a step of a Slurm job on one of its nodes."""
     return ("srun", f"--jobid={job}", f"--nodelist={node}", *STEP)
 
 
@@ -42,7 +42,10 @@ class Allocation:
         self._holder: Program | None = None
 
     def __enter__(self) -> Self:
-        """Take them. Raises AllocationError where Slurm does not give them soon; LostHostError."""
+        """Allocate the hosts.
+
+        Raises AllocationError if Slurm does not grant them soon, and LostHostError.
+        """
         if self._connections:
             each = self._connections.items()
             self._nodes = {host: check_call(there, ["hostname", "-s"]).strip() for host, there in each}
@@ -54,25 +57,25 @@ class Allocation:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        """Give them back; where a connection broke, that did."""
+        """Release the hosts, unless a broken connection already did."""
         if self._holder:
             with suppress(LostHostError):
                 self._give_back(self._holder)
 
     @property
     def number(self) -> str | None:
-        """The number of the job that Slurm calls it by."""
+        """Return Slurm's number of the job."""
         return self._holder.lines[0] if self._holder and self._holder.lines else None
 
     @property
     def lost(self) -> str | None:
-        """Why it is not ours any more, if that is so."""
+        """Return why the allocation has ended, or None while it is held."""
         if self._holder and self._holder.ended:
             return f"Slurm's job {self.number} ended, in which workers were: {self._holder.why_ended()}"
         return None
 
     def step(self, host: str) -> tuple[str, ...]:
-        """The words before a worker's own, on its host."""
+        """Return the command prefix of a worker on `host`."""
         return srun(str(self.number), self._nodes[host])
 
     def _take(self) -> None:
@@ -101,7 +104,7 @@ class Allocation:
         return AllocationError(message, "go on when they are free: roundabout resume")
 
     def _give_back(self, holder: Program) -> None:
-        """The holder's end does, unless it did not end well."""
+        """End the holding program, which releases the allocation."""
         holder.close_stdin()
         holder.finish(END_S)
         if self.number and holder.status != 0:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clocks: the run's own, and how far each host's is from it.
+"""The run's clock, and each host's offset from it.
 
-The run's clock is UTC read once, carried on by this machine's monotonic clock: it never steps. A host's offset is what
-must be added to its monotonic nanoseconds. It is measured by questions to collectors/clock.py: the answer was made at
-some time between question and reply, so half the round trip bounds the error (Cristian, 1989); the quickest of several
-is kept. Between measurements an offset may drift by 500 ppm, the most by which Linux slews a clock (RFC 5905): bounds
-grow by that, and what moves further has stepped.
+The run's clock is UTC read once and carried on by this machine's monotonic clock, so it never steps. A host's offset is
+the value to add to its monotonic nanoseconds. It is measured by questions to collectors/clock.py: the answer was made
+between question and reply, so half the round trip bounds the error (Cristian, 1989), and the quickest of several is
+used. Between measurements an offset may drift by 500 ppm, the most by which Linux slews a clock (RFC 5905). Bounds grow
+by that, and a larger move is a step.
 """
 
 import json
@@ -51,38 +51,38 @@ class RunClock:
 
     @classmethod
     def start(cls) -> "RunClock":
-        """Anchor a new clock now."""
+        """Anchor a new clock at the present instant."""
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         monotonic_ns, utc_ns = _instant()
         return cls(utc_ns, monotonic_ns, boot)
 
     @classmethod
     def carry_on(cls, recorded: Mapping[str, Any]) -> "RunClock":
-        """The recorded clock, if this is still its boot; else a new one."""
+        """Return the recorded clock if the machine has not rebooted since, else a new clock."""
         fresh = cls.start()
         return cls(**recorded) if recorded["boot"] == fresh.boot else fresh
 
     @property
     def offset_ns(self) -> int:
-        """What must be added to this machine's monotonic nanoseconds."""
+        """Return the nanoseconds to add to this machine's monotonic clock."""
         return self.anchor_utc_ns - self.anchor_monotonic_ns
 
     @property
     def anchor(self) -> "Reading":
-        """Its first reading: UTC that steps later is noticed by comparing with this."""
+        """Return the clock's first reading. Later steps of UTC show as differences from it."""
         return Reading(self.anchor_monotonic_ns, self.anchor_utc_ns, self.offset_ns, 0, "anchor")
 
     def now_ns(self) -> int:
-        """The run's time now."""
+        """Return the run's time now."""
         return time.monotonic_ns() + self.offset_ns
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One measurement: run's ns = host's monotonic ns + offset_ns, give or take bound_ns, at one instant.
+    """One measurement at one instant: run's ns = host's monotonic ns + offset_ns, within bound_ns.
 
-    A bound of 0 says that the clock is the controller's own. `sync` is what clock.py says of what keeps the clock; None
-    where it was not asked.
+    A bound of 0 marks the controller's own clock. `sync` describes the daemon that disciplines the clock, as clock.py
+    reports it; None if it was not asked.
     """
 
     host_ns: int
@@ -94,13 +94,13 @@ class Reading:
 
     @property
     def run_ns(self) -> int:
-        """When, on the run's clock."""
+        """Return the reading's instant on the run's clock."""
         return self.host_ns + self.offset_ns
 
 
 @dataclass(frozen=True)
 class Step:
-    """A clock that jumped by `by_ns` between two readings, at the run's `after_ns` and `before_ns`."""
+    """A clock's jump by `by_ns` between two readings, at the run's `after_ns` and `before_ns`."""
 
     host: str
     clock: Literal["monotonic", "UTC"]
@@ -127,29 +127,29 @@ class Ledger:
         self._readings: dict[str, list[Reading]] = {}
 
     def add(self, host: str, reading: Reading) -> None:
-        """Enter a reading; they come in the order of time."""
+        """Add a reading. Readings come in order of time."""
         self._readings.setdefault(host, []).append(reading)
 
     @property
     def readings(self) -> Mapping[str, list[Reading]]:
-        """All of them, by host."""
+        """Return all readings, by host."""
         return self._readings
 
     def on_host(self, host: str, run_ns: int) -> int:
-        """The host's monotonic nanoseconds when the run's clock shows `run_ns`, by the last reading."""
+        """Return the host's monotonic nanoseconds at `run_ns`, by the last reading."""
         return run_ns - self._readings[host][-1].offset_ns
 
     def on_run(self, host: str, host_ns: Nanoseconds) -> Nanoseconds:
-        """The run's nanoseconds; between two readings the offset changes evenly."""
+        """Return the run's nanoseconds. Between two readings the offset changes linearly."""
         line = _Line(self._readings[host])
         return host_ns + line.base_ns + np.rint(line.moved_ns(host_ns)).astype(np.int64)
 
     def bound_ns(self, host: str, host_ns: Nanoseconds) -> Nanoseconds:
-        """How far `on_run` can be off at each of these instants."""
+        """Return the largest error of `on_run` at each of these instants."""
         return _Line(self._readings[host]).bound_ns(host_ns)
 
     def steps(self) -> list[Step]:
-        """Clocks that moved by more than drift and bounds explain: monotonic ones, and each kernel's UTC."""
+        """Return the clocks that moved by more than drift and bounds explain: monotonic clocks, and each kernel's UTC."""
         return [
             step
             for host, readings in self._readings.items()
@@ -158,12 +158,12 @@ class Ledger:
         ]
 
     def as_json(self) -> dict[str, list[dict[str, Any]]]:
-        """For trial.json."""
+        """Return all readings as trial.json stores them."""
         return {host: [asdict(reading) for reading in readings] for host, readings in self._readings.items()}
 
 
 class _Line:
-    """A host's readings, and the offset's straight way from one to the next."""
+    """A host's readings, connected by straight lines of its offset."""
 
     def __init__(self, readings: list[Reading]) -> None:
         # Times and offsets are taken from the first one's: floats do not hold 1e18 exactly.
@@ -176,11 +176,11 @@ class _Line:
         self._stepped = np.array([0, *stepped, 0], dtype=np.float64)  # before each reading, and after the last
 
     def moved_ns(self, host_ns: Nanoseconds) -> npt.NDArray[np.float64]:
-        """The offset at these instants, less `base_ns`."""
+        """Return the offset at these instants, less `base_ns`."""
         return np.interp(host_ns - self._first_ns, self._at, self._moved)
 
     def bound_ns(self, host_ns: Nanoseconds) -> Nanoseconds:
-        """The most by which the offset can be off the line: it cannot drift away from either neighbour faster."""
+        """Return the largest distance of the offset from the line, which drift from either neighbor limits."""
         since = host_ns - self._first_ns
         later = np.searchsorted(self._at, since, side="right")
         neighbours = np.maximum(later - 1, 0), np.minimum(later, len(self._at) - 1)
@@ -197,7 +197,7 @@ class _Line:
         return np.ceil(bound).astype(np.int64)
 
     def _spread(self, which: npt.NDArray[np.int64], since: Nanoseconds) -> npt.NDArray[np.float64]:
-        """How far the offset may be, at each instant, from what reading `which` of that instant found."""
+        """Return the possible distance of the offset, at each instant, from its reading `which`."""
         bound = self._bound[which]
         spread: npt.NDArray[np.float64] = bound + DRIFT * np.abs(since - self._at[which]) * (bound > 0)
         return spread
@@ -219,15 +219,15 @@ def _has_stepped(one: Reading, next_: Reading) -> bool:
 
 
 def _explained_ns(one: Reading, next_: Reading) -> int:
-    """By how much an offset may seem to move from one reading to the next, without a step."""
+    """Return the largest apparent move of an offset between two readings without a step."""
     # The host's own time between them: on the run's clock, two readings close to each other may be in the wrong order.
     return one.bound_ns + next_.bound_ns + round(DRIFT * abs(next_.host_ns - one.host_ns))
 
 
 class HostClock:
-    """A host's clock, answered by clock.py, which runs there as long as the bench is open.
+    """A host's clock, answered by clock.py, which runs there while the session is open.
 
-    Where time is stretched (`dilation`), answers may take as much longer.
+    If time is dilated (`dilation`), answers may take as much longer.
     """
 
     def __init__(self, connection: Connection, clock_py: Path, run_clock: RunClock, dilation: float = 1.0) -> None:
@@ -242,18 +242,18 @@ class HostClock:
         self._run_clock, self._dilation = run_clock, dilation
 
     def read(self, phase: Phase, sync: Sync | None = None) -> Reading:
-        """Ask several times, keep the quickest answer. Raises LostHostError."""
+        """Ask several times, and return the quickest answer. Raises LostHostError."""
         round_trips = ROUND_TRIPS_DURING if phase == "during" else ROUND_TRIPS
         return min((self._read_once(phase, sync) for _ in range(round_trips)), key=lambda reading: reading.bound_ns)
 
     def sync(self) -> Sync | None:
-        """What keeps the clock. Raises LostHostError."""
+        """Return the state of the daemon that disciplines the clock. Raises LostHostError."""
         _, answer, _ = self._ask("sync")
         found: Sync = json.loads(answer)
         return found
 
     def stop(self) -> None:
-        """End clock.py."""
+        """End clock.py on the host."""
         self._program.close_stdin()
         self._program.finish()
 
@@ -265,7 +265,7 @@ class HostClock:
         return Reading(host_ns, utc_ns, (before_ns + after_ns) // 2 - host_ns, bound_ns, phase, sync)
 
     def _ask(self, question: str) -> tuple[int, str, int]:
-        """The answer, and the run's time before and after."""
+        """Return the answer, and the run's time before and after it."""
         if self._program.ended:
             raise self._ended()
         before_ns, patience_s = self._run_clock.now_ns(), PATIENCE_S * self._dilation
@@ -284,37 +284,37 @@ class HostClock:
 
 
 class SharedClock:
-    """The clock of a host that runs on this machine's kernel: its offset is known exactly."""
+    """The clock of a host on this machine's kernel, whose offset is known exactly."""
 
     def __init__(self, run_clock: RunClock) -> None:
         self._run_clock = run_clock
 
     def read(self, phase: Phase, sync: Sync | None = None) -> Reading:
-        """The run clock's own offset."""
+        """Return the run clock's own offset."""
         monotonic_ns, utc_ns = _instant()
         return Reading(monotonic_ns, utc_ns, self._run_clock.offset_ns, 0, phase, sync)
 
     def sync(self) -> Sync | None:
-        """The controller tells it."""
+        """Return None, because the controller's clock reports it."""
         return None
 
     def stop(self) -> None:
-        """Nothing runs."""
+        """Do nothing, because no program runs."""
 
 
 class ControllerClock(SharedClock):
-    """This machine's clock, which can say what keeps it."""
+    """This machine's clock, and the daemon that disciplines it."""
 
     def __init__(self, clock_py: Path, run_clock: RunClock) -> None:
         super().__init__(run_clock)
         self._told = HostClock(LocalConnection(), clock_py, run_clock)
 
     def sync(self) -> Sync | None:
-        """What keeps this machine's clock."""
+        """Return the state of the daemon that disciplines this machine's clock."""
         return self._told.sync()
 
     def stop(self) -> None:
-        """End clock.py."""
+        """End clock.py on this machine."""
         self._told.stop()
 
 
@@ -323,9 +323,9 @@ Clock = HostClock | SharedClock
 
 @contextmanager
 def repeated(read: Callable[[], None]) -> Iterator[None]:
-    """Call `read` every few seconds, in a thread, as long as the context lasts.
+    """Call `read` every few seconds in a thread while the context lasts.
 
-    What it raises is raised at the end of the context, unless that fails by itself.
+    An error of `read` is raised at the end of the context, unless the context itself fails.
     """
     ended = threading.Event()
 
@@ -343,7 +343,10 @@ def repeated(read: Callable[[], None]) -> Iterator[None]:
 
 
 def _instant() -> tuple[int, int]:
-    """Monotonic and UTC ns of one instant: the tightest of three looks, as an interruption may come between."""
+    """Return monotonic and UTC ns of one instant.
+
+    The tightest of three attempts is used, because an interruption may come between the two readings.
+    """
     looks = [(time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(3)]
     before, utc, after = min(looks, key=lambda look: look[2] - look[0])
     return (before + after) // 2, utc

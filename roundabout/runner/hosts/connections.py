@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reaching hosts: one connection a host for a whole run, and programs started over it.
+"""Connections to hosts: one a host for a whole run, and programs started over it.
 
-Fabric connects. Programs, short and long, run in sessions of its paramiko transport: Fabric's own `run` polls each
-command's streams a hundred times a second, which is CPU taken from what is being measured. Here every read blocks.
+Fabric connects. Programs run in sessions of its paramiko transport, because Fabric's own `run` polls each command's
+streams a hundred times a second, which takes CPU from the measurement. Here every read blocks.
 """
 
 import os
@@ -40,31 +40,31 @@ class LostHostError(RoundaboutError):
 
 
 class Channel(Protocol):
-    """The three streams of a program that runs somewhere."""
+    """The three streams of a running program."""
 
     def read(self) -> bytes:
-        """Block for some of its stdout; empty at the end."""
+        """Block for some of the program's stdout; return empty bytes at its end."""
 
     def write(self, data: bytes) -> None:
-        """Write all of `data` to its stdin, unless it ended: then `result` says why. Raises LostHostError."""
+        """Write all of `data` to the program's stdin. If the program ended, `result` tells why. Raises LostHostError."""
 
     def close_stdin(self) -> None:
-        """Tell the program to end."""
+        """Close the program's stdin, which tells it to end."""
 
     def result(self) -> tuple[int | None, str]:
-        """After the end of stdout: exit status (None: the connection broke) and stderr."""
+        """Return exit status (None: the connection broke) and stderr, after the end of stdout."""
 
     def close(self) -> None:
-        """Drop the program."""
+        """Drop the program on the host."""
 
 
 class Connection(Protocol):
-    """One host, connected."""
+    """A connection to one host."""
 
     host: str
 
     def start(self, argv: Sequence[str]) -> Channel:
-        """Start a program there. Raises LostHostError."""
+        """Start a program on the host. Raises LostHostError."""
 
     def close(self) -> None:
         """Drop the connection and everything that was started over it."""
@@ -73,8 +73,8 @@ class Connection(Protocol):
 class Tunnel:
     """A ProxyCommand at the end of a real socket.
 
-    Paramiko's own takes the command's end for silence, and spins: a host that is lost would never be noticed. A session
-    of its own keeps Ctrl-C from the command: the runner still needs its hosts to undo what it did.
+    Paramiko's own takes the end of the command for silence, and spins, so a lost host would never be noticed. The
+    command has a session of its own, so that Ctrl-C does not reach it: cleanup still needs the hosts.
     """
 
     def __init__(self, command: str) -> None:
@@ -86,7 +86,7 @@ class Tunnel:
             )
 
     def close(self) -> None:
-        """End the command."""
+        """End the proxy command."""
         self.socket.close()
         self._process.terminate()
         try:
@@ -97,7 +97,7 @@ class Tunnel:
 
 
 class SshConnection:
-    """A host behind SSH. `connection` is a fabric.Connection; it is opened here."""
+    """A host reached over SSH. `connection` is a fabric.Connection, which is opened here."""
 
     def __init__(self, host: str, connection: Any) -> None:
         self.host = host
@@ -115,7 +115,7 @@ class SshConnection:
             raise LostHostError(host, f"cannot connect: {error}") from error
 
     def start(self, argv: Sequence[str]) -> Channel:
-        """Start a program there. Raises LostHostError."""
+        """Start a program on the host. Raises LostHostError."""
         try:
             with self._within(START_S):
                 session = self._connection.transport.open_session(window_size=WINDOW_BYTES)
@@ -125,7 +125,7 @@ class SshConnection:
         return SshChannel(self.host, session)
 
     def close(self) -> None:
-        """Drop the connection, and those that it goes through; what waits for the host need not wait on."""
+        """Drop the connection and its proxies, so that nothing waits for the host any longer."""
         hop = self._connection
         while hasattr(hop, "client"):
             hop.client.close()
@@ -135,7 +135,7 @@ class SshConnection:
 
     @contextmanager
     def _within(self, seconds: float) -> Iterator[None]:
-        """Close what takes longer. Raises TimeoutError then."""
+        """Close the connection if the context lasts longer. Raises TimeoutError then."""
         with within(seconds, self.close) as overdue:
             try:
                 yield
@@ -146,13 +146,13 @@ class SshConnection:
 
 
 def _expanded(proxy_command: str, host: str) -> str:
-    """The command with ssh_config's %h and the like filled in."""
+    """Return the command with ssh_config's %h and similar tokens replaced."""
     config = paramiko.SSHConfig.from_text(f"Host {host}\n  ProxyCommand {proxy_command}\n")
     return str(config.lookup(host)["proxycommand"])
 
 
 class SshChannel:
-    """A program behind SSH."""
+    """A program on a host reached over SSH."""
 
     def __init__(self, host: str, session: paramiko.Channel) -> None:
         self._host, self._session = host, session
@@ -162,11 +162,11 @@ class SshChannel:
         self._draining.start()
 
     def read(self) -> bytes:
-        """Block for some of its stdout; empty at the end, or when the connection broke."""
+        """Block for some of the program's stdout; return empty bytes at its end, or if the connection broke."""
         return self._session.recv(CHUNK_BYTES)
 
     def write(self, data: bytes) -> None:
-        """Write all of `data` to its stdin, unless it ended: then `result` says why. Raises LostHostError."""
+        """Write all of `data` to the program's stdin. If the program ended, `result` tells why. Raises LostHostError."""
         try:
             self._session.sendall(data)
         except BROKEN as error:
@@ -175,12 +175,12 @@ class SshChannel:
                 raise LostHostError(self._host, str(error) or "the connection broke") from error
 
     def close_stdin(self) -> None:
-        """Tell the program to end."""
+        """Close the program's stdin, which tells it to end."""
         with suppress(*BROKEN):  # it may be gone already, which is what was wanted
             self._session.shutdown_write()
 
     def result(self) -> tuple[int | None, str]:
-        """Exit status (None: the connection broke) and stderr."""
+        """Return exit status (None: the connection broke) and stderr."""
         status = self._session.recv_exit_status()
         self._draining.join()
         return (None if status < 0 else status), b"".join(self._stderr).decode(errors="replace").strip()
@@ -195,17 +195,17 @@ class SshChannel:
 
 
 class LocalConnection:
-    """This machine."""
+    """A connection to this machine, without SSH."""
 
     def __init__(self, host: str = "controller") -> None:
         self.host = host
 
     def start(self, argv: Sequence[str]) -> Channel:
-        """Start a program here."""
+        """Start a program on this machine."""
         return LocalChannel(argv)
 
     def close(self) -> None:
-        """Nothing to drop."""
+        """Do nothing, because there is no connection to drop."""
 
 
 class LocalChannel:
@@ -229,12 +229,12 @@ class LocalChannel:
             raise RoundaboutError(f"cannot run {argv[0]}: {error.strerror}", f"build it: {BUILD}") from error
 
     def read(self) -> bytes:
-        """Block for some of its stdout; empty at the end."""
+        """Block for some of the program's stdout; return empty bytes at its end."""
         assert self._process.stdout is not None
         return self._process.stdout.read(CHUNK_BYTES) or b""
 
     def write(self, data: bytes) -> None:
-        """Write all of `data` to its stdin."""
+        """Write all of `data` to the program's stdin."""
         assert self._process.stdin is not None
         try:
             rest = memoryview(data)
@@ -244,12 +244,12 @@ class LocalChannel:
             pass  # it ended: its exit status says why
 
     def close_stdin(self) -> None:
-        """Tell the program to end."""
+        """Close the program's stdin, which tells it to end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     def result(self) -> tuple[int | None, str]:
-        """Exit status and stderr."""
+        """Return exit status and stderr."""
         status = self._process.wait()
         self._stderr.seek(0)
         said = self._stderr.read().decode(errors="replace").strip()
@@ -259,7 +259,7 @@ class LocalChannel:
         return status, said
 
     def close(self) -> None:
-        """Kill the program, and what it started."""
+        """Kill the program and its children."""
         if self._process.returncode is None:  # its number, which is its group's, cannot be another's yet
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)

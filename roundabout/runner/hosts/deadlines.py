@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deadlines on whatever waits for a host.
+"""Deadlines on waits for a host.
 
-Only time counts in which this process ran: one that was stopped, and goes on, gives its hosts what they were promised.
+Only time in which this process ran counts. A process that was stopped and continues gives its hosts their full time.
 """
 
 import math
@@ -17,13 +17,13 @@ T = TypeVar("T")
 
 
 def patience(seconds: float) -> list[float]:
-    """`seconds` in slices, to be waited for one after another."""
+    """Return `seconds` in slices, to be waited for one after another."""
     count = math.ceil(seconds / SLICE_S)
     return [seconds / count] * count
 
 
 def take(queue: "SimpleQueue[T]", slices: list[float]) -> T:
-    """What comes next; a slice in which nothing comes is used up. Raises Empty where all are."""
+    """Return the next item of `queue`. A slice in which nothing comes is used up. Raises Empty if all are used up."""
     while slices:
         try:
             return queue.get(timeout=slices[-1])
@@ -34,7 +34,7 @@ def take(queue: "SimpleQueue[T]", slices: list[float]) -> T:
 
 @contextmanager
 def within(seconds: float, drop: Callable[[], None]) -> Iterator[threading.Event]:
-    """Call `drop`, in a thread, where the context lasts longer; the event says so. It shall end what blocks there."""
+    """Call `drop` in a thread if the context lasts longer, and set the event. `drop` must end the blocking call."""
     ended, overdue = threading.Event(), threading.Event()
 
     def watch() -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sites: the hosts and links of a testbed that is reached over SSH, and what they can do.
+"""Groups of hosts reached over SSH: the hosts and links of a testbed, and their capabilities.
 
-The way over SSH asks for that, never for the kind of testbed.
+The code that drives hosts asks for capabilities, never for the kind of testbed.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ JSON = Any
 
 @dataclass(frozen=True)
 class Nccl:
-    """What trainers over NCCL use on a host, beside its interface; None leaves it to NCCL."""
+    """The devices that trainers over NCCL use on a host, beside its interface. None leaves the choice to NCCL."""
 
     hca: str | None = None  # the NIC's RDMA device and its port, as in mlx5_0:1
     algorithm: str | None = None
@@ -31,7 +31,7 @@ class Nccl:
 
 @dataclass(frozen=True)
 class Host:
-    """A machine that runs workers, or what stands for one."""
+    """A machine that runs workers, or a namespace that stands for one."""
 
     name: str
     ssh_alias: str
@@ -45,7 +45,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Port:
-    """Where a switch sends into a link. Rates are at the papers' scale."""
+    """A switch's port that sends into a link. Rates are at the papers' scale."""
 
     switch: str
     link: str
@@ -57,108 +57,108 @@ class Port:
 
 
 class Dscps(NamedTuple):
-    """The classes that packets ride in, by DSCP: jobs without a priority of their own, and cross traffic apart."""
+    """The DSCPs of packets: of jobs without a priority of their own, and of cross traffic."""
 
     jobs: int = 0
     cross_traffic: int = 0
 
 
 class Pace(Protocol):
-    """How a testbed's rates and times differ from the papers'."""
+    """The scaling of a testbed's rates and times against the papers'."""
 
     @property
     def scale(self) -> float:
-        """By how much rates are divided."""
+        """Return the divisor of rates."""
         ...
 
     @property
     def dilation(self) -> float:
-        """By how much times are stretched; bytes are divided by scale / dilation."""
+        """Return the factor that times are multiplied by. Bytes are divided by scale / dilation."""
         ...
 
     def bytes_on_host(self, paper_bytes: int) -> int:
-        """Bytes at the papers' scale -> bytes that hosts really send."""
+        """Convert bytes at the papers' scale to the bytes that hosts send."""
         return round(paper_bytes * self.dilation / self.scale)
 
     def ms_on_host(self, paper_ms: float) -> float:
-        """A time of the papers' -> how long hosts really take for it."""
+        """Convert a time of the papers to the time that hosts take for it."""
         return paper_ms * self.dilation
 
     def rate_on_host_bps(self, paper_gbps: float) -> float:
-        """Gbit/s at the papers' scale -> bit/s that hosts really send."""
+        """Convert Gbit/s at the papers' scale to the bit/s that hosts send."""
         return paper_gbps * 1e9 / self.scale
 
 
 class Site(Pace, Protocol):
-    """A testbed of hosts that are reached over SSH, while it stands."""
+    """A testbed of hosts reached over SSH, while it exists."""
 
     @property
     def kind(self) -> str:
-        """For people to read; code asks `capabilities` instead."""
+        """Return the kind of testbed for people to read. Code asks `capabilities` instead."""
         ...
 
     @property
     def name(self) -> str:
-        """Which site of its kind."""
+        """Return the name of this group among those of its kind."""
         ...
 
     @property
     def fidelity(self) -> Fidelity:
-        """How real what is measured there is."""
+        """Return how real the figures measured there are."""
         ...
 
     @property
     def hosts(self) -> Mapping[str, Host]:
-        """The hosts by name, in the topology's order."""
+        """Return the hosts by name, in the topology's order."""
         ...
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """The switch ports that can be observed."""
+        """Return the switch ports that can be observed."""
         ...
 
     @property
     def dscps(self) -> Dscps:
-        """Of packets, where an experiment gives jobs no priorities."""
+        """Return the DSCPs of packets if an experiment gives jobs no priorities."""
         ...
 
     @property
     def settings_state(self) -> Path:
-        """Where `settings.py` keeps its journal, on every host."""
+        """Return the folder of the journal of `settings.py` on every host."""
         ...
 
     def identity(self) -> dict[str, JSON]:
-        """What makes two sites give different results; part of every trial's key."""
+        """Return everything that makes two groups give different results; part of every trial's key."""
         ...
 
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do beyond carrying TCP."""
+        """Return the capabilities beyond TCP."""
         ...
 
     def ssh_config(self) -> Path:
-        """The file for `ssh -F`."""
+        """Return the file for `ssh -F`."""
         ...
 
     def connect(self, host: str) -> "Connection":
-        """A connection to a host, not yet open."""
+        """Return a connection to a host, not yet open."""
         ...
 
     def settings_document(self, trial: "TrialSpec", host: str) -> dict[str, JSON]:
-        """What `settings.py apply` gets on `host` for `trial`, in the host's units."""
+        """Return the input of `settings.py apply` on `host` for `trial`, in the host's units."""
         ...
 
     def prepare(self, trial: "TrialSpec") -> None:
-        """Let switches do what the trial asks of them, or raise RoundaboutError where that is not ours to change."""
+        """Configure switches as the trial asks. Raises RoundaboutError if the project may not configure them."""
         ...
 
     def read_back(self, trial: "TrialSpec") -> list[str]:
-        """What of switches is not as `prepare` made it, a line each; none where they are not ours to ask."""
+        """Return a line for each switch setting that differs from `prepare`; empty if switches may not be asked."""
         ...
 
     def switch_samplers(self) -> list[list[str]]:
-        """Commands for the controller, one a switch, that sample its ports; none where switches are not ours to ask."""
+        """Return commands for the controller, one a switch, that sample its ports; empty if switches may not be asked."""
         ...
 
     def port_at(self, ifindex: int) -> Port:
-        """The port that samplers call `ifindex`."""
+        """Return the port that samplers call `ifindex`."""
         ...

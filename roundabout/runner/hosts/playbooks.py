@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes hosts ready, through Ansible: the playbooks say what, this says where."""
+"""Ansible playbooks on the hosts of an inventory."""
 
 import json
 import os
@@ -26,7 +26,7 @@ Reports = dict[str, dict[str, Any]]  # by host
 
 
 class ProvisionError(RoundaboutError):
-    """A playbook failed; `reports` has what hosts said until then."""
+    """A playbook failed. `reports` holds the reports of hosts until then."""
 
     def __init__(self, message: str, hint: str | None = None, reports: Reports | None = None) -> None:
         super().__init__(message, hint)
@@ -35,7 +35,7 @@ class ProvisionError(RoundaboutError):
 
 @dataclass(frozen=True)
 class Result:
-    """What a playbook did: how many tasks changed something, and what `verify` and `rollback` report, by host."""
+    """The result of a playbook: the number of changed tasks, and the reports of `verify` and `rollback` by host."""
 
     changed: dict[str, int]
     reports: Reports
@@ -44,7 +44,7 @@ class Result:
 
 @contextmanager
 def written(inventory: Mapping[str, Any]) -> Iterator[Path]:
-    """A file with `inventory`, for as long as it is needed."""
+    """Write `inventory` to a file that exists while the context lasts."""
     with scratch.folder("inventory") as folder:
         path = folder / "inventory.json"
         path.write_text(json.dumps(inventory))
@@ -59,7 +59,7 @@ def run_playbook(
     *,
     check: bool = False,
 ) -> Result:
-    """Run one of our playbooks on the hosts of `inventories`; each line of its output goes to `show`.
+    """Run one of the project's playbooks on the hosts of `inventories`, and pass each line of its output to `show`.
 
     `check` changes nothing and shows what would be changed.
 
@@ -85,7 +85,7 @@ def run_playbook(
 
 
 def _play(command: Sequence[str], folder: Path, show: Callable[[str], None] | None) -> tuple[int, str]:
-    """Exit status and output of ansible-playbook."""
+    """Run a playbook, and return exit status and output of ansible-playbook."""
     # A connection that is shared with other playbooks may lead to what was called so a moment ago.
     own = {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder)}
     environment = os.environ | own | {"LC_ALL": "C.UTF-8", "ANSIBLE_TASK_TIMEOUT": str(TASK_S)}
@@ -112,7 +112,7 @@ def _play(command: Sequence[str], folder: Path, show: Callable[[str], None] | No
 
 
 def _complaints(output: str) -> str:
-    """What failed, of a playbook's output."""
+    """Return the failures in a playbook's output."""
     found = re.findall(
         r"^(?:\[ERROR\]: .*|fatal: .*(?:\n +.*)*|\S+ +: .*(?:failed|unreachable)=[1-9].*)$", output, re.MULTILINE
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs on connected hosts: short ones run to their end, long ones whose lines are collected."""
+"""Programs on connected hosts: short ones run to their end, and the lines of long ones are collected."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ BY_ITSELF = range(128)  # exit statuses of programs that no signal ended: a sign
 
 @dataclass(frozen=True)
 class Completed:
-    """What a short program left."""
+    """Exit status and output of a short program."""
 
     status: int
     stdout: str
@@ -27,7 +27,7 @@ class Completed:
 
 @contextmanager
 def answering(connection: Connection, channel: Channel, seconds: float, what: str) -> Iterator[None]:
-    """Give up a host that needs longer for `what` than the context may last. Raises LostHostError."""
+    """Drop a host whose answer for `what` takes longer than `seconds`. Raises LostHostError."""
 
     def drop() -> None:
         connection.close()
@@ -44,7 +44,7 @@ def answering(connection: Connection, channel: Channel, seconds: float, what: st
 
 
 def call(connection: Connection, argv: Sequence[str], stdin: str = "") -> Completed:
-    """Run a short program to its end. Raises LostHostError, also where that does not come in time."""
+    """Run a short program to its end. Raises LostHostError, also if its end takes too long."""
     channel = connection.start(["timeout", str(CALL_S), *argv])
     with answering(connection, channel, CALL_S + GRACE_S, argv[0]):
         channel.write(stdin.encode())
@@ -59,7 +59,7 @@ def call(connection: Connection, argv: Sequence[str], stdin: str = "") -> Comple
 
 
 def check_call(connection: Connection, argv: Sequence[str], stdin: str = "") -> str:
-    """Like `call`, for programs that must succeed: their stdout. Raises RoundaboutError with what they said."""
+    """Run a program that must succeed, and return its stdout. Raises RoundaboutError with its stderr."""
     done = call(connection, argv, stdin)
     if done.status != 0:
         said = done.stderr.removeprefix("error: ") or f"exit status {done.status}"
@@ -70,8 +70,8 @@ def check_call(connection: Connection, argv: Sequence[str], stdin: str = "") -> 
 class Program:
     """A long-running program whose lines one blocking thread collects.
 
-    `on_line(program, line)` is called there for each line, and `on_line(program, None)` once at the end, after `status`
-    (None: the connection broke) and `stderr` are set. `secret` is the first that it reads on its stdin.
+    The thread calls `on_line(program, line)` for each line, and `on_line(program, None)` once at the end, after
+    `status` (None: the connection broke) and `stderr` are set. `secret` is the first line of its stdin.
     """
 
     def __init__(
@@ -95,15 +95,15 @@ class Program:
         self._thread.start()
 
     def send(self, line: str) -> None:
-        """Write a line to its stdin, unless it ended: its end says why. Raises LostHostError."""
+        """Write a line to the program's stdin. If it ended, its end tells why. Raises LostHostError."""
         self._channel.write(f"{line}\n".encode())
 
     def close_stdin(self) -> None:
-        """Tell it to end."""
+        """Close the program's stdin, which tells it to end."""
         self._channel.close_stdin()
 
     def finish(self, patience_s: float = 5.0) -> None:
-        """Wait for its end; drop it if it does not end."""
+        """Wait for the program's end; drop the program if it does not end in time."""
         self._thread.join(patience_s)
         if self._thread.is_alive():
             self._channel.close()
@@ -111,16 +111,16 @@ class Program:
 
     @property
     def ended(self) -> bool:
-        """Whether it ended, however."""
+        """Return True if the program has ended."""
         return not self._thread.is_alive()
 
     @property
     def lost(self) -> bool:
-        """Whether it ended because its connection broke."""
+        """Return True if the program ended because its connection broke."""
         return self.ended and self.status is None
 
     def why_ended(self) -> str:
-        """One line on how it ended."""
+        """Return one line on how the program ended."""
         if self.status is None:
             return "the connection broke"
         return self.stderr.splitlines()[-1] if self.stderr else f"exit status {self.status}"

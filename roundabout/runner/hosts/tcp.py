@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Linux's TCP has in bytes and times, for hosts whose bytes and times are not the papers'."""
+"""Linux TCP settings in bytes and times, for hosts whose bytes and times are scaled."""
 
 RTO_MIN_MS = 200
 """Linux's own least timeout, which is stretched like all times."""
@@ -8,5 +8,5 @@ WMEM_BYTES, WMEM_LEAST_BYTES = 4 << 20, 16 << 10
 
 
 def wmem(bytes_scale: float) -> str:
-    """`net.ipv4.tcp_wmem` where bytes are divided by `bytes_scale`."""
+    """Return `net.ipv4.tcp_wmem` for hosts whose bytes are divided by `bytes_scale`."""
     return f"4096 {WMEM_LEAST_BYTES} {max(round(WMEM_BYTES / bytes_scale), WMEM_LEAST_BYTES)}"

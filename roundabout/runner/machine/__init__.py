@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs keep on this machine: who holds it, what is owed, and where that is found again."""
+"""State of runs on this machine: leases, undo journals and temporary files."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The write-ahead journals of runs: what each owes, noted before it is made, struck out once it is undone.
+"""Write-ahead undo journals: each run notes what it is about to create, and removes the entry after undoing it.
 
-They lie in one folder of this machine that outlives a reboot, as do a rack's debts. Those of a lab do not: to undo them
-then finds nothing, as to undo anything twice does. Whoever reads or writes there holds the machine's lease, so that
-every journal but the holder's own is a dead run's.
+Journals lie in one folder that outlives a reboot, because a rack's entries do. A lab's do not outlive it; undoing them
+then finds nothing, and undoing twice does no harm. Readers and writers hold the machine's lease, so every journal
+except the holder's own belongs to a dead run.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 
 class LostHostsError(RoundaboutError):
-    """Hosts did not answer when something was to be undone there, which therefore stays owed."""
+    """Hosts did not answer during cleanup. The entry stays in the journal."""
 
 
 class OwedError(RoundaboutError):
-    """What a dead run owes could not be undone; `owed` is left of it."""
+    """A dead run's leftovers could not be cleaned up. `owed` are the entries that remain."""
 
     def __init__(self, message: str, hint: str | None, owed: list[Entry]) -> None:
         super().__init__(message, hint)
@@ -36,7 +36,7 @@ class OwedError(RoundaboutError):
 
 
 class Journal:
-    """A live run's journal."""
+    """The undo journal of a live run."""
 
     def __init__(self, path: Path, run_path: Path) -> None:
         self._path, self._run_path = path, run_path
@@ -44,9 +44,9 @@ class Journal:
 
     @contextmanager
     def owing(self, entry: Entry, undo: Undo) -> Iterator[None]:
-        """Note `entry`, and at the end undo it, whether it was made wholly, in part or not at all.
+        """Write `entry` to the journal, and undo it at the end of the context, even if it was made only in part.
 
-        What waits for a lost host, which is no reason to end the run, is undone by `catch_up`.
+        If a host is unreachable, the entry stays and `catch_up` retries it; the run continues.
         """
         self._owed.append((entry, undo))
         self._save()
@@ -58,11 +58,11 @@ class Journal:
 
     @property
     def kinds(self) -> list[str]:
-        """What is owed, in short."""
+        """Return the kinds of the entries."""
         return sorted({entry["kind"] for entry, _ in self._owed})
 
     def catch_up(self) -> list[RoundaboutError]:
-        """Undo what is still owed: it waited for lost hosts, or an interruption came in between. What failed."""
+        """Undo the remaining entries, and return the errors. Entries remain after lost hosts or an interruption."""
         return each(self._undo, reversed(list(self._owed)))
 
     def _undo(self, owed: tuple[Entry, Undo]) -> None:
@@ -80,9 +80,9 @@ class Journal:
 
 @contextmanager
 def keep(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]:
-    """The journal of a run in `folder`; gone afterwards if nothing is owed.
+    """Open the journal of a run in `folder`, and delete it at the end if it has no entries.
 
-    Raises RoundaboutError where something could not be undone; what ended the run comes first.
+    Raises RoundaboutError if an entry could not be undone. The error that ended the run comes first.
     """
     with files.disk_errors(folder):
         make_private(folder)
@@ -100,12 +100,12 @@ def keep(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]:
 
 
 def known(folder: Path) -> list[str]:
-    """Ids of the runs that owe something, the holder of the machine's lease among them."""
+    """Return the ids of the runs that have a journal."""
     return sorted(path.stem for path in folder.glob("*.json"))
 
 
 def run_path(run_id: str, folder: Path) -> Path | None:
-    """The folder of a run that has a journal, absolute; None without one. Raises StoreError."""
+    """Return the absolute folder of a run that has a journal, or None. Raises StoreError."""
     path = folder / f"{run_id}.json"
     return Path(files.read_json(path)["run"]) if path.exists() else None
 
@@ -126,9 +126,9 @@ def adopt(state: Path, folder: Path) -> None:
 
 
 def settle(folder: Path, undo: Undo, tell: Callable[[str], None]) -> list[OwedError]:
-    """Undo all that dead runs owe, each newest first, and forget it; what failed, which stays owed.
+    """Undo the entries of all dead runs, the newest first, and return the errors. Entries that fail remain.
 
-    `tell` hears of each run before that. The machine's lease must be held.
+    `tell` is called with each run's id first. The machine's lease must be held.
     """
     for partial in folder.glob(".*.partial"):  # of a run that was killed while it wrote
         partial.unlink()
@@ -160,7 +160,7 @@ def _settle(path: Path, undo: Undo, tell: Callable[[str], None]) -> None:
 
 
 def each(act: Callable[[T], None], things: Iterable[T]) -> list[RoundaboutError]:
-    """Act on everything, whatever becomes of the rest; what failed."""
+    """Call `act` for every item even if one fails, and return the errors."""
     failed = []
     for thing in things:
         try:
@@ -171,13 +171,13 @@ def each(act: Callable[[T], None], things: Iterable[T]) -> list[RoundaboutError]
 
 
 def side_by_side(act: Callable[[T], None], things: Collection[T]) -> list[RoundaboutError]:
-    """Like `each`, all at once: hosts that are frozen are waited for together."""
+    """Call `act` for every item in parallel, and return the errors. Waits for frozen hosts so overlap."""
     with ThreadPoolExecutor(len(things) or 1, thread_name_prefix="undo") as pool:
         return [error for failed in pool.map(lambda thing: each(act, [thing]), things) for error in failed]
 
 
 def raise_together(errors: Sequence[RoundaboutError]) -> None:
-    """Raise one RoundaboutError for all of them, if there are any: the only one, or else what each says."""
+    """Raise one RoundaboutError for all `errors`, if there are any."""
     if len(errors) == 1:
         raise errors[0]
     if errors:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases: one at a time on a machine, since lab hosts share its CPU, and since only one may settle what is owed.
+"""Leases: one program at a time uses this machine, because lab hosts share its CPU.
 
-A lease is a lock on a file (flock), which the kernel gives back when its holder dies, however it dies. What the file
-says is for people.
+A lease is a lock on a file (flock), which the kernel releases when its holder dies. The file's text is for people.
 """
 
 import fcntl
@@ -23,15 +22,16 @@ LOOK_S = 0.05
 
 
 class BusyError(RoundaboutError):
-    """Somebody else holds the lease."""
+    """Another process holds the lease."""
 
 
 @contextmanager
 def hold(what: str, owner: str, state: Path, *, wait_s: float = 0) -> Iterator[None]:
-    """Hold the lease on `what` ("machine"). Raises BusyError, which names the holder: after `wait_s` if that one lives.
+    """Hold the lease on `what` ("machine").
 
-    Children that are started with `close_fds=False` hold it along, until they end: nobody undoes what a dead holder's
-    children are still at.
+    If another live process holds it, wait up to `wait_s`, then raise BusyError naming that process. Children started
+    with `close_fds=False` hold the lease too, until they end, so that nothing undoes work that a dead holder's children
+    still do.
     """
     path = state / "leases" / what
     handle = _locked_in_the_end(what, path, wait_s)
@@ -48,7 +48,7 @@ def hold(what: str, owner: str, state: Path, *, wait_s: float = 0) -> Iterator[N
 
 
 def holder(what: str, state: Path) -> str:
-    """Who holds the lease and lives; empty where nobody does, or only root could say."""
+    """Return a description of the live holder; empty if there is none, or if only root may read it."""
     path = state / "leases" / what
     try:
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -78,7 +78,7 @@ def _locked_in_the_end(what: str, path: Path, wait_s: float) -> int:
 
 
 def _lock(path: Path) -> int | None:
-    """An open, locked handle on `path`, or None where somebody else holds the lock."""
+    """Return an open, locked handle on `path`, or None if another process holds the lock."""
     while True:
         handle = open_private(path)
         try:
@@ -94,7 +94,7 @@ def _lock(path: Path) -> int | None:
 
 
 def _said(path: Path) -> dict[str, Any]:
-    """What its holder wrote; empty where that one is just starting."""
+    """Return the text of the lease's holder; empty if it is just starting."""
     try:
         content = json.loads(path.read_text())
         return {name: content[name] for name in ("owner", "pid", "started_utc")}
@@ -103,7 +103,7 @@ def _said(path: Path) -> dict[str, Any]:
 
 
 def _lives(pid: int | None) -> bool:
-    """Whether there is such a process, and it has not ended but for its parent's noticing."""
+    """Return True if the process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:

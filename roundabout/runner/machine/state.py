@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where this machine keeps what must be found again after a crash. Folders exist only while something is in them."""
+"""This machine's folder for state that outlives a crash. Folders exist only while they hold something."""
 
 import os
 from contextlib import suppress
@@ -11,21 +11,24 @@ STATE = Path("/run/roundabout")
 
 
 def make_state(state: Path) -> None:
-    """Make the folder `state` where it is missing. Others may pass it, not open it: who opens a folder can lock it."""
+    """Create the folder `state` if it is missing.
+
+    Other users may pass through it but not open it, because an opened folder can be locked.
+    """
     state.mkdir(parents=True, exist_ok=True)
     state.chmod(0o711)
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder of the state, for root alone, where it is missing."""
+    """Create a folder of the state, for root alone, if it is missing."""
     make_state(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def open_private(path: Path) -> int:
-    """A handle on the file `path`, for root alone; it and its folders are made where missing.
+    """Open the file `path`, for root alone, and create it and its folders if they are missing.
 
-    Raises RoundaboutError where we may not.
+    Raises RoundaboutError without permission.
     """
     while True:
         try:
@@ -42,7 +45,7 @@ def open_private(path: Path) -> int:
 
 
 def tidy(folder: Path) -> None:
-    """Remove `folder` and the one around it where nothing is in them."""
+    """Remove `folder` and its parent if they are empty."""
     for each in (folder, folder.parent):
         with suppress(OSError):
             each.rmdir()

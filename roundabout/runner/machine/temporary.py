@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run's temporary files, in one folder that is gone with the run, or by `clean` after a crash."""
+"""A run's temporary files, in one folder that is removed with the run, or by `clean` after a crash."""
 
 import os
 import shutil
@@ -16,9 +16,9 @@ KIND = "folder"
 
 @contextmanager
 def files(run_id: str, notes: Journal, state: Path) -> Iterator[None]:
-    """Keep all temporary files of this process and its children where `clean` finds them, and nobody else comes.
+    """Keep all temporary files of this process and its children in a private folder that `clean` finds.
 
-    In /tmp, whoever guesses the folder's name could make it first.
+    In /tmp, another user could create the folder first.
     """
     folder, before = state / f"temporary-{run_id}", tempfile.tempdir
     names = ("TMPDIR", "ANSIBLE_LOCAL_TEMP")
@@ -38,5 +38,5 @@ def files(run_id: str, notes: Journal, state: Path) -> Iterator[None]:
 
 
 def remove(entry: Entry) -> None:
-    """Undo what the journal says of that folder."""
+    """Remove the folder that a journal entry describes."""
     shutil.rmtree(entry["path"], ignore_errors=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Looks at a site before any trial: pings between all hosts, small ones and such as fill a packet."""
+"""A connectivity check of hosts before any trial: pings between all of them, small ones and full packets."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -61,9 +61,9 @@ for place, peer in enumerate(sys.argv[6:]):
 
 
 class Pinged(NamedTuple):
-    """What became of pings from one host to another: small ones, and such as its MTU just lets pass in one piece.
+    """The result of pings from one host to another: small ones, and the largest that its MTU lets pass unfragmented.
 
-    `rtt_ms` is the least round trip of the large ones, None where none came back.
+    `rtt_ms` is the least round trip of the large ones, None if none returned.
     """
 
     sender: str
@@ -75,7 +75,7 @@ class Pinged(NamedTuple):
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found: each host's MTU in bytes, all pings, and the DSCP that packets of jobs are to have."""
+    """The result of the check: each host's MTU in bytes, all pings, and the DSCP that jobs' packets must have."""
 
     mtu_bytes: Mapping[str, int]
     pinged: tuple[Pinged, ...]
@@ -83,7 +83,7 @@ class Survey:
 
 
 def survey(bench: Bench) -> Survey:
-    """Let all hosts ping each other at once. Raises LostHostError, and RoundaboutError where one cannot."""
+    """Let all hosts ping each other at once. Raises LostHostError, and RoundaboutError if a host cannot."""
     names = {host.address: host.name for host in bench.site.hosts.values()}
 
     def on_host(host: Host) -> str:
@@ -99,13 +99,13 @@ def survey(bench: Bench) -> Survey:
 
 
 def pinger(host: Host, peers: list[str]) -> list[str]:
-    """What pings from `host`."""
+    """Return the command that pings `peers` from `host`."""
     numbers = map(str, (PINGS, EVERY_S, WAIT_S))
     return [PYTHON, "-IS", "-c", PINGER, host.interface, host.address, *numbers, *peers]
 
 
 def read(host: str, names: Mapping[str, str], text: str) -> Iterator[tuple[int, Pinged]]:
-    """What PINGER answered on `host`: its MTU, and its pings to each other; `names` has them by address."""
+    """Yield each answer of PINGER on `host`: its MTU, and its pings to each other host; `names` has them by address."""
     for line in text.splitlines():
         told = json.loads(line)
         found = Pinged(host, names[told["peer"]], told["lost_small"], told["lost_large"], told["rtt_ms"])

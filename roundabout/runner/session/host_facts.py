@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a manifest says of hosts: their kernels, settings and tools."""
+"""Facts about hosts that a manifest records: kernels, settings and tools."""
 
 from roundabout.runner.hosts.programs import call
 from roundabout.runner.session.host_session import Bench
@@ -37,7 +37,7 @@ fact python 'python3 --version'
 
 
 def of_hosts(bench: Bench) -> dict[str, dict[str, str]]:
-    """Kernel, CPU, settings, offloads and tool versions of every host."""
+    """Return kernel, CPU, settings, offloads and tool versions of every host."""
     answers = bench.each(
         lambda host: call(bench.connections[host.name], ["sh", "-c", HOST_SCRIPT, "facts", host.interface])
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A site ready for trials: provisioned, its hosts connected, its transports loaded."""
+"""Sessions on a testbed's hosts: provisioned, connected, and with transports loaded."""
 
 import base64
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Bench:
-    """A site that is open. `owner` is who applies settings on it."""
+    """An open session on a group of hosts. `owner` is the name under which it applies settings."""
 
     site: Site
     owner: str
@@ -46,7 +46,7 @@ class Bench:
     _pool: ThreadPoolExecutor
 
     def each(self, action: Callable[[Host], T]) -> dict[str, T]:
-        """Do something for every host at once; answers by host. Raises the first error."""
+        """Call `action` for every host in parallel, and return the answers by host. Raises the first error."""
         answers = {name: self._pool.submit(action, host) for name, host in self.site.hosts.items()}
         try:
             return {name: answer.result() for name, answer in answers.items()}
@@ -54,7 +54,7 @@ class Bench:
             wait(answers.values())  # or a host might be restored first, and changed then
 
     def read_clocks(self, phase: Phase) -> dict[str, Reading]:
-        """A reading of every clock; during a trial nobody is asked what keeps it. Raises LostHostError."""
+        """Read every clock. During a trial the daemons that discipline clocks are not asked. Raises LostHostError."""
         syncs: dict[str, Sync | None] = {}
         if phase != "during":  # daemons take their time to answer, and CPU
             syncs = self.each(lambda host: self.clocks[host.name].sync())
@@ -96,7 +96,7 @@ class HostAccess(Protocol):
 
 @contextmanager
 def prepared(facility: HostAccess, site: Site, visit: Visit) -> Iterator[Bench]:
-    """A bench for trials on `site`, undone in reverse at the end."""
+    """Open a session for trials on `site`, and undo it in reverse order at the end."""
     assert visit.journal is not None
     owner, journal, clock = site.name, visit.journal, visit.clock
     noted = {"owner": owner, "hosts": list(site.hosts), "where": dict(facility.where)}
@@ -120,7 +120,7 @@ def prepared(facility: HostAccess, site: Site, visit: Visit) -> Iterator[Bench]:
 
 
 def _deploy(site: Site, connections: Mapping[str, Connection]) -> None:
-    """Copy programs from outside the tree to the hosts; `provision` knows the tree's."""
+    """Copy programs from outside the tree to the hosts. `provision` copies the tree's own."""
     for path in outside():
         text = base64.b64encode(path.read_bytes()).decode()
         for host, connection in connections.items():
@@ -129,7 +129,7 @@ def _deploy(site: Site, connections: Mapping[str, Connection]) -> None:
 
 
 def _probe(bench: Bench, probes: Collection[tuple[str, tuple[str, ...]]]) -> None:
-    """Raise RoundaboutError for a host that lacks what a trainer of its workers needs: no trial could be valid."""
+    """Raise RoundaboutError for a host that lacks a requirement of its workers' trainer, since no trial could be valid."""
 
     def on_host(host: Host) -> None:
         for argv in (argv for name, argv in probes if name == host.name):

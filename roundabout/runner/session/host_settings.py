@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a trial on one host, and its transports' counters: one remote command reads or writes all of it."""
+"""Settings of a trial on one host, and its transports' counters. One remote command reads or writes them all."""
 
 import json
 import shlex
@@ -15,9 +15,9 @@ Answer = dict[str, Any]
 
 
 def apply(bench: Bench, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
-    """Apply `document` to what was found: nothing that an earlier trial set stays.
+    """Apply `document` to the settings found, so that nothing from an earlier trial stays.
 
-    Returns what settings.py answers, and each transport's counters.
+    Return the answer of settings.py, and each transport's counters.
     """
     owner = ["--owner", bench.owner]
     restore = f"{_command(bench, host, 'restore', *owner)} < /dev/null > /dev/null"
@@ -25,17 +25,17 @@ def apply(bench: Bench, host: Host, document: dict[str, Any]) -> tuple[Answer, d
 
 
 def read(bench: Bench, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
-    """Compare the host with `document`; what settings.py answers, and each transport's counters."""
+    """Compare the host with `document`; return the answer of settings.py, and each transport's counters."""
     return _call(bench, host, document, [_command(bench, host, "read")])
 
 
 def describe(differences: list[Answer]) -> str:
-    """What differs, for people."""
+    """Describe the differences in words."""
     return ", ".join(f"{each['setting']} is {each['found']}, expected {each['expected']}" for each in differences)
 
 
 def program(host: Host, state: Path) -> list[str]:
-    """How settings.py is called on `host`: without site-packages, which starts faster."""
+    """Return the command of settings.py on `host`, without site-packages, which starts faster."""
     return [PYTHON, "-IS", str(host.prefix / "bin" / "settings.py"), "--state", str(state)]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From captures to tables: collectors/decoder takes packets apart, this makes columns of its records.
+"""Captures as tables: collectors/decoder parses packets, and its records become columns.
 
-One block of records is held at a time, and becomes one row group: memory does not grow with the capture.
+One block of records is held at a time, and becomes one row group, so memory does not grow with the capture.
 """
 
 import fcntl
@@ -70,7 +70,10 @@ def to_parquet(captures: Sequence[Path], path: Path, own: Sequence[str] = ()) ->
 
 @contextmanager
 def open_parquet(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-    """A writer for packets, whose file appears when it is whole. Raises StoreError, for a full disk above all."""
+    """Open a Parquet writer for packets, whose file appears when it is whole.
+
+    Raises StoreError, for a full disk above all.
+    """
     rising = {"time_ns", "host_ns", "controller_ns"}  # kept as differences
     plain = {"tcp_seq", "tcp_ack", "psn", *rising}  # hardly a value comes twice: a dictionary would only cost time
     with (
@@ -103,7 +106,7 @@ def decode(captures: Sequence[Path], own: Sequence[str], write: Callable[[list[p
 
 
 def _pass_on(stream: IO[bytes], write: Callable[[list[pa.Array]], None]) -> Totals | None:
-    """Write one block while the next one is read; None where the stream ends before its totals."""
+    """Write one block while the next one is read. Return None if the stream ends before its totals."""
     with ThreadPoolExecutor(1, thread_name_prefix="packets") as pool:
         writing: Future[None] | None = None
         for block in _blocks(stream):
@@ -124,7 +127,7 @@ class _Block(NamedTuple):
 
 
 def _blocks(stream: IO[bytes]) -> Iterator[_Block]:
-    """All blocks of the decoder's output but one that is torn."""
+    """Yield all blocks of the decoder's output except a torn one."""
     while len(header := stream.read(HEADER.size)) == HEADER.size:
         tag, addresses, rows, size = HEADER.unpack(header)
         known = [_text(*each) for each in ADDRESS.iter_unpack(stream.read(addresses * ADDRESS.size))]
@@ -138,7 +141,10 @@ def _text(address: bytes, version: int) -> str:
 
 
 def _columns(block: _Block) -> list[pa.Array]:
-    """The body as Arrow's arrays, in place: for each column a bitmap of known values and the values, in whole words."""
+    """Return the body as Arrow arrays, in place.
+
+    For each column a bitmap of known values and the values, in whole words.
+    """
     names = {"direction": DIRECTIONS, "undecoded": UNDECODED}
     addresses = pa.array(block.addresses, pa.string())
     body, at = pa.py_buffer(block.body), 0
@@ -157,5 +163,5 @@ def _columns(block: _Block) -> list[pa.Array]:
 
 
 def _words(bits: int) -> int:
-    """Bytes of the whole 64-bit words that hold so many bits."""
+    """Return the bytes of the whole 64-bit words that hold so many bits."""
     return -(-bits // 64) * 8

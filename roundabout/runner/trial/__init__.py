@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial over SSH: a bench of connected hosts, and an attempt on it, from settings to verdict."""
+"""One trial over SSH: an attempt in a session of connected hosts, from settings to verdict."""

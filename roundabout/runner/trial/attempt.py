@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One attempt at a trial: settings, collectors, trainers, all started at one instant; watched, stopped, read back."""
+"""One attempt at a trial: settings, collectors and trainers start at one instant, are watched, stopped and read back."""
 
 import math
 import secrets
@@ -45,12 +45,12 @@ Documents = Mapping[str, dict[str, Any]]
 
 
 class TrialFailedError(Exception):
-    """The attempt cannot go on; the message says why. The run can."""
+    """The attempt cannot continue, for the reason in the message. The run can."""
 
 
 @dataclass(frozen=True)
 class Attempting:
-    """What every step of an attempt needs."""
+    """The objects that every step of an attempt needs."""
 
     bench: Bench
     trial: PlannedTrial
@@ -61,14 +61,14 @@ class Attempting:
     allocation: Allocation
 
     def log(self, event: str, at_ns: int, **details: Any) -> None:
-        """Add to the attempt's events what came at an instant of the run's clock."""
+        """Add to the attempt's events one at an instant of the run's clock."""
         self.attempt.log(event, units(self.bench.site, self.clock).instant(at_ns), **details)
 
 
 def attempt_once(
     bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observer, attempt: Attempt
 ) -> Measurement:
-    """Run the trial once. What ends it early is among the measurement's faults, beside what was measured until then."""
+    """Run the trial once. An early end is among the measurement's invalid reasons, with the data until then."""
     shared = {host: bench.connections[host] for host in scheduled(trial)}
     allocation = Allocation(shared, f"roundabout-{bench.owner}")
     attempting = Attempting(bench, trial, clock, observer, attempt, Measurement(), allocation)
@@ -155,7 +155,7 @@ def _refuse_differences(what: str, answers: Mapping[str, tuple[host_settings.Ans
 
 
 def _start_samplers(now: Attempting, stack: ExitStack) -> None:
-    """Start all collectors; what they say is in the measurement."""
+    """Start all collectors. Their output goes into the measurement."""
     measured, bench = now.measured, now.bench
 
     def on_host(host: Host) -> Sampler:
@@ -178,7 +178,7 @@ def _start_samplers(now: Attempting, stack: ExitStack) -> None:
 
 
 def _judge_samplers(now: Attempting, samplers: Sequence[Sampler]) -> None:
-    """What was not sampled must not look like what did not happen."""
+    """Mark the attempt invalid if samples are missing, because their absence must not look like idle links."""
     for sampler in samplers:
         program = sampler.program
         if program.status not in (0, None):
@@ -202,7 +202,7 @@ def _start_workers(now: Attempting, arrived: Arrived, stack: ExitStack) -> Progr
 
 
 def _judge_nccl(now: Attempting, programs: Programs) -> None:
-    """Of workers that spoke it: what it used must be what it was told."""
+    """Check for each worker that used NCCL that the settings NCCL reports match those requested."""
     for worker, program in programs.items():
         if worker.environment:
             found = nccl.used(program.stderr)
@@ -275,7 +275,8 @@ def _watch(
 ) -> None:
     """Follow the trainers until all are done.
 
-    Raises TrialFailedError where one fails or nothing happens any more, RoundaboutError where the site is not ours.
+    Raises TrialFailedError if one fails or all are silent too long, and RoundaboutError if the hosts are no longer
+    ours.
     """
     running = set(programs)
     silence = _Silence(_patience_s(now.trial.spec, now.bench.site))
@@ -300,7 +301,7 @@ def _watch(
 
 
 class _Silence:
-    """The silence of all trainers, which may last longer while one of them exports a record."""
+    """The duration in which all trainers are silent, which may last longer while one of them exports a record."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
@@ -326,14 +327,17 @@ class _Silence:
 
 
 def _patience_s(spec: TrialSpec, site: Site) -> float:
-    """How long there may be no news: nothing happens before a job begins."""
+    """Return how long all trainers may be silent. Nothing happens before a job begins."""
     slowest_ms = 1e3 * max(iteration_s(spec, name) for name in spec.jobs)
     begins_ms = max(job.begins_ms for job in spec.jobs.values())
     return STALL_S + site.ms_on_host(STALL_ITERATIONS * slowest_ms + begins_ms) / 1e3
 
 
 def _event(now: Attempting, programs: Programs, arrived: Arrived, worker: Worker, line: str | None) -> dict[str, Any]:
-    """Take one line of a worker into the measurement; raises TrialFailedError or LostHostError where it is its end."""
+    """Take one line of a worker into the measurement.
+
+    Raises TrialFailedError or LostHostError if it is the worker's end.
+    """
     event = parse_event(line, str(worker)) if line is not None else {"event": "ended"}
     if event["event"] == "record":
         trial_file.store(now.attempt, worker, event)
@@ -348,9 +352,9 @@ def _event(now: Attempting, programs: Programs, arrived: Arrived, worker: Worker
 
 
 def _explain_end(now: Attempting, programs: Programs, arrived: Arrived) -> None:
-    """Where a host was lost, its peers complain first: give its connection a moment to break. Raises LostHostError.
+    """Wait briefly for a connection to break, because the peers of a lost host report first.
 
-    So does where the allocation was: TrialFailedError.
+    Raises LostHostError for a lost host, and TrialFailedError for a lost allocation.
     """
     deadline = time.monotonic() + SETTLE_S
     while (left_s := deadline - time.monotonic()) > 0:

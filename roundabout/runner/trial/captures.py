@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures of hosts while a trial runs: started, fetched, decoded into the tables `packets` and `captures`.
+"""Captures of hosts during a trial: started, fetched, and decoded into the tables `packets` and `captures`.
 
-Raw files lie with their trial, under captures/<host>/, within the budgets that the experiment states: each host's ring
-of files; those of the whole run are the store's affair.
+Raw files lie with their trial, under captures/<host>/, within the budgets that the experiment states for each host's
+ring of files. The store enforces the budget of the whole run.
 """
 
 import json
@@ -38,7 +38,7 @@ class CaptureError(RoundaboutError):
 
 @dataclass(frozen=True)
 class Captured:
-    """What one host's capture left: its files, oldest first, and what tcpdump counted."""
+    """One host's capture: its files, oldest first, and tcpdump's counts."""
 
     device: str
     began_ns: int  # on the host's monotonic clock
@@ -48,9 +48,10 @@ class Captured:
 
 @contextmanager
 def capturing(bench: Bench, asked: Capture | None, folder: Path, into: dict[str, Captured]) -> Iterator[None]:
-    """Capture on the hosts `asked` for while the context lasts; then their files are in `folder`, and `into` says more.
+    """Capture on the hosts `asked` for while the context lasts; then copy their files into `folder`.
 
-    Raises CaptureError where a capture cannot start, RecordError where its files do not come, and LostHostError.
+    `into` receives the details. Raises CaptureError if a capture cannot start, RecordError if its files do not arrive,
+    and LostHostError.
     """
     if asked is None:
         yield
@@ -72,13 +73,13 @@ def _start(bench: Bench, host: Host, asked: Capture) -> "_Running | None":
 
 
 def command(host: Host, asked: Capture) -> list[str]:
-    """What captures on `host`."""
+    """Return the command that captures on `host`."""
     argv = ["python3", str(host.prefix / "bin" / "capture.py"), "--interface", host.tap or host.interface]
     return [*argv, "--snap-bytes", str(asked.snap_bytes), "--budget-mb", str(asked.budget_mb)]
 
 
 class _Running:
-    """A capture.py at work on a host."""
+    """A running capture.py on a host."""
 
     def __init__(self, connection: Connection, host: Host, asked: Capture) -> None:
         self._connection, self._host, self._rest = connection, host.name, b""
@@ -88,11 +89,11 @@ class _Running:
             self._began = self._said()
 
     def end(self) -> None:
-        """Tell it to stop; other hosts can be told meanwhile."""
+        """Tell the capture to stop, without waiting for it."""
         self._channel.close_stdin()
 
     def fetch(self, folder: Path) -> Captured:
-        """Its files, into a folder of the host's in `folder`. Raises RecordError, LostHostError."""
+        """Fetch the files into the host's folder in `folder`. Raises RecordError, LostHostError."""
         place = files.make_directory(folder / self._host, 0o700)  # raw packets hold what hosts said to each other
         try:
             with answering(self._connection, self._channel, self._fetch_s, "fetching a capture"):
@@ -107,7 +108,7 @@ class _Running:
         return Captured(self._began["device"], self._began["monotonic_ns"], paths, counts)
 
     def _said(self) -> dict[str, Any]:
-        """Its next line."""
+        """Return the next line of capture.py."""
         while b"\n" not in self._rest:
             self._rest += self._chunk()
         line, _, self._rest = self._rest.partition(b"\n")
@@ -158,7 +159,7 @@ def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
 
 
 def _common(who: Identity, host: str, clock: "_HostUtc", stamps: pa.Array) -> list[pa.Array]:
-    """The common columns of packets with these UTC stamps."""
+    """Return the common columns of packets with these UTC stamps."""
     length = len(stamps)
     host_ns, controller_ns, bound_ns = clock.joined(stamps.to_numpy())
     names = [*vars(who).values(), host]
@@ -181,14 +182,14 @@ class _HostUtc:
 
     @property
     def moved_ns(self) -> int:
-        """By how much UTC gained on the monotonic clock, from the first reading to the last."""
+        """Return the gain of UTC on the monotonic clock, from the first reading to the last."""
         return int(self._moved[-1])
 
     def joined(self, utc_ns: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
-        """The host's monotonic ns, the run's ns and their bound, for packets stamped at these instants.
+        """Return the host's monotonic ns, the run's ns and their bound, for packets stamped at these instants.
 
-        Between two readings UTC gains evenly; where it does not, it is off by no more than it gained. Where UTC was set
-        back, a stamp may belong to two instants: the bound covers both.
+        Between two readings UTC gains linearly, or the error is at most the gain. If UTC was set back, a stamp may
+        belong to two instants, and the bound covers both.
         """
         since = utc_ns - self._first.utc_ns
         gained = np.rint(np.interp(since, self._utc, self._moved)).astype(np.int64)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a trial invalid: a spoilt measurement must never look like a result.
+"""Checks that make a trial invalid, so that a spoilt measurement never looks like a result.
 
-Judged is what moves figures: trainers that woke late, links that stood still although packets waited, losses, and CPU
-stolen through the whole trial. That every CPU was busy, or one second stolen, is shown beside the result and no more:
-docs/headroom.md has the trials that say so.
+They judge effects on the figures: trainers that woke late, links that stood still although packets waited, losses, and
+CPU stolen through the whole trial. A busy CPU, or one second of steal, is shown beside the result only:
+docs/headroom.md has the trials that justify it.
 """
 
 from collections import Counter, defaultdict
@@ -33,7 +33,10 @@ COMPUTING_MAX = 0.03
 
 
 def strain(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int | None) -> dict[str, float | None]:
-    """What strained the trial: CPU in its worst windows and over all, trainers' lateness, links that stood still."""
+    """Return the resources that limited the trial.
+
+    CPU in its worst windows and over all, lateness, links that stood still.
+    """
     cpu = tables["cpu"]
     if start_ns is not None and end_ns is not None and cpu.num_rows:
         begin = pc.subtract(cpu["controller_ns"], pc.cast(pc.multiply(cpu["window_ms"], 1e6), pa.int64(), safe=False))
@@ -52,7 +55,7 @@ def strain(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int | N
 
 
 def _worst_mean(cpu: pa.Table, name: str) -> float | None:
-    """The mean of a share over the trial, of the host where it was highest."""
+    """Return the mean of a share over the trial, of the host with the highest."""
     means = [
         np.average(here[name].to_numpy(), weights=here["window_ms"].to_numpy())
         for host in cpu["host"].unique()
@@ -62,11 +65,11 @@ def _worst_mean(cpu: pa.Table, name: str) -> float | None:
 
 
 def _stalled_share(queue: pa.Table, start_ns: int | None, end_ns: int | None) -> float | None:
-    """For how much of the trial the link that was worst off carried nothing although packets waited for it.
+    """Return the share of the trial in which the worst link carried nothing although packets waited for it.
 
-    While packets wait a paced link sends at its rate, which is the median between samples that found some. What is
-    missing to that, from when it was full until it was full again, is time in which nobody sent: the link, or the CPU
-    that plays it, stood still.
+    While packets wait, a paced link sends at its rate, which is the median between samples that found some. The
+    shortfall, from one instant with a full queue to the next, is time in which the link, or the CPU that emulates it,
+    stood still.
     """
     if start_ns is None or end_ns is None or not queue.num_rows:
         return None
@@ -96,9 +99,9 @@ def _stalled_s(at_s: np.ndarray, sent: np.ndarray, waiting: np.ndarray) -> float
 
 
 def _between_full(busy: np.ndarray, full: np.ndarray) -> np.ndarray:
-    """Which intervals lie, without a break in `busy` ones, from one that is `full` to another.
+    """Return which intervals lie, without a break in `busy` ones, between two intervals that are `full`.
 
-    Packets wait at both ends of others, too: bursts that come as regularly as samples are taken, and fill no link.
+    Packets wait at both ends of other intervals too, if bursts come as regularly as samples, and these fill no link.
     """
     number = np.arange(len(busy))
     broken, known = ~busy, busy & full
@@ -114,7 +117,7 @@ def _between_full(busy: np.ndarray, full: np.ndarray) -> np.ndarray:
 
 
 def faults(trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mapping[str, float | None]) -> list[str]:
-    """Why the trial may not be used; empty for a good one."""
+    """Return the reasons why the trial is invalid; empty for a valid one."""
     found = [
         *_missing_iterations(trial, tables["iterations"]),
         *slow_computing(trial, tables["iterations"]),
@@ -145,7 +148,7 @@ def faults(trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mappin
 
 
 def slow_computing(trial: PlannedTrial, iterations: pa.Table) -> list[str]:
-    """Jobs that compute for real, and had not the CPU that they would have alone."""
+    """Return the jobs that compute for real and lacked the CPU that they would have alone."""
     found = []
     for name, job in trial.spec.jobs.items():
         if (wanted_ms := job.trainer.computing_ms(job.profile)) is None:
@@ -162,7 +165,7 @@ def _median_ms(iterations: pa.Table) -> float | None:
 
 
 def _missing_iterations(trial: PlannedTrial, iterations: pa.Table) -> list[str]:
-    """Jobs whose workers did not all record what they should: all iterations, or the same ones until they departed."""
+    """Return the jobs whose workers did not all record the same iterations, or all of them."""
     counts = Counter(zip(iterations["job"].to_pylist(), iterations["rank"].to_pylist(), strict=True))
     found = []
     for name, job in trial.spec.jobs.items():
@@ -181,9 +184,9 @@ def _missing_loads(trial: PlannedTrial, cross_traffic: pa.Table) -> list[str]:
 
 
 def _missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[str]:
-    """Jobs over DCQCN that others slowed at a switch's port, where none of them heard of a mark.
+    """Return the jobs over DCQCN that others slowed at a switch's port without any mark.
 
-    That is seen in what jobs took: switches of a rack are not sampled.
+    The slowdown is seen in the jobs' times, because switches of a rack are not sampled.
     """
     if trial.spec.queue == "drop-tail":
         return []
@@ -209,7 +212,7 @@ def _missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[
 
 
 def _meeting_ports(trial: PlannedTrial) -> set[tuple[str, str]]:
-    """Where switches send what comes from several sides."""
+    """Return the switch ports that send traffic from several ingress ports."""
     spec, sides = trial.spec, defaultdict[tuple[str, str], set[str]](set)
     pairs = [pair for name, job in spec.jobs.items() if trial.job in (None, name) for pair in job.pairs]
     pairs += [(traffic.sender, to) for traffic in spec.cross_traffic.values() for to in traffic.receivers]
@@ -220,9 +223,9 @@ def _meeting_ports(trial: PlannedTrial) -> set[tuple[str, str]]:
 
 
 def _times_alone(job: ResolvedJob, iterations: pa.Table) -> float:
-    """By how much its communication took longer than alone, breaks included, by the median; 1 where that is not known.
+    """Return the factor by which communication took longer than alone, breaks included, by the median; 1 if unknown.
 
-    Of each iteration by its quickest worker: the others waited for it.
+    Each iteration counts by its quickest worker, because the others waited for it.
     """
     quickest = iterations.group_by("iteration").aggregate([("communication_ms", "min")])
     median: float | None = pc.approximate_median(quickest["communication_ms_min"]).as_py()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cross traffic of a trial: sinks and generators on their hosts, from before the jobs start until after they end."""
+"""Cross traffic of a trial: sinks and generators run on their hosts from before the jobs start until after they end."""
 
 import base64
 import json
@@ -43,7 +43,7 @@ class CrossTrafficError(Exception):
 
 @dataclass(frozen=True)
 class Generator:
-    """One cross traffic under way. Its sender's lines: the load's summary, `ready`, and in the end all flows."""
+    """A running cross traffic. Its sender prints the load's summary, `ready`, and at the end all flows."""
 
     name: str
     spec: CrossTraffic
@@ -51,7 +51,7 @@ class Generator:
 
 
 class Part(NamedTuple):
-    """One cross traffic of a trial: its port, and the secret by which its sinks know its sender."""
+    """One cross traffic of a trial: its port, and the secret by which its sinks recognize its sender."""
 
     name: str
     spec: CrossTraffic
@@ -84,7 +84,7 @@ def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> li
 
 
 def check(generators: Sequence[Generator]) -> None:
-    """Raise CrossTrafficError where one has ended before the jobs."""
+    """Raise CrossTrafficError if a generator has ended before the jobs."""
     for each in generators:
         if each.sender.ended:
             why = "its load was sent" if each.sender.status == 0 else each.sender.why_ended()
@@ -92,12 +92,12 @@ def check(generators: Sequence[Generator]) -> None:
 
 
 def lead_s(site: Site) -> float:
-    """How long cross traffic is sent before the jobs start, by the hosts' clocks."""
+    """Return the time for which cross traffic is sent before the jobs start, by the hosts' clocks."""
     return site.ms_on_host(LEAD_MS) / 1e3
 
 
 def parts(trial: PlannedTrial) -> list[Part]:
-    """The cross traffics that send something in `trial`, each with a secret of its own."""
+    """Return the cross traffics of `trial` that send, each with a secret of its own."""
     return [
         Part(name, spec, FIRST_PORT + number, _secret(spec))
         for number, (name, spec) in enumerate(trial.spec.cross_traffic.items())
@@ -106,7 +106,7 @@ def parts(trial: PlannedTrial) -> list[Part]:
 
 
 def _secret(spec: CrossTraffic) -> str:
-    """What crossgen's or iperf.py's sender and sinks are told; iperf3 hides its password by a pair of keys."""
+    """Return the secret of sender and sinks of crossgen or iperf.py; iperf3 protects its password by a key pair."""
     if spec.kind != "iperf":
         return secrets.token_hex(16)
     pair = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -117,7 +117,7 @@ def _secret(spec: CrossTraffic) -> str:
 
 
 def sink_command(site: Site, receiver: str, part: Part) -> list[str]:
-    """What takes a cross traffic on one of its receivers."""
+    """Return the command of the sink on one receiver."""
     host = site.hosts[receiver]
     if part.spec.kind == "iperf":
         congestion = part.spec.transport.kernel_name
@@ -156,7 +156,10 @@ def plan_and_send(plan: Sequence[str], send: Sequence[str]) -> list[str]:
 
 
 def load_words(pace: Pace, trial: PlannedTrial, name: str) -> list[str]:
-    """What `crossgen plan` is told of a cross traffic of the trial: with the trial's seed, the same flows each time."""
+    """Return the arguments of `crossgen plan` for a cross traffic of the trial.
+
+    The trial's seed gives the same flows each time.
+    """
     spec = trial.spec.cross_traffic[name]
     lasts_s = LASTS * trial.expected_s + LASTS_S
     second_s = pace.ms_on_host(1000) / 1e3  # whole bursts, however long a second takes there
@@ -198,12 +201,14 @@ def _iperf_load(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
 
 
 def _dscp(site: Site, part: Part) -> int:
-    """The class that its packets ride in: its own, or that of jobs without a priority."""
+    """Return the DSCP of its packets: its own, or that of jobs without a priority."""
     return site.dscps.cross_traffic if part.spec.traffic_class == "own" else site.dscps.jobs
 
 
 def parallel(load_gbps: float, link_gbps: float) -> int:
-    """With how many connections iperf begins: each gets a fair share of the link beside one other that wants all.
+    """Return the number of connections that iperf begins with.
+
+    Each gets a fair share of the link beside one saturating flow.
 
     Salamy raised -P, to at most 10, until the load was reached (section 3.2). iperf.py does so while the jobs run;
     begun with 1, it would take much of a short trial.
@@ -225,14 +230,14 @@ def _way(site: Site, part: Part) -> list[str]:
 
 
 class _Waiting:
-    """A program that says when it is ready."""
+    """A starting program that reports when it is ready."""
 
     def __init__(self, name: str, connection: Connection, argv: list[str], part: Part) -> None:
         self._ready: SimpleQueue[bool] = SimpleQueue()
         self.program = Program(name, connection, argv, self._take, part.secret)
 
     def ready(self) -> None:
-        """Wait for that. Raises CrossTrafficError, LostHostError."""
+        """Wait for the program's report. Raises CrossTrafficError, LostHostError."""
         who = f"cross traffic: {self.program.name} on {self.program.host}"
         try:
             if take(self._ready, patience(READY_S)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cross traffic's generators said, as tables. Byte counts and rates are the host's."""
+"""Tables of cross traffic, from its generators' output. Byte counts and rates are the host's."""
 
 import io
 import json
@@ -45,13 +45,13 @@ SUMMARY = '{"event":"summary"'
 
 @dataclass(frozen=True)
 class Load:
-    """One cross traffic of a trial: what was asked for, and the lines of its sender."""
+    """One cross traffic of a trial: the requested load, and the lines of its sender."""
 
     spec: CrossTraffic
     lines: Sequence[str]
 
     def summary(self) -> Columns:
-        """One row: plan and outcome; none where the generator did not get as far. Raises RecordError."""
+        """Return one row of plan and outcome; empty if the generator did not get as far. Raises RecordError."""
         said = next((parse_event(line, self._who) for line in self.lines if line.startswith(SUMMARY)), None)
         plan = next((_plan(line) for line in self.lines if line.startswith('{"flows"')), None)
         if said is None:
@@ -70,7 +70,7 @@ class Load:
         return {name: np.array([value], dtype=object) for name, value in values.items()}
 
     def flows(self) -> Columns:
-        """One row a flow that was due; `start_ns` and `end_ns` are None where it never came to that."""
+        """Return one row a planned flow. `start_ns` and `end_ns` are None if it never started or ended."""
         lines = [line for line in self.lines if line.startswith(FLOW_EVENTS)]
         if not lines:
             return {}
@@ -92,5 +92,5 @@ def _plan(line: str) -> dict[str, Any]:
 
 
 def _values(column: pa.ChunkedArray) -> npt.NDArray[Any]:
-    """Without nulls in their own type, with them as objects."""
+    """Return columns without nulls in their own type, and others as objects."""
     return np.array(column.to_pylist(), dtype=object) if column.null_count else column.to_numpy()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which worker of which job runs where in a trial, and what its trainer is told (trainers/PROTOCOL.md)."""
+"""The workers of a trial's jobs: their hosts, and the instructions of their trainers (trainers/PROTOCOL.md)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ FIRST_PORT = 29500  # where torch.distributed meets by default; each worker of a
 
 @dataclass(frozen=True)
 class Worker:
-    """One worker of one job: where it runs and what it is told."""
+    """One worker of one job: its host and its instructions."""
 
     job: str
     rank: int
@@ -36,7 +36,7 @@ class Worker:
 
 
 def workers(trial: PlannedTrial, site: Site) -> list[Worker]:
-    """The workers of the jobs that run in `trial`: all of them, or one job's."""
+    """Return the workers of the jobs that run in `trial`: all of them, or one job's."""
     found = []
     for name, job in trial.spec.jobs.items():
         if trial.job not in (None, name):
@@ -50,19 +50,19 @@ def workers(trial: PlannedTrial, site: Site) -> list[Worker]:
 
 
 def scheduled(trial: PlannedTrial) -> list[str]:
-    """The hosts whose workers are started through Slurm."""
+    """Return the hosts whose workers are started through Slurm."""
     jobs = [job for name, job in trial.spec.jobs.items() if trial.job in (None, name) and job.trainer.scheduled]
     return list(dict.fromkeys(host for job in jobs for host in job.workers))
 
 
 def way(job: ResolvedJob, site: Site) -> str:
-    """How a job's bytes go: by RDMA where all hosts can, its transport is their NICs', and its trainer knows how."""
+    """Return a job's datapath: RDMA if all hosts, its transport and its trainer support it, else TCP."""
     by_nic = "rdma" in site.capabilities() and job.transport.name in NIC_TRANSPORTS
     return RDMA if by_nic and (job.trainer.rdma_program or job.trainer.nccl) else TCP
 
 
 def _nccl(job: ResolvedJob, host: str, site: Site) -> dict[str, str]:
-    """What NCCL is told, if the job speaks it. Raises RoundaboutError where nothing says by which device."""
+    """Return the environment of NCCL, if the job uses it. Raises RoundaboutError if the host's device is not known."""
     if not job.trainer.nccl:
         return {}
     by_rdma = way(job, site) == RDMA
@@ -76,12 +76,12 @@ def _nccl(job: ResolvedJob, host: str, site: Site) -> dict[str, str]:
 
 
 def ways(trial: PlannedTrial, site: Site) -> dict[str, str]:
-    """For trial.json: the way of each job that runs."""
+    """Return the datapath of each job that runs, for trial.json."""
     return {name: way(job, site) for name, job in trial.spec.jobs.items() if trial.job in (None, name)}
 
 
 def description(trial: PlannedTrial, name: str, site: Site) -> dict[str, Any]:
-    """A job as each of its workers is told it; bytes and times are those of hosts."""
+    """Return a job's description for its workers. Bytes and times are those of hosts."""
     job = trial.spec.jobs[name]
     return {
         "name": name,
@@ -102,7 +102,7 @@ def description(trial: PlannedTrial, name: str, site: Site) -> dict[str, Any]:
 
 
 def ports(spec: TrialSpec, name: str) -> list[int]:
-    """The TCP port on which each worker of a job listens: the same on all hosts, but for a job's second on a host."""
+    """Return the TCP port of each worker of a job: the same on all hosts, except for a job's second worker on a host."""
     workers, first = spec.jobs[name].workers, FIRST_PORT + list(spec.jobs).index(name)
     return [first + len(spec.jobs) * workers[:rank].count(host) for rank, host in enumerate(workers)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links carry right now, from the lines that samplers have printed so far."""
+"""Live rates of links, from the lines that samplers have printed so far."""
 
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ WINDOW_NS = 1_000_000_000  # a few iterations: shorter windows show the jobs' ph
 
 
 class Sample(NamedTuple):
-    """One port at an instant: cumulative counters, and what waits in it."""
+    """One port at an instant: cumulative counters and backlog."""
 
     at_ns: int
     tx_bytes: int
@@ -35,7 +35,7 @@ class Ports:
         self._samples, self._seen = samples, 0
 
     def follow(self) -> None:
-        """Take what was printed since."""
+        """Take the lines that were printed since the last call."""
         fresh = self._samples.rows("port", self._seen)
         self._seen += len(fresh)
         for row in fresh:
@@ -52,17 +52,17 @@ class Ports:
 
 
 class TrafficMeter:
-    """Follows the links of a trial and its cross traffic: switches' ports, and hosts' interfaces beside them."""
+    """A meter of a trial's links and cross traffic, from switches' ports and hosts' interfaces."""
 
     def __init__(self, spec: TrialSpec, site: Site, switches: Sequence[Samples], hosts: Mapping[str, Samples]) -> None:
-        """Of what the samplers of `switches` and `hosts` say."""
+        """Follow the samplers of `switches` and `hosts`."""
         self._spec, self._site = spec, site
         self._switches = [Ports(samples) for samples in switches]
         wanted = {part.sender for part in spec.cross_traffic.values()} if switches else hosts.keys()
         self._hosts = {host: Ports(samples) for host, samples in hosts.items() if host in wanted}
 
     def links(self) -> dict[str, LinkUse]:
-        """The links that anybody sees, the bottleneck first: their switches' ports, or else their host's interface."""
+        """Return the use of links, the bottleneck first, from switches' ports, or else from the host's interface."""
         for ports in (*self._switches, *self._hosts.values()):
             ports.follow()
         by_weight = sorted(self._spec.topology.links, key=lambda link: not link.bottleneck)
@@ -70,7 +70,7 @@ class TrafficMeter:
         return {link.name: use for link, use in found if use}
 
     def crossing(self) -> dict[str, CrossUse]:
-        """The cross traffics that send something, as of the last call of `links`."""
+        """Return the use of the cross traffics that send, as of the last call of `links`."""
         loads = {name: part for name, part in self._spec.cross_traffic.items() if part.load_gbps > 0}
         users = [host for job in self._spec.jobs.values() for host in job.workers]
         users += [part.sender for part in loads.values()]
@@ -112,6 +112,6 @@ class TrafficMeter:
 
 
 def _rate(old: Sample, new: Sample, counter: str) -> float:
-    """By how much a counter that both have grew, per ns."""
+    """Return the growth of a counter between two samples, per ns."""
     grown: int = getattr(new, counter) - getattr(old, counter)
     return grown / (new.at_ns - old.at_ns)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one attempt at a trial measured, as it came; and the tables made of it, in the paper's units."""
+"""The raw measurement of one attempt at a trial, and the tables made of it in the papers' units."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ TCP_ALONE = {
 
 @dataclass
 class Measurement:
-    """Everything that came out of one attempt, however far it got. Byte counts are the host's."""
+    """Everything that one attempt measured until its end. Byte counts are the host's."""
 
     ledger: Ledger = field(default_factory=Ledger)
     settings: dict[str, Any] = field(default_factory=dict)  # host -> what was found, applied, and differs afterwards
@@ -51,22 +51,22 @@ class Measurement:
     lost_host: bool = False  # its connections are of no more use
 
     def of_kind(self, kind: str) -> list[tuple[Worker, dict[str, Any]]]:
-        """The workers' events of one kind."""
+        """Return the workers' events of one kind."""
         return [(worker, event) for worker, event in self.events if event["event"] == kind]
 
     def sampling(self) -> dict[str, Achieved]:
-        """How the hosts' samplers kept to their period; without those that took no samples."""
+        """Return how the hosts' samplers kept their period; samplers without samples are left out."""
         found = {host: achieved(samples) for host, samples in self.host_samples.items()}
         return {host: kept for host, kept in found.items() if kept}
 
 
 def units(site: Site, clock: RunClock) -> Units:
-    """What is measured there is in."""
+    """Return the units of values measured on `site`."""
     return Units(site.scale, site.dilation, clock.anchor_utc_ns)
 
 
 def tables(measured: Measurement, site: Site, who: Identity, into: Units) -> dict[str, pa.Table]:
-    """All of a trial's tables but `trials`."""
+    """Return all of a trial's tables except `trials`."""
     hosts = {host: samples.columns for host, samples in measured.host_samples.items()}
     raw = {
         "iterations": _iterations(measured),
@@ -112,13 +112,13 @@ def _iterations(measured: Measurement) -> Columns:
 
 
 def _delays_ms(events: Sequence[dict[str, Any]]) -> npt.NDArray[Any]:
-    """None without an agent."""
+    """Return the delays of events, ms; None without an agent."""
     told = (event.get("delay_ns") for event in events)
     return np.array([None if delay_ns is None else delay_ns / 1e6 for delay_ns in told], dtype=object)
 
 
 def _whole(measured: Measurement) -> dict[str, int]:
-    """How many iterations all workers of a job did: where it departs, some may end another one in that instant."""
+    """Return the number of iterations that all workers of a job did. When a job departs, some may end one more."""
     found: dict[str, int] = {}
     for worker, event in measured.of_kind("done"):
         found[worker.job] = min(event["iterations"], found.get(worker.job, event["iterations"]))
@@ -148,7 +148,7 @@ def _flows(measured: Measurement) -> Columns:
 
 
 def counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Columns:
-    """The table `counters`, of what hosts' samplers printed."""
+    """Return the table `counters`, from the output of hosts' samplers."""
     names = ("interface", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_dropped", "rx_dropped")
     parts = [
         {**_when(ledger, host, _midpoint(port)), **{name: port[name] for name in names}}
@@ -207,7 +207,7 @@ def _marks(measured: Measurement, site: Site) -> Columns:
 
 
 def _by_port(measured: Measurement, ports: Sequence[Port], kind: str) -> list[tuple[Port, Columns]]:
-    """The records of one kind of all switches, port by port."""
+    """Return the records of one kind of all switches, port by port."""
     by_index = {port.ifindex: port for port in ports}
     found = []
     for switch in measured.switch_samples:
@@ -219,7 +219,7 @@ def _by_port(measured: Measurement, ports: Sequence[Port], kind: str) -> list[tu
 
 
 def _at_port(ledger: Ledger, port: Port, rows: Columns) -> Columns:
-    """The columns that say where and when, for rows of a switch's port."""
+    """Return the columns of place and time, for rows of a switch's port."""
     where = {"host": port.switch, "link": port.link, "interface": port.interface, "towards": port.towards}
     return {**_when(ledger, CONTROLLER, _midpoint(rows)), **_constants(len(rows["ifindex"]), **where)}
 
@@ -298,7 +298,7 @@ def _cross_flows(measured: Measurement) -> Columns:
 
 
 def _on_run(ledger: Ledger, host: str, host_ns: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The run's nanoseconds; None where it is None."""
+    """Return the run's nanoseconds, and None for None."""
     if host_ns.dtype != object:
         return ledger.on_run(host, host_ns)
     known = np.array([value is not None for value in host_ns])
@@ -315,7 +315,7 @@ def _by_worker(events: Sequence[tuple[Worker, dict[str, Any]]]) -> list[tuple[Wo
 
 
 def _when(ledger: Ledger, host: str, host_ns: npt.NDArray[np.int64]) -> Columns:
-    """The columns that say where and when, for rows of one host at these instants of its monotonic clock."""
+    """Return the columns of place and time, for rows of one host at these instants of its monotonic clock."""
     return {
         **_constants(len(host_ns), host=host),
         "host_ns": host_ns,
@@ -330,13 +330,13 @@ def _constants(length: int, **values: str | int) -> Columns:
 
 
 def _midpoint(samples: Columns) -> npt.NDArray[np.int64]:
-    """When a sample was taken: halfway between the clock readings before and after it."""
+    """Return the instant of each sample, halfway between the clock readings before and after it."""
     before, after = samples["before_ns"], samples["after_ns"]
     return np.asarray(before + (after - before) // 2)
 
 
 def _sum(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Null where either is."""
+    """Return the sums, null if either addend is."""
     known = (first != None) & (second != None)  # noqa: E711 - element by element
     total = np.full(len(known), None, dtype=object)
     total[known] = first[known] + second[known]
@@ -344,7 +344,7 @@ def _sum(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _joined(table: str, parts: Sequence[Columns]) -> Columns:
-    """The rows of all parts, in order; no rows where there are no parts."""
+    """Return the rows of all parts, in order; no rows without parts."""
     names = [column.name for column in columns(table) if column.name not in IDENTITY]
     if not parts:
         return {name: np.array([], dtype=object) for name in names}

@@ -30,7 +30,10 @@ HEARD = re.compile(r"(NCCL_IB_TC|NCCL_ALGO) set by environment to ([\w,;:^]+)")
 
 
 def environment(host: Host, dscp: int, *, rdma: bool) -> dict[str, str]:
-    """What a trainer over NCCL is told on `host`, whose jobs' packets have `dscp`; over sockets, or by RDMA."""
+    """Return the environment of a trainer over NCCL on `host`, whose jobs' packets have `dscp`.
+
+    Over sockets, or by RDMA.
+    """
     debug = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV", "NCCL_DEBUG_FILE": LOG}
     told = {"NCCL_SOCKET_IFNAME": f"={host.interface}"}
     if rdma:
@@ -42,13 +45,13 @@ def environment(host: Host, dscp: int, *, rdma: bool) -> dict[str, str]:
 
 
 def words(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The words before a worker's own by which it has `environment`, and its log."""
+    """Return the command prefix that gives a worker `environment` and its log."""
     return ("env", *(f"{name}={value}" for name, value in environment.items()), *LOGGED)
 
 
 @dataclass(frozen=True)
 class Used:
-    """What one worker's NCCL said that it uses; empty where it said nothing of it."""
+    """The devices and settings that one worker's NCCL reports; empty where it reported none."""
 
     version: tuple[str, ...] = ()
     network: tuple[str, ...] = ()  # IB, Socket, or a plugin's name
@@ -63,7 +66,7 @@ class Used:
 
 
 def used(log: str) -> Used:
-    """What a worker's log says, each once, sorted. Lines of others are passed over."""
+    """Parse a worker's log; each value occurs once, sorted. Lines of other programs are skipped."""
     found: dict[str, set[str]] = {field.name: set() for field in fields(Used)}
     found["version"] |= {*VERSION.findall(log)}
     for line in INFO.findall(log):
@@ -91,7 +94,7 @@ def _read(line: str, found: Mapping[str, set[str]]) -> None:
 
 
 def _address(prefix: str, identifier: str) -> str:
-    """The IPv4 address in a GID, whose halves are printed as numbers of a little-endian machine."""
+    """Return the IPv4 address in a GID, whose halves are printed as numbers of a little-endian machine."""
     halves = (int(half, 16) for half in (prefix, identifier))
     try:
         octets = b"".join(half.to_bytes(8, "little") for half in halves)
@@ -102,7 +105,7 @@ def _address(prefix: str, identifier: str) -> str:
 
 
 def differences(asked: Mapping[str, str], address: str, found: Used) -> list[str]:
-    """In what NCCL differs from its environment `asked`, a line each; `address` is its host's, of the network."""
+    """Return a line for each difference between NCCL's report and its environment `asked`; `address` is its host's."""
     network = asked["NCCL_NET"]
     expected = {
         "network": network,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a trial samples: the commands of its hosts and of the controller, and what became of them.
+"""Samplers of a trial: their commands on hosts and controller, and how well they kept their period.
 
-Switches are the site's affair.
+The host group samples its switches itself.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,19 +23,19 @@ TRANSPORTS = "/run/roundabout/bpf/transports"  # where `transport` pins them, on
 def host_sampler(
     host: Host, capabilities: Collection[Capability], period_ms: float = COUNTERS_MS, *, cpu: bool = False
 ) -> list[str]:
-    """The command that samples a host's network, and with `cpu` its CPU, to be run there."""
+    """Return the command that samples a host's network, and with `cpu` its CPU."""
     command = [str(host.prefix / "bin" / "sampler"), "--period-ms", str(round(period_ms))]
     rdma = ["--rdma-devices", "all"] if "rdma" in capabilities else []
     return [*command, "--interfaces", host.interface, "--transports", TRANSPORTS, *rdma, *(CPU if cpu else [])]
 
 
 def controller_sampler(sampler: Path) -> list[str]:
-    """The command that samples this machine's CPU."""
+    """Return the command that samples this machine's CPU."""
     return [str(sampler), "--period-ms", str(CPU_MS), *CPU]
 
 
 class Sampler:
-    """A sampler at work, and what it says."""
+    """A running sampler and its output."""
 
     def __init__(self, connection: Connection, argv: Sequence[str]) -> None:
         self.name = f"the sampler on {connection.host}"
@@ -45,7 +45,7 @@ class Sampler:
 
 @dataclass(frozen=True)
 class Achieved:
-    """How a sampler kept to its period. A sample that was missed came with the next one; lost lines are lost."""
+    """How a sampler kept its period. A missed sample came with the next one; lost lines are lost."""
 
     samples: int
     missed: int
@@ -55,7 +55,7 @@ class Achieved:
 
 
 def achieved(samples: Samples) -> Achieved | None:
-    """Of a sampler that has ended; None where it took no two samples. Raises RecordError."""
+    """Return the quality of a sampler that has ended; None with fewer than two samples. Raises RecordError."""
     kinds = samples.columns
     if not {"port", "sampler"} <= kinds.keys():
         return None

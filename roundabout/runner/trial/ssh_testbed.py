@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way over SSH: what every testbed shares whose hosts are reached so, from connecting to tables."""
+"""Testbeds whose hosts are reached over SSH: everything that they share, from connecting to tables."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ OWED = ("testbed", "transport", "settings")
 
 
 def check_known(entry: Entry) -> None:
-    """Raise RoundaboutError for what another version noted in a journal: forgetting it would leave it for good."""
+    """Raise RoundaboutError for a journal entry of an unknown kind, because forgetting it would leave it forever."""
     if entry["kind"] not in OWED:
         raise RoundaboutError(
             f"found a debt of the unknown kind {entry['kind']!r}, expected one of: {', '.join(OWED)}",
@@ -41,7 +41,7 @@ def check_known(entry: Entry) -> None:
 
 
 class SshFacility(Facility):
-    """How this machine gets sites. A kind of them says how one is raised, made ready and given up."""
+    """A provider of testbeds reached over SSH. Each kind defines how it is created, provisioned and given up."""
 
     takes_machine = True
     programs: tuple[str, ...] = ("hosts", "controller")
@@ -49,35 +49,35 @@ class SshFacility(Facility):
 
     @property
     def sampler(self) -> Path | None:
-        """For the controller's CPU, where that is the hosts'; None where each host has its own and samples it."""
+        """Return the sampler of this machine's CPU if it is the hosts'; None if each host samples its own."""
         return None
 
     @abstractmethod
     def raise_site(self, topology: Topology, name: str) -> Site:
-        """Build or join the site called `name`; what the journal's entry "testbed" undoes."""
+        """Build or join the hosts called `name`; the journal's entry "testbed" undoes it."""
 
     @abstractmethod
     def provision(self, site: Site) -> None:
-        """Put what trials need on its hosts."""
+        """Put the programs of trials on the hosts."""
 
     @abstractmethod
     def load_transport(self, transport: Transport, owner: str) -> None:
-        """Make a congestion control available; its program, if it has one, is built. Undone as "transport"."""
+        """Make a congestion control available, and build its program if it has one. Undone as "transport"."""
 
     @abstractmethod
     def connect(self, site: Site, host: str) -> Connection:
-        """Connect to one of its hosts."""
+        """Connect to one of the hosts."""
 
     def check_held(self) -> None:
-        """Raise RoundaboutError where somebody else may use the site meanwhile."""
+        """Raise RoundaboutError if another program may use the hosts meanwhile."""
 
     def artefacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:
-        """The programs of hosts, and those that read what they leave. Builds transports from outside the tree."""
+        """Return the hashes of the programs on hosts and of their readers. Plugins' transports are built."""
         return {**artefacts(*self.programs), **build_outside(transports)}
 
     @contextmanager
     def opened(self, topology: Topology, visit: Visit) -> "Iterator[SshTestbed]":
-        """A site with `topology`, given up at the end, and before that all that was done on it."""
+        """Open hosts with `topology`; at the end, undo what was done on them and give them up."""
         assert visit.journal is not None
         entry = {"kind": "testbed", "name": visit.name, "where": dict(self.where)}
         with ExitStack() as stack:
@@ -86,7 +86,7 @@ class SshFacility(Facility):
 
 
 class SshTestbed:
-    """A site that stands. It is a Testbed; its hosts are made ready when they are first needed."""
+    """A Testbed of hosts reached over SSH, which are provisioned when they are first needed."""
 
     def __init__(self, facility: SshFacility, site: Site, visit: Visit, stack: ExitStack) -> None:
         self._facility, self._site, self._visit, self._stack = facility, site, visit, stack
@@ -94,36 +94,36 @@ class SshTestbed:
 
     @property
     def kind(self) -> str:
-        """The site's."""
+        """Return the host group's kind."""
         return self._site.kind
 
     @property
     def scale(self) -> float:
-        """The site's."""
+        """Return the host group's scale."""
         return self._site.scale
 
     @property
     def dilation(self) -> float:
-        """The site's."""
+        """Return the host group's dilation."""
         return self._site.dilation
 
     @property
     def fidelity(self) -> Fidelity:
-        """The site's."""
+        """Return the host group's fidelity."""
         return self._site.fidelity
 
     def identity(self) -> dict[str, Any]:
-        """The site's."""
+        """Return the host group's identity."""
         return self._site.identity()
 
     def facts(self) -> dict[str, Any]:
-        """What hosts are, and how far their clocks are from the run's."""
+        """Return the facts of hosts, and the offsets of their clocks."""
         bench = self._ready()
         clocks = {host: asdict(reading) for host, reading in bench.read_clocks("before").items()}
         return {"hosts": facts.of_hosts(bench), "clocks": clocks}
 
     def execute(self, trial: PlannedTrial, attempt: Attempt, who: Identity) -> Outcome:
-        """Run the trial once on its hosts. Raises RoundaboutError where the site was lost to somebody else."""
+        """Run the trial once on its hosts. Raises RoundaboutError if another program took the hosts."""
         try:
             bench = self._ready()
         except LostHostError as error:  # as good as lost during the attempt
@@ -141,7 +141,7 @@ class SshTestbed:
         return Outcome(found, faults, {**record, "start_ns": start_ns, **strain}, lost=measured.lost_host)
 
     def survey(self) -> Survey:
-        """What its hosts reach of each other, before any trial. Raises LostHostError."""
+        """Check the connectivity of the hosts before any trial. Raises LostHostError."""
         return survey(self._ready())
 
     def _ready(self) -> Bench:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hosts send while others use them: samplers for a while, as a trial has them, and nothing else."""
+"""Traffic of hosts while others use them: samplers run for a while, as in a trial, and nothing else."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -19,9 +19,11 @@ LOOK_S = 0.2
 
 
 def watched(hosts: Mapping[Host, Connection], seconds: float) -> pa.Table:
-    """The counters of these hosts' interfaces for so long: columns as in the table `counters`, times on one clock.
+    """Return the counters of these hosts' interfaces over `seconds`.
 
-    Raises LostHostError, and RoundaboutError where a sampler ended by itself.
+    Columns of the table `counters`, times on one clock.
+
+    Raises LostHostError, and RoundaboutError if a sampler ended by itself.
     """
     ledger, run_clock = Ledger(), RunClock.start()
     clocks: dict[str, HostClock] = {}

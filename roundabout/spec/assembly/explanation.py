@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says in one message what pydantic found wrong, at the line where it was written."""
+"""Explanations of pydantic's errors: one message, at the line of the fault."""
 
 import typing
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ _EXPECTED = {
 
 
 def parse_as(model: type[Part], document: Document) -> Part:
-    """`document` as a `model`. Raises SpecError for the first thing wrong with it."""
+    """Parse `document` as a `model`. Raises SpecError for its first fault."""
     try:
         return model.model_validate(document.root)
     except ValidationError as error:
@@ -59,7 +59,7 @@ def parse_as(model: type[Part], document: Document) -> Part:
 
 
 def explain(error: ValidationError, document: Document, model: type[BaseModel], root: Block) -> SpecError:
-    """The first thing wrong with `root`, a part of `document` that was read as `model`.
+    """Return the first fault of `root`, a part of `document` that was read as `model`.
 
     An unknown field comes first: a misspelt one is also missing, and the misspelling says more.
     """
@@ -92,7 +92,7 @@ def _words(details: ErrorDetails) -> tuple[str, str]:
 
 
 def _written(location: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`location` without the steps by which pydantic says which of several kinds it read."""
+    """Return `location` without the steps by which pydantic names one of several kinds."""
     before = (None, *location)
     return tuple(step for last, step in zip(before, location, strict=False) if step not in UNIONS.get(last, ()))
 
@@ -123,7 +123,7 @@ def _near(details: ErrorDetails) -> str | None:
 
 
 def _choice(details: ErrorDetails) -> tuple[Any, list[str]] | None:
-    """What was found where one of several words is expected, and those."""
+    """Return the value found where one of several words is expected, and the words."""
     context = details.get("ctx", {})
     if details["type"] == "union_tag_invalid":
         found, expected = context["tag"], context["expected_tags"]
@@ -135,7 +135,7 @@ def _choice(details: ErrorDetails) -> tuple[Any, list[str]] | None:
 
 
 def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
-    """The names of the fields that the model at `location` inside `model` has; empty where there is no model."""
+    """Return the field names of the model at `location` inside `model`; empty if there is no model."""
     kind: Any = model
     for last, step in zip((None, *location), location, strict=False):
         if step in TAGGED:
@@ -153,7 +153,7 @@ def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
 
 
 def _core(annotation: Any) -> Any:
-    """`annotation` without Annotated and without `| None`."""
+    """Return `annotation` without Annotated and without `| None`."""
     while typing.get_origin(annotation) is typing.Annotated or type(None) in typing.get_args(annotation):
         annotation = typing.get_args(annotation)[0]
     return annotation

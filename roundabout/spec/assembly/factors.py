@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads an experiment's factors: each level becomes a named overlay."""
+"""Reader of an experiment's factors. Each level becomes a named overlay."""
 
 import math
 import re
@@ -19,7 +19,7 @@ Factors = dict[str, dict[str | int | float, Block]]
 
 
 def read_factors(document: Document, overlayable: tuple[str, ...]) -> Factors:
-    """The overlay of each level of each factor of `document`; overlays may touch the fields `overlayable`."""
+    """Return the overlay of each level of each factor of `document`. Overlays may touch the fields `overlayable`."""
     written = document.root.get("factors")
     if written is None:
         return {}
@@ -59,7 +59,7 @@ def _overlay(document: Document, here: tuple[str, ...], overlay: object, overlay
 
 
 def _settings(document: Document, factor: str, values: Items) -> dict[str | int | float, Block]:
-    """The overlays of a factor that is written as the list of its values."""
+    """Return the overlays of a factor that is written as a list of values."""
     overlays: dict[str | int | float, Block] = {}
     for index, (value, mark) in enumerate(zip(values, values.marks, strict=True)):
         here = ("factors", factor, index)
@@ -76,7 +76,7 @@ def _number(value: str | int | float) -> float:
 
 
 def nested(path: Sequence[str], value: object, mark: Mark | None) -> Block:
-    """The overlay that sets the field at `path`, which is said at `mark`."""
+    """Return the overlay that sets the field at `path`, written at `mark`."""
     block = Block()
     block.mark = mark
     block.put(path[0], value if len(path) == 1 else nested(path[1:], value, mark), mark)
@@ -90,7 +90,7 @@ def _check_names(document: Document, here: tuple[str, ...], names: tuple[str, ..
 
 
 def _meant(document: Document, factor: str, levels: Items) -> str | None:
-    """What somebody may have meant by a list under a name that is no field's."""
+    """Return a hint for a list under a name that is no field's."""
     jobs = document.root.get("jobs")
     job = next(iter(jobs), "j1") if isinstance(jobs, Block) else "j1"
     if factor in Job.model_fields:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of specifications: what is in it, and profiles and topologies by name."""
+"""The folder of specifications, which finds profiles and topologies by name."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,15 +30,18 @@ KINDS = {CATALOG: "an experiment", PROFILES: "a profile", TOPOLOGIES: "a topolog
 
 
 def shelf_of(root: Mapping[str, object]) -> str:
-    """The folder of the library that a file's content belongs in, as most of its fields say."""
+    """Return the folder of the library to which a file's content belongs, as most of its fields say."""
     return max(FIELDS, key=lambda shelf: len(FIELDS[shelf] & root.keys()))
 
 
 class Library:
-    """The specifications below one folder, and those beside an experiment's own file; what was read once is kept."""
+    """The specifications below one folder, and those beside an experiment's file. Each is read once."""
 
     def __init__(self, root: Path = EXPERIMENTS, beside: Path | None = None) -> None:
-        """`beside` is the folder of that file: profiles and topologies there go before those of `root`."""
+        """Open the library.
+
+        `beside` is the experiment file's folder, whose profiles and topologies go before those of `root`.
+        """
         self.root = root
         self.found_beside: dict[str, dict[str, Block]] = {PROFILES: {}, TOPOLOGIES: {}}
         self._beside = beside
@@ -47,7 +50,7 @@ class Library:
         self._topologies: dict[str, Topology] = {}
 
     def names(self, shelf: str) -> list[str]:
-        """The names of all specifications in a folder of the library, of that name beside the experiment, or laid."""
+        """Return the names of all specifications in a folder of the library, beside the experiment, or added."""
         if shelf not in self._names:
             folders = [self.root, *([self._beside] if self._beside else [])]
             self._names[shelf] = sorted({path.stem for folder in folders for path in (folder / shelf).glob("*.yaml")})
@@ -55,35 +58,35 @@ class Library:
         return sorted({*self._names[shelf], *laid.get(shelf, {})})
 
     def has(self, shelf: str, name: str) -> bool:
-        """Whether there is a specification of that name."""
+        """Return True if there is a specification of that name."""
         return name in self.names(shelf) or self._own(shelf, name) is not None
 
     def lay(self, profiles: Mapping[str, Profile], topologies: Mapping[str, Topology]) -> None:
-        """Put these before all others of the same name."""
+        """Add profiles and topologies, which go before all others of the same name."""
         self._profiles |= profiles
         self._topologies |= topologies
 
     def document(self, shelf: str, name: str) -> Document:
-        """The file of that name, unparsed. Raises SpecError when there is none, or when it calls itself differently."""
+        """Return the unparsed file of that name. Raises SpecError if there is none, or if it has another name inside."""
         document = self._own(shelf, name) or self._shipped(shelf, name)
         if document.root.get("name", name) != name:
             raise document.error(("name",), show(document.root["name"]), f"'{name}', the file's own name")
         return document
 
     def profile(self, name: str) -> Profile:
-        """The profile of that name."""
+        """Return the profile of that name."""
         if name not in self._profiles:
             self._profiles[name] = parse_as(Profile, self.document(PROFILES, name))
         return self._profiles[name]
 
     def topology(self, name: str) -> Topology:
-        """The topology of that name."""
+        """Return the topology of that name."""
         if name not in self._topologies:
             self._topologies[name] = parse_as(Topology, self.document(TOPOLOGIES, name))
         return self._topologies[name]
 
     def _own(self, shelf: str, name: str) -> Document | None:
-        """What lies beside the experiment's file: in a folder for its kind, or right there."""
+        """Return the document beside the experiment's file, in a folder for its kind or directly there."""
         if self._beside is None or shelf == CATALOG:
             return None
         for path in (self._beside / shelf / f"{name}.yaml", self._beside / f"{name}.yaml"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one rule by which an overlay changes what lies under it."""
+"""The one rule by which an overlay changes the fields under it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from roundabout.spec.reader.yaml_source import Block
 
 
 def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Block:
-    """`base` changed by `overlay`: mappings merge, lists and single values replace, null removes.
+    """Return `base` changed by `overlay`: mappings merge, lists and single values replace, null removes.
 
     A block whose `name` or `file` changes is replaced whole. Neither argument is changed; values keep their places
     in the file.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `set` changes in an experiment, by dotted paths: `--set jobs.j1.transport.T_us=90`, or the same in the file.
+"""Overrides of an experiment's fields by dotted paths: `--set jobs.j1.transport.T_us=90`, or `set` in the file.
 
 Fields that overlays may touch are set over every level. What a file says once is set there, and the path of a factor
 that is a list sets its levels.
@@ -21,14 +21,14 @@ NAMED = ("jobs", "cross_traffic")
 
 
 class Change(NamedTuple):
-    """A field, its value, and who says so."""
+    """An override: a field, its value, and the place where it was written."""
 
     path: tuple[str, ...]
     value: Any
     mark: Mark | None
 
     def fits(self, root: Block) -> bool:
-        """Whether what it changes is there."""
+        """Return True if the overridden field exists."""
         adds = len(self.path) == 2 and self.value is not None
         if self.path[0] not in NAMED or len(self.path) < 2 or adds:
             return True
@@ -37,7 +37,7 @@ class Change(NamedTuple):
 
 
 def from_text(said: Mapping[str, str], option: str = "set") -> Block:
-    """Changes whose values are written as in a file; their place is the option with its path. Raises SpecError."""
+    """Parse overrides whose values are written as in a file. Their place is the option with its path. Raises SpecError."""
     block = Block()
     for path, text in said.items():
         block.put(path, *parse_option(f"{option} {path}", text))
@@ -45,12 +45,12 @@ def from_text(said: Mapping[str, str], option: str = "set") -> Block:
 
 
 def from_values(values: Mapping[str, Any]) -> Block:
-    """Changes as a run has recorded them, or a program makes them. Raises SpecError."""
+    """Return overrides as a run has recorded them, or a program makes them. Raises SpecError."""
     return from_text({path: as_yaml(value, path) for path, value in values.items()})
 
 
 def told(document: Document, changes: Block) -> Document:
-    """The document with these in its own `set`, before what that says."""
+    """Return the document with these overrides in its own `set`, before its own ones."""
     root, before = Block(document.root), document.root.get(SET)
     block = Block(before if isinstance(before, Block) else None)
     for path, value in changes.items():
@@ -60,7 +60,10 @@ def told(document: Document, changes: Block) -> Document:
 
 
 def changed(document: Document) -> tuple[Document, tuple[Change, ...]]:
-    """The document with what is set once, and the changes that go over every level. Raises SpecError."""
+    """Return the document with fields set that occur once, and the overrides that apply to every level.
+
+    Raises SpecError.
+    """
     said = document.root.get(SET)
     if said is None:
         return document, ()
@@ -80,7 +83,7 @@ def changed(document: Document) -> tuple[Document, tuple[Change, ...]]:
 
 
 def over_all(root: Block, changes: tuple[Change, ...]) -> Block:
-    """One combination of levels with the changes over it."""
+    """Return one combination of levels with the overrides applied to it."""
     for change in changes:
         if change.fits(root):
             root = merge(root, nested(*change))
@@ -88,7 +91,7 @@ def over_all(root: Block, changes: tuple[Change, ...]) -> Block:
 
 
 def check_used(document: Document, changes: tuple[Change, ...], combinations: list[Block]) -> None:
-    """Raise SpecError for a change of a job, or of cross traffic, that is nowhere."""
+    """Raise SpecError for an override of a job, or of cross traffic, that does not exist."""
     for change in changes:
         if not any(change.fits(root) for root in combinations):
             shelf, name, *_ = change.path
@@ -108,7 +111,7 @@ def _check(document: Document, name: str) -> None:
 
 
 def _once(root: Block, name: str, change: Change) -> Block | None:
-    """The overlay on the file by which a change is made, if it is not one of every level."""
+    """Return the overlay on the file that makes an override, unless it is one of every level."""
     head, *rest = change.path
     if isinstance(_factors(root).get(name), Items):
         levels = change.value

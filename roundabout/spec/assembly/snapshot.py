@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A snapshot of the files of specifications: the catalogue asks for some of them thousands of times."""
+"""A snapshot of specification files, because the catalog asks for some of them thousands of times."""
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Some of an experiment's variants: what `only` asks for."""
+"""The filter `only`, which selects some of an experiment's variants."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,9 +10,9 @@ from roundabout.spec.reader.yaml_source import Document
 
 
 def only(document: Document, experiment: Experiment) -> Experiment:
-    """The experiment with the variants that it asks for and those that they need, and what is expected of these alone.
+    """Return the experiment with the selected variants, their dependencies, and the expectations of these alone.
 
-    Raises SpecError where there is no such variant.
+    Raises SpecError if there is no such variant.
     """
     if not experiment.only:
         return experiment
@@ -36,7 +36,7 @@ def only(document: Document, experiment: Experiment) -> Experiment:
 
 
 def with_needed(variants: Iterable[str], cells: Sequence[Cell]) -> set[str]:
-    """These variants, and all that they need, directly or not."""
+    """Return these variants and all their dependencies, direct or not."""
     kept, found = set[str](), set(variants)
     while found - kept:
         kept |= found
@@ -45,7 +45,7 @@ def with_needed(variants: Iterable[str], cells: Sequence[Cell]) -> set[str]:
 
 
 def _named(expectation: AnyExpectation) -> set[str]:
-    """The variants that an expectation is about."""
+    """Return the variants that an expectation is about."""
     ordered = expectation.order if isinstance(expectation, Order) and expectation.by == "variant" else ()
     at = (expectation.at or {}).get("variant")
     return {str(name) for name in (expectation.of, expectation.over, at, *ordered) if name is not None}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that reach across fields: between jobs, profiles and topology; between expectations, needs and levels."""
+"""Checks across fields: between jobs, profiles and topology; between expectations, dependencies and levels."""
 
 import math
 from collections.abc import Sequence
@@ -17,30 +17,30 @@ from roundabout.spec.transports.queues import QUEUES, QueueName
 
 
 class Merged(NamedTuple):
-    """One combination of levels: its merged fields, which know where each was written."""
+    """One combination of levels: its merged fields, with the place where each was written."""
 
     document: Document
     levels: dict[str, str | int | float]
     root: Block
 
     def error(self, location: tuple[str | int, ...], found: str, expected: str, hint: str | None = None) -> SpecError:
-        """The error to raise about the value at `location`."""
+        """Return the error about the value at `location`."""
         return self.document.error(location, found, expected, hint=hint, root=self.root)
 
     @property
     def variant(self) -> str:
-        """The level of the factor `variant`."""
+        """Return the level of the factor `variant`."""
         return str(self.levels.get("variant", ONLY_VARIANT))
 
     @property
     def setting(self) -> str:
-        """The levels, as a message adds them where several fields together are wrong."""
+        """Return the levels in words, for messages about several fields together."""
         at = ", ".join(f"{factor} {level}" for factor, level in self.levels.items())
         return f" (with {at})" if at else ""
 
 
 class _Stay(NamedTuple):
-    """A worker on a host, from when its job comes until that departs for certain."""
+    """A worker on a host, from its job's arrival until its certain departure."""
 
     job: str
     comes_ms: float
@@ -48,7 +48,7 @@ class _Stay(NamedTuple):
 
 
 def check_workers(merged: Merged, treatment: Treatment, topology: Topology) -> None:
-    """Raise SpecError unless every worker is on a host of the topology, and none ever has more workers than GPUs."""
+    """Raise SpecError unless every worker is on a host of the topology, and no host ever has more workers than GPUs."""
     stays: dict[str, list[_Stay]] = {}
     for name, job in treatment.jobs.items():
         for index, worker in enumerate(job.workers):
@@ -64,7 +64,7 @@ def check_workers(merged: Merged, treatment: Treatment, topology: Topology) -> N
 
 
 def _at_once(there: Sequence[_Stay], stay: _Stay) -> int:
-    """How many of those who are there stay at once at some instant of a stay: it is one at which somebody comes."""
+    """Return the most workers that are on a host at one instant of a stay, which is one at which a worker arrives."""
     instants = [stay.comes_ms, *(each.comes_ms for each in there if stay.comes_ms <= each.comes_ms < stay.goes_ms)]
     return max(sum(each.comes_ms <= at_ms < each.goes_ms for each in there) for at_ms in instants)
 
@@ -72,7 +72,7 @@ def _at_once(there: Sequence[_Stay], stay: _Stay) -> int:
 def _no_room(
     merged: Merged, here: tuple[str | int, ...], topology: Topology, stays: dict[str, list[_Stay]]
 ) -> SpecError:
-    """The error about one worker more than its host has GPUs."""
+    """Return the error about one worker more than its host has GPUs."""
     name, index = str(here[1]), here[-1]
     assert isinstance(index, int)
     worker = merged.root["jobs"][name]["workers"][index]
@@ -85,7 +85,7 @@ def _no_room(
 
 
 def check_shared_hosts(merged: Merged, treatment: Treatment) -> None:
-    """Raise SpecError where jobs that share a host differ in their transport, of which a host has one."""
+    """Raise SpecError if jobs that share a host differ in their transport, because a host has one."""
     first: dict[str, str] = {}
     for name, job in treatment.jobs.items():
         for worker in job.workers:
@@ -96,10 +96,9 @@ def check_shared_hosts(merged: Merged, treatment: Treatment) -> None:
 
 
 def port_queue(merged: Merged, treatment: Treatment) -> QueueName:
-    """What ports do: as the treatment says, or as all transports in use are meant for.
+    """Return the queue of ports: the treatment's, or the one that all transports in use are meant for.
 
-    Raises:
-        SpecError: these differ, or one asks for thresholds of ports that do not mark.
+    Raises SpecError if these differ, or if one asks for thresholds of ports that do not mark.
     """
     users: dict[str, Job | CrossTraffic | Cluster] = {**treatment.jobs, **treatment.cross_traffic}
     users |= {"cluster": treatment.cluster} if treatment.cluster else {}
@@ -127,7 +126,7 @@ def check_pattern(merged: Merged, name: str, job: Job, profile: Profile) -> None
 
 
 def check_rules(merged: Merged, name: str, job: Job, profile: Profile) -> None:
-    """Raise SpecError unless a job's transport and profile keep what the transport declares of both together."""
+    """Raise SpecError unless a job's transport and profile keep the transport's rules about both."""
     declared = job.transport.declaration
     values = {**job.transport.asked, "compute_us": profile.compute_ms * 1000}
     for rule in declared.rules if declared else ():
@@ -175,7 +174,7 @@ def check_capture(merged: Merged, treatment: Treatment, topology: Topology) -> N
 
 
 def check_demand(merged: Merged, spec: TrialSpec) -> None:
-    """Raise SpecError when a job could not keep to its profile even alone, because a link on its way is too narrow."""
+    """Raise SpecError if a link is too narrow for a job's profile even without other traffic."""
     for name, job in spec.jobs.items():
         for phase in job.profile.phases:
             for hop, size in spec.crossing(name, phase).items():
@@ -190,7 +189,7 @@ def check_demand(merged: Merged, spec: TrialSpec) -> None:
 
 
 def check_transports(document: Document, cells: Sequence[Cell]) -> None:
-    """Raise SpecError unless every transport that is used has one source: hosts' kernels know it by its name alone."""
+    """Raise SpecError unless every transport in use has one source, because hosts' kernels know it by name alone."""
     files: dict[str, str | None] = {}
     for cell in cells:
         for user in cell.spec.users:
@@ -201,7 +200,7 @@ def check_transports(document: Document, cells: Sequence[Cell]) -> None:
 
 
 def check_needs(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
-    """Raise SpecError unless each variant that the cell needs runs at the cell's other levels and does not need it."""
+    """Raise SpecError unless each dependency of the cell runs at the cell's other levels and does not depend on it."""
     for here, variant in cell.needed.items():
         if not any(other.variant == variant and others_equal(cell, other) for other in cells):
             known = [other.variant for other in cells if others_equal(cell, other) and other is not cell]
@@ -233,12 +232,12 @@ def _check_alone(merged: Merged, here: tuple[str | int, ...], name: str, measuri
 
 
 def others_equal(one: Cell, other: Cell) -> bool:
-    """Whether two cells differ in their variant at most."""
+    """Return True if two cells differ at most in their variant."""
     return {**one.levels, "variant": ""} == {**other.levels, "variant": ""}
 
 
 def reach(variant: str, cell: Cell, cells: list[Cell]) -> set[str]:
-    """The variant and all that it needs, directly or not, at the other levels of `cell`."""
+    """Return the variant and all its dependencies, direct or not, at the other levels of `cell`."""
     needs = {other.variant: other.needed.values() for other in cells if others_equal(cell, other)}
     found: set[str] = set()
     frontier = [variant]
@@ -251,7 +250,7 @@ def reach(variant: str, cell: Cell, cells: list[Cell]) -> set[str]:
 
 
 class Scope(NamedTuple):
-    """What expectations may speak of: every factor's levels, and the cells that are run; and who knows quantities."""
+    """The names that expectations may use: every factor's levels, the cells that run, and a check of quantities."""
 
     factors: dict[str, tuple[str | int | float, ...]]
     variants: tuple[str, ...]
@@ -259,13 +258,13 @@ class Scope(NamedTuple):
     complain: Complain | None = None
 
     def cells_of(self, expectation: Expectation, variant: str | None) -> list[Cell]:
-        """The cells of a variant (of all, where none is named) at the levels that the expectation is for."""
+        """Return the cells of a variant (of all, if none is named) at the levels of the expectation."""
         at = (expectation.at or {}).items()
         return [cell for cell in self.cells if variant in (None, cell.variant) and at <= cell.levels.items()]
 
 
 def check_expectation(merged: Merged, index: int, expectation: Expectation, scope: Scope) -> None:
-    """Raise SpecError when expectation `index` names a variant, level, job, quantity or figure that does not exist."""
+    """Raise SpecError if expectation `index` names a variant, level, job, quantity or figure that does not exist."""
     here = ("expect", index)
     if expectation.basis is None:
         raise merged.error((*here, "basis"), "nothing", f"one of {choices(Basis)}")
@@ -287,7 +286,7 @@ def check_expectation(merged: Merged, index: int, expectation: Expectation, scop
 
 
 def _check_cells(merged: Merged, index: int, expectation: Expectation, scope: Scope) -> None:
-    """That what is compared is run, with the job; and that whoever knows quantities has nothing against it."""
+    """Check that the compared cells run, with the job, and that the quantity suits them."""
     for variant in dict.fromkeys((expectation.of, expectation.over or expectation.of)):
         cells = scope.cells_of(expectation, variant)
         if not cells:

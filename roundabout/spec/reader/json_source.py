@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strict reader of JSON: each key once, finite numbers, bounded nesting; complaints name the line and the field.
+"""Strict reader of JSON: each key once, finite numbers, bounded nesting. Errors name the line and the field.
 
-Files can be as large as a trace. So the standard library's scanner reads them, and only a complaint looks for a place.
+Files can be as large as a trace, so the standard library's scanner reads them, and only an error looks for its place.
 """
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Schemas of the specification files, for editors. The reader itself checks more, and says it better."""
+"""JSON Schemas of the specification files, for editors. The reader itself checks more, with better messages."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ _MERGED = ("Capture", "Cluster", "CrossTraffic", "Job", "Transport")
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """The JSON Schema of each kind of file, by name."""
+    """Return the JSON Schema of each kind of file, by name."""
     return {
         "experiment": {"$schema": DIALECT, **_experiment()},
         "profile": {"$schema": DIALECT, **Profile.model_json_schema()},
@@ -26,7 +26,7 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def write_schemas(folder: Path) -> list[Path]:
-    """Write each schema to `<name>.json` in `folder`; returns the paths."""
+    """Write each schema to `<name>.json` in `folder`, and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, schema in schemas().items():
@@ -39,12 +39,12 @@ def write_schemas(folder: Path) -> list[Path]:
 
 
 def as_text(schema: dict[str, Any]) -> str:
-    """A schema as its file holds it."""
+    """Return a schema as its file holds it."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def _experiment() -> dict[str, Any]:
-    """A file is a header and an overlay (on nothing); so is each level of a factor, without the header."""
+    """Return the schema of an experiment: a header and an overlay. A factor's level is an overlay without the header."""
     header = Header.model_json_schema()
     treatment = Treatment.model_json_schema()
     expectations = Expectations.model_json_schema()
@@ -79,6 +79,6 @@ def _experiment() -> dict[str, Any]:
 
 
 def _partial(schema: dict[str, Any]) -> dict[str, Any]:
-    """`schema` with every property optional, and null (which removes) allowed for each."""
+    """Return `schema` with every property optional, and null (which removes) allowed for each."""
     properties = {name: {"anyOf": [value, {"type": "null"}]} for name, value in schema["properties"].items()}
     return {key: value for key, value in schema.items() if key != "required"} | {"properties": properties}

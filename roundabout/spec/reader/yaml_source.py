@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reader of YAML into plain data that remembers the place of each value (`json_source` does the same for JSON).
 
-The subset is small on purpose: mappings with unique text keys, lists, text, decimal numbers, true, false and null. What
-other YAML readers guess (`no` as false, `1:30` as ninety, dates) stays text; aliases and tags are refused.
+The subset is small on purpose: mappings with unique text keys, lists, text, decimal numbers, true, false and null.
+Values that other YAML readers guess (`no` as false, `1:30` as ninety, dates) stay text; aliases and tags are refused.
 """
 
 import math
@@ -26,14 +26,14 @@ _EXPECTED = re.compile(r"(?:expected (?P<expected>.+), )?but (?:found|got) (?P<f
 
 
 class Mark(NamedTuple):
-    """A place in a file: its line, counted from 1, and the dotted path of the field there; or an option without one."""
+    """A place in a file: its line, counted from 1, and the dotted path of the field there; or an option without a line."""
 
     line: int | None
     path: str
 
 
 class Block(dict[str, Any]):
-    """A mapping that knows its own place and its keys' places, as far as it has any."""
+    """A mapping that knows its own place and its keys' places."""
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         super().__init__(values or {})
@@ -56,7 +56,7 @@ class Items(list[Any]):
 
 
 class Content:
-    """A file's content, of any shape, with the means to complain about any part of it."""
+    """A file's content, of any shape, which reports faults at their places."""
 
     def __init__(self, file: str, root: Any, mark: Mark | None = None) -> None:
         """Take the value `root` of `file`, which stands at `mark` unless `root` knows its own place."""
@@ -65,7 +65,7 @@ class Content:
         self.mark: Mark | None = getattr(root, "mark", mark)
 
     def find(self, location: tuple[str | int, ...], root: Block | None = None) -> Mark | None:
-        """The place of the value at `location` below `root`, or of the nearest thing around it."""
+        """Return the place of the value at `location` below `root`, or of the nearest thing around it."""
         value: Any = self.root if root is None else root
         mark = self.mark if root is None else root.mark
         for step in location:
@@ -87,7 +87,7 @@ class Content:
         hint: str | None = None,
         root: Block | None = None,
     ) -> SpecError:
-        """The error to raise about the value at `location` below `root` (the whole document unless given)."""
+        """Return the error about the value at `location` below `root` (the whole document unless given)."""
         mark = self.find(location, root)
         path = mark.path if mark and mark.path else dotted(location)
         return SpecError(self.file, found, expected, field=path, line=mark.line if mark else None, hint=hint)
@@ -105,13 +105,13 @@ class Document(Content):
 
 
 def dotted(location: tuple[str | int, ...]) -> str:
-    """`("jobs", "j1", "workers", 0)` as `jobs.j1.workers[0]`."""
+    """Return `("jobs", "j1", "workers", 0)` as `jobs.j1.workers[0]`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
     return text.removeprefix(".")
 
 
 def shown(path: Path) -> str:
-    """`path` as messages show it: relative to the working directory where it lies below it."""
+    """Return `path` as messages show it: relative to the working directory if it lies below it."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except (OSError, ValueError, RuntimeError):
@@ -119,14 +119,14 @@ def shown(path: Path) -> str:
 
 
 def open_without_waiting(path: str, flags: int) -> int:
-    """Open a file, as an `opener` does. A pipe without a writer is read as empty, and not waited for."""
+    """Open a file, as an `opener` does. A pipe without a writer is read as empty, without waiting."""
     handle = os.open(path, flags | os.O_NONBLOCK)
     os.set_blocking(handle, True)
     return handle
 
 
 def read(path: Path, shown_as: str | None = None) -> Document:
-    """The document in `path`; messages call it `shown_as`. Raises SpecError for whatever keeps it from being read."""
+    """Read the document in `path`; messages call it `shown_as`. Raises SpecError if it cannot be read."""
     file = shown_as or str(path)
     return parse(read_text(path, file, MAX_BYTES), file, path.parent)
 
@@ -173,9 +173,9 @@ def decode(content: bytes, file: str) -> str:
 
 
 def parse(text: str, file: str, folder: Path = Path()) -> Document:
-    """The document in `text` of a file in `folder`; messages call it `file`.
+    """Parse the document in `text` of a file in `folder`; messages call it `file`.
 
-    Raises SpecError for what is not our subset of YAML.
+    Raises SpecError for text outside the project's subset of YAML.
     """
     node = _node(text, file)
     if not isinstance(node, yaml.MappingNode):
@@ -200,7 +200,7 @@ def finite_number(text: str) -> float:
 
 
 def parse_option(option: str, text: str) -> tuple[Any, Mark]:
-    """The value that an option of the command line gives, which is its place. Raises SpecError like `parse`."""
+    """Parse the value of a command-line option, which is its place. Raises SpecError like `parse`."""
     try:
         node = _node(text, option)
     except SpecError as error:
@@ -210,7 +210,10 @@ def parse_option(option: str, text: str) -> tuple[Any, Mark]:
 
 
 def as_yaml(value: object, file: str) -> str:
-    """What `parse` reads as this value. Raises SpecError for what no file could say; messages call it `file`."""
+    """Return the YAML that `parse` reads as this value.
+
+    Raises SpecError for a value that no file could hold; messages call it `file`.
+    """
     try:
         return dump(value)
     except yaml.YAMLError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real traces that a user brings: one file each, which reads columns as published. What is wrong raises SpecError."""
+"""Real traces that a user brings: one file each, which reads columns as published. Faults raise SpecError."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -31,7 +31,7 @@ GPU = "nvidia.com/gpu"
 
 
 def _gpus(resources: object) -> int:
-    """Return the number of GPUs among what a worker asked of Kubernetes."""
+    """Return the number of GPUs in a worker's request to Kubernetes."""
     if is_unknown(resources):
         return 0
     try:
@@ -51,7 +51,7 @@ class JobRow(Row):
 
     @property
     def ran_s(self) -> float | None:
-        """How long it ran, where that is known."""
+        """Return the duration, if it is known."""
         ended = self.gmt_job_stopped if self.gmt_job_finished is None else self.gmt_job_finished
         return elapsed(self.gmt_job_submitted, self.gmt_job_running, ended)
 
@@ -64,7 +64,7 @@ class WorkerRow(Row):
 
 
 class HostRow(Row):
-    """A row of topo.csv: a host and the switches above it. A switch's name is its own among those of one parent."""
+    """A row of topo.csv: a host and the switches above it. A switch's name is unique among those of one parent."""
 
     ip: KnownName
     core: Annotated[KnownName, Field(alias="DSW")]
@@ -73,7 +73,10 @@ class HostRow(Row):
 
 
 def read(path: Path) -> tuple[Submitted, ...]:
-    """The jobs of a job.csv, with the GPUs of their workers. Raises SpecError for the first thing wrong with either."""
+    """Return the jobs of a job.csv, with the GPUs of their workers.
+
+    Raises SpecError for the first fault in either file.
+    """
     gpus: Counter[str] = Counter()
     for worker in table(path.with_name("worker.csv"), WorkerRow):
         gpus[worker.job_name] += worker.gpus
@@ -85,10 +88,10 @@ def read(path: Path) -> tuple[Submitted, ...]:
 
 
 def topology(path: Path, *, gpus_per_host: int, line_rate_gbps: float, payload_rate_gbps: float) -> Topology:
-    """The tree of a topo.csv, its hosts renamed by their rows: h1, h2, ...
+    """Return the tree of a topo.csv, its hosts renamed by their rows: h1, h2, ...
 
-    The file tells no rates: a host's link has those given, and a link up all that its hosts have together, which is a
-    guess (nothing is over-subscribed; the less is shared, the less jobs meet). Raises SpecError for what is wrong.
+    The file gives no rates: a host's link has the given ones, and a link up the sum of its hosts', which is a guess (no
+    over-subscription; the less is shared, the fewer jobs share links). Raises SpecError for a fault.
     """
     hosts = tuple(table(path, HostRow))
     above: dict[tuple[str, ...], tuple[str, ...]] = {}

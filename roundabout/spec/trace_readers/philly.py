@@ -23,7 +23,7 @@ from roundabout.spec.trace_readers.values import Instant, InstantIfKnown, elapse
 
 
 class Server(Row):
-    """What an attempt had of a server."""
+    """A server's part in an attempt."""
 
     gpus: list[str]
 
@@ -45,12 +45,12 @@ class Logged(Row):
 
     @property
     def gpus(self) -> int:
-        """How many it had; none where it was never tried."""
+        """Return the number of GPUs; 0 if it was never attempted."""
         return sum(len(server.gpus) for attempt in self.attempts[:1] for server in attempt.detail)
 
     @property
     def ran_s(self) -> float | None:
-        """How long it ran, where that is known."""
+        """Return the duration, if it is known."""
         ran = [elapsed(attempt.start_time, attempt.end_time) for attempt in self.attempts]
         known = [each for each in ran if each is not None]
         return sum(known) if known else None

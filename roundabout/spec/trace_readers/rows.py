@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of real traces: their text, tables in CSV, and complaints by file, line and column."""
+"""Files of real traces: their text, tables in CSV, and errors by file, line and column."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ OTHER_FORMATS = {
 
 
 class Row(BaseModel):
-    """What is read of a row; it may have more."""
+    """The columns of a row that are read. A row may have more."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of single values of real traces, as they are published and as spreadsheets and pandas save them again.
+"""Readers of single values of real traces, as published, and as spreadsheets and pandas save them.
 
 Each returns the value, or raises ValueError, which says what is allowed.
 """

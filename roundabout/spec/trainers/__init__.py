@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trainers that a job can name: one module each, whose class `Trainer` says its parameters and its command line."""
+"""The trainers that a job can name: one module each, whose class `Trainer` has its parameters and command line."""
 
 import sys
 from importlib import import_module

@@ -7,7 +7,7 @@ from roundabout.spec.training.training_spec import Training
 
 
 class Trainer(Training):
-    """Each worker has the whole network; gradients are all-reduced as they come."""
+    """Data parallelism: each worker has the whole network, and gradients are all-reduced as they come."""
 
     program: ClassVar[str] = "trainers/torch/ddp.py"
     kinds: ClassVar[frozenset[str]] = frozenset({"vgg", "resnet", "bert", "gpt"})

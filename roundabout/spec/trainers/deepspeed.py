@@ -11,7 +11,7 @@ from roundabout.spec.training.training_spec import PYTORCH, Training, refused
 
 
 class Trainer(Training):
-    """By its layers, or parts of each layer, or both; or each worker has all of it."""
+    """A network divided among workers by its layers, parts of each layer, or both; or not divided."""
 
     program: ClassVar[str] = "trainers/torch/with_deepspeed.py"
     kinds: ClassVar[frozenset[str]] = frozenset({"gpt"})
@@ -35,13 +35,13 @@ class Trainer(Training):
 
     @property
     def steps(self) -> int:
-        """In which a batch goes through the network: all at once where there is no pipeline."""
+        """Return the number of micro-batches of a batch: one without a pipeline."""
         return self.micro_batches if self.parallel in ("pipeline", "hybrid") else 1
 
     def argv(self, task: Task) -> tuple[str, ...]:
-        """What all are told, and how it is divided."""
+        """Return the common arguments, and the division of the network."""
         return (*super().argv(task), "--parallel", self.parallel, "--micro-batches", str(self.steps))
 
     def computing_ms(self, profile: Profile) -> float | None:
-        """Nobody's but a whole network's: what comes later in a pipeline computes once it is given something."""
+        """Return the computing time of a whole network; None for a pipeline, whose stages wait for each other."""
         return super().computing_ms(profile) if self.parallel in ("data", "tensor") else None

@@ -7,7 +7,7 @@ from roundabout.spec.training.training_spec import PYTORCH, Training
 
 
 class Trainer(Training):
-    """Each worker has the whole network; gradients are gathered into buffers, which are all-reduced."""
+    """Data parallelism: each worker has the whole network, and gradients are all-reduced in buffers."""
 
     program: ClassVar[str] = "trainers/torch/with_horovod.py"
     kinds: ClassVar[frozenset[str]] = frozenset({"vgg", "resnet", "bert", "gpt"})

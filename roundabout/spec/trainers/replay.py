@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sleeps where a job would compute, and sends real bytes where it would communicate: trainers/replay.
+"""Replays a profile: sleeps for computing, and sends real bytes for communication: trainers/replay.
 
-Over TCP, or where hosts can and the job's transport is their NICs' by RDMA.
+Over TCP, or by RDMA if hosts and the job's transport support it.
 """
 
 from typing import ClassVar, Literal
@@ -10,7 +10,7 @@ from roundabout.spec.training.trainer import Launcher, Task
 
 
 class Trainer(Launcher):
-    """Plays a job by its profile."""
+    """A trainer that replays a job's profile."""
 
     program: ClassVar[str] = "build/bin/replay"
     rdma_program: ClassVar[str | None] = "build/bin/replay-rdma"
@@ -18,5 +18,5 @@ class Trainer(Launcher):
     name: Literal["replay"] = "replay"
 
     def argv(self, task: Task) -> tuple[str, ...]:
-        """See `replay --help`."""
+        """Return the arguments of `replay`; see its `--help`."""
         return (self.on_host(task), "--rank", str(task.rank), "--job", task.job_json)

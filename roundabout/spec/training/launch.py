@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a worker's program is started on its host, over the connection that a trial has to it."""
+"""The start of a worker's program on its host, over the trial's connection."""
 
 from typing import Literal
 
@@ -21,7 +21,9 @@ said=$(scontrol show node "$(hostname -s)" 2>&1) || refuse "Slurm does not know 
 
 
 def started(launch: Launch, python: str, program: str, task: Task) -> tuple[str, ...]:
-    """The words before a worker's own: by itself, or by its host's torchrun, each worker a node of one process.
+    """Return the command prefix of a worker.
+
+    Empty, or its host's torchrun, in which each worker is a node of one process.
 
     Through Slurm it is started by itself, too, as a step of its trial's allocation (runner/hosts/allocation.py). Either
     way it has the connection's input and output, and ends with it; nothing is started from host to host.

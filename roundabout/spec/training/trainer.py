@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every trainer is: a name, parameters of its own, and the command line of one worker."""
+"""The base of trainers: a name, parameters, and the command line of one worker."""
 
 import inspect
 import json
@@ -12,9 +12,9 @@ from roundabout.spec.profile import Profile
 
 
 class Task(NamedTuple):
-    """One worker's part of a job: the job as trainers/PROTOCOL.md describes it, and which of its workers this one is.
+    """One worker's part of a job: the job as trainers/PROTOCOL.md describes it, and the worker's rank.
 
-    `programs` is where the host has its programs; `bin` lies below it. With `rdma`, the job's bytes are to go by RDMA.
+    `programs` is the host's folder of programs; `bin` lies below it. With `rdma`, the job's bytes go by RDMA.
     """
 
     job: dict[str, Any]
@@ -24,12 +24,12 @@ class Task(NamedTuple):
 
     @property
     def job_json(self) -> str:
-        """The job's description; the same text for all of its workers."""
+        """Return the job's description, the same text for all of its workers."""
         return json.dumps(self.job, separators=(",", ":"), allow_nan=False)
 
 
 class Launcher(Strict):
-    """A program that plays or trains one worker of a job, and speaks trainers/PROTOCOL.md."""
+    """A program that replays or trains one worker of a job, and speaks trainers/PROTOCOL.md."""
 
     program: ClassVar[str]
     """What a host runs, by its path in the tree, or in the folder outside it in which the model lies as in the tree."""
@@ -41,39 +41,45 @@ class Launcher(Strict):
 
     @classmethod
     def source(cls) -> Path:
-        """The program on this machine. In the tree, programs.yaml lists it; from outside, runs copy it to hosts."""
+        """Return the program on this machine. The tree's are listed in programs.yaml; plugins' are copied by runs."""
         folder = Path(inspect.getfile(cls)).resolve().parents[3]
         return (paths.ROOT if folder == paths.PACKAGES else folder) / cls.program
 
     @classmethod
     def on_host(cls, task: Task) -> str:
-        """The program on a host."""
+        """Return the program's path on a host."""
         program = (task.rdma and cls.rdma_program) or cls.program
         return str(task.programs / "bin" / PurePath(program).name)
 
     @property
     def nccl(self) -> bool:
-        """Whether its workers speak NCCL: then they are told its settings, and its log is held against them."""
+        """Return True if its workers use NCCL; then they get its settings, and its log is checked."""
         return False
 
     @property
     def scheduled(self) -> bool:
-        """Whether its workers are started through Slurm (launch.py)."""
+        """Return True if its workers are started through Slurm (launch.py)."""
         return False
 
     def computing_ms(self, profile: Profile) -> float | None:  # noqa: ARG002 - of those that really compute
-        """What an iteration's computing is to take, and longer only where CPU was short; None where none is done."""
+        """Return the expected computing time of an iteration, which only a lack of CPU lengthens; None without one."""
         return None
 
     @property
     def probe(self) -> tuple[str, ...] | None:
-        """A command that fails on hosts which lack what this trainer needs, and says what; None: it needs nothing."""
+        """Return a command that fails on hosts without a requirement of this trainer, and names it.
+
+        None without requirements.
+        """
         return None
 
     def never_run(self, gpus: bool) -> str | None:  # noqa: ARG002 - of those that use them
-        """What of it this project has never run itself, where hosts may have `gpus`, for reports; None: nothing."""
+        """Describe the parts of this trainer that the project has never run, on hosts with `gpus`.
+
+        None if all were run.
+        """
         return None
 
     def argv(self, task: Task) -> tuple[str, ...]:
-        """The command line of one worker on its host."""
+        """Return the command line of one worker on its host."""
         raise NotImplementedError

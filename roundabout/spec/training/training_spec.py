@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What trainers that really train have in common: their parameters, and the models that they know by name."""
+"""The base of trainers that really train: their parameters, and the models that they know by name."""
 
 import json
 from functools import cache
@@ -29,7 +29,7 @@ WITHOUT_KINETO = """(
 
 
 class Model(Strict):
-    """One of Table 4.2: the table's batches and memory, its shape as programs of hosts know it, and its parameters."""
+    """A model of Table 4.2: the table's batches and memory, its shape as host programs know it, and its parameters."""
 
     batch: Annotated[tuple[int, int], Field(strict=False)]
     memory_mb: Annotated[tuple[int, int], Field(strict=False)]
@@ -40,18 +40,18 @@ class Model(Strict):
 
     @property
     def kind(self) -> str:
-        """Which networks it is one of: vgg, resnet, bert, gpt or dlrm."""
+        """Return the kind of network: vgg, resnet, bert, gpt or dlrm."""
         return str(self.shape["kind"])
 
 
 @cache
 def models() -> dict[str, Model]:
-    """Those of training_models.yaml, by name."""
+    """Return the models of training_models.yaml, by name."""
     return {name: Model.model_validate(told) for name, told in read(MODELS).root.items()}
 
 
 class Training(Launcher):
-    """Really trains. A subclass says its program, which kinds of models it trains, and what it needs."""
+    """A trainer that really trains. A subclass has its program, kinds of models, and requirements."""
 
     kinds: ClassVar[frozenset[str]]
     needs: ClassVar[dict[str, tuple[str, str]]] = PYTORCH
@@ -98,11 +98,11 @@ class Training(Launcher):
 
     @property
     def examples(self) -> int:
-        """Of a worker and iteration."""
+        """Return the examples of a worker and iteration."""
         return self.batch or (EXAMPLES if self.model is None else models()[self.model].batch[0])
 
     def argv(self, task: Task) -> tuple[str, ...]:
-        """See the program's `--help`."""
+        """Return the program's arguments; see its `--help`."""
         start = started(self.launch, self.python, self.on_host(task), task)
         told = ("--rank", str(task.rank), "--job", task.job_json, "--batch", str(self.examples))
         shape = ("--model", json.dumps(models()[self.model].shape, separators=(",", ":"))) if self.model else ()
@@ -112,7 +112,7 @@ class Training(Launcher):
 
     @property
     def probe(self) -> tuple[str, ...]:
-        """Whether its interpreter has what it needs, which is quicker found than loaded, and for NCCL a GPU."""
+        """Return a command that finds the interpreter's requirements without loading them, and for NCCL a GPU."""
         lines = ["import importlib.util, sys", *(_found(*each) for each in self.needs.items())]
         if self.backend == "nccl":
             lines += ["import torch", 'torch.cuda.is_available() or sys.exit("found no GPU: say `backend: gloo`")']
@@ -122,20 +122,20 @@ class Training(Launcher):
 
     @property
     def nccl(self) -> bool:
-        """Where `backend` says so; a worker that chose it by itself is told nothing."""
+        """Return True if `backend` is NCCL. A worker that chooses NCCL by itself gets no settings."""
         return self.backend == "nccl"
 
     @property
     def scheduled(self) -> bool:
-        """Where `launch` says so."""
+        """Return True if `launch` is Slurm."""
         return self.launch == "slurm"
 
     def computing_ms(self, profile: Profile) -> float | None:
-        """The profile's, where that is kept to."""
+        """Return the profile's computing time, if the trainer is paced by it."""
         return profile.compute_ms if self.paced else None
 
     def never_run(self, gpus: bool) -> str | None:
-        """Anything over NCCL, and any of Table 4.2's models in full."""
+        """Describe the parts that were never run: everything over NCCL, and Table 4.2's models in full."""
         backend = self.backend or ("nccl" if gpus else "gloo")
         model = f" with {self.model}" if self.model else ""
         return f"{self.name} over {backend}{model}" if model or backend not in RAN else None
@@ -148,7 +148,7 @@ def _found(module: str, how: tuple[str, str]) -> str:
 
 
 def refused(field: str, found: object, expected: str) -> PydanticCustomError:
-    """What to raise for a field that another one makes wrong."""
+    """Return the error for a field that another field makes invalid."""
     return PydanticCustomError(
         "located", "{expected}", {"location": (field,), "found": str(found), "expected": expected}
     )

@@ -44,10 +44,10 @@ OWN = ("name", "file", "set", "ecn")  # what is not a parameter
 
 
 class Transport(Strict, extra="allow"):
-    """A congestion control, by name or from a file; all else are parameters. A testbed chooses what is not given.
+    """A congestion control, by name or from a file; other fields are its parameters. A testbed chooses omitted ones.
 
-    With a `set` (a file of `sets/` beside the program) its values stand for what is not given, and its thresholds for
-    `ecn`, when switches mark.
+    A `set` (a file of `sets/` beside the program) gives the values of omitted parameters, and its thresholds for `ecn`,
+    the marking of switches.
     """
 
     __pydantic_extra__: dict[str, int | float | str]
@@ -70,44 +70,44 @@ class Transport(Strict, extra="allow"):
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without a set and thresholds where there are none: trials' keys from before there were any stay the same."""
+        """Drop a missing set and thresholds, so that trial keys hashed before these existed stay valid."""
         return {key: value for key, value in handler(self).items() if value is not None or key not in ("set", "ecn")}
 
     @property
     def written(self) -> dict[str, Any]:
-        """As a file has it, wherever that lies."""
+        """Return the transport as a file has it, wherever that lies."""
         which = {"file": self.file} if self.file else {"name": self.name}
         own = {"set": self.published.name if self.published else None, "ecn": self.ecn and self.ecn.model_dump()}
         return which | {field: value for field, value in own.items() if value} | self.parameters
 
     @property
     def parameters(self) -> dict[str, int | float | str]:
-        """Those given, by name."""
+        """Return the given parameters, by name."""
         return dict(self.__pydantic_extra__)
 
     @property
     def asked(self) -> dict[str, int | float | str]:
-        """Those given, and those of its set that are not."""
+        """Return the given parameters, and those of its set that are not given."""
         return {**(self.published.parameters if self.published else {}), **self.parameters}
 
     @property
     def thresholds(self) -> Ecn | None:
-        """When switches mark; None if neither it nor its set says so."""
+        """Return the marking thresholds of switches; None if neither it nor its set has any."""
         return self.ecn if self.ecn or not self.published else self.published.ecn
 
     @property
     def meant_for(self) -> QueueName:
-        """The queue at switch ports that it works over; the kernel's own have none that marks."""
+        """Return the queue at switch ports that it is meant for. The kernel's own have none that marks."""
         return self.declaration.meant_for if self.declaration else "drop-tail"
 
     @property
     def kernel_name(self) -> str:
-        """What hosts' kernels call it."""
+        """Return its name in hosts' kernels."""
         return registry.kernel_name(self.name)
 
     @property
     def declaration(self) -> Declaration | None:
-        """What it declares; None if it is the kernel's own. Raises SpecError if its program is not to be had."""
+        """Return its declaration; None if it is the kernel's own. Raises SpecError if its program cannot be read."""
         return registry.declaration(self.name, self.file)
 
     @classmethod
@@ -136,7 +136,7 @@ class Transport(Strict, extra="allow"):
 
 
 def _of_one(name: str, parameters: tuple[Parameter, ...], sets: tuple[str, ...]) -> JsonSchemaValue:
-    """What may stand beside one transport's name."""
+    """Return the schema of the fields beside one transport's name."""
     properties: JsonSchemaValue = {each.name: _schema_of(each) for each in parameters}
     if sets:
         properties["set"] = {"enum": [*sets, None]}
@@ -157,13 +157,13 @@ def _schema_of(parameter: Parameter) -> JsonSchemaValue:
 
 
 def _stands_for(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """What runs did not record once."""
+    """Add the field that older runs did not record."""
     found = registry.declaration(stored["name"]) if stored.get("name") in registry.names() else None
     return {"stands_for": found.stands_for} if found else {}
 
 
 def _checked(given: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """What an experiment says of a transport, with what it leaves to be understood."""
+    """Return an experiment's fields of a transport, completed by the implied ones."""
     if "file" in given:
         given["file"] = str(_program(given["file"], folder))
         given["name"] = Path(given["file"]).name.removesuffix(registry.PROGRAM)
@@ -214,7 +214,7 @@ def _published(transport: str, found: Declaration | None, name: Any) -> Publishe
 
 
 def _program(file: Any, folder: Path) -> Path:
-    """The source that an experiment names, relative to itself."""
+    """Return the source that an experiment names, relative to itself."""
     if not isinstance(file, str) or "\0" in file or not file.endswith(registry.PROGRAM):
         _refuse("file", show(file), registry.FILE)
     path = Path(os.path.realpath(folder / file))  # unlike `resolve`, takes links in a loop
@@ -243,7 +243,7 @@ def _value(key: str, value: Any, parameters: Mapping[str, Parameter], name: str)
 
 
 def broken_rule(rule: Rule, values: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What was found and what was expected, where `values` do not keep a rule; what is not known breaks none."""
+    """Return the values found and expected if `values` violate a rule. Unknown values violate none."""
     if rule.left not in values or rule.right not in values:
         return None
     left, right = values[rule.left], values[rule.right]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a transport declares about itself: the words of transports/common/declare.h, read from its source."""
+"""A transport's declarations: the words of transports/common/declare.h, read from its source."""
 
 import math
 import os
@@ -39,9 +39,9 @@ _TOKEN = re.compile(r'\s*(?:(?P<text>"[^"\\\n]*")|(?P<plain>[-+.\w]+)|(?P<mark>[
 
 @dataclass(frozen=True)
 class Parameter:
-    """Something that can be set for a host, in the unit of people: `value` unless anyone chooses another.
+    """A parameter of a host, in the unit of people. `value` is its default.
 
-    Where values have `names`, numbers are places among them. `home` is the folder of the file that declares it.
+    If values have `names`, numbers are their places. `home` is the folder of the file that declares it.
     """
 
     name: str
@@ -56,14 +56,14 @@ class Parameter:
 
     @property
     def usual(self) -> float | str:
-        """`value`, by its name if it has one."""
+        """Return the default, by its name if it has one."""
         if self.names:
             return self.names[int(self.value)]
         return int(self.value) if self.is_whole else float(self.value)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is counted, and not measured."""
+        """Return True if the parameter counts something."""
         return self.unit not in _MEASURED
 
     def host_value(self, value: float) -> int | float:
@@ -82,7 +82,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Counter:
-    """Something counted for a host; `kept_name` is what the sampler's records call it."""
+    """A counter of a host. `kept_name` is its name in the sampler's records."""
 
     name: str
     kept_name: str
@@ -92,7 +92,7 @@ class Counter:
 
 @dataclass(frozen=True)
 class Derived:
-    """Something that follows from counters and parameters, joined by * and /."""
+    """A figure that follows from counters and parameters, joined by * and /."""
 
     name: str
     formula: str
@@ -101,7 +101,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class Rule:
-    """`left <= right`, or else that not both are 0; either may be a fact of an experiment's jobs (FACTS)."""
+    """The rule `left <= right`, or that not both are 0. Either may be a fact of an experiment's jobs (FACTS)."""
 
     left: str
     either: bool
@@ -110,7 +110,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Declaration:
-    """One transport: what it stands for in the papers, the queue it is meant for, what its program takes and tells."""
+    """One transport: what it stands for in the papers, its intended queue, its parameters and counters."""
 
     name: str
     program: Path
@@ -122,12 +122,12 @@ class Declaration:
     rules: tuple[Rule, ...] = ()
 
     def origin(self, parameter: Parameter) -> str:
-        """The transport whose parameter it is: this one, or one that it varies, as mltcp_dcqcn does dcqcn."""
+        """Return the transport whose parameter it is: this one, or one that it varies, as mltcp_dcqcn varies dcqcn."""
         return self.name if parameter.home == self.program.parent else parameter.home.name
 
     @property
     def varied(self) -> tuple[str, ...]:
-        """Whose parameters it takes beside its own, as mltcp_dcqcn does those of dcqcn and mltcp."""
+        """Return the transports whose parameters it has beside its own, as mltcp_dcqcn has those of dcqcn and mltcp."""
         return tuple(dict.fromkeys(each for each in map(self.origin, self.parameters) if each != self.name))
 
 
@@ -146,10 +146,9 @@ class _Statement(NamedTuple):
 
 
 def sources(program: Path) -> tuple[Path, ...]:
-    """A program and the headers that it includes from beside it, in the order in which C reads their declarations.
+    """Return a program and the headers that it includes from its folder, in the order in which C reads them.
 
-    Raises:
-        SpecError: one of them cannot be read.
+    Raises SpecError if one of them cannot be read.
     """
     included: dict[Path, None] = {}
     for name in _INCLUDE.findall(_text(program)):
@@ -160,10 +159,9 @@ def sources(program: Path) -> tuple[Path, ...]:
 
 
 def read_declaration(program: Path) -> Declaration:
-    """What the transport in NAME.bpf.c declares, there or in headers that it includes from beside it.
+    """Read the declarations of the transport in NAME.bpf.c, and in headers that it includes from its folder.
 
-    Raises:
-        SpecError: it is not as declare.h says.
+    Raises SpecError if they differ from declare.h's grammar.
     """
     name = program.name.removesuffix(".bpf.c")
     statements = [each for source in sources(program) for each in _statements(_text(source), str(source))]
@@ -202,7 +200,7 @@ def _text(path: Path) -> str:
 
 
 def _statements(text: str, file: str) -> Iterator[_Statement]:
-    """Every declaration in C source, comments and the preprocessor's lines left out."""
+    """Yield every declaration in C source, without comments and preprocessor lines."""
     code = _NOT_CODE.sub(lambda found: found[0] if found[0][0] == '"' else re.sub(r"[^\n]", " ", found[0]), text)
     strings = [found.span() for found in re.finditer(r'"(?:[^"\\\n]|\\.)*"', code)]
     for found in _WORD.finditer(code):
@@ -309,7 +307,7 @@ def _derived(at: _Statement) -> Derived:
 
 
 def _for_people(kept_name: str, unit: str) -> str:
-    """What people call what the program keeps: the rule of transports/common/declarations.c."""
+    """Return the public name of a stored one, by the rule of transports/common/declarations.c."""
     if unit == "bytes/s":
         return f"{kept_name}_mbps"
     return kept_name.removesuffix("_q24") if unit == "2^-24" else kept_name

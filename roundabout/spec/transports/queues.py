@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queues at switch ports that transports are meant for."""
+"""The queues at switch ports for which transports are meant."""
 
 from typing import Literal, get_args
 
@@ -22,10 +22,10 @@ STEP_BYTES_PER_GBPS, STEP_LEAST_PACKETS = 6.5 * 1500, 20
 
 
 def drop_tail_bytes(payload_rate_gbps: float) -> int:
-    """What a port of drop-tail holds, in the papers' bytes."""
+    """Return the length of a drop-tail port's queue, in the papers' bytes."""
     return round(payload_rate_gbps * 1e9 / 8 * DROP_TAIL_MS / 1e3)
 
 
 def step_bytes(line_rate_gbps: float, mtu_bytes: int, bytes_scale: float = 1.0) -> int:
-    """Above how many bytes a port marks all, of a testbed where so many of the papers' are one."""
+    """Return the backlog above which a port marks every packet, of a testbed whose bytes are divided by `bytes_scale`."""
     return round(max(STEP_BYTES_PER_GBPS * line_rate_gbps / bytes_scale, STEP_LEAST_PACKETS * mtu_bytes))

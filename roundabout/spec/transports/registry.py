@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where transports are: a folder each, in the tree or in a folder of ROUNDABOUT_PATH, or a program's file by itself."""
+"""The registry of transports: a folder each, in the tree or in a folder of ROUNDABOUT_PATH, or a program's file."""
 
 import functools
 import re
@@ -25,15 +25,14 @@ FILE = f"a file called NAME{PROGRAM}, NAME at most 12 of a-z, 0-9 and _, a lette
 
 
 def names() -> tuple[str, ...]:
-    """All transports that can be called by name."""
+    """Return all transports that can be called by name."""
     return (*sorted(_programs()), *KERNELS_OWN)
 
 
 def declaration(name: str, file: str | None = None) -> Declaration | None:
-    """What the transport `name` declares, or the one in `file`; None if it is the kernel's own.
+    """Return the declaration of the transport `name`, or of the one in `file`; None if it is the kernel's own.
 
-    Raises:
-        SpecError: the source of its program is wrong, or there is none.
+    Raises SpecError if the source of its program is wrong, or if there is none.
     """
     if file is None and name in KERNELS_OWN:
         return None
@@ -64,17 +63,17 @@ def program_name(path: Path) -> str:
 
 
 def is_outside(found: Declaration) -> bool:
-    """Whether the transport is not among those that are built with the tree."""
+    """Return True if the transport is not built with the tree."""
     return TREE not in found.program.parents
 
 
 def kernel_name(name: str) -> str:
-    """What a host's kernel calls the transport `name`."""
+    """Return the name of the transport `name` in hosts' kernels."""
     return name if name in KERNELS_OWN else f"rb_{name}"
 
 
 def _programs() -> dict[str, Path]:
-    """Each transport's program by its name; what is in the tree goes first."""
+    """Return each transport's program by its name. The tree's go first."""
     return answer_once("programs", _found_programs)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of parameters that somebody published for a transport: one file each, in `sets/` beside its program.
+"""Published sets of a transport's parameters: one file each, in `sets/` beside its program.
 
-A set says for each value where it is printed. What its source does not print is a guess, and says where that is from.
+A set gives for each value where it is printed. A value that its source does not print is a guess, with its origin.
 """
 
 import functools
@@ -22,7 +22,7 @@ FOLDER = "sets"
 
 
 class Ecn(Strict):
-    """When a switch marks: never up to Kmin, ever likelier up to Pmax at Kmax, and always above (SIGCOMM'15, RED)."""
+    """The marking of a switch: never up to Kmin, ever likelier up to Pmax at Kmax, and always above (SIGCOMM'15, RED)."""
 
     Kmin_bytes: NotNegative
     Kmax_bytes: NotNegative
@@ -36,7 +36,7 @@ class Ecn(Strict):
 
 
 class Published(Strict):
-    """What experiments take from a set: values by name, and the thresholds that belong to them."""
+    """The values that experiments take from a set, by name, and its thresholds."""
 
     name: Name
     parameters: dict[str, int | float]
@@ -44,7 +44,7 @@ class Published(Strict):
 
 
 class Figure(Strict):
-    """A value with its origin: where it is printed, or that it is a guess, and where that is taken from."""
+    """A value with its origin: where it is printed, or that it is a guess, and why."""
 
     value: NotNegative
     source: Text | None = None
@@ -66,7 +66,7 @@ class Thresholds(Strict):
 
 
 class ParameterSet(Strict):
-    """A file of `sets/`."""
+    """A file in a folder `sets/`."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     name: Name
@@ -78,20 +78,20 @@ class ParameterSet(Strict):
 
     @property
     def guesses(self) -> tuple[str, ...]:
-        """The values that its source does not print."""
+        """Return the values that its source does not print."""
         every = {**self.parameters, **dict(self.ecn)}
         return tuple(name for name, figure in every.items() if figure.guess)
 
 
 def set_names(declared: Declaration) -> tuple[str, ...]:
-    """The sets of a transport."""
+    """Return the names of a transport's sets."""
     return answer_once(
         ("sets", declared.program), lambda: tuple(sorted(path.stem for path in _folder(declared).glob("*.yaml")))
     )
 
 
 def read_set(declared: Declaration, name: str) -> ParameterSet:
-    """One set of a transport.
+    """Read one set of a transport.
 
     Raises:
         SpecError: there is none of that name, or something is wrong with its file.
@@ -106,7 +106,7 @@ def read_set(declared: Declaration, name: str) -> ParameterSet:
 
 
 def published(declared: Declaration, name: str) -> Published:
-    """Return what an experiment that names a set gets from it. Raises SpecError."""
+    """Return the values of a set that an experiment names. Raises SpecError."""
     return answer_once(("set", declared.program, name), lambda: _published(declared, name))
 
 
@@ -122,7 +122,7 @@ def _ecn(written: Thresholds) -> Ecn:
 
 
 def _folder(declared: Declaration) -> Path:
-    """Beside the program; else that of the transport which it varies."""
+    """Return the folder of sets: beside the program; else that of the transport that it varies."""
     own = declared.program.parent
     homes = (own, *(each.home for each in declared.parameters))
     return next((home for home in homes if (home / FOLDER).exists()), own) / FOLDER

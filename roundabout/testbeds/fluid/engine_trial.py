@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trial as the engine played it."""
+"""A trial computed by the flow-level engine."""
 
 import math
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ MOST_SAMPLES = 10_000
 
 @dataclass(frozen=True)
 class Played:
-    """What workers did, and what links carried, until the last job ended at `last_ms`.
+    """The workers' iterations and the bytes on links, until the last job ended at `last_ms`.
 
     `iterations` has an array (workers, iterations, 6) by job: start, end of computing, end and delay, ms; bytes sent
     and received. `carried` are the cumulative bytes in a direction of a link at the instants `samples_ms`, `crossed`
@@ -32,7 +32,7 @@ class Played:
 
 
 def play(spec: TrialSpec, left: Left) -> Played:
-    """Play a trial whose jobs have of links what cross traffic leaves."""
+    """Compute a trial whose jobs have the capacity that cross traffic leaves."""
     sample_ms = _sample_ms(spec)
     engine = Engine(left, sample_ms=sample_ms)
     jobs = fluid_jobs(spec)

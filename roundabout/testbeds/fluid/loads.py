@@ -20,19 +20,19 @@ RECORD = np.dtype([("start_ns", "<u8"), ("bytes", "<u8"), ("destination", "<u2")
 
 
 class LoadError(RoundaboutError):
-    """A load cannot be planned, or not be played beside the jobs."""
+    """A load cannot be planned, or cannot run beside the jobs."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """A load file: what it offers in all, Gbit/s, and when its flows start in the time of jobs."""
+    """A load file: its total offered load, Gbit/s, and the start of its flows in the jobs' time."""
 
     offered_gbps: float
     schedule: Schedule
 
 
 def loads(trial: PlannedTrial, pace: Pace) -> dict[str, Load]:
-    """Those of the trial's cross traffics that send drawn flows, by their names. Raises LoadError."""
+    """Plan the loads of the trial's cross traffics that send random flows, by name. Raises LoadError."""
     drawn = [name for name, spec in trial.spec.cross_traffic.items() if spec.drawn]
     if not drawn:
         return {}
@@ -41,7 +41,7 @@ def loads(trial: PlannedTrial, pace: Pace) -> dict[str, Load]:
 
 
 def read(words: list[str]) -> Load:
-    """The load file that `crossgen plan` writes for these words. Raises LoadError."""
+    """Read the load file that `crossgen plan` writes for these arguments. Raises LoadError."""
     done = subprocess.run([ROOT / CROSSGEN, "plan", *words, "--output", "-"], capture_output=True)
     if done.returncode != 0:
         raise LoadError(f"crossgen plan: {done.stderr.decode().strip()}")

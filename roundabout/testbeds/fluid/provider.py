@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A testbed that computes: trials are played in the fluid model, and become tables like a measurement's.
+"""A testbed that computes: the flow-level model makes trials into tables like a measurement's.
 
 Jobs play their profiles without jitter, which the experiment's seed would draw. Cross traffic's flows are those that
 crossgen draws with the trial's seed. What no flows vary would come out the same each time: it is run once, and no
@@ -47,22 +47,22 @@ FIDELITY = Fidelity(
 
 
 def facility(_where: Mapping[str, str]) -> "FluidFacility":
-    """The model."""
+    """Return the provider of the flow-level model."""
     return FluidFacility()
 
 
 class FluidFacility(Facility):
-    """The model needs nothing but crossgen, which draws flows, and leaves nothing."""
+    """The provider of the flow-level model, which needs only crossgen, and leaves nothing behind."""
 
     where: Mapping[str, str] = MappingProxyType({"testbed": "fluid"})
     computes = True
 
     def opened(self, _topology: Topology, visit: Visit) -> "AbstractContextManager[FluidTestbed]":
-        """The model with any topology."""
+        """Open the model, which suits any topology."""
         return nullcontext(FluidTestbed(visit))
 
     def checks(self) -> tuple[Check, ...]:
-        """Nothing is needed but what draws flows."""
+        """Check for the program that draws flows."""
         built = (paths.ROOT / CROSSGEN).is_file()
         return (
             Check("fluid model", True, "needs neither root nor this machine for itself"),
@@ -70,7 +70,7 @@ class FluidFacility(Facility):
         )
 
     def artefacts(self, _transports: Iterable[Transport], /) -> Mapping[str, str]:
-        """The model's own files, its engine, and what draws flows: another one computes something else."""
+        """Return the hashes of the model's own files, its engine, and the program that draws flows."""
         folders = {"fluid": Path(fluid.__file__).parent, "testbeds/fluid": Path(__file__).parent}
         files = {f"{name}/{path.name}": path for name, folder in folders.items() for path in folder.glob("*.py")}
         built = {name: paths.ROOT / name for name in (CROSSGEN, LIBRARY)}
@@ -78,7 +78,7 @@ class FluidFacility(Facility):
 
 
 class FluidTestbed(Pace):
-    """The model at work. It is a Testbed."""
+    """A Testbed that computes trials by the flow-level model."""
 
     kind = "fluid"
     scale = dilation = 1.0
@@ -88,15 +88,15 @@ class FluidTestbed(Pace):
         self._visit = visit
 
     def identity(self) -> dict[str, Any]:
-        """One model is like another; what it is made of is among the artefacts."""
+        """Return the model's identity. Its files are among the artifacts."""
         return {"kind": self.kind}
 
     def facts(self) -> dict[str, Any]:
-        """No hosts, and no clocks but the run's."""
+        """Return the run's clock; there are no hosts."""
         return {"hosts": {}, "clocks": {}}
 
     def execute(self, trial: PlannedTrial, _attempt: Attempt, who: Identity) -> Outcome:
-        """Compute the trial. A job to which cross traffic leaves too little to end beside it is a fault."""
+        """Compute the trial. A job is invalid if cross traffic leaves it too little capacity to end beside it."""
         if any(trial.spec.queue_of.values()) and trial.spec.cross_traffic:
             return Outcome({}, ["priorities beside cross traffic are for a lab: here that comes before all jobs"])
         start_ns = self._visit.clock.now_ns()
@@ -113,7 +113,7 @@ class FluidTestbed(Pace):
 
 
 def _play(trial: PlannedTrial, crossing: Mapping[str, Load]) -> Played:
-    """Raises LoadError: cross traffic leaves a job nothing to end beside it."""
+    """Compute the trial. Raises LoadError if cross traffic leaves a job too little capacity to end beside it."""
     schedules = {name: load.schedule for name, load in crossing.items()}
     jobs, left = fluid_jobs(trial.spec), left_by_schedules(trial.spec, schedules)
     starved = [name for name, job in jobs.items() if not all(left.bytes_per_ms[edge].any() for edge in job.edges)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a trial that was computed: as a testbed would have measured them.
+"""The tables of a computed trial, as a testbed would have measured them.
 
-Bytes are payload, since the model has no headers. What it does not know stays null, or without rows.
+Bytes are payload, because the model has no headers. Unknown values stay null, or without rows.
 """
 
 from collections import defaultdict
@@ -33,11 +33,11 @@ class When:
     offset_ns: int
 
     def ns(self, ms: Floats) -> Integers:
-        """The run's nanoseconds so many ms after the start."""
+        """Return the run's nanoseconds at `ms` after the start."""
         return self.start_ns + np.rint(ms * 1e6).astype(np.int64)
 
     def columns(self, host: str, ms: Floats) -> Columns:
-        """The columns that say where and when."""
+        """Return the columns of place and time."""
         at = self.ns(ms)
         length = len(ms)
         return {
@@ -51,7 +51,7 @@ class When:
 def of_trial(
     spec: TrialSpec, played: Played, loads: Mapping[str, Load], when: When, who: Identity
 ) -> dict[str, pa.Table]:
-    """All tables that have rows; `loads` are the load files of cross traffics, by name."""
+    """Return all tables that have rows. `loads` are the load files of cross traffics, by name."""
     parts = {
         "iterations": _iterations(spec, played, when),
         "counters": _counters(spec, played, when),
@@ -146,7 +146,7 @@ def _cross_traffic(spec: TrialSpec, played: Played, loads: Mapping[str, Load], w
 
 
 def _offered_bytes(traffic: CrossTraffic, load: Load | None, until_ms: float) -> Floats:
-    """What a cross traffic has for each of its receivers from the trial's start to its end."""
+    """Return the bytes that a cross traffic offers each of its receivers from the trial's start to its end."""
     receivers = len(traffic.receivers)
     if load is None:
         return np.full(receivers, traffic.load_gbps * BYTES_PER_MS_OF_GBPS * until_ms / receivers)
@@ -156,7 +156,7 @@ def _offered_bytes(traffic: CrossTraffic, load: Load | None, until_ms: float) ->
 
 
 def _paths(spec: TrialSpec, traffic: CrossTraffic) -> list[tuple[Direction, ...]]:
-    """Its way to each receiver."""
+    """Return the path to each receiver."""
     ways = (spec.topology.path(traffic.sender, receiver) for receiver in traffic.receivers)
     return [tuple((hop.sender, hop.receiver) for hop in way) for way in ways]
 
@@ -164,7 +164,7 @@ def _paths(spec: TrialSpec, traffic: CrossTraffic) -> list[tuple[Direction, ...]
 def _arrived(
     spec: TrialSpec, offered: Mapping[str, Floats], crossed: Mapping[Direction, float]
 ) -> dict[tuple[Direction, ...], float]:
-    """By path: the part of what is offered that arrives. Several that offer more than a link carries share it."""
+    """Return the share of the offered bytes that arrives, by path. Paths that exceed a link's capacity share it."""
     ways = {path for traffic in spec.cross_traffic.values() for path in _paths(spec, traffic)}
     asked: defaultdict[Direction, float] = defaultdict(float)
     for name, traffic in spec.cross_traffic.items():

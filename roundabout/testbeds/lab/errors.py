@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong with a lab."""
+"""The error of labs."""
 
 from roundabout.core.errors import RoundaboutError
 
 
 class LabError(RoundaboutError):
-    """The lab cannot do what was asked; says what was found, what was expected and what to do."""
+    """The lab cannot do what was requested. The message gives the value found, the allowed ones, and a remedy."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exporters of a lab. Samplers enter its namespaces, programs stay outside: a host's /tmp may hide this checkout."""
+"""Exporters of a lab.
+
+Samplers enter its namespaces; programs stay outside, because a host's /tmp may hide this checkout.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +18,7 @@ from roundabout.testbeds.lab.network.layout import HOST_INTERFACE
 
 
 def exported_of(lab: Lab) -> Iterator[Exported]:
-    """Its hosts, and its switches with what their ports carry."""
+    """Yield the exporters of a lab's hosts, and of its switches with their ports' rates."""
     scaled, pids = (lab.scale, lab.dilation), lab.alive()
     for cable in lab.layout.cables:
         far, near = cable.ends

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How this machine gets labs, and gets rid of them."""
+"""The provider of labs on this machine."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ from roundabout.testbeds.lab.network.layout import lay_out
 
 
 def facility(where: Mapping[str, str]) -> "LabFacility":
-    """Labs of this machine, at the `scale` and `dilation` asked for. Raises UsageError for what is no number."""
+    """Return the provider of labs at the given `scale` and `dilation`. Raises UsageError for an invalid number."""
     return LabFacility(None, *(_number(name, where) for name in ("scale", "dilation")))
 
 
@@ -46,7 +46,7 @@ def _number(name: str, where: Mapping[str, str]) -> float | None:
 
 
 class LabFacility(SshFacility):
-    """Labs on this machine."""
+    """The provider of labs on this machine."""
 
     sampler = ROOT / "build/bin/sampler"
     programs = ("hosts", "controller", "lab")
@@ -54,7 +54,7 @@ class LabFacility(SshFacility):
     def __init__(
         self, calibration: Calibration | None = None, scale: float | None = None, dilation: float | None = None
     ) -> None:
-        """Labs are built with `calibration`, or with the one that the lab keeps; at its scale unless one is given.
+        """Build labs with `calibration`, or with the stored one, at its scale unless one is given.
 
         With a `dilation` time is stretched, and nothing is calibrated.
         """
@@ -65,11 +65,11 @@ class LabFacility(SshFacility):
 
     @property
     def calibration(self) -> Calibration:
-        """The calibration of its labs. Raises LabError."""
+        """Return the calibration of its labs. Raises LabError."""
         return (self._calibration or load_calibration()).at(self._scale, self._dilation)
 
     def checks(self) -> Iterator[Check]:
-        """What this machine offers, and what of it is built."""
+        """Yield the checks of this machine and of the built programs."""
         return examine()
 
     def check_trial(self, trial: TrialSpec, /) -> None:
@@ -85,19 +85,19 @@ class LabFacility(SshFacility):
         return Lab.up(topology, name, scale=self._scale, dilation=self._dilation, calibration=self._calibration)
 
     def provision(self, site: Site) -> None:
-        """Deploy programs on its hosts."""
+        """Deploy programs on the lab's hosts."""
         with written(inventory_of(site)) as inventory:
             run_playbook("site", [inventory])
 
     def exported(self) -> Iterator[Exported]:
-        """Every lab's, whoever raised it."""
+        """Yield the exporters of every lab on this machine."""
         for name in Lab.names():
             with suppress(LabError):  # being built, or broken
                 yield from exported_of(Lab.open(name))
 
     @contextmanager
     def inventories(self, name: str, /) -> Iterator[tuple[Path, ...]]:
-        """Of the lab called `name`."""
+        """Write the inventory of the lab called `name`."""
         with written(inventory_of(Lab.open(name))) as path:
             yield (path,)
 
@@ -110,11 +110,11 @@ class LabFacility(SshFacility):
             cc_allowlist.allow(transport.name, owner)
 
     def connect(self, site: Site, host: str) -> Connection:
-        """Connect to one of its hosts."""
+        """Connect to one of the lab's hosts."""
         return SshConnection(host, site.connect(host))
 
     def undo(self, entry: Entry) -> None:
-        """Undo what a journal's entry says, whether it was made wholly, in part or not at all."""
+        """Undo a journal's entry, even if it was made in part or not at all."""
         check_known(entry)
         kind = entry["kind"]
         if kind == "testbed" and entry["name"] in Lab.names():

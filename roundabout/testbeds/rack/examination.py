@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machines of a rack have and lack, asked without changing anything; nothing needs to be installed there."""
+"""Checks of a rack's machines that change nothing and need nothing installed there."""
 
 import re
 import shlex
@@ -135,7 +135,7 @@ SHELL = 'sudo -n true < /dev/null 2> /dev/null && exec sudo -n sh -s -- "$@"; ex
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at on a host."""
+    """One check on a host."""
 
     name: str
     good: bool
@@ -144,14 +144,14 @@ class Finding(NamedTuple):
 
 
 def examine(inventory: Inventory) -> Mapping[str, list[Finding]]:
-    """What each host has and lacks, in the inventory's order. A host that does not answer is a finding, too."""
+    """Return the findings on each host, in the inventory's order. A host that does not answer is a finding, too."""
     with ThreadPoolExecutor(min(32, len(inventory.servers))) as pool:
         answers = pool.map(lambda server: _ask(inventory, server), inventory.servers.values())
         return dict(zip(inventory.servers, answers, strict=True))
 
 
 def arguments(inventory: Inventory, server: Server, root: str = "") -> list[str]:
-    """What SCRIPT is told."""
+    """Return the arguments of SCRIPT."""
     common = inventory.common
     irqs = common.irq_cpus or ""
     own = address_of(server)
@@ -161,18 +161,18 @@ def arguments(inventory: Inventory, server: Server, root: str = "") -> list[str]
 
 
 def glibc_needed(program: Path) -> str:
-    """The newest glibc of which a program uses something (the names of versions that it has); "2.0" of none."""
+    """Return the newest glibc version that a program's symbols name; "2.0" if none."""
     names = re.findall(rb"\0GLIBC_2\.(\d+)(?=[.\0])", program.read_bytes()) if program.exists() else []
     return f"2.{max(map(int, names), default=0)}"
 
 
 def address_of(server: Server) -> str:
-    """Its IPv4 address on the network under test."""
+    """Return the server's IPv4 address on the network under test."""
     return server.address.partition("/")[0]
 
 
 def parse(text: str) -> Iterator[Finding]:
-    """What SCRIPT printed; a login's banner is none of it."""
+    """Yield the findings in SCRIPT's output, without a login's banner."""
     for line in text.splitlines():
         if line.count("\t") == 3:
             name, good, found, mend = line.split("\t")
@@ -188,7 +188,7 @@ def _ask(inventory: Inventory, server: Server) -> list[Finding]:
 
 
 def over_ssh(inventory: Inventory, server: Server, words: list[str], stdin: str, patience_s: float) -> str:
-    """What a program says on a server, without anything of ours there. Raises RoundaboutError."""
+    """Return the output of a program on a server, which needs nothing installed there. Raises RoundaboutError."""
     config = str(Path(inventory.all.vars.ssh_config).expanduser())
     ssh = ["ssh", "-F", config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-l", inventory.common.ansible_user]
     mend = f"`ssh -F {config} -l {inventory.common.ansible_user} {server.ansible_host}` must work without a question"

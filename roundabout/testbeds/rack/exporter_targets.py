@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exporters of a rack's servers, and those of others beside them."""
+"""Exporters of a rack's servers, and other projects' exporters beside them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ BESIDE = {"node": 9100, "dcgm": 9400}
 
 
 def exported_of(inventory: Inventory, name: str, site: str, connect: Callable[[], Connection]) -> Exported:
-    """A server's. Switches are not ours to sample."""
+    """Return the exporter of a server. Switches are not ours to sample."""
     everywhere, host, link = inventory.all.vars, host_of(inventory, name), inventory.servers[name].link
     out = Way(link, name, next((end for end in inventory.ends[link] if end != name), link))
     rate = everywhere.rates(link).line_rate_gbps * 1e9 / 8 / everywhere.scale

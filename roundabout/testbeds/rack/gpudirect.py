@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What GPUDirect RDMA needs between a server's GPUs and its NIC: memory that the NIC may reach, and a short way.
+"""Requirements of GPUDirect RDMA between a server's GPUs and its NIC: reachable memory, and a short path.
 
 Sources: NVIDIA, "GPUDirect RDMA and GPUDirect Storage" (nvidia-peermem, or DMA-BUF with open kernel modules and Linux
 5.12); NVIDIA, NCCL's troubleshooting (ACS and an IOMMU send what goes from device to device by the CPU's root complex);

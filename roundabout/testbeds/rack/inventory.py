@@ -71,7 +71,7 @@ Cells = Annotated[int, Field(ge=1, le=10**6)]
 
 
 class Lossless(Strict):
-    """The classes of RoCE's packets and of its CNPs, the same in NICs and switches (docs/rack.md has the sources)."""
+    """The classes of RoCE packets and of CNPs, the same in NICs and switches (docs/rack.md has the sources)."""
 
     priority: Priority = 3
     dscp: Dscp = 26
@@ -86,12 +86,12 @@ class Lossless(Strict):
 
     @property
     def tos(self) -> int:
-        """The ToS byte of RoCE's packets: DSCP, and ECT(0)."""
+        """Return the ToS byte of RoCE packets: DSCP, and ECT(0)."""
         return self.dscp << 2 | ECT0
 
 
 class Rates(Strict):
-    """What a link carries, Gbit/s."""
+    """A link's rates, Gbit/s."""
 
     line_rate_gbps: Positive
     payload_rate_gbps: Positive
@@ -104,7 +104,7 @@ class Rates(Strict):
 
 
 class Emulated(Strict):
-    """What the machines and links of an inventory stand for: links carry its rates divided by `scale`."""
+    """The rack that the machines and links stand for. Links carry its rates divided by `scale`."""
 
     by: Text
     scale: Annotated[float, Field(ge=1, le=1e6)]
@@ -118,7 +118,7 @@ class Emulated(Strict):
 
 
 class Everywhere(Rates):
-    """What hosts and switches share."""
+    """The variables that hosts and switches share."""
 
     ssh_config: UserPath = "~/.ssh/config"
     lease_host: SshAlias | None = None  # the same in every user's inventory; the first server unless given
@@ -137,22 +137,22 @@ class Everywhere(Rates):
 
     @property
     def scale(self) -> float:
-        """By how much links are slower than the inventory's rates."""
+        """Return the divisor of the inventory's rates."""
         return self.emulated.scale if self.emulated else 1.0
 
     @property
     def dilation(self) -> float:
-        """By how much all takes longer."""
+        """Return the factor that stretches times."""
         return self.emulated.dilation if self.emulated else 1.0
 
     def rates(self, link: str) -> Rates:
-        """What the link carries."""
+        """Return the rates of the link."""
         common = Rates(line_rate_gbps=self.line_rate_gbps, payload_rate_gbps=self.payload_rate_gbps)
         return self.link_rates.get(link, common)
 
 
 class Dcqcn(Strict):
-    """DCQCN's parameters between trials; what is left out stays as the NIC has it. Names as in docs/settings.md."""
+    """DCQCN's parameters between trials. Omitted ones stay as the NIC has them. Names as in docs/settings.md."""
 
     T_us: int | None = None
     byte_counter_bytes: int | None = None
@@ -182,14 +182,14 @@ class Dcqcn(Strict):
 
 
 class Nccl(Strict):
-    """What trainers over NCCL are told on every server; what is left out NCCL chooses (docs/training.md)."""
+    """The settings of trainers over NCCL on every server. NCCL chooses omitted ones (docs/training.md)."""
 
     algorithm: Literal["Ring", "Tree"] | None = None
     gid_index: Annotated[int, Field(ge=0, le=255)] | None = None  # since 2.21 NCCL finds the right one by itself
 
 
 class Servers(Strict):
-    """What all servers have in common."""
+    """The variables that all servers have in common."""
 
     ansible_user: User = "root"
     roundabout_prefix: AbsolutePath = "/opt/roundabout"
@@ -209,7 +209,7 @@ class Servers(Strict):
 
 
 class Server(Strict):
-    """One spec host: a machine and the NIC that carries the link under test."""
+    """One host of experiments: a machine and the NIC on the link under test."""
 
     ansible_host: SshAlias
     nic: Nic
@@ -219,7 +219,7 @@ class Server(Strict):
 
 
 class Ecn(Strict):
-    """When a switch marks, and how much it may still receive after it asked for a pause. In the switch's cells."""
+    """The marking thresholds of a switch, and the bytes that it may still receive after it asked for a pause, in cells."""
 
     cell_bytes: Annotated[int, Field(ge=16, le=4096)]
     Kmin_cells: Cells
@@ -235,7 +235,7 @@ class Ecn(Strict):
         return self
 
     def is_(self, asked: Thresholds) -> bool:
-        """Whether these are the thresholds `asked`, as far as cells allow."""
+        """Return True if these are the thresholds `asked`, as far as cells allow."""
         pairs = ((self.Kmin_cells, asked.Kmin_bytes), (self.Kmax_cells, asked.Kmax_bytes))
         near = all(abs(cells * self.cell_bytes - wanted) <= self.cell_bytes for cells, wanted in pairs)
         return near and self.Pmax_percent == round(100 * asked.Pmax)
@@ -246,7 +246,7 @@ class Ecn(Strict):
 
 
 class Switches(Strict):
-    """What all switches have in common."""
+    """The variables that all switches have in common."""
 
     ansible_user: User = "admin"
     system: Literal["junos", "sonic", "tofino"]
@@ -276,14 +276,17 @@ OF_ONE_SYSTEM: dict[tuple[str, ...], tuple[str, bool]] = {
 
 
 class Tried(Strict):
-    """Where changes to a switch were tried, and undone again: platform and release as the switch calls them."""
+    """A system on which changes to a switch were tried, and undone again.
+
+    Platform and release as the switch calls them.
+    """
 
     platform: SwitchPlatform
     release: SwitchRelease
 
 
 class Switch(Strict):
-    """One spec switch: a machine, or some ports of one, and which link is in which port."""
+    """One switch of experiments: a machine, or some ports of one, and the link in each port."""
 
     ansible_host: SshAlias
     apply_on: Tried | None = None  # without it, the switch is compared and never changed
@@ -291,21 +294,21 @@ class Switch(Strict):
 
 
 class ServerGroup(Strict):
-    """The group `rack`."""
+    """The inventory's group `rack`."""
 
     vars: Servers
     hosts: Annotated[dict[NodeName, Server], Field(min_length=2, max_length=512)]
 
 
 class SwitchGroup(Strict):
-    """The group `switches`."""
+    """The inventory's group `switches`."""
 
     vars: Switches
     hosts: Annotated[dict[NodeName, Switch], Field(min_length=1, max_length=64)]
 
 
 class Groups(Strict):
-    """The two groups of a rack."""
+    """The inventory's two groups."""
 
     rack: ServerGroup
     switches: SwitchGroup
@@ -319,14 +322,14 @@ class All(Strict):
 
 
 class _Place(NamedTuple):
-    """A value that must be there once, and where it is."""
+    """A value that must occur once, and its location."""
 
     value: str
     location: tuple[str | int, ...]
 
 
 class Inventory(Strict):
-    """A whole inventory."""
+    """The whole inventory of a rack."""
 
     all: All
 
@@ -351,27 +354,27 @@ class Inventory(Strict):
 
     @property
     def servers(self) -> Mapping[str, Server]:
-        """The servers by spec host."""
+        """Return the servers by the host's name."""
         return self.all.children.rack.hosts
 
     @property
     def switches(self) -> Mapping[str, Switch]:
-        """The switches by spec switch."""
+        """Return the switches by name."""
         return self.all.children.switches.hosts
 
     @property
     def common(self) -> Servers:
-        """What the servers have in common."""
+        """Return the variables that the servers have in common."""
         return self.all.children.rack.vars
 
     @property
     def lease_host(self) -> str:
-        """The machine that keeps the leases of all users."""
+        """Return the machine that keeps the leases of all users."""
         return self.all.vars.lease_host or next(iter(self.servers.values())).ansible_host
 
     @cached_property
     def ends(self) -> dict[str, tuple[str, ...]]:
-        """What each link joins."""
+        """Return the two ends of each link."""
         found: dict[str, tuple[str, ...]] = {server.link: (name,) for name, server in self.servers.items()}
         for name, switch in self.switches.items():
             for link in switch.ports:
@@ -439,14 +442,14 @@ class Inventory(Strict):
 
 
 def read_inventory(path: Path) -> Inventory:
-    """The inventory in `path`. Raises SpecError for the first thing wrong with it."""
+    """Read the inventory in `path`. Raises SpecError for its first error."""
     document = read(path, shown(path))
     _refuse_secrets(document, document.root, ())
     return parse_as(Inventory, document)
 
 
 def check_topology(inventory: Inventory, topology: Topology, file: str) -> None:
-    """Refuse a topology that the inventory does not bind wholly, at the topology's rates. Raises SpecError."""
+    """Check that the inventory binds the whole topology at its rates. Raises SpecError."""
     for node in (*topology.hosts, *topology.switches):
         if node not in inventory.servers and node not in inventory.switches:
             expected = f"a machine for each host and switch of topology {topology.name}"
@@ -476,7 +479,7 @@ def _located(location: tuple[str | int, ...], found: str, expected: str) -> Pyda
 
 
 def _refuse_secrets(document: Document, block: Block, location: tuple[str, ...]) -> None:
-    """An inventory is copied into results: a password has no place in it."""
+    """Refuse a password, because an inventory is copied into results."""
     for key, value in block.items():
         if SECRET.search(key):
             hint = "ansible-vault create group_vars/all/secrets.yml, beside the inventory"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases on a rack's hosts, switches and links, for its several users.
 
-All of them are locks on files of one machine that every user's inventory names; root alone can open those, and with
-them lock them. A program there holds the locks for as long as it hears from its owner: they end with the owner's
-connection, and with silence, and nobody else can end them. It answers whatever it hears, so that the owner knows, too.
+All are locks on files of one machine that every user's inventory names. Root alone can open the files, and so lock
+them. A program there holds the locks while it hears from its owner: they end with the owner's connection, and with
+silence, and no other program can end them. It answers each message, so that the owner knows, too.
 
-The owner may be stopped, or cut off, and end nothing of what it started. So a guard on each host is told, whenever the
-holder has answered, for how long the lease surely lasts: it breaks the host's connection when that has passed.
+The owner may be stopped or cut off without ending what it started. So a guard on each host learns, after each of the
+holder's answers, how long the lease surely lasts, and breaks the host's connection when that time has passed.
 """
 
 from collections.abc import Iterable
@@ -73,7 +73,7 @@ while process > 1:
 
 
 def names(inventory: Inventory, hosts: Iterable[str], links: Iterable[str], switches: Iterable[str]) -> list[str]:
-    """What a topology takes of a rack, by machines and ports, since users may call them differently."""
+    """Return the names of a topology's leases, by machines and ports, because users may call them differently."""
     servers = [f"host {inventory.servers[host].ansible_host}" for host in hosts]
     machines = {f"switch {inventory.switches[switch].ansible_host}" for switch in switches}
     ports = [

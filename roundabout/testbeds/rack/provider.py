@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How this machine gets a rack, and gives it up: leases, programs, transports and settings on its hosts."""
+"""The provider of a rack: leases, programs, transports and settings on its hosts."""
 
 import base64
 import threading
@@ -42,28 +42,28 @@ EXTRA = ("BTF", WRITE, GLIBC, gpudirect.PREFIX)
 
 
 class AsRoot:
-    """A connection whose programs run as root, through sudo. It is a Connection."""
+    """A Connection whose programs run as root, through sudo."""
 
     def __init__(self, connection: Connection) -> None:
         self.host, self._connection = connection.host, connection
 
     def start(self, argv: Sequence[str]) -> Channel:
-        """Start a program there. Raises LostHostError."""
+        """Start a program on the host. Raises LostHostError."""
         return self._connection.start(["sudo", "-n", *argv])
 
     def close(self) -> None:
-        """Drop the connection."""
+        """Drop the connection to the host."""
         self._connection.close()
 
 
 class Lease:
     """A rack's hosts, switches and links, held until `end`, or until this process dies.
 
-    Its holder's silence counts from when we spoke to it, not from its answer: it may have heard us right then.
+    The holder's silence counts from our last message, not from its answer, because it may have heard us right then.
     """
 
     def __init__(self, connection: Connection, owner: str, names: Sequence[str]) -> None:
-        """Take the lease. Raises BusyError, which names the holder, at once; RackError where nobody can take one."""
+        """Take the lease. Raises BusyError naming the holder, at once; RackError if no lease can be taken."""
         self._connection, self._ended = connection, threading.Event()
         self._guards: list[Program] = []
         self._confirmed_s = _now_s()
@@ -78,7 +78,7 @@ class Lease:
             raise self._refusal(silence or [*self._program.lines, self._program.why_ended()])
 
     def check(self) -> None:
-        """Raise RackError where it was lost, or may have been."""
+        """Raise RackError if the lease was lost, or may have been."""
         if self._program.ended or self._left_s <= 0:
             silent_s = _now_s() - self._confirmed_s
             why = self._program.why_ended() if self._program.ended else f"silent for {silent_s:.0f} s"
@@ -88,13 +88,13 @@ class Lease:
             )
 
     def guard(self, connection: Connection) -> None:
-        """Have a host break this connection before the lease can end unheard. Raises LostHostError."""
+        """Have a host break this connection before the lease can end unnoticed. Raises LostHostError."""
         argv = [PYTHON, "-IS", "-c", leases.GUARD, f"{self._left_s:.1f}"]
         self._guards.append(Program("guard", connection, argv))
 
     @property
     def _left_s(self) -> float:
-        """For how long the rack is surely ours, less the time that stopping takes."""
+        """Return how long the rack is surely ours, less the time that stopping takes."""
         return leases.SILENCE_S - leases.HEARTBEAT_S - (_now_s() - self._confirmed_s)
 
     def _hear(self, _program: Program, line: str | None) -> None:
@@ -120,7 +120,7 @@ class Lease:
                 self._program.send(f"{_now_s():.3f}")
 
     def end(self) -> None:
-        """Give it back."""
+        """Give the lease back."""
         self._ended.set()
         self._beating.join(leases.HEARTBEAT_S)
         self._program.close_stdin()
@@ -129,19 +129,19 @@ class Lease:
 
 
 def _now_s() -> float:
-    """Seconds of a clock that goes on while this machine sleeps."""
+    """Return the seconds of a clock that runs while this machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def facility(where: Mapping[str, str]) -> "RackFacility":
-    """The rack whose inventory `where` names. Raises UsageError, SpecError."""
+    """Return the provider of the rack whose inventory `where` names. Raises UsageError, SpecError."""
     if "inventory" not in where:
         raise UsageError("testbed rack: found no inventory, expected --inventory FILE", "inventory.example is one")
     return RackFacility(Path(where["inventory"]))
 
 
 class RackFacility(SshFacility):
-    """The rack of one inventory."""
+    """The provider of the rack of one inventory."""
 
     def __init__(self, path: Path) -> None:
         """Read the inventory. Raises SpecError."""
@@ -159,7 +159,7 @@ class RackFacility(SshFacility):
             trial_document(trial, host, self._inventory, rdma=False)
 
     def raise_site(self, topology: Topology, name: str) -> Site:
-        """Lease what `topology` takes of the rack, and ask its hosts what they can do."""
+        """Lease the part of the rack that `topology` needs, and ask its hosts for their capabilities."""
         inventory = self._inventory
         check_topology(inventory, topology, str(self._path))
         taken = leases.names(inventory, topology.hosts, [link.name for link in topology.links], topology.switches)
@@ -191,23 +191,23 @@ class RackFacility(SshFacility):
             run_playbook("site", [inventory])
 
     def exported(self) -> Iterator[Exported]:
-        """Its servers', and what else says metrics on them: no lease is taken, since nothing is changed."""
+        """Yield the servers' exporters, and others beside them. No lease is taken, because nothing is changed."""
         for name in self._inventory.servers:
             connect = partial(self._connected, host_of(self._inventory, name))
             yield exported_of(self._inventory, name, self._path.name, connect)
 
     @contextmanager
     def inventories(self, _name: str, /) -> Iterator[tuple[Path, ...]]:
-        """The inventory and what the roles make of it. Ansible reads both: beside the first it finds the vault."""
+        """Yield the inventory and the roles' variables made of it. Ansible finds the vault beside the first."""
         with written(playbook_variables(self._inventory)) as variables:
             yield self._path, variables
 
     def recording(self) -> dict[str, Any]:
-        """Raw answers of every host of the inventory, for tests. Raises RoundaboutError where one gives none."""
+        """Return the raw answers of every host of the inventory, for tests. Raises RoundaboutError if one gives none."""
         return recording(self._inventory, examine(self._inventory))
 
     def checks(self) -> Iterator[Check]:
-        """Every check of every host of the inventory."""
+        """Yield every check of every host of the inventory."""
         for host, findings in examine(self._inventory).items():
             for name, good, found, mend in findings:
                 yield Check(f"{host} {name}", good, found, mend, needed=not name.startswith(EXTRA))
@@ -226,7 +226,7 @@ class RackFacility(SshFacility):
             self._transport(host, ["load", transport.name, "--owner", owner, "--objects", str(there)])
 
     def connect(self, site: Site, host: str) -> Connection:
-        """Connect to one of its hosts, which breaks the connection where the lease may be lost."""
+        """Connect to one of its hosts, which breaks the connection if the lease may be lost."""
         assert self._lease
         connection = self._as_root(SshConnection(host, site.connect(host)))
         self._lease.guard(connection)
@@ -234,11 +234,14 @@ class RackFacility(SshFacility):
 
     @property
     def payload_rate_gbps(self) -> float:
-        """What links carry that the inventory says nothing else of."""
+        """Return the payload rate of links for which the inventory gives none."""
         return self._inventory.all.vars.payload_rate_gbps
 
     def named(self, jobs: Mapping[str, Sequence[str]], where: str) -> dict[str, tuple[str, ...]]:
-        """The hosts of jobs by the inventory's names; machines' own (`ansible_host`) may be used. Raises UsageError."""
+        """Return the hosts of jobs by the inventory's names; machines' own (`ansible_host`) are accepted.
+
+        Raises UsageError.
+        """
         known = {server.ansible_host: name for name, server in self._inventory.servers.items()}
         known |= {name: name for name in self._inventory.servers}
         for job, hosts in jobs.items():
@@ -252,9 +255,9 @@ class RackFacility(SshFacility):
     def looked_at(
         self, owner: str, names: Iterable[str], links: Iterable[str] = (), switches: Iterable[str] = ()
     ) -> Iterator[dict[Host, Connection]]:
-        """Connections to servers, leased meanwhile (with links and switches), for whoever changes nothing there.
+        """Connect to servers under a lease (with links and switches), for readers that change nothing there.
 
-        Raises BusyError, LostHostError; RackError where the lease was lost.
+        Raises BusyError, LostHostError; RackError if the lease was lost.
         """
         with ExitStack() as stack:
             lease = self._leased(owner, leases.names(self._inventory, names, links, switches))
@@ -267,9 +270,9 @@ class RackFacility(SshFacility):
             lease.check()
 
     def traffic(self, owner: str) -> Iterator[Row]:
-        """What came of RDMA between all servers, leased meanwhile with links and switches.
+        """Yield the results of RDMA between all servers, leased meanwhile with links and switches.
 
-        Raises BusyError, LostHostError; NoRdmaError where a server lacks what it takes.
+        Raises BusyError, LostHostError; NoRdmaError if a server lacks a requirement.
         """
         inventory = self._inventory
         with self.looked_at(owner, inventory.servers, inventory.ends, inventory.switches) as hosts:
@@ -278,14 +281,14 @@ class RackFacility(SshFacility):
             yield from check(ends, inventory.all.vars.lossless)
 
     def check_held(self) -> None:
-        """Raise RackError where the lease on the rack was lost."""
+        """Raise RackError if the lease on the rack was lost."""
         if self._lease:
             self._lease.check()
 
     def undo(self, entry: Entry) -> None:
-        """Undo what a journal's entry says, on every host that can be reached.
+        """Undo a journal's entry on every host that can be reached.
 
-        Raises LostHostsError where others cannot be, RoundaboutError where a host refuses.
+        Raises LostHostsError if others cannot be reached, RoundaboutError if a host refuses.
         """
         check_known(entry)
         kind = entry["kind"]
@@ -304,7 +307,7 @@ class RackFacility(SshFacility):
 
     @contextmanager
     def _held(self, owner: str, hosts: Sequence[str]) -> Iterator[None]:
-        """Hold the lease on these servers: a live run does; those of a dead run may be somebody else's by now."""
+        """Hold the lease on these servers. A live run holds it; those of a dead run may have another owner by now."""
         if self._lease or not hosts:
             yield
             return

@@ -42,12 +42,12 @@ CANNOT = (
 
 
 class RackError(RoundaboutError):
-    """A rack is not what its inventory says."""
+    """A rack differs from its inventory."""
 
 
 @dataclass(frozen=True)
 class Rack(Pace):
-    """The part of a rack that has a topology. It is a Site."""
+    """The part of a rack that has a topology. It is a HostGroup."""
 
     inventory: Inventory
     topology: Topology
@@ -58,7 +58,7 @@ class Rack(Pace):
 
     @classmethod
     def reach(cls, inventory: Inventory, topology: Topology, name: str) -> "Rack":
-        """The rack with what its hosts can do, which is asked here.
+        """Return the rack after asking its hosts for their capabilities.
 
         Raises:
             RackError: a host does not answer.
@@ -71,17 +71,17 @@ class Rack(Pace):
 
     @property
     def scale(self) -> float:
-        """1, unless the inventory says that its machines stand for others."""
+        """Return the divisor of rates: 1, unless the inventory says that its machines stand for others."""
         return self.inventory.all.vars.scale
 
     @property
     def dilation(self) -> float:
-        """The same of times."""
+        """Return the factor of times: 1, unless the inventory says that its machines stand for others."""
         return self.inventory.all.vars.dilation
 
     @property
     def fidelity(self) -> Fidelity:
-        """Real, unless the inventory says that its machines stand for others; and by which way jobs' bytes go."""
+        """Return the fidelity: real, unless the machines stand for others; with the datapath of jobs' bytes."""
         ridden = "by RDMA where DCQCN is the transport, and over TCP else" if "rdma" in self.found else "over TCP"
         emulated = self.inventory.all.vars.emulated
         measured = emulating(emulated) if emulated else REAL
@@ -89,48 +89,51 @@ class Rack(Pace):
 
     @property
     def settings_state(self) -> Path:
-        """Where `settings.py` keeps its journal."""
+        """Return the folder of the journal of `settings.py`."""
         return Path(self.inventory.common.roundabout_state)
 
     @property
     def dscps(self) -> Dscps:
-        """The inventory's: jobs ride in the lossless class, for which NICs and switches were provisioned."""
+        """Return the inventory's DSCPs. Jobs use the lossless class, for which NICs and switches were provisioned."""
         everywhere = self.inventory.all.vars
         return Dscps(everywhere.lossless.dscp, everywhere.cross_traffic_dscp)
 
     @cached_property
     def hosts(self) -> Mapping[str, Host]:
-        """The hosts by name, in the topology's order."""
+        """Return the hosts by name, in the topology's order."""
         return {name: host_of(self.inventory, name) for name in self.topology.hosts}
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """None: switches of a rack are not ours to sample."""
+        """Return no port, because switches of a rack are not ours to sample."""
         return ()
 
     def identity(self) -> dict[str, Any]:
-        """What makes two racks give different results: all that the inventory says, which holds no secrets."""
+        """Return everything that makes two racks give different results: the inventory, which holds no secrets."""
         inventory = hashlib.sha256(self.inventory.model_dump_json().encode()).hexdigest()
         return {"kind": self.kind, "inventory_sha256": inventory, "capabilities": sorted(self.found)}
 
     def capabilities(self) -> frozenset[Capability]:
-        """What all hosts can do."""
+        """Return the capabilities that all hosts have."""
         return self.found
 
     def ssh_config(self) -> Path:
-        """The file for `ssh -F`."""
+        """Return the file for `ssh -F`."""
         return Path(self.inventory.all.vars.ssh_config).expanduser()
 
     def connect(self, host: str) -> "Connection":
-        """A Fabric connection to a host, not yet open."""
+        """Return a Fabric connection to a host, not yet open."""
         return connect_machine(self.inventory, self.inventory.servers[host].ansible_host)
 
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
-        """What `settings.py apply` gets on `host` for `trial`: its own job's transport, on its NIC and data route."""
+        """Return the input of `settings.py apply` on `host` for `trial`.
+
+        Its own job's transport, on its NIC and data route.
+        """
         return trial_document(trial, host, self.inventory, rdma="rdma" in self.found)
 
     def prepare(self, trial: TrialSpec) -> None:
-        """Switches are the inventory's. Raises RackError where the trial wants them to queue or mark otherwise."""
+        """Check that switches, which the inventory configures, suit the trial. Raises RackError otherwise."""
         if trial.queue != "thresholds":
             raise RackError(
                 f"queue: found {trial.queue}, expected thresholds: a rack's ports are the inventory's",
@@ -154,20 +157,20 @@ class Rack(Pace):
                 )
 
     def read_back(self, trial: TrialSpec) -> list[str]:  # noqa: ARG002 - nobody is asked
-        """Nothing: `verify` compares switches, which trials leave alone."""
+        """Return no difference, because `verify` compares switches, and trials do not change them."""
         return []
 
     def switch_samplers(self) -> list[list[str]]:
-        """None: switches of a rack are not ours to sample."""
+        """Return no command, because switches of a rack are not ours to sample."""
         return []
 
     def port_at(self, ifindex: int) -> NoReturn:
-        """No sampler ever saw a port."""
+        """Raise an error, because no sampler ever saw a port."""
         raise KeyError(ifindex)
 
 
 def emulating(emulated: Emulated) -> Fidelity:
-    """Of machines that stand for a rack's."""
+    """Return the fidelity of machines that stand for a rack's."""
     scale, dilation = f"1:{emulated.scale:g}", f"{emulated.dilation:g}"
     return Fidelity(
         "emulated",
@@ -180,7 +183,7 @@ def emulating(emulated: Emulated) -> Fidelity:
 
 
 def host_of(inventory: Inventory, name: str) -> Host:
-    """A spec host, as the runner sees it."""
+    """Return a host as the runner sees it."""
     server = inventory.servers[name]
     interface = IPv4Interface(server.address)
     return Host(
@@ -195,7 +198,7 @@ def host_of(inventory: Inventory, name: str) -> Host:
 
 
 def connect_machine(inventory: Inventory, alias: str) -> "Connection":
-    """A Fabric connection to a machine, not yet open; only machines that ssh knows already are accepted."""
+    """Return a Fabric connection to a machine, not yet open. Only machines known to ssh are accepted."""
     from fabric import Config, Connection  # noqa: PLC0415 - half a second that most commands need not pay
     from paramiko import RejectPolicy  # noqa: PLC0415
 
@@ -211,7 +214,7 @@ def connect_machine(inventory: Inventory, alias: str) -> "Connection":
 
 
 def capabilities_of(findings: Mapping[str, list[Finding]]) -> frozenset[Capability]:
-    """What every host can do, of what each was found to have."""
+    """Return the capabilities that every host was found to have."""
     good = [{each.name for each in found if each.good} for found in findings.values()]
     capabilities: set[Capability] = {"own clock"}
     if all(names >= set(RDMA) for names in good):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raw answers of a rack's machines, in a file that becomes stand-ins: the first site that has hardware teaches tests.
+"""Raw answers of a rack's machines, in a file that becomes a fake rack in tests.
 
-What is written is listed here, and nothing else: files of sysfs, procfs and debugfs that doctor and settings read, and
-what tools said to what they ask. No file of the site's own is read, no key, no list of processes, and no register or
-page that holds a serial number. What identifies machines within the rest gets another name, the same one throughout:
-IPv4 addresses (198.18.0.0/15), MACs and GIDs, serial numbers as NVIDIA's are, GPUs' UUIDs, and all hexadecimal numbers
-of 12 digits or more. PCI addresses, names of interfaces, boards (PSID) and versions stay.
+The file holds only what is listed here: files of sysfs, procfs and debugfs that doctor and settings read, and answers
+of tools. No file of the site's own is read, no key, no list of processes, and no register or page that holds a serial
+number. Identifiers of machines get other names, the same ones throughout: IPv4 addresses (198.18.0.0/15), MACs and
+GIDs, serial numbers as NVIDIA's are, GPUs' UUIDs, and all hexadecimal numbers of 12 digits or more. PCI addresses,
+names of interfaces, boards (PSID) and versions stay.
 """
 
 import json
@@ -150,7 +150,7 @@ AS_ROOT = 'sudo -n true < /dev/null 2> /dev/null && exec sudo -n python3 -IS - "
 
 
 def recording(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> dict[str, Any]:
-    """What every server of a rack has and says, beside what doctor found there. Raises RoundaboutError."""
+    """Return the files and answers of every server of a rack, beside doctor's findings. Raises RoundaboutError."""
     hosts = {name: _recorded(inventory, name, server) for name, server in inventory.servers.items()}
     for name, host in hosts.items():
         host["arguments"] = arguments(inventory, inventory.servers[name])
@@ -160,7 +160,7 @@ def recording(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> di
 
 
 def request(inventory: Inventory, server: Server, root: str = "") -> str:
-    """What RECORDER is told."""
+    """Return the request to RECORDER."""
     mtu_bytes, own, *others = arguments(inventory, server)[MTU:]
     pings = [PING.format(payload=int(mtu_bytes) - 28, own=own, other=other) for other in others]
     asked = {"files": FILES, "only_there": ONLY_THERE, "only_if": ONLY_IF, "programs": PROGRAMS}
@@ -185,7 +185,7 @@ def _recorded(inventory: Inventory, name: str, server: Server) -> dict[str, Any]
 
 
 def masked(value: Any, addresses: Sequence[str] = ()) -> Any:
-    """The same with other names for all that identifies a machine, keys included; these addresses are named first."""
+    """Return the value with other names for all machine identifiers, keys included; these addresses are renamed first."""
     names: dict[str, str] = {}
     for address in addresses:
         _ipv4(address, names)
@@ -210,7 +210,7 @@ LONG_HEX = re.compile(r"(?<![0-9a-zA-Z])(?:0x|enx)?[0-9a-f]{12,}\b")
 
 
 def _masked(text: str, names: dict[str, str]) -> str:
-    """Patterns that could be parts of others come after those."""
+    """Mask a text's identifiers. Patterns that could be parts of others come after those."""
     text = GID.sub(lambda match: _gid(match[0], names), text)
     text = MAC.sub(lambda match: _named(match[0], names, "02:00:00:00:00:{:02x}"), text)
     text = IPV4.sub(lambda match: _ipv4(match[0], names), text)

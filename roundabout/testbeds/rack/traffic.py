@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether RDMA's packets ride where provisioning wants them, by traffic: what NICs count while ib_write_bw runs.
+"""A check of the classes of RDMA packets by traffic: the NICs' counters while ib_write_bw runs.
 
 Each server writes to the next one, and the last to the first: such a ring crosses every link of a tree both ways. Then
 several write to one, so that its switch marks: it sends CNPs, and they heed them.
@@ -51,11 +51,11 @@ Counters = Mapping[str, int]
 
 
 class NoRdmaError(RoundaboutError):
-    """A server lacks what RDMA takes."""
+    """A server lacks a requirement of RDMA."""
 
 
 class Wrong(NamedTuple):
-    """One thing that is not as it should be."""
+    """One difference from the expected state."""
 
     what: str
     expected: str
@@ -63,7 +63,7 @@ class Wrong(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What came of one pair, or of the incast, whose sources have commas between them."""
+    """The result of one pair, or of the incast, whose sources have commas between them."""
 
     source: str
     to: str
@@ -72,7 +72,7 @@ class Row(NamedTuple):
 
 
 class End(NamedTuple):
-    """A server, and what of it RDMA uses."""
+    """A server's RDMA endpoint."""
 
     host: Host
     connection: Connection
@@ -80,14 +80,14 @@ class End(NamedTuple):
     gid_index: int
 
     def counters(self) -> Counters:
-        """All that its NIC counts, by name. Raises RoundaboutError."""
+        """Return all counters of its NIC, by name. Raises RoundaboutError."""
         words = ["sh", "-c", COUNTERS, "sh", self.host.interface, f"{DEVICES}/{self.device}"]
         pairs = (line.partition(":") for line in check_call(self.connection, words).splitlines())
         return {name.strip(): int(value) for name, _, value in pairs if value.strip().isdigit()}
 
 
 def end(host: Host, connection: Connection, found: Sequence[Finding]) -> End:
-    """A server as doctor found it. Raises NoRdmaError where it lacks what the check needs."""
+    """Return a server's endpoint as doctor found it. Raises NoRdmaError if a requirement is missing."""
     by_name = {each.name: each for each in found}
     for each in (by_name[name] for name in (SSH, DEVICE, GID, WRITE) if name in by_name):
         if not each.good:
@@ -96,7 +96,10 @@ def end(host: Host, connection: Connection, found: Sequence[Finding]) -> End:
 
 
 def check(ends: Sequence[End], lossless: Lossless) -> Iterator[Row]:
-    """A row for each pair of the ring, then one for the incast, which takes three servers. Raises RoundaboutError."""
+    """Yield a row for each pair of the ring, then one for the incast, which takes three servers.
+
+    Raises RoundaboutError.
+    """
     for source, to in zip(ends, [*ends[1:], ends[0]], strict=True):
         yield _pair(source, to, lossless)
     if len(ends) > 2:
@@ -116,7 +119,7 @@ def _pair(source: End, to: End, lossless: Lossless) -> Row:
 
 
 def _ridden(host: str, side: str, risen: Counters, priority: int, least_bytes: int) -> Iterator[Wrong]:
-    """What is wrong with the priorities in which a NIC sent (tx), or received (rx), at least so many bytes."""
+    """Yield the differences in the priorities in which a NIC sent (tx) or received (rx) at least `least_bytes`."""
     by_priority = [risen.get(f"{side}_prio{each}_bytes", 0) for each in range(8)]
     inside = by_priority.pop(priority)
     name = f"{side}_prio{priority}_bytes"
@@ -157,7 +160,7 @@ def _risen(before: Counters, after: Counters) -> Counters:
 
 
 def _written(sources: Sequence[End], to: End, tos: int) -> tuple[float, tuple[Wrong, ...]]:
-    """All sources write to one server at once: what they did together, Gbit/s, and what failed."""
+    """Let all sources write to one server at once; return their total rate, Gbit/s, and the failures."""
     ports = range(FIRST_PORT, FIRST_PORT + len(sources))
     with ExitStack() as stack:
         for port in ports:
@@ -174,20 +177,20 @@ def _written(sources: Sequence[End], to: End, tos: int) -> tuple[float, tuple[Wr
 
 
 def _gbps(client: Program) -> float | None:
-    """What it printed last, if it came to its end."""
+    """Return the rate that the client printed last, if it came to its end."""
     last = client.lines[-1] if client.lines else ""
     return float(last) if client.status == 0 and re.fullmatch(r"[0-9]+\.[0-9]+", last) else None
 
 
 def words(of: End, port: int, tos: int) -> list[str]:
-    """How ib_write_bw is called on a server; a client adds whom it writes to."""
+    """Return the command of ib_write_bw on a server; a client appends its server."""
     where = ["-d", of.device, "-x", str(of.gid_index), "-p", str(port), f"--tclass={tos}"]
     return ["ib_write_bw", *where, "-D", str(DURATION_S), "-F", "--report_gbits", "--output=bandwidth"]
 
 
 @contextmanager
 def _running(of: End, argv: Sequence[str]) -> Iterator[Program]:
-    """The program on a server, ended when the context does."""
+    """Run the program on a server until the context ends."""
     program = Program(of.host.name, of.connection, ["timeout", str(LONGEST_S), "sh", "-c", ATTACHED, "sh", *argv])
     try:
         yield program
@@ -197,7 +200,7 @@ def _running(of: End, argv: Sequence[str]) -> Iterator[Program]:
 
 
 def _listen(server: Program, of: End, port: int) -> None:
-    """Wait until it listens. Raises RoundaboutError."""
+    """Wait until the server listens. Raises RoundaboutError."""
     deadline = time.monotonic() + LONGEST_S
     while not call(of.connection, ["ss", "-Hltn", f"sport = :{port}"]).stdout:
         if server.ended or time.monotonic() > deadline:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an inventory means to the playbooks: settings documents of servers, and what switches are told, by host."""
+"""The playbooks' variables of an inventory: settings documents of servers, and the configuration of switches, by host."""
 
 from collections.abc import Iterable
 from ipaddress import IPv4Interface
@@ -17,7 +17,7 @@ ROCE_V2 = "RoCE v2"
 
 
 def playbook_variables(inventory: Inventory) -> dict[str, Any]:
-    """An Ansible inventory to be read beside the user's: the roles' variables, by host."""
+    """Return an Ansible inventory with the roles' variables by host, to be read beside the user's."""
     config = str(Path(inventory.all.vars.ssh_config).expanduser())
     servers = {name: server_variables(inventory, server) for name, server in inventory.servers.items()}
     switches = {name: switch_variables(inventory, name) for name in inventory.switches}
@@ -26,7 +26,7 @@ def playbook_variables(inventory: Inventory) -> dict[str, Any]:
 
 
 def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
-    """A server's variables."""
+    """Return the variables of a server."""
     common = inventory.common
     return {
         "ansible_host": server.ansible_host,
@@ -45,7 +45,7 @@ def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
 
 
 def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
-    """A switch's variables."""
+    """Return the variables of a switch."""
     return {
         "ansible_host": inventory.switches[name].ansible_host,
         "ansible_user": inventory.all.children.switches.vars.ansible_user,
@@ -55,7 +55,7 @@ def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
 
 
 def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
-    """What holds on a server between trials, as docs/settings.md lays documents out."""
+    """Return a server's settings between trials, as docs/settings.md describes documents."""
     common, lossless = inventory.common, inventory.all.vars.lossless
     pfc = ",".join(str(int(priority == lossless.priority)) for priority in range(8))
     priorities = {
@@ -91,7 +91,10 @@ def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
 
 
 def _tc_schedule(lossless: Lossless) -> str:
-    """CNPs before all else, the rest alike. A priority's class has its number, but for 0 and 1 (mlx5e_ets_init)."""
+    """Return the schedule of traffic classes: CNPs before all else.
+
+    A priority's class has its number, but for 0 and 1 (mlx5e_ets_init).
+    """
     class_of = [1, 0, 2, 3, 4, 5, 6, 7]
     words = ["14"] * 8
     words[class_of[lossless.priority]] = "16"
@@ -119,7 +122,10 @@ def _nv(inventory: Inventory, server: Server) -> dict[str, Any]:
 
 
 def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: bool) -> dict[str, Any]:
-    """What a trial sets on one server; nothing on one without a part in it, whose values stay those between trials."""
+    """Return a trial's settings on one server.
+
+    Empty for a server without a part in it, which keeps those between trials.
+    """
     transport = trial.transport_of(host)
     if transport is None:
         return {}
@@ -157,7 +163,7 @@ def _host_values(transport: Transport) -> dict[str, float | str]:
 
 
 def _for_nic(asked: dict[str, float | str]) -> dict[str, float | str]:
-    """A transport's parameters as NICs have them, which keep a code for g, of 1024.
+    """Return a transport's parameters as NICs have them, which keep a code for g, of 1024.
 
     Contested. By NVIDIA's DOC-2790, version 19, the code is 1 - g: alpha becomes code/1024 of itself, plus 1 -
     code/1024 after a CNP; so the default of 1019 is g = 1/205, near the paper's 1/256, and this is done here. By the
@@ -173,12 +179,12 @@ def _code(g: float | str) -> int:
 
 
 def _whole(value: float | str) -> float | str:
-    """NICs take whole numbers; what is not whole, they refuse by name."""
+    """Return a whole number, because NICs refuse others."""
     return value if isinstance(value, str) or value != int(value) else int(value)
 
 
 def deployment(inventory: Inventory, hosts: Iterable[str]) -> dict[str, Any]:
-    """An Ansible inventory with which `site.yml` brings programs up to date, and touches nothing else."""
+    """Return an Ansible inventory with which `site.yml` brings programs up to date, and touches nothing else."""
     ours = ("ansible_host", "ansible_user", "ansible_become", "roundabout_prefix", "roundabout_state")
     every = playbook_variables(inventory)["all"]
     servers = every["children"]["rack"]["hosts"]
@@ -188,7 +194,10 @@ def deployment(inventory: Inventory, hosts: Iterable[str]) -> dict[str, Any]:
 
 
 def switch_facts(inventory: Inventory, name: str) -> dict[str, Any]:
-    """What one switch is told: its ports with their rates, classes, and thresholds in its system's units."""
+    """Return the configuration of one switch.
+
+    Its ports with their rates, classes, and thresholds in its system's units.
+    """
     switch, common = inventory.switches[name], inventory.all.children.switches.vars
     ports = [
         {"port": port, "link": link, "line_rate_gbps": inventory.all.vars.rates(link).line_rate_gbps}
@@ -209,7 +218,7 @@ def switch_facts(inventory: Inventory, name: str) -> dict[str, Any]:
 
 
 def _thresholds(ecn: Ecn) -> dict[str, int]:
-    """In bytes, and for Junos in percent of a queue."""
+    """Return the thresholds in bytes, and for Junos in percent of a queue."""
     cells = {"Kmin": ecn.Kmin_cells, "Kmax": ecn.Kmax_cells}
     found = {f"{name}_bytes": count * ecn.cell_bytes for name, count in cells.items()}
     if ecn.queue_cells is None:

@@ -51,14 +51,14 @@ NEVER = Ecn(kmin_bytes=2**32 - 1, kmax_bytes=2**32 - 1, pmax=1)
 
 
 class QueueBytes(Strict):
-    """How long a port's FIFO is: so deep that nothing is lost, as in a fabric with PFC, or short."""
+    """The length of a port's FIFO: so deep that nothing is lost, as in a fabric with PFC, or short."""
 
     lossless: int = Field(gt=0, lt=2**31)
     lossy: int = Field(gt=0, lt=2**31)
 
 
 class Derivation(Strict):
-    """The run with time stretched that constants were derived from: its id, the hash of all that was measured.
+    """The dilated run that constants were derived from: its id, and the hash of its measurements.
 
     `targets` are its figures, by name, which the constants had to meet; `misfit` is how far off they are, in root mean
     square of what is allowed of each (analysis/calibration/calibration_targets.py).
@@ -71,7 +71,7 @@ class Derivation(Strict):
 
 
 class Calibration(Strict):
-    """Everything about a lab that an experiment does not say."""
+    """The constants of a lab that experiments do not state."""
 
     schema_: Literal[1] = Field(alias="schema")
     version: int = Field(ge=1)
@@ -107,7 +107,10 @@ class Calibration(Strict):
         return self.stretched(scale, dilation)
 
     def stretched(self, scale: float, dilation: float) -> "Calibration":
-        """What holds where nothing is calibrated: all times are stretched alike, what is published stands as it is."""
+        """Return the calibration of a dilated lab.
+
+        All times are stretched alike, and published values stay as they are.
+        """
         kmin, kmax = (round(size * dilation / scale) for size in THRESHOLDS_BYTES)
         lossy = round(self.queue_bytes.lossy * self.scale * dilation / scale)
         return self.model_copy(
@@ -145,6 +148,6 @@ def load_calibration(path: Path = DEFAULT) -> Calibration:
 
 
 def store_calibration(calibration: Calibration, path: Path = DEFAULT) -> None:
-    """Write a calibration file; what it replaces is in the version control."""
+    """Write a calibration file. Version control keeps the former one."""
     values = dump(calibration.model_dump(by_alias=True, exclude_none=True))
     write_text(path, HEADER + values)

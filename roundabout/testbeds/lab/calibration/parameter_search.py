@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for constants of the lab: what is kept, then samples of the ranges, then variations of what fits best."""
+"""The search for constants of the lab: the present ones, then samples of the ranges, then variations of the best fits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from roundabout.testbeds.lab.calibration.proposals import BEST, Point, Ranges, s
 
 @dataclass
 class Try:
-    """Constants that are tried. `misfit` is None until they were, and where that was spoilt."""
+    """A candidate for the constants. `misfit` is None until it is measured, and if the measurement was invalid."""
 
     name: str
     point: Point
@@ -20,7 +20,7 @@ class Try:
 
 @dataclass
 class Search:
-    """So many `tries`, all of which follow from `seed` and from what was found meanwhile."""
+    """A search over `tries` candidates, all of which follow from `seed` and the misfits so far."""
 
     ranges: Ranges
     kept: Calibration
@@ -29,7 +29,7 @@ class Search:
     done: list[Try] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Try]:
-        """One try after the other; what becomes of one is to be noted as its `misfit` before the next is asked for."""
+        """Yield one candidate after the other. Set its `misfit` before asking for the next."""
         yield self._note(Try("kept", self.ranges.place(self.kept), self.kept))
         samples = min(self.tries // 2, self.tries - 1)
         for number, point in enumerate(sampled(samples, len(self.ranges.names), self.seed) if samples > 0 else ()):
@@ -41,7 +41,7 @@ class Search:
 
     @property
     def ranked(self) -> list[Try]:
-        """What was tried and not spoilt, the best first."""
+        """Return the candidates with a valid measurement, the best first."""
         return sorted((each for each in self.done if each.misfit is not None), key=lambda each: each.misfit or 0.0)
 
     def _proposed(self, name: str, point: Point) -> Try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which constants of the lab are tried next: points of a cube, each side a range of `ranges.yaml` in logarithms.
+"""Proposals of constants for the lab: points of a cube, each side a range of `ranges.yaml` in logarithms.
 
-First the cube is sampled evenly (a Latin hypercube, McKay et al. 1979), then the best points are varied. All of it
-follows from a seed.
+First the cube is sampled evenly (a Latin hypercube, McKay et al. 1979), then the best points are varied. All points
+follow from a seed.
 """
 
 import math
@@ -31,7 +31,7 @@ DIGITS = 3
 
 
 class Range(Strict):
-    """From where to where a value is looked for."""
+    """The interval in which a value is searched."""
 
     least: float = Field(gt=0)
     most: float = Field(gt=0)
@@ -44,14 +44,14 @@ class Range(Strict):
         return self
 
     def at(self, place: float) -> float:
-        """The value at a place from 0 to 1."""
+        """Return the value at a place from 0 to 1."""
         value = self.least * (self._end / self.least) ** place
         return (
             float(min(math.floor(value), self.most)) if self.whole else min(max(rounded(value), self.least), self.most)
         )
 
     def place(self, value: float) -> float:
-        """Where a value lies, from 0 to 1; one outside lies at the nearer end."""
+        """Return the place of a value, from 0 to 1; a value outside lies at the nearer end."""
         if self._end == self.least:
             return 0.0
         middle = value + 0.5 if self.whole else value
@@ -59,12 +59,12 @@ class Range(Strict):
 
     @property
     def _end(self) -> float:
-        """Whole numbers have each as much room as up to the next."""
+        """Return the end of the range. Whole numbers have equal room up to the next one."""
         return self.most + 1 if self.whole else self.most
 
 
 class Ranges(Strict):
-    """What is searched. `cnp_gap` is a share of T's period in the lab, where T is `of_T_us` us."""
+    """The searched ranges. `cnp_gap` is a share of T's period in the lab, where T is `of_T_us` us."""
 
     of_T_us: float = Field(gt=0)  # noqa: N815 - the papers' name
     timer_scale: Range
@@ -85,11 +85,11 @@ class Ranges(Strict):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The cube's sides, in order."""
+        """Return the names of the cube's sides, in order."""
         return tuple(name for name in type(self).model_fields if name != "of_T_us")
 
     def calibration(self, point: Point, kept: Calibration) -> Calibration:
-        """What the lab keeps, with the values of a point in place of its own."""
+        """Return the calibration `kept` with the values of a point in place of its own."""
         at = {name: getattr(self, name).at(place) for name, place in zip(self.names, point, strict=True)}
         kmin = round(at.pop("kmin_bytes"))
         ecn = {"kmin_bytes": kmin, "kmax_bytes": round(kmin * at.pop("kmax_over_kmin")), "pmax": 1.0}
@@ -101,7 +101,7 @@ class Ranges(Strict):
         return Calibration.model_validate({**dumped, **changed})
 
     def place(self, kept: Calibration) -> Point:
-        """The point nearest to what the lab keeps."""
+        """Return the point nearest to the calibration `kept`."""
         values: dict[str, float] = {**kept.transports.get(TRANSPORT, {}), "timer_scale": kept.timer_scale}
         values["cnp_gap"] = values.get("cnp_gap_us", 0.0) / (self.of_T_us * kept.timer_scale)
         values["kmin_bytes"] = kept.ecn.kmin_bytes
@@ -110,18 +110,18 @@ class Ranges(Strict):
 
 
 def load_ranges(path: Path = DEFAULT) -> Ranges:
-    """Read the ranges. Raises SpecError where the file is missing, unreadable or wrong."""
+    """Read the ranges. Raises SpecError if the file is missing, unreadable or invalid."""
     return parse_as(Ranges, read(path, shown(path)))
 
 
 def sampled(count: int, sides: int, seed: int) -> list[Point]:
-    """So many points, evenly all over the cube."""
+    """Return `count` points, evenly spread over the cube."""
     points = qmc.LatinHypercube(sides, seed=np.random.default_rng(seed)).random(count)
     return [tuple(map(float, point)) for point in points]
 
 
 def varied(best: Sequence[Point], number: int, count: int, seed: int) -> Point:
-    """The variation `number` (from 0) of `count`: about one of the best points in turn, ever nearer to it."""
+    """Return variation `number` (from 0) of `count`: about one of the best points in turn, ever nearer to it."""
     generator = np.random.default_rng([seed, number])
     step = FIRST_STEP * (LAST_STEP / FIRST_STEP) ** (number / max(count - 1, 1))
     about = np.array(best[number % min(len(best), BEST)])
@@ -131,5 +131,5 @@ def varied(best: Sequence[Point], number: int, count: int, seed: int) -> Point:
 
 
 def rounded(value: float) -> float:
-    """A value to as many digits as matter."""
+    """Round a value to significant digits."""
     return float(f"{value:.{DIGITS}g}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine can do of what labs and their tests need, and how to get what is missing."""
+"""Checks of this machine for labs and their tests, and how to get what is missing."""
 
 import os
 import shutil
@@ -56,7 +56,7 @@ PROGRAMS = ("hosts", "controller", "lab")
 
 
 def examine() -> Iterator[Check]:
-    """Every check, from the machine up to what is built."""
+    """Yield every check, from the machine up to the built programs."""
     yield Check("root", os.geteuid() == 0, f"uid {os.geteuid()}", "sudo; labs make namespaces and load eBPF programs")
     yield Check("Python", sys.version_info >= (3, 11), sys.version.split()[0], "Debian 12 or Ubuntu 24.04")
     cores = len(os.sched_getaffinity(0))
@@ -75,7 +75,7 @@ def examine() -> Iterator[Check]:
 
 
 def _kernel() -> Iterator[Check]:
-    """What the kernel offers to eBPF; its BTF says so, whatever its version."""
+    """Check the kernel's eBPF features by its BTF, whatever its version."""
     release = os.uname().release
     bpffs = "bpf" in Path("/proc/filesystems").read_text().split()
     yield Check("kernel", bpffs, release if bpffs else f"{release} without bpffs", "a kernel with CONFIG_BPF_SYSCALL=y")
@@ -100,7 +100,7 @@ def _kernel() -> Iterator[Check]:
 
 
 def _in_namespaces(name: str, options: list[str], script: str) -> Check:
-    """Whether a script works in namespaces of its own, with which all that it makes ends."""
+    """Check that a script works in namespaces of its own, which end with it."""
     if os.geteuid() != 0:
         return Check(name, None, "only root can tell", "sudo roundabout doctor")
     unshare = shutil.which("unshare", path=PATH)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lab says of itself: how real its figures are, and what it cannot show."""
+"""The fidelity of a lab: how real its figures are, and what it cannot show."""
 
 from collections.abc import Iterable
 
@@ -29,9 +29,9 @@ BURSTS = (
 
 
 def fidelity(calibration: Calibration, dilation: float, replaced: Iterable[str]) -> Fidelity:
-    """Of a lab that keeps a calibration, and whose times are stretched by `dilation`.
+    """Return the fidelity of a lab with a calibration, whose times are stretched by `dilation`.
 
-    `replaced` says what stands in the place of published parameters, a line each.
+    `replaced` lists the constants in place of published parameters, a line each.
     """
     scale, derived_from = calibration.scale, calibration.derived_from
     rates = f"links are shaped to 1:{scale:g} of their rate"

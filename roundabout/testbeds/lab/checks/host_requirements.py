@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine must offer before a lab is begun."""
+"""Requirements of this machine, checked before a lab is created."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ TIME_NAMESPACE = Path("/proc/self/ns/time")
 
 
 def require_root() -> None:
-    """Refuse to begin without root.
+    """Raise an error unless this process is root.
 
     Raises:
         LabError: this is not root.
@@ -27,7 +27,7 @@ def require_root() -> None:
 
 
 def require_all() -> None:
-    """Refuse to begin what could not be finished.
+    """Check everything that a lab needs, so that none is begun that could not be finished.
 
     Raises:
         LabError: the first thing that is missing.
@@ -45,7 +45,7 @@ def require_all() -> None:
 
 
 def require_own_clocks() -> None:
-    """Refuse to begin a lab whose hosts shall have clocks of their own.
+    """Check that the kernel can give hosts clocks of their own.
 
     Raises:
         LabError: the kernel cannot give them any.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trial asks of a lab host's settings: the papers' units become the lab's here."""
+"""The settings of lab hosts for a trial, converted from the papers' units to the lab's."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -42,7 +42,7 @@ COMP_SACK_DELAY_NS = 1_000_000
 
 
 def document(trial: TrialSpec, host: str, calibration: Calibration, dilation: float) -> dict[str, Any]:
-    """The document for `settings.py apply` on `host`; nothing on one without a part in the trial."""
+    """Return the input of `settings.py apply` on `host`; empty for a host without a part in the trial."""
     transport = trial.transport_of(host)
     if transport is None:
         return {}
@@ -72,9 +72,11 @@ def document(trial: TrialSpec, host: str, calibration: Calibration, dilation: fl
 
 
 def thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> Ecn:
-    """When the lab's switches mark: as its calibration says, or as the trial's transports ask that it says nothing of.
+    """Return the marking thresholds of the lab's switches.
 
-    A step is as high as the bottleneck's rate asks, and drop-tail never marks. Raises LabError where transports ask for
+    The calibration's, or those that the trial's transports ask for.
+
+    A step is as high as the bottleneck's rate asks, and drop-tail never marks. Raises LabError if transports ask for
     different thresholds.
     """
     if trial.queue == "drop-tail":
@@ -100,7 +102,7 @@ def thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -
 
 
 def replaced(calibration: Calibration) -> tuple[str, ...]:
-    """What the lab puts in place of transports' published sets, a line each."""
+    """Return a line for each published set that the lab's own constants replace."""
     return tuple(
         f"published sets of {name}'s parameters: in their place stand the lab's own {', '.join(values)}, and its own "
         "thresholds of marking"
@@ -110,7 +112,7 @@ def replaced(calibration: Calibration) -> tuple[str, ...]:
 
 
 def _tcp_sysctls(trial: TrialSpec, bytes_scale: float) -> dict[str, Any]:
-    """Linux's own, with bytes under way scaled like all others, unless ports' queues shall be their limit."""
+    """Return Linux's own values, with bytes in flight scaled like all others, unless ports' queues are to be the limit."""
     most = wmem(bytes_scale) if trial.queue == "thresholds" else NIC_SYSCTLS["net.ipv4.tcp_wmem"]
     return {"net.ipv4.tcp_wmem": most, "net.ipv4.tcp_slow_start_after_idle": 1}
 
@@ -118,10 +120,10 @@ def _tcp_sysctls(trial: TrialSpec, bytes_scale: float) -> dict[str, Any]:
 def _parameters(
     transport: Transport, carried_mbps: float, calibration: Calibration, bytes_scale: float
 ) -> dict[str, float | str]:
-    """Every parameter: as it is given, else as the lab was calibrated, else as its set has it or as it is declared.
+    """Return every parameter: the given value, else the calibrated, else the set's or the declared one.
 
-    What is the line rate on a NIC is here the payload that its port carries, since payload is what is paced: a flow
-    that sent more would queue at its own port, and be marked there, with nobody else on the link.
+    The line rate of a NIC is here the payload rate of its port, because payload is paced: a flow that sent more would
+    queue at its own port, and be marked there without any other flow.
     """
     assert transport.declaration
     calibrated = _calibrated(transport, calibration)
@@ -156,7 +158,7 @@ def _check_rules(transport: Transport, values: Mapping[str, float | str]) -> Non
 
 
 def _calibrated(transport: Transport, calibration: Calibration) -> dict[str, float]:
-    """The lab's own constants, of a transport or of the one that it varies."""
+    """Return the lab's own constants of a transport, or of the one that it varies."""
     if (declared := transport.declaration) is None:
         return {}
     of_each = ((each.name, calibration.transports.get(declared.origin(each), {})) for each in declared.parameters)
@@ -164,7 +166,7 @@ def _calibrated(transport: Transport, calibration: Calibration) -> dict[str, flo
 
 
 def _in_lab(parameter: Parameter, value: float | str, scale: float, bytes_scale: float, times: float) -> float | str:
-    """A value in the papers' units -> what stands for it in the lab."""
+    """Convert a value in the papers' units to the lab's."""
     if isinstance(value, str):
         return value
     if parameter.unit == "us":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our bpffs: mounted while anything of ours is pinned there, and no longer. Call these with the state folder locked.
+"""The project's bpffs, mounted while it holds pins. Call these functions with the state folder locked.
 
-The `transport` tool keeps the same rule for the same mount, so whichever of us leaves last unmounts it.
+The `transport` tool keeps the same rule for the same mount, so the last of the two unmounts it.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def mount() -> None:
-    """Mount it, unless it is.
+    """Mount the bpffs, unless it is mounted.
 
     Raises:
         LabError: the kernel refused.
@@ -30,7 +30,7 @@ def mount() -> None:
 
 
 def unmount_if_unused() -> None:
-    """Unmount it when no folder with anything in it is left; files beside them are the kernel's own.
+    """Unmount the bpffs if none of its folders holds anything. Files beside them are the kernel's own.
 
     Raises:
         LabError: the kernel refused.

@@ -22,7 +22,7 @@ FORCED: Program | None = None  # tests try the one for older kernels too
 
 @dataclass(frozen=True)
 class Marker:
-    """The program that notes ports' queues, by which is marked, as the kernel knows it."""
+    """The program that records ports' queues, by which packets are marked, as the kernel identifies it."""
 
     program: Program
     id: int
@@ -30,7 +30,7 @@ class Marker:
 
 @dataclass(frozen=True)
 class PortCounters:
-    """One port since the lab was built. Packets and marks are wire segments, bytes include Ethernet headers."""
+    """A port's counters since the lab was built. Packets and marks are wire segments, bytes include Ethernet headers."""
 
     ifindex: int
     packets: int
@@ -62,19 +62,19 @@ def attach(  # noqa: PLR0913, PLR0917 - each is another thing that is attached t
 def set_thresholds(
     lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn, queue_of: Mapping[int, int] | None = None
 ) -> None:
-    """Change the thresholds of ports that are marked already, and the queue of each DSCP; their counters go on."""
+    """Change the thresholds of marking ports, and the queue of each DSCP. Counters continue."""
     waiting = "".join(f" {dscp}:{queue}" for dscp, queue in (queue_of or {}).items())
     _switchport(["set", str(lab.pins)], [_thresholds(port, queue, ecn) + waiting for port, queue in queues.items()])
 
 
 def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
-    """All ports' counters by ifindex."""
+    """Return all ports' counters by ifindex."""
     found = json.loads(_switchport(["show", str(lab.pins)], []))
     return {port["ifindex"]: PortCounters(**port) for port in found}
 
 
 def unlike(lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn) -> list[str]:
-    """Ports that do not mark between these thresholds, in words."""
+    """Describe the ports that do not mark between these thresholds."""
     wanted = (ecn.kmin_bytes, ecn.kmax_bytes, ecn.pmax)
     found = {at: (each.kmin_bytes, each.kmax_bytes, each.pmax) for at, each in counters(lab).items()}
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Ansible is told of a lab's hosts."""
+"""The Ansible inventory of a lab's hosts."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from roundabout.runner.hosts.host_group import Site
 
 
 def inventory_of(site: Site) -> dict[str, Any]:
-    """An Ansible inventory of a lab's hosts."""
+    """Return an Ansible inventory of a lab's hosts."""
     config = site.ssh_config()
     variables = {
         "ansible_ssh_common_args": f"-F {config}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab's life: built, opened, measured, taken down."""
+"""A lab's life cycle: built, opened, measured, taken down."""
 
 import hashlib
 import os
@@ -38,7 +38,7 @@ DYING_S = 5.0  # a killed builder's last child may still be at work
 
 @dataclass(frozen=True)
 class Lab(Pace):
-    """A lab that stands. It is a Site."""
+    """An existing lab. It is a HostGroup."""
 
     record: record.Record
 
@@ -58,7 +58,7 @@ class Lab(Pace):
         clock_shift_ns: Mapping[str, int] | None = None,
         verify: bool = True,
     ) -> "Lab":
-        """Build `topology` and measure it. What was made is unmade if anything fails.
+        """Build `topology` and measure it. If anything fails, everything made is removed.
 
         With a `dilation` time is stretched, and nothing is calibrated.
 
@@ -89,7 +89,7 @@ class Lab(Pace):
 
     @classmethod
     def find(cls, name: str) -> "Lab":
-        """The lab called `name`, whether all of it still lives or not.
+        """Return the lab called `name`, even if a part of it has died.
 
         Raises:
             LabError: it does not exist, or was never finished.
@@ -98,7 +98,7 @@ class Lab(Pace):
 
     @classmethod
     def open(cls, name: str) -> "Lab":
-        """The lab called `name`, which must stand whole.
+        """Return the lab called `name`, which must be whole.
 
         Raises:
             LabError: it does not exist, or a part of it has died.
@@ -109,7 +109,7 @@ class Lab(Pace):
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """Names of the labs on this machine, whole or not.
+        """Return the names of the labs on this machine, whole or not.
 
         Raises:
             LabError: only root may know.
@@ -123,7 +123,7 @@ class Lab(Pace):
 
     @staticmethod
     def down(name: str) -> None:
-        """Take down whatever there is of the lab `name`, also after a SIGKILL at any point of its life.
+        """Remove all parts of the lab `name`, also after a SIGKILL at any point of its life.
 
         Raises:
             LabError: there is no such lab, or someone is building it or taking it down right now.
@@ -142,62 +142,62 @@ class Lab(Pace):
 
     @property
     def name(self) -> str:
-        """Which lab."""
+        """Return the lab's name."""
         return self.record.name
 
     @property
     def scale(self) -> float:
-        """By how much rates are divided."""
+        """Return the divisor of rates."""
         return self.record.scale
 
     @property
     def dilation(self) -> float:
-        """By how much times are stretched."""
+        """Return the factor that stretches times."""
         return self.record.dilation
 
     @property
     def fidelity(self) -> Fidelity:
-        """Emulated, at its scale."""
+        """Return the fidelity: emulated, at the lab's scale."""
         calibration = self.record.calibration
         return fidelity(calibration, self.dilation, host_settings.replaced(calibration))
 
     @property
     def topology(self) -> Topology:
-        """What the lab was built from."""
+        """Return the topology that the lab was built from."""
         return self.record.topology
 
     @property
     def files(self) -> paths.LabPaths:
-        """The lab's files."""
+        """Return the lab's files."""
         return paths.LabPaths(self.name)
 
     @cached_property
     def layout(self) -> Layout:
-        """Addresses and ports."""
+        """Return the lab's addresses and ports."""
         return lay_out(self.topology)
 
     @property
     def hosts(self) -> Mapping[str, Host]:
-        """The hosts by name, in the topology's order."""
+        """Return the hosts by name, in the topology's order."""
         return self.layout.hosts
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """All switch ports."""
+        """Return all switch ports."""
         return self.layout.ports
 
     def port_at(self, ifindex: int) -> Port:
-        """The port with that interface index, which is unique in the lab."""
+        """Return the port with that interface index, which is unique in the lab."""
         return next(port for port in self.ports if port.ifindex == ifindex)
 
     def pids(self) -> dict[str, int | None]:
-        """The pid of each host's and switch's init; None for the dead."""
+        """Return the pid of each host's and switch's init; None for a dead one."""
         return {
             node: nodes.alive_pid(self.files.pid_file(node)) for node in (*self.topology.hosts, *self.topology.switches)
         }
 
     def alive(self) -> dict[str, int]:
-        """The pid of each host's and switch's init. Raises LabError where one has died."""
+        """Return the pid of each host's and switch's init. Raises LabError if one has died."""
         pids = self.pids()
         if dead := [node for node, pid in pids.items() if pid is None]:
             raise LabError(
@@ -207,7 +207,7 @@ class Lab(Pace):
         return {node: pid for node, pid in pids.items() if pid is not None}
 
     def identity(self) -> dict[str, Any]:
-        """What makes two labs give different results."""
+        """Return everything that makes two labs give different results."""
         calibration = self.record.calibration.model_dump_json(by_alias=True)
         return {
             "kind": self.kind,
@@ -220,28 +220,28 @@ class Lab(Pace):
         }
 
     def capabilities(self) -> frozenset[Capability]:
-        """Priorities at switches' ports; beyond them TCP, one kernel, and one clock unless hosts got their own."""
+        """Return the capabilities: priorities at switch ports, one kernel, and one clock unless hosts have their own."""
         return frozenset({"priorities", "own clock"} if self.record.clock_shift_ns else {"priorities"})
 
     def ssh_config(self) -> Path:
-        """The file for `ssh -F`."""
+        """Return the file for `ssh -F`."""
         return self.files.ssh_config
 
     def connect(self, host: str) -> "Connection":
-        """A Fabric connection to a host, not yet open. Nothing of the user's own SSH configuration is read."""
+        """Return a Fabric connection to a host, not yet open. The user's own SSH configuration is not read."""
         from fabric import Config, Connection  # noqa: PLC0415 - half a second that most commands need not pay
 
         config = Config(runtime_ssh_path=str(self.ssh_config()))
         return Connection(host, config=config, connect_kwargs={"allow_agent": False, "look_for_keys": False})
 
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
-        """What `settings.py apply` gets on `host` for `trial`, in the lab's units."""
+        """Return the input of `settings.py apply` on `host` for `trial`, in the lab's units."""
         return host_settings.document(trial, host, self.record.calibration, self.dilation)
 
     def prepare(self, trial: TrialSpec) -> None:
-        """Let ports queue and mark as the trial and its transports ask, where the lab was not calibrated for them.
+        """Set ports' queues and marking as the trial and its transports ask, where the calibration leaves them open.
 
-        Raises LabError where they ask for different thresholds or classes, or a part of the lab has died.
+        Raises LabError if they ask for different thresholds or classes, or if a part of the lab has died.
         """
         if apart := [name for name, traffic in trial.cross_traffic.items() if traffic.traffic_class == "own"]:
             raise LabError(
@@ -254,22 +254,22 @@ class Lab(Pace):
         marking.set_thresholds(self.files, queues, ecn, trial.queue_of)
 
     def read_back(self, trial: TrialSpec) -> list[str]:
-        """Ports whose thresholds or queues are not as `prepare` made them: port, found and expected."""
+        """Return the ports whose thresholds or queues differ from `prepare`: port, found and expected."""
         ecn, queues = self._asked(trial)
         return [*marking.unlike(self.files, queues, ecn), *network.unlike(queues, self.alive())]
 
     def _asked(self, trial: TrialSpec) -> tuple[Ecn, dict[Port, network.Queue]]:
-        """How ports mark and queue in a trial."""
+        """Return the marking and queues of ports in a trial."""
         calibration = self.record.calibration
         ecn = host_settings.thresholds(trial, calibration, self.scale / self.dilation)
         return ecn, network.queues(self.layout, calibration, self.scale, self.dilation, trial)
 
     def switch_samplers(self) -> list[list[str]]:
-        """A sampler command for each switch, to be run on this machine."""
+        """Return a sampler command for each switch, to be run on this machine."""
         return [self.switch_sampler(switch, self.ms_on_host(COUNTERS_MS)) for switch in self.topology.switches]
 
     def switch_sampler(self, switch: str, period_ms: float) -> list[str]:
-        """The command that samples a switch's ports every so often, in the machine's time."""
+        """Return the command that samples a switch's ports every `period_ms`, in the machine's time."""
         return [
             str(paths.program("sampler")),
             *("--name", switch),
@@ -281,11 +281,11 @@ class Lab(Pace):
         ]
 
     def counters(self) -> dict[int, marking.PortCounters]:
-        """What every port has passed and marked since the lab was built, by interface index."""
+        """Return the packets and marks of every port since the lab was built, by interface index."""
         return marking.counters(self.files)
 
     def set_thresholds(self, ecn: Ecn) -> None:
-        """Change every port's marking thresholds. The lab's record keeps what it was built with."""
+        """Change every port's marking thresholds. The lab's record keeps the original ones."""
         queues = network.queues(self.layout, self.record.calibration, self.scale, self.dilation)
         marking.set_thresholds(self.files, queues, ecn)
 
@@ -310,7 +310,7 @@ def _refuse_strangers(shifts: Mapping[str, int], topology: Topology) -> None:
 
 @contextmanager
 def _begun(lab: paths.LabPaths) -> Iterator[int]:
-    """Make the lab's folders, and hold the lab's lock; if what follows fails, the lab is taken down again."""
+    """Make the lab's folders, and hold the lab's lock; if the context fails, the lab is removed again."""
     with ExitStack() as held:
         with locked_folder(paths.STATE, wait_s=STATE_WAIT_S, create=True):
             paths.LABS.mkdir(mode=0o700, exist_ok=True)
@@ -331,7 +331,7 @@ def _begun(lab: paths.LabPaths) -> Iterator[int]:
 
 
 def _build(lab: paths.LabPaths, plan: record.Record, lock: int, *, verify: bool) -> record.Record:
-    """Make everything. Children that write to the lab inherit its lock: they may outlive us, and must be waited for."""
+    """Build the lab. Children that write to it inherit its lock: they may outlive this process, and must be waited for."""
     record.write(lab, plan)
     topology = plan.topology
     layout = lay_out(topology)
@@ -353,9 +353,9 @@ def _build(lab: paths.LabPaths, plan: record.Record, lock: int, *, verify: bool)
 
 
 def _clear(lab: paths.LabPaths) -> None:
-    """Remove whatever there is of the lab, in the reverse of how it was made; its lock must be held.
+    """Remove all parts of the lab in reverse order; its lock must be held.
 
-    Devices, queues and attached programs go with the namespaces, and those with the inits that hold them.
+    Devices, queues and attached programs end with the namespaces, and those with the inits that hold them.
     """
     nodes.stop_all(sorted(lab.pid_file("any").parent.glob("*.pid")))
     marking.release(lab)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lab.json: what a lab is. Written before anything is made, and again when it stands and has been measured."""
+"""lab.json: the description of a lab, written before anything is made, and again when the lab has been measured."""
 
 import os
 from datetime import datetime
@@ -14,7 +14,7 @@ from roundabout.testbeds.lab.network import paths
 
 
 class PortMeasurement(BaseModel):
-    """What one port was measured to carry, at the papers' scale."""
+    """One port's measured rate, at the papers' scale."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -23,7 +23,7 @@ class PortMeasurement(BaseModel):
 
 
 class LinkMeasurement(BaseModel):
-    """What one link was measured to be; the round trip is between the nearest hosts on its two sides, when idle."""
+    """One link's measurement. The round trip is between the nearest hosts on its two sides, when idle."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -33,7 +33,7 @@ class LinkMeasurement(BaseModel):
 
 
 class Record(BaseModel):
-    """A lab's own description."""
+    """The description of a lab, as lab.json has it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,7 +58,7 @@ def write(lab: paths.LabPaths, record: Record) -> None:
 
 
 def read(lab: paths.LabPaths) -> Record:
-    """The lab's record.
+    """Read the lab's record.
 
     Raises:
         LabError: there is no such lab, it is not whole, or an incompatible version wrote it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks on folders: held by an open descriptor, so that the kernel frees them when their holder dies."""
+"""Locks on folders, held by an open descriptor, so that the kernel releases them when the holder dies."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from roundabout.runner.machine.state import make_state
 
 @contextmanager
 def locked_folder(folder: Path, *, wait_s: float = 0, create: bool = False) -> Iterator[int]:
-    """Hold `folder`'s lock, by the descriptor given: a child that inherits it holds the lock too, until it ends.
+    """Hold `folder`'s lock by the yielded descriptor. A child that inherits it holds the lock too, until it ends.
 
     A folder that is replaced while we wait is locked anew.
 

@@ -47,7 +47,7 @@ SHADOW = "root:*:::::::\nsshd:*:::::::\n"
 
 
 def find_sshd() -> str:
-    """The path of sshd, which insists on being called by it.
+    """Return the absolute path of sshd, which it must be called by.
 
     Raises:
         LabError: it is not installed.
@@ -62,7 +62,7 @@ def find_sshd() -> str:
 
 
 def write_files(lab: paths.LabPaths, hosts: Mapping[str, Host], lock: int) -> None:
-    """Make the lab's keys and configuration, with its `lock`. Hosts see only what is in the share folder."""
+    """Write the lab's keys and configuration under its `lock`. Hosts see only the share folder."""
     etc = lab.share / "etc"
     for folder in (etc, lab.control):
         folder.mkdir(parents=True, mode=0o700)
@@ -99,7 +99,7 @@ def _make_keys(targets: list[Path], lock: int) -> None:
 
 
 def _public(key: Path) -> str:
-    """The public half, without its comment."""
+    """Return the public key without its comment."""
     kind, text, *_ = key.with_name(f"{key.name}.pub").read_text().split()
     return f"{kind} {text}\n"
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel's own congestion controls, allowed to lab hosts: other network namespaces may only use what is allowed.
+"""The kernel's list of congestion controls that other network namespaces may use.
 
-The list is machine-wide, so its users are counted, as those of our own transports are.
+The list is machine-wide, so its users are counted, as those of the project's own transports are.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ WAIT_S = 10.0
 
 
 def allow(name: str, owner: str) -> None:
-    """Allow the congestion control `name` as long as `owner` needs it. Raises LabError where the kernel has none."""
+    """Allow the congestion control `name` while `owner` needs it. Raises LabError if the kernel has none."""
     known = available()
     if name not in known:
         raise LabError(
@@ -34,7 +34,7 @@ def allow(name: str, owner: str) -> None:
 
 
 def disallow(name: str, owner: str) -> None:
-    """Undo that; the last user's leaving leaves the list as the first one found it."""
+    """End an owner's use. After the last user, the list is as the first one found it."""
     users = paths.STATE / USERS / name
     if not users.is_dir():
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a topology to what is built: addresses, ports and their numbers. Pure functions, the same every time."""
+"""The layout of a topology: addresses, ports and their numbers. Pure functions with the same result every time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Cable:
 
 @dataclass(frozen=True)
 class Layout:
-    """Everything that building a topology needs to know."""
+    """Everything that is needed to build a topology."""
 
     topology: Topology
     hosts: Mapping[str, Host]
@@ -49,23 +49,23 @@ class Layout:
 
     @cached_property
     def ifindexes(self) -> Mapping[str, int]:
-        """The interface index of every host's device."""
+        """Return the interface index of every host's device."""
         return {end.node: end.ifindex for cable in self.cables for end in cable.ends if end.node in self.hosts}
 
     @cached_property
     def far_ends(self) -> Mapping[int, End]:
-        """Where what leaves each port arrives, by the port's interface index."""
+        """Return the end at which each port's packets arrive, by the port's interface index."""
         pairs = (pair for cable in self.cables for pair in permutations(cable.ends))
         return {near.ifindex: far for near, far in pairs if near.node not in self.hosts}
 
     @cached_property
     def crossings(self) -> Mapping[tuple[str, str], tuple[Hop, ...]]:
-        """The links from one host to another, in order, by (sender, receiver)."""
+        """Return the links from one host to another, in order, by (sender, receiver)."""
         return {pair: self.topology.path(*pair) for pair in permutations(self.hosts, 2)}
 
     @cached_property
     def paths(self) -> Mapping[tuple[str, str], tuple[Port, ...]]:
-        """The ports by which traffic from one host to another leaves switches, in order, by (sender, receiver)."""
+        """Return the switch ports on the path from one host to another, in order, by (sender, receiver)."""
         ports = {(port.switch, port.towards): port for port in self.ports}
         return {
             pair: tuple(ports[hop.sender, hop.receiver] for hop in hops[1:]) for pair, hops in self.crossings.items()
@@ -73,7 +73,7 @@ class Layout:
 
     @cached_property
     def behind(self) -> Mapping[int, frozenset[str]]:
-        """The hosts that are reached through each port, by its interface index."""
+        """Return the hosts that are reached through each port, by its interface index."""
         found: dict[int, set[str]] = {port.ifindex: set() for port in self.ports}
         for (_, receiver), path in self.paths.items():
             for port in path:
@@ -82,7 +82,7 @@ class Layout:
 
 
 def lay_out(topology: Topology) -> Layout:
-    """Number the hosts and ports of `topology`."""
+    """Lay out `topology`: number its hosts and ports."""
     numbers = {name: number for number, name in enumerate(topology.hosts, start=1)}
     queueing = {end for link in topology.links if link.nic_queue for end in link.ends}
     hosts = {
@@ -114,5 +114,5 @@ def lay_out(topology: Topology) -> Layout:
 
 
 def _mac(kind: int, number: int) -> str:
-    """A locally administered address."""
+    """Return a locally administered address."""
     return ":".join(f"{octet:02x}" for octet in (0x02, 0x52, kind, *number.to_bytes(3, "big")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work inside a node's network namespace without leaving this process: a thread goes there, and ends there."""
+"""Work inside a node's network namespace without leaving this process: a thread enters it, and ends there."""
 
 import os
 import threading

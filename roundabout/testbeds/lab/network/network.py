@@ -47,7 +47,7 @@ tcmsg.plugins["bfifo"] = tcmsg.plugins["pfifo"]
 
 @dataclass(frozen=True)
 class Queue:
-    """What shapes a port: how fast it drains, headers included, and how much each of its classes holds.
+    """The shaping of a port: its drain rate, headers included, and the length of each of its classes.
 
     Of several `classes` of data, the last one is served first, and each before those that come before it.
     """
@@ -58,7 +58,7 @@ class Queue:
 
     @property
     def fifos(self) -> dict[int, int]:
-        """What its FIFOs hold, in bytes, by their classes' handles; the first is served first."""
+        """Return the length of its FIFOs, in bytes, by their classes' handles; the first is served first."""
         own = [HTB_DATA, *(HTB_FIRST + place for place in range(1, self.classes))]
         return {HTB_CNPS: CNPS_LIMIT_BYTES, **dict.fromkeys(own[::-1], self.limit_bytes)}
 
@@ -66,9 +66,11 @@ class Queue:
 def queues(
     layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0, trial: TrialSpec | None = None
 ) -> dict[Port, Queue]:
-    """The queue of every port: its payload rate, with headers, divided by the scale; deep where nothing may be lost.
+    """Return the queue of every port: its payload rate, with headers, divided by the scale.
 
-    A trial may ask for another than its topology has, and for classes of its own.
+    Deep if nothing may be lost.
+
+    A trial may ask for another length than its topology has, and for classes of its own.
     """
     topology, bytes_scale = layout.topology, scale / dilation
     classes = 1 + max(trial.queue_of.values(), default=0) if trial else 1
@@ -89,7 +91,7 @@ def queues(
 
 
 def nic_queues(layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0) -> dict[str, Queue]:
-    """The queues of hosts whose own NIC holds them to their link's rate, by host; what waits there is not lost."""
+    """Return the queues of hosts whose NIC limits them to their link's rate, by host. Packets in them are not lost."""
     limit = calibration.queue_bytes.lossless
     mtu = mtu_bytes(layout.topology, scale / dilation)
     return {
@@ -117,7 +119,7 @@ def _check_limit(found: int, mtu: int, bytes_scale: float) -> None:
 
 
 def mtu_bytes(topology: Topology, bytes_scale: float) -> int:
-    """The MTU of the lab's devices: the topology's, divided like all bytes as far as packets may be so short.
+    """Return the MTU of the lab's devices: the topology's, divided like all bytes as far as packets may be so short.
 
     Where one stands for many, headers are shaped away: a link's payload rate is the topology's all the same.
     """
@@ -212,9 +214,9 @@ def _make_nic_queue(host: str, ifindex: int, queue: Queue, *, burst_bytes: int, 
 
 
 def _make_tap(netlink: IPRoute, ifindex: int, mtu: int) -> None:
-    """Show a capture what comes to a host's NIC queue before it waits there, where a server's tcpdump sees it.
+    """Show a capture the packets of a host's NIC queue before they wait there, where a server's tcpdump sees them.
 
-    The kernel taps a device behind its queue. A mirror of it is a veth, whose packets nobody takes at its other end.
+    The kernel taps a device behind its queue. A mirror of it is a veth, whose packets are discarded at its other end.
     What switches mark is marked before.
     """
     peer = {"ifname": f"{TAP_INTERFACE}-end", "mtu": mtu}
@@ -229,7 +231,7 @@ def _make_tap(netlink: IPRoute, ifindex: int, mtu: int) -> None:
 
 
 def renew(queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_bytes: int) -> None:
-    """Give ports of a lab that stands these queues; one that is so already stays, and what waits in another is lost.
+    """Give ports of a standing lab these queues. An equal queue stays; packets in another one are lost.
 
     Raises:
         LabError: the kernel refused.
@@ -249,7 +251,7 @@ def _renew_ports(queues: Mapping[Port, Queue], burst_bytes: int) -> None:
 
 
 def unlike(queues: Mapping[Port, Queue], pids: Mapping[str, int]) -> list[str]:
-    """Ports whose FIFOs are not these, in words."""
+    """Describe the ports whose FIFOs are not these."""
     found: dict[Port, dict[int, int]] = {}
     for switch in {port.switch: None for port in queues}:
         own = [port for port in queues if port.switch == switch]
@@ -272,15 +274,15 @@ def _standing(ports: Iterable[Port]) -> dict[Port, dict[int, int]]:
 
 
 def standing(netlink: IPRoute, ifindex: int) -> dict[int, int]:
-    """What a device's FIFOs hold, in bytes, by their classes' handles."""
+    """Return the length of a device's FIFOs, in bytes, by their classes' handles."""
     fifos = (each for each in netlink.get_qdiscs(index=ifindex) if each.get_attr("TCA_KIND") == "bfifo")
     return {each["parent"]: each.get_attr("TCA_OPTIONS")["limit"] for each in fifos}
 
 
 def _shape(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> None:
-    """Let a device send no faster than its queue drains, and what stands for CNPs before all else.
+    """Limit a device to its queue's drain rate, with the class that stands for CNPs before all others.
 
-    On RoCE networks these have a priority of their own. Several classes of data borrow nearly all of the link's rate
+    On RoCE networks CNPs have a priority of their own. Several classes of data borrow nearly all of the link's rate
     from it, and it lends to the first.
     """
     burst = {"burst": burst_bytes, "cburst": burst_bytes, "quantum": burst_bytes}
@@ -298,7 +300,7 @@ def _shape(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> No
 
 
 def _address(host: str, layout: Layout) -> None:
-    """Give a host its address and its neighbours' hardware addresses: no ARP shall share links with experiments."""
+    """Give a host its address and its neighbors' hardware addresses, so that no ARP shares links with experiments."""
     with IPRoute() as netlink, _refusal(f"the address of host {host}"):
         own, ifindex = layout.hosts[host], layout.ifindexes[host]
         netlink.link("set", index=ifindex, state="up")
@@ -308,9 +310,10 @@ def _address(host: str, layout: Layout) -> None:
 
 
 def _keep_in_order(pid: int, interface: str) -> None:
-    """Let one CPU receive all of a flow: a veth hands packets to the CPU that sent them, and a flow sends from several.
+    """Let one CPU receive all of a flow, so that its packets stay in order.
 
-    TCP takes what arrives out of order for lost, and sends it again.
+    A veth hands packets to the sending CPU, and a flow sends from several. TCP takes packets out of order for lost, and
+    sends them again.
     """
     cpus = (1 << (os.cpu_count() or 1)) - 1
     words = [f"{cpus >> shift & 0xFFFFFFFF:x}" for shift in range(0, cpus.bit_length(), 32)]
@@ -329,7 +332,7 @@ def _namespace(pid: int) -> Iterator[int]:
 
 @contextmanager
 def _refusal(what: str) -> Iterator[None]:
-    """Turn the kernel's refusal into an error that says what was being made."""
+    """Turn the kernel's refusal into an error that names what was being made."""
     try:
         yield
     except NetlinkError as error:

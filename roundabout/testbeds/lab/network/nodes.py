@@ -56,7 +56,7 @@ def _start(lab: paths.LabPaths, kind: str, name: str, extra: tuple[str, ...]) ->
 
 
 def alive_pid(pid_file: Path) -> int | None:
-    """The pid of a living node's init, or None where there is none."""
+    """Return the pid of a living node's init, or None."""
     try:
         descriptor = os.open(pid_file, os.O_RDONLY)
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def stop_all(pid_files: Iterable[Path]) -> None:
 
 
 def _kill(pid_file: Path) -> int | None:
-    """Kill what holds the pid file, if anything; the descriptor returned becomes readable when it is dead."""
+    """Kill the holder of the pid file, if any; the returned descriptor becomes readable when it is dead."""
     descriptor = os.open(pid_file, os.O_RDONLY)
     try:
         if not _is_held(descriptor):
@@ -115,7 +115,7 @@ def _is_held(descriptor: int) -> bool:
 
 
 def _read_pid(pid_file: Path) -> int:
-    """The pid in a held pid file; a node that is just being born has not written it yet."""
+    """Return the pid in a held pid file; a node that is just being created has not written it yet."""
     deadline = time.monotonic() + BIRTH_LIMIT_S
     while not (text := pid_file.read_text()).endswith("\n"):
         if time.monotonic() > deadline:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a lab keeps what: built programs, state of the machine, state of one lab."""
+"""Paths of a lab: built programs, the machine's state, and one lab's state."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,61 +24,61 @@ class LabPaths:
 
     @property
     def root(self) -> Path:
-        """The lab's folder, 0700; whoever holds its lock may change the lab."""
+        """Return the lab's folder, 0700. The holder of its lock may change the lab."""
         return LABS / self.name
 
     @property
     def record(self) -> Path:
-        """What the lab is."""
+        """Return the file that describes the lab."""
         return self.root / "lab.json"
 
     @property
     def pins(self) -> Path:
-        """The lab's folder on the bpffs."""
+        """Return the lab's folder on the bpffs."""
         return BPF / "labs" / self.name
 
     @property
     def ports_map(self) -> Path:
-        """The pinned map of port counters."""
+        """Return the pinned map of port counters."""
         return self.pins / "ports"
 
     @property
     def share(self) -> Path:
-        """What hosts see of the lab, at SHARE_INSIDE."""
+        """Return the folder that hosts see at SHARE_INSIDE."""
         return self.root / "share"
 
     @property
     def ssh_config(self) -> Path:
-        """Makes `ssh -F <this> HOST` work."""
+        """Return the configuration that makes `ssh -F <this> HOST` work."""
         return self.root / "ssh_config"
 
     @property
     def key(self) -> Path:
-        """The private key that opens the lab's hosts."""
+        """Return the private key that opens the lab's hosts."""
         return self.root / "key"
 
     @property
     def known_hosts(self) -> Path:
-        """The hosts' public key."""
+        """Return the file with the hosts' public key."""
         return self.root / "known_hosts"
 
     @property
     def control(self) -> Path:
-        """Control sockets of SSH, which must not outlive the lab."""
+        """Return the folder of SSH's control sockets, which must not outlive the lab."""
         return self.root / "control"
 
     def pid_file(self, node: str) -> Path:
-        """The pid file of a host or switch, which its init holds locked."""
+        """Return the pid file of a host or switch, which its init holds locked."""
         return self.root / "nodes" / f"{node}.pid"
 
 
 def is_built(name: str) -> bool:
-    """Whether the program `name` is there."""
+    """Return True if the program `name` is built."""
     return (BUILD / "bin" / name).exists()
 
 
 def program(name: str) -> Path:
-    """The built program `name`.
+    """Return the path of the built program `name`.
 
     Raises:
         LabError: it is not built.
@@ -87,7 +87,7 @@ def program(name: str) -> Path:
 
 
 def bpf_object(name: str) -> Path:
-    """The built eBPF object `name`.
+    """Return the path of the built eBPF object `name`.
 
     Raises:
         LabError: it is not built.

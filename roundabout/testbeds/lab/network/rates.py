@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what a lab's links carry, by TCP between its hosts, before anyone relies on them.
+"""Measurement of a lab's links by TCP between its hosts, before anything relies on them.
 
 A port is measured by flows that all leave through it, from as many hosts to as many others as it takes for nothing else
 to limit them, where the topology has such hosts. Ports whose flows do not disturb each other are measured side by side.
@@ -38,7 +38,7 @@ QUEUE_S = 0.005  # what a flow may keep queued: enough to be late for, gone befo
 
 @dataclass(frozen=True)
 class Probe:
-    """How one port is measured: flows from host to host, the ports that they load, and those that ACKs come back by."""
+    """The measurement of one port: flows from host to host, the ports that they load, and those that their ACKs use."""
 
     port: Port
     flows: tuple[tuple[str, str], ...]
@@ -46,7 +46,7 @@ class Probe:
     acks: frozenset[int]
 
     def is_apart_from(self, other: "Probe") -> bool:
-        """Whether neither delays the other: ACKs behind somebody's data would starve their own flow."""
+        """Return True if neither delays the other. ACKs behind another flow's data would starve their own flow."""
         return self.loads.isdisjoint(other.loads | other.acks) and other.loads.isdisjoint(self.acks)
 
 
@@ -88,7 +88,7 @@ def verify(
 
 
 def _plan(layout: Layout, port: Port) -> Probe | None:
-    """Flows that load `port`, or None where no traffic between hosts leaves by it."""
+    """Return the flows that load `port`, or None if no traffic between hosts leaves by it."""
     numbers = {host: number for number, host in enumerate(layout.hosts)}
     through = [pair for pair, path in layout.paths.items() if port in path]
     # Short ways first; then each sender's next host, so that the probes of a large topology spread over it.
@@ -112,7 +112,7 @@ def _plan(layout: Layout, port: Port) -> Probe | None:
 
 
 def _side_by_side(probes: list[Probe], scale: float) -> Iterator[list[Probe]]:
-    """Group probes that do not disturb each other, as many as the CPU carries at once."""
+    """Yield groups of probes that do not disturb each other, as many as the CPU carries at once."""
     waiting = list(probes)
     while waiting:
         group: list[Probe] = []
@@ -139,7 +139,7 @@ def _complain(port: Port, measured_gbps: float, tries: int, waited_s: float) -> 
 
 @dataclass(frozen=True)
 class _Meter:
-    """Loads ports and says what they carry."""
+    """Loads ports and measures their rates."""
 
     layout: Layout
     pids: Mapping[str, int]
@@ -147,7 +147,7 @@ class _Meter:
     queues: Mapping[Port, Queue]
 
     def of(self, group: list[Probe], window_s: float) -> dict[int, float]:
-        """Load the ports of `group` all at once; payload rates at the papers' scale, Gbit/s, by interface index."""
+        """Load the ports of `group` at once; return payload rates at the papers' scale, Gbit/s, by interface index."""
         with ExitStack() as stack:
             greedy = {
                 probe.port.ifindex: [stack.enter_context(self._greedy_flow(*flow)) for flow in probe.flows]
@@ -167,7 +167,7 @@ class _Meter:
 
 
 def _rate_bps(flows: list["_GreedyFlow"], begin: float, end: float) -> float:
-    """Payload rate of all `flows` together, from the first arrival to the last between two instants, bit/s."""
+    """Return the payload rate of all `flows`, from the first to the last arrival between two instants, bit/s."""
     arrivals = sorted(arrival for flow in flows for arrival in flow.arrivals if begin <= arrival[0] <= end)
     if len(arrivals) < 2:
         return 0.0
@@ -175,7 +175,7 @@ def _rate_bps(flows: list["_GreedyFlow"], begin: float, end: float) -> float:
 
 
 class _GreedyFlow:
-    """One TCP connection that sends all it can; its receiver notes when how much had arrived."""
+    """A saturating TCP connection, whose receiver records the arrived bytes over time."""
 
     def __init__(self, sender: int, receiver: int, address: str, buffer_bytes: int) -> None:
         with inside(receiver, lambda: socket.create_server((address, 0))) as listener:
@@ -220,7 +220,7 @@ class _GreedyFlow:
 
 
 def _base_rtt_us(layout: Layout, pids: Mapping[str, int], link: str) -> float:
-    """The least of a few pings between the nearest hosts on the two sides of `link`."""
+    """Return the least of a few pings between the nearest hosts on the two sides of `link`."""
     across = [pair for pair in layout.crossings if any(hop.link.name == link for hop in layout.crossings[pair])]
     sender, receiver = min(across, key=lambda pair: len(layout.paths[pair]))
     with inside(pids[sender], lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)) as raw:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is where, told to the kernel in one go: static neighbours of a host, static forwarding entries of a switch.
+"""Static neighbors of a host and static forwarding entries of a switch, set in one request.
 
-Every host knows every other and every switch every host: these are hundreds of requests where all else is dozens.
-pyroute2 makes them one by one, each with a round trip; here all of a node's go out as one datagram (rtnetlink(7)).
+Every host knows every other, and every switch every host, so these are hundreds of requests. pyroute2 makes one after
+the other, each with a round trip; here all of a node's go out as one datagram (rtnetlink(7)).
 """
 
 import os
@@ -25,7 +25,7 @@ LARGEST_ANSWER = 1 << 16
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Through which device a hardware address is reached; with an IPv4 address for hosts, without one for bridges."""
+    """The device through which a hardware address is reached; with an IPv4 address for hosts, without one for bridges."""
 
     ifindex: int
     mac: str
@@ -63,7 +63,7 @@ def _attribute(kind: int, value: bytes) -> bytes:
 
 
 def _check(answer: bytes) -> int:
-    """How many acknowledgements a datagram holds."""
+    """Return the number of acknowledgements in a datagram."""
     count = offset = 0
     while offset < len(answer):
         length, kind, *_ = HEADER.unpack_from(answer, offset)
