@@ -33,7 +33,7 @@ LIMITS = {"cost": 1.5, "throughput": 0.97}  # at most, at least
 
 
 @contextmanager
-def loaded(transports: dict[str, Transport]) -> Iterator[dict[str, list[int]]]:
+def load_programs(transports: dict[str, Transport]) -> Iterator[dict[str, list[int]]]:
     """Load the transports, and yield the ids of each one's own programs."""
     owner, own = f"bench-{uuid.uuid4().hex[:6]}", dict[str, list[int]]()
     try:
@@ -41,9 +41,9 @@ def loaded(transports: dict[str, Transport]) -> Iterator[dict[str, list[int]]]:
             if name in registry.KERNELS_OWN:
                 cc_allowlist.allow(name, owner)
                 continue
-            before = programs.spent_ns()
+            before = programs.program_times_ns()
             subprocess.run([TOOL, "load", name, "--owner", owner], check=True, capture_output=True)
-            own[name] = [each for each in programs.spent_ns() if each not in before]
+            own[name] = [each for each in programs.program_times_ns() if each not in before]
         yield own
     finally:
         for name in transports:
@@ -53,7 +53,7 @@ def loaded(transports: dict[str, Transport]) -> Iterator[dict[str, list[int]]]:
                 subprocess.run([TOOL, "unload", name, "--owner", owner], capture_output=True)
 
 
-def summed_up(samples: list[float], base: list[float]) -> dict[str, float]:
+def summarize(samples: list[float], base: list[float]) -> dict[str, float]:
     ratios = [one / other for one, other in zip(samples, base, strict=True)]
     return {
         "median": statistics.median(samples),
@@ -67,14 +67,14 @@ def summed_up(samples: list[float], base: list[float]) -> dict[str, float]:
 
 def in_kernel(names: list[str]) -> list[str]:
     """Return the transports that this kernel can run, and name the others."""
-    available = cc_allowlist.available()
+    available = cc_allowlist.loaded_congestion_controls()
     missing = [name for name in names if name in registry.KERNELS_OWN and name not in available]
     if missing:
         print(f"not in this kernel, and left out: {', '.join(missing)}", file=sys.stderr)
     return [name for name in names if name not in missing]
 
 
-def unstuck(found: dict[str, list[Any]], rounds: int) -> dict[str, list[Any]]:
+def drop_stuck(found: dict[str, list[Any]], rounds: int) -> dict[str, list[Any]]:
     """Return the samples of transports whose flows completed in every round, and name the others."""
     stuck = [name for name, samples in found.items() if len(samples) < rounds]
     if stuck:
@@ -85,23 +85,23 @@ def unstuck(found: dict[str, list[Any]], rounds: int) -> dict[str, list[Any]]:
 
 
 def measure(transports: dict[str, Transport], rounds: int, seconds: int, *, short: bool) -> dict[str, Any]:
-    with loaded(transports) as own:
+    with load_programs(transports) as own:
         contestants = transports if short else {**transports, UNPACED: transports["cubic"]}
-        cost = unstuck(pair.cost(contestants, rounds, seconds, unpaced=(UNPACED,)), rounds)
-        inside = {} if short else pair.programs_ns(transports, own, seconds)
-        gbps = unstuck(pair.throughput(transports, rounds, seconds), rounds)
+        cost = drop_stuck(pair.measure_cost(contestants, rounds, seconds, unpaced=(UNPACED,)), rounds)
+        inside = {} if short else pair.measure_program_time(transports, own, seconds)
+        gbps = drop_stuck(pair.measure_throughput(transports, rounds, seconds), rounds)
     return {
         **{
-            unit: {name: summed_up(found, of_each["cubic"]) for name, found in of_each.items()}
+            unit: {name: summarize(found, of_each["cubic"]) for name, found in of_each.items()}
             for unit in pair.Cost._fields
             for of_each in ({name: [getattr(each, unit) for each in found] for name, found in cost.items()},)
         },
         "programs_ns": {name: found[0] for name, found in inside.items() if found},
-        "throughput_gbps": {name: summed_up(found, gbps["cubic"]) for name, found in gbps.items()},
+        "throughput_gbps": {name: summarize(found, gbps["cubic"]) for name, found in gbps.items()},
     }
 
 
-def shown(result: dict[str, Any]) -> Iterator[str]:
+def format_result(result: dict[str, Any]) -> Iterator[str]:
     for name, found in result["per_ack"].items():
         if name != UNPACED:
             inside = f", {result['programs_ns'][name]:.0f} ns in its programs" if name in result["programs_ns"] else ""
@@ -131,12 +131,12 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     rounds, seconds = (1, 1) if options.short else (options.rounds, options.seconds)
-    every = [each for each in registry.names() if each != "cubic" and (each == "reno" or not options.short)]
+    every = [each for each in registry.transport_names() if each != "cubic" and (each == "reno" or not options.short)]
     names = in_kernel(options.only.split(",") if options.only else every)
     read = {FOLDER: Path()}
     transports = {name: Transport.model_validate({"name": name}, context=read) for name in ("cubic", *names)}
     result = measure(transports, rounds, seconds, short=options.short)
-    print(json.dumps(result, indent=2) if options.json else "\n".join(shown(result)))
+    print(json.dumps(result, indent=2) if options.json else "\n".join(format_result(result)))
 
 
 if __name__ == "__main__":

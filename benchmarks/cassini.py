@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 
-from roundabout.models.cassini import Arc, Candidate, Circle, Rotations, choose, rotate, unify
+from roundabout.models.cassini import Arc, Candidate, Circle, Rotations, rank_placements, rotate, unify
 from roundabout.models.cassini.circles import Floats
 
 CAPACITY_GBPS = 50.0
@@ -122,7 +122,7 @@ def placements(count: int, links: int) -> tuple[list[Candidate], dict[str, Circl
 def two_processors(count: int, links: int) -> float:
     with ProcessPoolExecutor(2) as pool:
         begin = time.perf_counter()
-        choose(*placements(count, links), precision_deg=5, mapped=lambda *work: pool.map(*work, chunksize=30))
+        rank_placements(*placements(count, links), precision_deg=5, mapped=lambda *work: pool.map(*work, chunksize=30))
         return time.perf_counter() - begin
 
 
@@ -131,7 +131,7 @@ def growth(most_links: int) -> dict[int, float]:
     for links in (each for each in GROWTH if each <= most_links):
         given = placements(1, links)
         begin = time.process_time()
-        found = choose(*given, precision_deg=5)
+        found = rank_placements(*given, precision_deg=5)
         assert len(found.ranked[0].shifts_ms) == 3 * links
         taken[links] = time.process_time() - begin
     return taken
@@ -140,7 +140,7 @@ def growth(most_links: int) -> dict[int, float]:
 def draw(taken: dict[int, float], file: Path) -> None:
     from analysis.render import style  # noqa: PLC0415 - a second, for those who want a picture
 
-    drawn, (axes,) = style.figure(1, 1, 3.4)
+    drawn, (axes,) = style.new_figure(1, 1, 3.4)
     axes.loglog(list(taken), list(taken.values()), marker="o", color=style.JOBS[0])
     axes.set_xticks(list(taken), [f"{links}" for links in taken])
     axes.set_yticks([0.001, 0.01, 0.1, 1], ["1 ms", "10 ms", "100 ms", "1 s"])

@@ -86,7 +86,7 @@ def run(*argv: str) -> str:
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
-class Path3:
+class RoutedPath:
     """A sender, a router and a sink in namespaces of their own. The router's link to the sink may be shaped."""
 
     def __init__(self, names: list[str]) -> None:
@@ -106,7 +106,7 @@ class Path3:
 
 
 @contextlib.contextmanager
-def path() -> Iterator[Path3]:
+def path() -> Iterator[RoutedPath]:
     names = [f"rbc-{uuid.uuid4().hex[:6]}-{end}" for end in ("a", "r", "b")]
     sender, router, sink = names
     try:
@@ -124,7 +124,7 @@ def path() -> Iterator[Path3]:
         run("ip", "netns", "exec", router, "sysctl", "-qw", "net.ipv4.ip_forward=1")
         for name in names:
             run("ip", "netns", "exec", name, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")
-        yield Path3(names)
+        yield RoutedPath(names)
     finally:
         for name in names:
             subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
@@ -335,7 +335,10 @@ def measure_bursts(folder: str, seconds: float, short: bool) -> dict[str, Any]:
 
 
 def skewness(values: list[float]) -> float:
-    """Return Bowley's skewness of the 5th and 95th percentile: from -1 to 1, and blind to rare stalls of the machine."""
+    """Return Bowley's skewness of the 5th and 95th percentile.
+
+    From -1 to 1, and blind to rare stalls of the machine.
+    """
     low, middle, high = (percentile(values, percent) for percent in (5, 50, 95))
     return (high + low - 2 * middle) / (high - low)
 

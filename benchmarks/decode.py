@@ -127,7 +127,7 @@ def pyshark(path: Path) -> dict[str, Any]:
     return {"packets": packets, "s": time.monotonic() - begin}
 
 
-def measured(capture: Path, slices: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
+def measure_contenders(capture: Path, slices: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each contender's name and figures."""
     yield "ours, whole capture", ours(capture)
     contenders: dict[str, Callable[[Path], dict[str, Any]]] = {"tshark": tshark, "pyshark": pyshark}
@@ -156,7 +156,7 @@ def main() -> None:
         capture = Path(folder) / "capture.pcap"
         packets = make_capture(capture, options.megabytes, options.snap_bytes)
         slices = {name: min(count, packets) for name, count in slices.items()}
-        results = dict(measured(capture, slices))
+        results = dict(measure_contenders(capture, slices))
     rates = {name: result["packets"] / result["s"] for name, result in results.items()}
     ratios = {name: rates["ours, whole capture"] / rates[name] for name in slices}
     if options.json:

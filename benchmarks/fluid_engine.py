@@ -31,12 +31,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, Left, iteration_times
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, ResidualCapacity, iteration_times
 from roundabout.models.fluid.cross_traffic import STEP_MS
 from roundabout.models.fluid.engine import Engine
-from roundabout.models.fluid.jobs import Compute, send
+from roundabout.models.fluid.jobs import ComputePhase, make_send_phase
 from roundabout.models.fluid.mltcp import Factor
-from roundabout.spec.patterns import transfers
+from roundabout.spec.patterns import all_transfers
 
 BELOW = 16
 HOST_GBPS = 50.0
@@ -98,24 +98,24 @@ def jobs(tree: Tree, iterations: int, rng: random.Random) -> Iterator[FluidJob]:
     for hosts in placements(tree.sizes[0], rng):
         period_ms, part, gbps = rng.uniform(150, 400), rng.uniform(0.2, 0.5), rng.uniform(10, 45)
         size = int(part * period_ms * gbps * BYTES_PER_MS_OF_GBPS)
-        found = transfers("ring", size, (tuple(range(len(hosts))),))
+        found = all_transfers("ring", size, (tuple(range(len(hosts))),))
         paths = [tree.path(hosts[each.sender], hosts[each.receiver]) for each in found]
         most = max(each.bytes for each in found)
         alone_ms = most / (gbps * BYTES_PER_MS_OF_GBPS)
         yield FluidJob(
-            (Compute(period_ms * (1 - part)), send(found, paths, alone_ms)),
+            (ComputePhase(period_ms * (1 - part)), make_send_phase(found, paths, alone_ms)),
             len(hosts),
             start_ms=rng.uniform(0, period_ms),
             iterations=iterations,
         )
 
 
-def left(tree: Tree, made: Sequence[FluidJob], rng: random.Random) -> Left:
+def residual_capacity(tree: Tree, made: Sequence[FluidJob], rng: random.Random) -> ResidualCapacity:
     """Return the capacity that cross traffic leaves for twice the time that jobs take alone."""
     drawn = np.random.default_rng(rng.randrange(2**32))
     steps = int(2 * max(alone_ms(job) * (job.iterations or 0) for job in made) / STEP_MS)
     crossed = {edge for place in range(tree.sizes[0]) for edge in (tree.up(0, place), tree.up(0, place)[::-1])}
-    return Left(
+    return ResidualCapacity(
         {
             edge: np.append(rate * drawn.uniform(size=steps), rate)
             if edge in crossed and rng.random() < CROSSED
@@ -127,10 +127,10 @@ def left(tree: Tree, made: Sequence[FluidJob], rng: random.Random) -> Left:
 
 
 def alone_ms(job: FluidJob) -> float:
-    return sum(each.ms if isinstance(each, Compute) else each.alone_ms for each in job.phases)
+    return sum(each.ms if isinstance(each, ComputePhase) else each.alone_ms for each in job.phases)
 
 
-def measured(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
+def measure_cluster(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
     tree, rng = Tree(hosts), random.Random(hosts)
     made = list(jobs(tree, iterations, rng))
     if kind == "plain model":
@@ -139,7 +139,7 @@ def measured(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
         return {"hosts": hosts, "jobs": len(made), "iterations": iterations, "s": time.process_time() - begin}
     if kind == "MLTCP":
         made = [replace(job, factor=Factor()) for job in made]
-    have = left(tree, made, rng) if kind == "cross traffic" else Left.always(tree.capacity())
+    have = residual_capacity(tree, made, rng) if kind == "cross traffic" else ResidualCapacity.constant(tree.capacity())
     begin = time.process_time()
     engine = Engine(have)
     for place, job in enumerate(made):
@@ -167,11 +167,11 @@ def measured(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
     }
 
 
-def in_this_process(hosts: str, iterations: str, kind: str) -> dict[str, Any]:
-    return measured(int(hosts), int(iterations), kind)
+def measure_here(hosts: str, iterations: str, kind: str) -> dict[str, Any]:
+    return measure_cluster(int(hosts), int(iterations), kind)
 
 
-def in_another_process(*words: str) -> dict[str, Any]:
+def measure_in_process(*words: str) -> dict[str, Any]:
     done = subprocess.run([sys.executable, __file__, "--one", *words], check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -189,12 +189,12 @@ def main() -> None:
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(in_this_process(*options.one)))
+        print(json.dumps(measure_here(*options.one)))
         return
     if options.short:
         options.hosts, options.iterations, options.plain_iterations = "50", 20, 5
     sizes = options.hosts.split(",")
-    apart = in_this_process if options.short else in_another_process
+    apart = measure_here if options.short else measure_in_process
     found = [apart(each, str(options.iterations), "fair") for each in sizes]
     for kind in ("MLTCP", "cross traffic"):
         found += [apart(each, str(options.iterations // 10), kind) for each in sizes if int(each) <= MOST_HOSTS]

@@ -47,16 +47,16 @@ print(json.dumps({"up_s": up - begin, "down_s": time.monotonic() - up}))
 """
 
 
-def ours(topology: Topology, scale: float, *, verify: bool) -> dict[str, float]:
+def measure_ours(topology: Topology, scale: float, *, verify: bool) -> dict[str, float]:
     """Measure one creation and removal of our lab."""
     begin = time.monotonic()
-    Lab.up(topology, NAME, scale=scale, verify=verify)
+    Lab.create(topology, NAME, scale=scale, verify=verify)
     up = time.monotonic()
-    Lab.down(NAME)
+    Lab.remove(NAME)
     return {"up_s": up - begin, "down_s": time.monotonic() - up}
 
 
-def mininets(topology: Topology, scale: float) -> dict[str, float]:
+def measure_mininet(topology: Topology, scale: float) -> dict[str, float]:
     """Measure one start and stop of mininet."""
     # mininet wants its switches' names to end in a number.
     names = {name: f"s{number}" for number, name in enumerate(topology.switches, start=1)}
@@ -81,9 +81,9 @@ def mininets(topology: Topology, scale: float) -> dict[str, float]:
 def compare(topology: Topology, scale: float, rounds: int, *, measured: bool) -> dict[str, Any]:
     """Return medians of `rounds` of each, in turn, so that a busy machine affects all alike."""
     contenders: dict[str, Callable[[], dict[str, float]]] = {
-        "ours": lambda: ours(topology, scale, verify=False),
-        **({"ours, measured": lambda: ours(topology, scale, verify=True)} if measured else {}),
-        "mininet": lambda: mininets(topology, scale),
+        "ours": lambda: measure_ours(topology, scale, verify=False),
+        **({"ours, measured": lambda: measure_ours(topology, scale, verify=True)} if measured else {}),
+        "mininet": lambda: measure_mininet(topology, scale),
     }
     taken: dict[str, list[dict[str, float]]] = {name: [] for name in contenders}
     for _ in range(rounds):

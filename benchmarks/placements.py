@@ -24,9 +24,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from roundabout.models.cluster import cassini, models
-from roundabout.models.cluster.placement import ground_of
-from roundabout.models.cluster.state import Job, Known, Request, State
-from roundabout.models.schedulers import named
+from roundabout.models.cluster.placement import host_tree_of
+from roundabout.models.cluster.state import Job, JobKnowledge, Request, State
+from roundabout.models.schedulers import make_scheduler
 from roundabout.spec import Topology
 
 HOSTS = (100, 300, 1000, 3000)
@@ -46,14 +46,17 @@ def topology(hosts: int) -> Topology:
     return Topology.model_validate({**fields, **rates})
 
 
-def half_full(ground: Topology) -> State:
-    """Return a state whose GPUs are half taken, by jobs whose leases continue; jobs that ask for the other half wait."""
+def half_full_state(ground: Topology) -> State:
+    """Return a state whose GPUs are half taken, by jobs whose leases continue.
+
+    Jobs that ask for the other half wait.
+    """
     rng, jobs, left = random.Random(1), list[Job](), len(ground.hosts)
-    rooms = ground_of(ground)
+    rooms = host_tree_of(ground)
     free = rooms.free(())
     while left >= 12:
-        model, workers = rng.choice(models.names(("mixed",))), rng.randint(2, 12)
-        request = Request(f"j{len(jobs)}", model, models.model(model).batch[0], workers, 500, 0.0)
+        model, workers = rng.choice(models.expand_sets(("mixed",))), rng.randint(2, 12)
+        request = Request(f"j{len(jobs)}", model, models.find_model(model).batch[0], workers, 500, 0.0)
         runs = left > len(ground.hosts) / 2
         placement = rooms.pack(free, workers, rng) if runs else ()
         jobs.append(Job(request, 0.0, placement, 0.0, 600.0) if runs else Job(request))
@@ -61,14 +64,14 @@ def half_full(ground: Topology) -> State:
     return State(60.0, ground, tuple(jobs))
 
 
-def without_rooms(state: State) -> None:
+def pack_greedily(state: State) -> None:
     """Place greedily, by the number of links from each free host to the workers before it."""
-    ground = ground_of(state.topology)
+    ground = host_tree_of(state.topology)
     free = set(ground.hosts) - {host for job in state.jobs for host in job.placement}
     for job in state.jobs:
         chosen: list[str] = []
         for _ in range(0 if job.placement else job.request.workers):
-            near = min(free, key=lambda host: sum(len(list(ground.crossed(host, other))) for other in chosen))
+            near = min(free, key=lambda host: sum(len(list(ground.links_between(host, other))) for other in chosen))
             free.remove(near)
             chosen.append(near)
 
@@ -76,7 +79,13 @@ def without_rooms(state: State) -> None:
 def quickest(repeats: int, work: Callable[[], object]) -> float:
     taken = []
     for _ in range(repeats):
-        for cached in (cassini._fit, cassini._rotations, cassini._roomy, cassini._by_chance, cassini._levels):
+        for cached in (
+            cassini._fits_on_circle,
+            cassini._rotations,
+            cassini._rotations_with_room,
+            cassini._random_score,
+            cassini._levels,
+        ):
             cached.cache_clear()
         begin = time.process_time()
         work()
@@ -84,9 +93,9 @@ def quickest(repeats: int, work: Callable[[], object]) -> float:
     return min(taken)
 
 
-def measured(hosts: int, repeats: int) -> dict[str, float]:
-    state, known = half_full(topology(hosts)), Known(models.profile, models.noise_examples)
-    themis = named("themis", known)
+def measure_hosts(hosts: int, repeats: int) -> dict[str, float]:
+    state, known = half_full_state(topology(hosts)), JobKnowledge(models.make_profile, models.noise_examples)
+    themis = make_scheduler("themis", known)
     decided = cassini.decide_with_cassini(themis, state, 1, known)  # loads what is loaded once
     ours_s = quickest(repeats, partial(cassini.decide_with_cassini, themis, state, 1, known))
     return {
@@ -96,7 +105,7 @@ def measured(hosts: int, repeats: int) -> dict[str, float]:
         "shifted": len(decided.timetables),
         "decide_s": ours_s,
         "scored_per_s": len(decided.scores) / ours_s,
-        "peer_over_a_candidate": quickest(1, partial(without_rooms, state)) * len(decided.scores) / ours_s,
+        "peer_over_a_candidate": quickest(1, partial(pack_greedily, state)) * len(decided.scores) / ours_s,
     }
 
 
@@ -111,7 +120,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.short:
         options.hosts, options.repeats = [48], 1
-    found = {hosts: measured(hosts, options.repeats) for hosts in options.hosts}
+    found = {hosts: measure_hosts(hosts, options.repeats) for hosts in options.hosts}
     if options.json:
         print(json.dumps(found, indent=1))
         return

@@ -77,8 +77,8 @@ def topology() -> Topology:
 @contextmanager
 def lab() -> Iterator[Lab]:
     """Yield a lab of six hosts with their transport, as in a run."""
-    built = Lab.up(topology(), NAME, verify=False)
-    transport = [str(paths.program("transport"))]
+    built = Lab.create(topology(), NAME, verify=False)
+    transport = [str(paths.program_path("transport"))]
     objects = ["--objects", str(paths.BUILD / "bpf")]
     try:
         subprocess.run([*transport, "load", "dcqcn", "--owner", NAME, *objects], check=True, capture_output=True)
@@ -88,17 +88,17 @@ def lab() -> Iterator[Lab]:
         yield built
     finally:
         subprocess.run([*transport, "unload", "dcqcn", "--owner", NAME], check=True, capture_output=True)
-        Lab.down(NAME)
+        Lab.remove(NAME)
 
 
 def sampler(lab: Lab, host: Host, period_ms: int) -> list[str]:
     """Return a trial's command, to be run from here: the namespace's counters, this machine's program."""
     words = host_sampler(host, lab.capabilities(), period_ms)
     pid = lab.pids()[host.name]
-    return [str(paths.program("sampler")), "--netns-of-pid", str(pid), *words[1:]]
+    return [str(paths.program_path("sampler")), "--netns-of-pid", str(pid), *words[1:]]
 
 
-def spent(commands: Sequence[Sequence[str]], seconds: float) -> tuple[list[float], list[list[str]]]:
+def measure_cpu(commands: Sequence[Sequence[str]], seconds: float) -> tuple[list[float], list[list[str]]]:
     """Run the commands at once; return the CPU seconds a second of each, and its output."""
     with tempfile.TemporaryDirectory() as folder:
         outputs = [Path(folder, str(number)) for number in range(len(commands))]
@@ -131,8 +131,8 @@ def main() -> None:
         sleeper = Path(folder, "sleeper")
         subprocess.run(["cc", "-O2", "-x", "c", "-", "-o", sleeper], input=SLEEPER, text=True, check=True)
         commands = [sampler(built, host, options.period_ms) for host in built.hosts.values()]
-        ours, printed = spent(commands, options.seconds)
-        peers, _ = spent([[str(sleeper), str(options.period_ms)]] * HOSTS, options.seconds)
+        ours, printed = measure_cpu(commands, options.seconds)
+        peers, _ = measure_cpu([[str(sleeper), str(options.period_ms)]] * HOSTS, options.seconds)
     samples = [Samples(lines, "a sampler").columns for lines in printed]
     periods_ms = np.concatenate([np.diff(each["port"]["before_ns"]) for each in samples]) / 1e6
     result: dict[str, Any] = {

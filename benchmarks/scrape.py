@@ -24,33 +24,33 @@ from urllib.request import ProxyHandler, build_opener
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from roundabout.dashboards.exporters import Exporters
-from roundabout.dashboards.prometheus import EVERY_S
-from roundabout.dashboards.relay import Relay, relaying
-from roundabout.runner.testbed import Exported
+from roundabout.dashboards.exporters import ExporterPool
+from roundabout.dashboards.prometheus import SCRAPE_INTERVAL_S
+from roundabout.dashboards.relay import Relay, run_relay
+from roundabout.runner.testbed import ExporterTarget
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.exporter_targets import exported_of
+from roundabout.testbeds.lab.exporter_targets import lab_targets
 
 NAME = "bench-scrape"
 SCALE = 200
 DIRECT = build_opener(ProxyHandler({}))
 
 
-def through_relay(relay: Relay, hosts: Sequence[Exported], pool: ThreadPoolExecutor) -> int:
+def through_relay(relay: Relay, hosts: Sequence[ExporterTarget], pool: ThreadPoolExecutor) -> int:
     """Ask every host, and return the bytes of metrics."""
 
-    def fetch(host: Exported) -> int:
+    def fetch(host: ExporterTarget) -> int:
         with DIRECT.open(f"{relay.url}/metrics/{host.site}/{host.node}") as answer:
             return len(answer.read())
 
     return sum(pool.map(fetch, hosts))
 
 
-def anew(hosts: Sequence[Exported], pool: ThreadPoolExecutor) -> int:
+def start_samplers(hosts: Sequence[ExporterTarget], pool: ThreadPoolExecutor) -> int:
     """Start every host's sampler for one sample."""
 
-    def sample(host: Exported) -> int:
+    def sample(host: ExporterTarget) -> int:
         channel = host.connect().start(host.argv[3:])
         channel.close_stdin()
         said = b"".join(iter(channel.read, b""))
@@ -62,7 +62,7 @@ def anew(hosts: Sequence[Exported], pool: ThreadPoolExecutor) -> int:
     return sum(pool.map(sample, hosts))
 
 
-def taken_s(work: Callable[[], int]) -> float:
+def duration_s(work: Callable[[], int]) -> float:
     """Return the duration of `work`."""
     begin = time.monotonic()
     if not work():
@@ -96,27 +96,27 @@ def cost(seconds: float, ask: Callable[[], int] | None) -> float:
     while (left_s := begin + seconds - time.monotonic()) > 0:
         if ask:
             ask()
-        time.sleep(min(EVERY_S, left_s))
+        time.sleep(min(SCRAPE_INTERVAL_S, left_s))
     spent_s = sum(after_s - before[pid] for pid, after_s in cpu_s(list(before)).items())
     return spent_s / (time.monotonic() - begin)
 
 
-def measure(hosts: Sequence[Exported], rounds: int, seconds: float) -> dict[str, Any]:
+def measure(hosts: Sequence[ExporterTarget], rounds: int, seconds: float) -> dict[str, Any]:
     """Measure scrapes of these hosts."""
     with (
-        relaying(Exporters(lambda: hosts), list, str) as relay,
+        run_relay(ExporterPool(lambda: hosts), list, str) as relay,
         ThreadPoolExecutor(len(hosts)) as pool,
     ):
         contenders: dict[str, Callable[[], int]] = {
             "relay": lambda: through_relay(relay, hosts, pool),
-            "anew": lambda: anew(hosts, pool),
+            "anew": lambda: start_samplers(hosts, pool),
         }
         taken: dict[str, list[float]] = {name: [] for name in contenders}
         for work in contenders.values():
             work()  # the first finds no connection, and no page in memory
         for _ in range(rounds):
             for name, work in contenders.items():
-                taken[name].append(taken_s(work))
+                taken[name].append(duration_s(work))
         medians_ms = {name: 1e3 * statistics.median(each) for name, each in taken.items()}
         return {
             "hosts": len(hosts),
@@ -143,12 +143,12 @@ def main() -> None:
         sys.exit("error: this needs root\n  sudo " + " ".join([sys.executable, *sys.argv]))
     if options.short:
         options.rounds, options.seconds = 1, 0.5
-    lab = Lab.up(load_topology("dumbbell-2x2" if options.short else "cluster-24"), NAME, scale=SCALE, verify=False)
+    lab = Lab.create(load_topology("dumbbell-2x2" if options.short else "cluster-24"), NAME, scale=SCALE, verify=False)
     try:
-        hosts = [each for each in exported_of(lab) if each.node in lab.hosts]
+        hosts = [each for each in lab_targets(lab) if each.node in lab.hosts]
         result = measure(hosts, options.rounds, options.seconds)
     finally:
-        Lab.down(NAME)
+        Lab.remove(NAME)
     if options.json:
         print(json.dumps(result, indent=1))
         return
@@ -156,7 +156,7 @@ def main() -> None:
     for name in median_ms:
         print(f"{result['hosts']} hosts, {name:5}: median {median_ms[name]:6.1f} ms, most {most_ms[name]:6.1f} ms")
     print(f"the relay takes {result['of_anew']:.2f} of the time of samplers started anew")
-    print(f"CPUs: {result['idle_cpus']:.3f} while nobody asks, {result['asked_cpus']:.3f} asked every {EVERY_S} s")
+    print(f"CPUs: {result['idle_cpus']:.3f} idle, {result['asked_cpus']:.3f} asked every {SCRAPE_INTERVAL_S} s")
 
 
 if __name__ == "__main__":

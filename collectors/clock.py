@@ -21,11 +21,11 @@ SBIN = "/usr/sbin:/sbin"  # not on every user's PATH
 def main():
     """Answer until end of file."""
     for question in iter(sys.stdin.readline, ""):
-        answer = json.dumps(sync()) if question.strip() == "sync" else "%d %d" % pair()
+        answer = json.dumps(sync()) if question.strip() == "sync" else "%d %d" % read_clocks()
         print(answer, flush=True)
 
 
-def pair():
+def read_clocks():
     """Return monotonic and UTC ns of one instant.
 
     The tightest of three attempts is used, because an interruption may come between the two readings.
@@ -42,16 +42,16 @@ def sync():
 
 def chrony():
     """Return chronyd's state, or None without it."""
-    words = answered(["chronyc", "-c", "tracking"]).strip().split(",")
+    words = command_output(["chronyc", "-c", "tracking"]).strip().split(",")
     if len(words) != 14:
         return None
     _, reference, stratum, _, behind_s, _, _, frequency_ppm, _, _, delay_s, dispersion_s, _, leap = words
     return {
         "reference": reference,
         "stratum": int(stratum),
-        "ahead_ns": -ns(behind_s),
-        "root_delay_ns": ns(delay_s),
-        "root_dispersion_ns": ns(dispersion_s),
+        "ahead_ns": -parse_ns(behind_s),
+        "root_delay_ns": parse_ns(delay_s),
+        "root_dispersion_ns": parse_ns(dispersion_s),
         "frequency_ppm": float(frequency_ppm),
         "leap": leap,
     }
@@ -59,7 +59,7 @@ def chrony():
 
 def ptp():
     """Return ptp4l's state, or None without it."""
-    said = answered(["pmc", "-u", "-b", "0", "GET TIME_STATUS_NP", "GET PORT_DATA_SET"])
+    said = command_output(["pmc", "-u", "-b", "0", "GET TIME_STATUS_NP", "GET PORT_DATA_SET"])
     pairs = [line.split() for line in said.splitlines()]
     fields = {words[0]: words[1] for words in pairs if len(words) == 2}
     if not {"master_offset", "gmIdentity"} <= fields.keys():
@@ -79,7 +79,7 @@ def hardware_clocks():
     ]
 
 
-def answered(command):
+def command_output(command):
     """Return the stdout of a command; empty if it is missing, fails or does not end."""
     environment = {**os.environ, "PATH": os.environ.get("PATH", "") + ":" + SBIN}
     try:
@@ -98,7 +98,7 @@ def answered(command):
     return done.stdout
 
 
-def ns(seconds):
+def parse_ns(seconds):
     """Convert seconds as text to ns."""
     return round(float(seconds) * 1e9)
 

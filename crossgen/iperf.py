@@ -45,7 +45,7 @@ class IperfError(Exception):
 
 
 @contextlib.contextmanager
-def started(argv: List[str], stdout: int = subprocess.PIPE, password: str = "") -> Iterator["subprocess.Popen[str]"]:
+def run_iperf(argv: List[str], stdout: int = subprocess.PIPE, password: str = "") -> Iterator["subprocess.Popen[str]"]:
     """Run iperf until this block ends."""
     env = {**os.environ, "IPERF3_PASSWORD": password}
     pipe = subprocess.PIPE
@@ -71,7 +71,7 @@ def started(argv: List[str], stdout: int = subprocess.PIPE, password: str = "") 
 
 def output(argv: List[str], limit_s: float) -> str:
     """Return iperf's output until it ends by itself; if it fails, its error messages follow."""
-    with started(argv) as process:
+    with run_iperf(argv) as process:
         try:
             out, errors = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired as error:
@@ -160,7 +160,10 @@ class Iperf3:
 
     @staticmethod
     def second(line: str) -> Optional[Dict[str, float]]:
-        """Parse a line `[SUM]  1.00-2.00  sec  4.75 MBytes  39845 Kbits/sec ...`; None for totals, and any other line."""
+        """Parse a line `[SUM]  1.00-2.00  sec  4.75 MBytes  39845 Kbits/sec ...`.
+
+        None for totals, and any other line.
+        """
         decimal = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
         found = re.match(rf"\[.{{3}}\] +{decimal}-{decimal} +sec .* {decimal} Kbits/sec", line)
         if found is None or line.rstrip().endswith(("sender", "receiver")):
@@ -287,7 +290,7 @@ def client(options: argparse.Namespace) -> None:
 
 def load(options: argparse.Namespace) -> None:
     """Load the path from a given instant until standard input closes."""
-    say({"event": "ready"})
+    print_event({"event": "ready"})
     line = sys.stdin.readline().split()
     if len(line) != 2 or line[0] != "start":
         raise KeyboardInterrupt
@@ -308,7 +311,7 @@ def load(options: argparse.Namespace) -> None:
     if not tries:
         raise IperfError("expected to send for a while, found standard input closed at once")
     asked = {"tool": "iperf3", "asked_gbps": options.load_gbps, **tries[-1], "tries": tries}
-    say({"event": "summary", **asked, "achieved_gbps": mean_gbps(seconds), "seconds": seconds})
+    print_event({"event": "summary", **asked, "achieved_gbps": mean_gbps(seconds), "seconds": seconds})
 
 
 def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List[Dict[str, float]]:
@@ -329,7 +332,7 @@ def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List
     secret = options.told
     if secret:
         argv += ["--username", USER, "--rsa-public-key-path", in_memory(secret["public_key"])]
-    with started([*argv, "-t", "0", "-f", "k", "--forceflush"], password=secret.get("password", "")) as process:
+    with run_iperf([*argv, "-t", "0", "-f", "k", "--forceflush"], password=secret.get("password", "")) as process:
         for line in lines(process):
             second = Iperf3.second(line) if line.startswith(sums) else None
             if second is None or was_short:
@@ -375,19 +378,28 @@ def mean_gbps(seconds: List[Dict[str, float]]) -> float:
     return sum(each["gbps"] * (each["end_s"] - each["start_s"]) for each in seconds) / lasted_s
 
 
-def say(event: Dict[str, Any]) -> None:
+def print_event(event: Dict[str, Any]) -> None:
     """Print one line, at once."""
     print(json.dumps(event, separators=(",", ":")), flush=True)
 
 
 def server(options: argparse.Namespace) -> None:
     """Serve until told to end."""
-    argv = [*harmless(options.congestion), *TOOLS[options.tool].server, "-B", options.bind, "-p", str(options.port)]
-    with started([*argv, *(locked(options.told) if options.told else [])], stdout=subprocess.DEVNULL) as process:
+    argv = [
+        *unprivileged_prefix(options.congestion),
+        *TOOLS[options.tool].server,
+        "-B",
+        options.bind,
+        "-p",
+        str(options.port),
+    ]
+    with run_iperf(
+        [*argv, *(authentication_options(options.told) if options.told else [])], stdout=subprocess.DEVNULL
+    ) as process:
         while process.poll() is None and not listens(options.port):
             time.sleep(0.02)
         if process.poll() is None:
-            say({"event": "ready"})
+            print_event({"event": "ready"})
         _, errors = process.communicate()
         raise IperfError(f"{options.tool} ended: {one_line(errors)}")
 
@@ -404,7 +416,7 @@ def take_secret() -> Dict[str, str]:
         raise IperfError("expected `secret TEXT` as the first line on standard input, found something else") from None
 
 
-def locked(secret: Dict[str, str]) -> List[str]:
+def authentication_options(secret: Dict[str, str]) -> List[str]:
     """Return the options by which iperf3's server accepts only clients that know the secret."""
     known = hashlib.sha256(("{%s}%s" % (USER, secret["password"])).encode()).hexdigest()
     words = ["--rsa-private-key-path", in_memory(secret["private_key"])]
@@ -420,7 +432,7 @@ def in_memory(text: str) -> str:
     return "/dev/fd/%d" % descriptor
 
 
-def harmless(congestion: Optional[str]) -> List[str]:
+def unprivileged_prefix(congestion: Optional[str]) -> List[str]:
     """Return the command prefix of a server started by root, which limits its rights, because strangers may connect."""
     if os.geteuid() != 0:
         return []

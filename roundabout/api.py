@@ -12,16 +12,16 @@ import pyarrow as pa
 
 from analysis.expectations.expectation_check import complain
 from analysis.reading import data
-from analysis.reading.trial_inputs import given
-from roundabout.cli.experiments.experiments import check_experiment, checked_experiment
+from analysis.reading.trial_inputs import resolve_inputs
+from roundabout.cli.experiments.experiments import check_experiment, load_checked_experiment
 from roundabout.plan import Plan
-from roundabout.runner.run import Runner, planned
+from roundabout.runner.run import Runner, make_run_plan
 from roundabout.spec import Experiment, load
-from roundabout.spec.assembly.overrides import from_values
+from roundabout.spec.assembly.overrides import overrides_from_values
 from roundabout.store import Run
-from roundabout.store.files import give_back_tree
-from roundabout.terminal.execution import asked_for
-from roundabout.terminal.live_display import watching
+from roundabout.store.files import return_tree_to_caller
+from roundabout.terminal.execution import provider_for_experiment
+from roundabout.terminal.live_display import show_progress
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
 
@@ -41,7 +41,7 @@ def load_experiment(
     """
     changes = dict(set or {}) | ({"only": list(only)} if only else {})
     changes |= {} if repetitions is None else {"repetitions": repetitions}
-    return checked_experiment(str(name_or_path), length, from_values(changes))
+    return load_checked_experiment(str(name_or_path), length, overrides_from_values(changes))
 
 
 def build_experiment(fields: Mapping[str, Any], folder: str | Path = ".") -> Experiment:
@@ -52,8 +52,8 @@ def build_experiment(fields: Mapping[str, Any], folder: str | Path = ".") -> Exp
 
 def plan_experiment(experiment: Experiment, *, testbed: str | None = None, inventory: str | Path | None = None) -> Plan:
     """Return the trials that a run would have there, in their order, and how long each takes (`expected_s`)."""
-    where = asked_for(experiment, testbed, Path(inventory) if inventory else None)
-    return planned(where, experiment, testbed_identity={}, artefacts={})
+    where = provider_for_experiment(experiment, testbed, Path(inventory) if inventory else None)
+    return make_run_plan(where, experiment, testbed_identity={}, artefacts={})
 
 
 def run_experiment(  # noqa: PLR0913 - as on the command line
@@ -71,10 +71,12 @@ def run_experiment(  # noqa: PLR0913 - as on the command line
     `roundabout report` makes its summary and page. A lab needs root, and this to be the main thread. What was made on
     the machine is undone when this returns or raises.
     """
-    where = asked_for(experiment, testbed, Path(inventory) if inventory else None, scale=scale, dilation=dilation)
-    with watching(Screen(stderr=True, quiet=quiet)) as observer:
-        run = Runner(where, observer, undo, give=given).start(experiment, None, Path(runs))
-    give_back_tree(run.path)
+    where = provider_for_experiment(
+        experiment, testbed, Path(inventory) if inventory else None, scale=scale, dilation=dilation
+    )
+    with show_progress(Screen(stderr=True, quiet=quiet)) as observer:
+        run = Runner(where, observer, undo, resolve_inputs=resolve_inputs).start(experiment, None, Path(runs))
+    return_tree_to_caller(run.path)
     return run
 
 

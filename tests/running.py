@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from roundabout.spec.patterns import transfers
+from roundabout.spec.patterns import all_transfers
 
 PATIENCE_S = 40
 
@@ -94,6 +94,6 @@ def told_phase(phase: Event, workers: int) -> Event:
     if "bytes" not in phase:
         return phase
     groups = tuple(tuple(group) for group in phase.get("groups", [range(workers)]))
-    found = transfers(phase.get("pattern", "ring"), phase["bytes"], groups)
+    found = all_transfers(phase.get("pattern", "ring"), phase["bytes"], groups)
     told = [[part for part in transfer if part is not None] for transfer in found]
     return {"name": phase["name"], "alone_ms": phase["alone_ms"], "transfers": told}

@@ -8,13 +8,22 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from analysis.advice.expected_slowdown import Crossing, Outlook, outlook
-from analysis.advice.observed_jobs import MOST_TOGETHER, Observed
+from analysis.advice.expected_slowdown import Crossing, Outlook, compute_outlook
+from analysis.advice.observed_jobs import MOST_TOGETHER, ObservedJob
 from analysis.advice.senders import MOST_YAML_BYTES
 from analysis.statistics.phases import SAME_RATE
-from roundabout.models.cassini import Candidate, CassiniError, Choice, Scored, choose, loop, shared, unify
-from roundabout.spec.errors import choices, did_you_mean, show
-from roundabout.spec.reader.yaml_source import Content, load
+from roundabout.models.cassini import (
+    Candidate,
+    CassiniError,
+    PlacementRanking,
+    ScoredCandidate,
+    find_loop,
+    rank_placements,
+    shared_links,
+    unify,
+)
+from roundabout.spec.errors import list_choices, quote_value, suggest
+from roundabout.spec.reader.yaml_source import Content, load_yaml
 
 WORTH = 1.02
 """A mean gain from which shifting is advised, if the whole interval is one of gains."""
@@ -40,7 +49,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
-class Meeting:
+class JobGroup:
     """Jobs that share links: the advice, its reason, and the outlook. `score` is None if no circle holds them."""
 
     jobs: tuple[str, ...]
@@ -60,7 +69,7 @@ class Placement:
     name: str
     crossing: Mapping[str, tuple[str, ...]]
     score: float | None
-    meeting: Meeting | None = None
+    meeting: JobGroup | None = None
     reason: str = ""
 
 
@@ -69,43 +78,45 @@ class Advice:
     """All advice, for links of `capacity_gbps`."""
 
     capacity_gbps: float
-    jobs: tuple[Observed, ...]
-    pairs: tuple[Meeting, ...]
+    jobs: tuple[ObservedJob, ...]
+    pairs: tuple[JobGroup, ...]
     placements: tuple[Placement, ...]
 
     @property
-    def apart(self) -> tuple[Meeting, ...]:
+    def groups_to_separate(self) -> tuple[JobGroup, ...]:
         """Return the groups that should not share links."""
         of_placements = (each.meeting for each in self.placements if each.meeting and len(each.meeting.jobs) > 2)
         return tuple(each for each in (*self.pairs, *of_placements) if each.verdict is Verdict.APART)
 
 
-def advise(jobs: Sequence[Observed], capacity_gbps: float, candidates: Sequence[Candidate]) -> Advice:
+def advise(jobs: Sequence[ObservedJob], capacity_gbps: float, candidates: Sequence[Candidate]) -> Advice:
     """Advise on all pairs of these jobs, and on candidate placements; those with unknown jobs are excluded."""
     names = [each.job for each in jobs]
-    pairs = {frozenset(pair): meeting(jobs, {"link": pair}, capacity_gbps) for pair in itertools.combinations(names, 2)}
+    pairs = {
+        frozenset(pair): advise_group(jobs, {"link": pair}, capacity_gbps) for pair in itertools.combinations(names, 2)
+    }
     placements = tuple(_ranked(jobs, candidates, capacity_gbps, pairs))
     return Advice(capacity_gbps, tuple(jobs), tuple(pairs.values()), placements)
 
 
-def meeting(jobs: Sequence[Observed], crossing: Crossing, capacity_gbps: float) -> Meeting:
+def advise_group(jobs: Sequence[ObservedJob], crossing: Crossing, capacity_gbps: float) -> JobGroup:
     """Advise on jobs that share links of that capacity."""
     by_name = {each.job: each for each in jobs}
     names = tuple(dict.fromkeys(job for members in crossing.values() for job in members))
     unknown = [name for name in names if not by_name[name].found]
     if unknown:
-        return Meeting(names, Verdict.NONE, f"{unknown[0]}: {by_name[unknown[0]].reason}")
+        return JobGroup(names, Verdict.NONE, f"{unknown[0]}: {by_name[unknown[0]].reason}")
     candidate, choices = Candidate("", _tuples(crossing)), []
-    why = "; ".join(_beyond([by_name[name] for name in names], capacity_gbps))
+    why = "; ".join(_oversized_jobs([by_name[name] for name in names], capacity_gbps))
     try:
-        choices = [_chosen([candidate], by_name, capacity_gbps, margin).ranked[0] for margin in MARGINS]
+        choices = [_rank_candidates([candidate], by_name, capacity_gbps, margin).ranked[0] for margin in MARGINS]
     except CassiniError as error:
         why = "; ".join(filter(None, (why, f"{error.message}: no shift would last")))
-    found = outlook(by_name, crossing, capacity_gbps, choices)
-    return _judged(names, choices[0] if choices else None, found, why)
+    found = compute_outlook(by_name, crossing, capacity_gbps, choices)
+    return _judge_group(names, choices[0] if choices else None, found, why)
 
 
-def _beyond(jobs: Sequence[Observed], capacity_gbps: float) -> Iterator[str]:
+def _oversized_jobs(jobs: Sequence[ObservedJob], capacity_gbps: float) -> Iterator[str]:
     """Yield the jobs whose demand exceeds a link."""
     for job in jobs:
         most = max(arc.gbps for arc in job.circle.arcs)
@@ -113,17 +124,17 @@ def _beyond(jobs: Sequence[Observed], capacity_gbps: float) -> Iterator[str]:
             yield f"{job.job} asks for {most:.1f} Gbit/s, more than the link has"
 
 
-def _chosen(
-    candidates: Sequence[Candidate], jobs: Mapping[str, Observed], capacity_gbps: float, margin: float = 0.0
-) -> Choice:
+def _rank_candidates(
+    candidates: Sequence[Candidate], jobs: Mapping[str, ObservedJob], capacity_gbps: float, margin: float = 0.0
+) -> PlacementRanking:
     """Rank candidates by Algorithm 2, on equal links; `margin`, a share of iterations, widens phases."""
     known = {name: job.circle for name, job in jobs.items() if job.found}
     reach_ms = {name: margin * circle.iteration_ms for name, circle in known.items()}
-    circles = {name: circle.widened(reach_ms[name], reach_ms[name]) for name, circle in known.items()}
-    return choose(candidates, circles, {link: capacity_gbps for each in candidates for link in each.crossing})
+    circles = {name: circle.widen(reach_ms[name], reach_ms[name]) for name, circle in known.items()}
+    return rank_placements(candidates, circles, {link: capacity_gbps for each in candidates for link in each.crossing})
 
 
-def _judged(names: tuple[str, ...], scored: Scored | None, found: Outlook, why: str) -> Meeting:
+def _judge_group(names: tuple[str, ...], scored: ScoredCandidate | None, found: Outlook, why: str) -> JobGroup:
     score = scored.score if scored else None
     helps = found.gain_mean is not None and found.gain_mean.low > 1 and found.gain_mean.value >= WORTH
     fair = all(gain.low >= LOSS for gain in found.gain.values())
@@ -132,41 +143,41 @@ def _judged(names: tuple[str, ...], scored: Scored | None, found: Outlook, why: 
     if cost[slowest].value >= COST:
         though = ", even shifted" if helps and fair else ""
         much = f"{slowest} takes {100 * (cost[slowest].value - 1):.0f} % longer than alone{though}"
-        return Meeting(names, Verdict.APART, "; ".join(filter(None, (much, why))), score, found)
+        return JobGroup(names, Verdict.APART, "; ".join(filter(None, (much, why))), score, found)
     if helps and fair:
-        return Meeting(names, Verdict.SHIFT, why, score, found)
+        return JobGroup(names, Verdict.SHIFT, why, score, found)
     worth = "a shift would gain too little" if scored else ""
-    return Meeting(names, Verdict.SHARE, "; ".join(filter(None, (worth, why))), score, found)
+    return JobGroup(names, Verdict.SHARE, "; ".join(filter(None, (worth, why))), score, found)
 
 
 def _ranked(
-    jobs: Sequence[Observed],
+    jobs: Sequence[ObservedJob],
     candidates: Sequence[Candidate],
     capacity_gbps: float,
-    pairs: Mapping[frozenset[str], Meeting],
+    pairs: Mapping[frozenset[str], JobGroup],
 ) -> Iterator[Placement]:
     """Yield Algorithm 2's ranking, the first ones with an outlook. Excluded candidates come last."""
     known = {each.job: each for each in jobs if each.found}
-    reasons = {each.name: _left_out(known, each) for each in candidates}
+    reasons = {each.name: _exclusion_reason(known, each) for each in candidates}
     kept = [each for each in candidates if not reasons[each.name]]
-    ranked = _chosen(kept, known, capacity_gbps).ranked if kept else ()
+    ranked = _rank_candidates(kept, known, capacity_gbps).ranked if kept else ()
     for place, scored in enumerate(ranked):
-        crossing = shared(scored.candidate.crossing)
+        crossing = shared_links(scored.candidate.crossing)
         members = frozenset(job for each in crossing.values() for job in each)
         met = pairs.get(members)
         if met is None and crossing and place < SIMULATED:
-            met = meeting(jobs, crossing, capacity_gbps)
+            met = advise_group(jobs, crossing, capacity_gbps)
         yield Placement(scored.candidate.name, scored.candidate.crossing, scored.score, met)
     for candidate in candidates:
         if reasons[candidate.name]:
             yield Placement(candidate.name, candidate.crossing, None, reason=reasons[candidate.name])
 
 
-def _left_out(jobs: Mapping[str, Observed], candidate: Candidate) -> str:
+def _exclusion_reason(jobs: Mapping[str, ObservedJob], candidate: Candidate) -> str:
     """Return the reason why Cassini cannot rank a placement, or an empty string."""
-    if found := loop(candidate.crossing):
+    if found := find_loop(candidate.crossing):
         return f"a loop: {' - '.join((*found, found[0]))}"
-    for link, members in shared(candidate.crossing).items():
+    for link, members in shared_links(candidate.crossing).items():
         if unknown := [job for job in members if job not in jobs]:
             return f"no advice for {unknown[0]}"
         if len(members) > MOST_TOGETHER:
@@ -178,7 +189,7 @@ def _left_out(jobs: Mapping[str, Observed], candidate: Candidate) -> str:
     return ""
 
 
-def partitions(jobs: Sequence[Observed], links: int) -> list[Candidate]:
+def partitions(jobs: Sequence[ObservedJob], links: int) -> list[Candidate]:
     """Return all ways to put the known jobs on so many equal links; none for more than `MOST_JOBS` jobs."""
     names = [each.job for each in jobs if each.found]
     if not 1 < len(names) <= MOST_JOBS:
@@ -205,27 +216,27 @@ def _partitions(names: Sequence[str], most: int) -> Iterator[list[list[str]]]:
             yield [*way, [names[-1]]]
 
 
-def read_placements(path: Path, jobs: Sequence[Observed]) -> list[Candidate]:
+def read_placements(path: Path, jobs: Sequence[ObservedJob]) -> list[Candidate]:
     """Return the candidate placements of a YAML file: by name, the jobs that cross each link. Raises SpecError."""
-    content = load(path, MOST_YAML_BYTES, all_text=True)
+    content = load_yaml(path, MOST_YAML_BYTES, all_text=True)
     if not isinstance(content.root, Mapping) or not content.root:
-        raise content.error((), show(content.root), "placements by name")
+        raise content.error((), quote_value(content.root), "placements by name")
     known = {each.job for each in jobs}
     return [Candidate(name, _crossing(content, name, links, known)) for name, links in content.root.items()]
 
 
 def _crossing(content: Content, name: str, links: Any, known: set[str]) -> dict[str, tuple[str, ...]]:
     if not isinstance(links, Mapping):
-        raise content.error((name,), show(links), "lists of jobs by link")
+        raise content.error((name,), quote_value(links), "lists of jobs by link")
     for link, members in links.items():
         if not isinstance(members, list):
-            raise content.error((name, link), show(members), "a list of jobs")
+            raise content.error((name, link), quote_value(members), "a list of jobs")
         for place, job in enumerate(members):
             if not isinstance(job, str) or job not in known:
-                expected = f"one of {choices(sorted(known))}"
-                raise content.error((name, link, place), f"job {show(job)}", expected, hint=did_you_mean(job, known))
+                expected = f"one of {list_choices(sorted(known))}"
+                raise content.error((name, link, place), f"job {quote_value(job)}", expected, hint=suggest(job, known))
             if job in members[:place]:
-                raise content.error((name, link, place), f"job {show(job)} a second time", "each job once")
+                raise content.error((name, link, place), f"job {quote_value(job)} a second time", "each job once")
     return _tuples(links)
 
 

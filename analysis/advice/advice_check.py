@@ -5,30 +5,30 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from analysis.advice.advice import Meeting, Verdict
+from analysis.advice.advice import JobGroup, Verdict
 from analysis.advice.errors import AdviceError
 from analysis.advice.expected_slowdown import Schedule
-from analysis.advice.observed_jobs import Observed
-from analysis.reading.profiling import Alone, alone
+from analysis.advice.observed_jobs import ObservedJob
+from analysis.reading.profiling import LoneJob, find_lone_job
 from analysis.statistics.phases import Estimate
 from roundabout.models.fluid import ITERATIONS
 from roundabout.spec import Profile
 from roundabout.store import Run
 
 GAIN = "speedup of mean iteration time, mean of jobs"
-COMMON = frozenset({"tcp", "queue", "priority_queues"})
+COMMON_FIELDS = frozenset({"tcp", "queue", "priority_queues"})
 """Of trials, beside topology and jobs."""
 
 
-def experiment(name: str, run: Run, jobs: Sequence[Observed], meetings: Sequence[Meeting]) -> dict[str, Any]:
+def experiment(name: str, run: Run, jobs: Sequence[ObservedJob], meetings: Sequence[JobGroup]) -> dict[str, Any]:
     """Return the experiment of these groups, as its file has it: each job alone, shared, and shifted if advised.
 
     Jobs are played as in the run, and share links for as long as the slowest of them needs for `ITERATIONS`. Groups of
     jobs that share no link there are left out, and those without advice. Raises AdviceError if none is left.
     """
-    known = {job.job: alone(run, job.job) for job in jobs if job.found}
+    known = {job.job: find_lone_job(run, job.job) for job in jobs if job.found}
     advised = sorted((each for each in meetings if each.outlook), key=lambda each: sorted(each.jobs))
-    played = [each for each in advised if _meet([known[job] for job in each.jobs])]
+    played = [each for each in advised if _share_a_link([known[job] for job in each.jobs])]
     if not played:
         raise AdviceError(f"{run.path}: found no jobs with advice that share a link there, expected some to play")
     periods_ms = {job.job: job.found.period_ms.value for job in jobs if job.found}
@@ -51,49 +51,49 @@ def experiment(name: str, run: Run, jobs: Sequence[Observed], meetings: Sequence
     }
 
 
-def _meet(jobs: Sequence[Alone]) -> bool:
+def _share_a_link(jobs: Sequence[LoneJob]) -> bool:
     """Return True if all of these jobs cross one link of one topology."""
     crossed = [{hop.link.name for hop in each.spec.hops(each.name)} for each in jobs]
     return len({each.spec.topology.name for each in jobs}) == 1 and bool(set.intersection(*crossed))
 
 
-def _level(met: Meeting, known: dict[str, Alone], periods_ms: dict[str, float], run: Run) -> dict[str, Any]:
+def _level(met: JobGroup, known: dict[str, LoneJob], periods_ms: dict[str, float], run: Run) -> dict[str, Any]:
     assert met.outlook is not None
     first = known[met.jobs[0]].spec
     departs_ms = round(_lasts_ms(met, periods_ms), 3)
     level: dict[str, Any] = {
         "topology": first.topology.name,
-        **first.model_dump(mode="json", include=set(COMMON), exclude_defaults=True),
+        **first.model_dump(mode="json", include=set(COMMON_FIELDS), exclude_defaults=True),
         "jobs": {
-            job: known[job].job.by_itself | {"profile": job, "departs_ms": departs_ms} for job in sorted(met.jobs)
+            job: known[job].job.as_document | {"profile": job, "departs_ms": departs_ms} for job in sorted(met.jobs)
         },
         "expect": list(_expected(met, run)),
     }
-    if schedule := _advised(met):
+    if schedule := _advised_schedule(met):
         level["cassini"] = {"timetables": {job: each.model_dump() for job, each in schedule.items()}}
     return level
 
 
-def _advised(met: Meeting) -> Schedule | None:
+def _advised_schedule(met: JobGroup) -> Schedule | None:
     """Return the schedule if jobs are to be held to it."""
     return met.outlook.schedule if met.outlook and met.verdict is Verdict.SHIFT else None
 
 
-def _lasts_ms(met: Meeting, periods_ms: dict[str, float]) -> float:
+def _lasts_ms(met: JobGroup, periods_ms: dict[str, float]) -> float:
     assert met.outlook is not None
     return ITERATIONS * max(periods_ms[job] * cost.value for job, cost in met.outlook.cost.items())
 
 
-def _iterations(met: Meeting, periods_ms: dict[str, float]) -> int:
+def _iterations(met: JobGroup, periods_ms: dict[str, float]) -> int:
     """Return more iterations than any of its jobs has time for."""
     return math.ceil(_lasts_ms(met, periods_ms) / min(periods_ms[job] for job in met.jobs)) + 2
 
 
-def _expected(met: Meeting, run: Run) -> Iterator[dict[str, Any]]:
+def _expected(met: JobGroup, run: Run) -> Iterator[dict[str, Any]]:
     """Yield the cost of sharing, and the gain of shifting over it."""
     assert met.outlook is not None
     for of, estimate in (("alone", met.outlook.cost_mean), ("shifted", met.outlook.gain_mean)):
-        if estimate and (of == "alone" or _advised(met)):
+        if estimate and (of == "alone" or _advised_schedule(met)):
             yield {"what": GAIN, "of": of, "over": "shared", **_limits(estimate, run), "basis": "predicted"}
 
 
@@ -105,7 +105,7 @@ def _limits(estimate: Estimate, run: Run) -> dict[str, Any]:
     }
 
 
-def _profile(job: Alone) -> dict[str, Any]:
+def _profile(job: LoneJob) -> dict[str, Any]:
     """Return the profile as it was played, rotated to begin with its longest quiet time, as found profiles do."""
     profile = job.job.profile
     first = max(range(len(profile.phases)), key=lambda place: _quiet_ms(profile, place))

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from analysis.advice.advice import Advice, Meeting, Placement, Verdict
+from analysis.advice.advice import Advice, JobGroup, Placement, Verdict
 from analysis.advice.expected_slowdown import Outlook
-from analysis.advice.observed_jobs import Observed
+from analysis.advice.observed_jobs import ObservedJob
 from analysis.render import page
-from analysis.render.tables import Cell, Column, Table, Tone, plain
-from analysis.statistics.phases import Estimate, Found
+from analysis.render.tables import Cell, Column, Table, Tone, one_section
+from analysis.statistics.phases import Estimate, FoundProfile
 from roundabout.models.fluid import ITERATIONS
 
 TONES = {Verdict.SHIFT: Tone.GOOD, Verdict.SHARE: Tone.UNKNOWN, Verdict.APART: Tone.BAD, Verdict.NONE: Tone.OPEN}
@@ -30,7 +30,7 @@ EXPLAINED = (
 
 def tables(advice: Advice) -> list[Table]:
     """Return tables of jobs, pairs, groups to separate, and placements, without empty ones."""
-    groups = [each for each in advice.apart if len(each.jobs) > 2]
+    groups = [each for each in advice.groups_to_separate if len(each.jobs) > 2]
     found = [_jobs(advice.jobs), _pairs(advice.pairs, "Pairs")]
     if groups:
         found.append(_pairs(groups, "Groups that should not meet"))
@@ -39,7 +39,7 @@ def tables(advice: Advice) -> list[Table]:
     return found
 
 
-def _jobs(jobs: Sequence[Observed]) -> Table:
+def _jobs(jobs: Sequence[ObservedJob]) -> Table:
     columns = (
         Column("job", kind="names"),
         Column("period,\nms", ".1f"),
@@ -55,41 +55,42 @@ def _jobs(jobs: Sequence[Observed]) -> Table:
         )
         for each in jobs
     ]
-    return Table(columns, plain(rows), "Jobs", empty="No jobs.")
+    return Table(columns, one_section(rows), "Jobs", empty="No jobs.")
 
 
-def _certainty(found: Found | None, jitter_ms: float) -> tuple[Cell, Cell, Cell]:
+def _certainty(found: FoundProfile | None, jitter_ms: float) -> tuple[Cell, Cell, Cell]:
     if found is None:
         return Cell(), Cell(), Cell()
     period = found.period_ms
-    return Cell(period.value, (period.low, period.high)), Cell(jitter_ms), Cell(found.likeness)
+    return Cell(period.value, (period.low, period.high)), Cell(jitter_ms), Cell(found.correlation)
 
 
-def _sends(found: Found) -> str:
+def _sends(found: FoundProfile) -> str:
     """Describe each phase that sends: begin, end, and bytes."""
     return ", ".join(
         f"{phase.begin_ms.value:.0f}-{phase.begin_ms.value + phase.duration_ms.value:.0f} ms "
-        f"(±{_off(phase.duration_ms):.1f}) at {phase.gbps.value:.1f} Gbit/s (±{_off(phase.gbps):.1f})"
+        f"(±{_relative_error(phase.duration_ms):.1f}) "
+        f"at {phase.gbps.value:.1f} Gbit/s (±{_relative_error(phase.gbps):.1f})"
         for phase in found.phases
         if phase.sends
     )
 
 
-def _off(estimate: Estimate) -> float:
+def _relative_error(estimate: Estimate) -> float:
     return max(estimate.value - estimate.low, estimate.high - estimate.value)
 
 
-def _pairs(meetings: Sequence[Meeting], title: str) -> Table:
+def _pairs(meetings: Sequence[JobGroup], title: str) -> Table:
     rows = [(Cell(" ".join(each.jobs)), Cell(each.score), *_expected(each), _advised(each)) for each in meetings]
     return Table(
         (Column("jobs", kind="names"), *EXPECTED),
-        plain(rows),
+        one_section(rows),
         title,
         empty="No pairs: there is only one job, which meets nobody.",
     )
 
 
-def _expected(met: Meeting | None) -> tuple[Cell, Cell, Cell]:
+def _expected(met: JobGroup | None) -> tuple[Cell, Cell, Cell]:
     if met is None or met.outlook is None:
         return Cell(), Cell(), Cell()
     found = met.outlook
@@ -100,7 +101,7 @@ def _figure(estimate: Estimate | None) -> Cell:
     return Cell() if estimate is None else Cell(estimate.value, (estimate.low, estimate.high))
 
 
-def _advised(met: Meeting) -> Cell:
+def _advised(met: JobGroup) -> Cell:
     said = [met.verdict.value]
     schedule = met.outlook.schedule if met.outlook else None
     if met.verdict is Verdict.SHIFT and schedule:
@@ -111,11 +112,11 @@ def _advised(met: Meeting) -> Cell:
 
 
 def _placements(placements: Sequence[Placement]) -> Table:
-    rows = [(Cell(each.name), Cell(each.score), *_expected(each.meeting), _of_placement(each)) for each in placements]
-    return Table((Column("placement", kind="names"), *EXPECTED), plain(rows), "Placements, the best first")
+    rows = [(Cell(each.name), Cell(each.score), *_expected(each.meeting), _placement_cell(each)) for each in placements]
+    return Table((Column("placement", kind="names"), *EXPECTED), one_section(rows), "Placements, the best first")
 
 
-def _of_placement(placement: Placement) -> Cell:
+def _placement_cell(placement: Placement) -> Cell:
     if placement.meeting:
         return _advised(placement.meeting)
     if placement.reason:
@@ -139,7 +140,7 @@ def record(advice: Advice) -> dict[str, Any]:
             for each in advice.jobs
         ],
         "pairs": [_meeting(each) for each in advice.pairs],
-        "apart": [list(each.jobs) for each in advice.apart],
+        "apart": [list(each.jobs) for each in advice.groups_to_separate],
         "placements": [
             {
                 "name": each.name,
@@ -153,7 +154,7 @@ def record(advice: Advice) -> dict[str, Any]:
     }
 
 
-def _meeting(met: Meeting) -> dict[str, Any]:
+def _meeting(met: JobGroup) -> dict[str, Any]:
     return {
         "jobs": met.jobs,
         "advice": met.verdict.value,
@@ -168,8 +169,8 @@ def _outlook(found: Outlook) -> dict[str, Any]:
     return {**asdict(found), "schedule": schedule}
 
 
-def whole_page(advice: Advice, source: str) -> str:
+def render_page(advice: Advice, source: str) -> str:
     """Return the page's HTML, which loads nothing from elsewhere."""
-    heading = page.named(f"From {source}, for links that carry {advice.capacity_gbps:g} Gbit/s")
-    parts = [part for table in tables(advice) for part in (page.named(table.title), page.shown(table))]
-    return page.whole_page("Advice", page.all_of([heading, page.text(EXPLAINED), *parts]))
+    heading = page.bold_heading(f"From {source}, for links that carry {advice.capacity_gbps:g} Gbit/s")
+    parts = [part for table in tables(advice) for part in (page.bold_heading(table.title), page.table_html(table))]
+    return page.render_document("Advice", page.concatenate([heading, page.paragraph(EXPLAINED), *parts]))

@@ -9,9 +9,9 @@ import numpy as np
 
 from analysis.advice.errors import AdviceError
 from analysis.statistics.cumulative_counter import Floats, Integers
-from analysis.statistics.phase_folding import Sent
+from analysis.statistics.phase_folding import WorkerCounter
 from roundabout.spec.frames import HEADER_BYTES
-from roundabout.store.rates import WRAPS_BITS, Increments, increments
+from roundabout.store.rates import WRAPS_BITS, Increments, compute_increments
 
 HOSTS = ("host", "instance", "node")
 """Labels and columns that name hosts; the first one is taken of several that fit equally well."""
@@ -35,7 +35,7 @@ END_NS = 2.0**62
 
 
 @dataclass(frozen=True)
-class Counter:
+class HostCounter:
     """A host's samples: bytes sent until `at_ns` (both of length n, as read), and packets if they are counted.
 
     An unreadable value is nan.
@@ -46,13 +46,13 @@ class Counter:
     packets: Floats | None = None
 
     @property
-    def falls(self) -> tuple[int, int]:
+    def count_falls(self) -> tuple[int, int]:
         """Return the numbers of falls and of changes, of bytes or of packets: of the values that fell more often."""
         counted = [values for values in (self.bytes, self.packets) if values is not None]
         steps = [np.diff(values[~np.isnan(values)]) for values in counted]
         return max((int((each < 0).sum()), int((each != 0).sum())) for each in steps)
 
-    def sent(self, capacity_gbps: float) -> Sent:
+    def to_sent_bytes(self, capacity_gbps: float) -> WorkerCounter:
         """Return what the counter gained since its first sample, without headers if packets are counted.
 
         Bytes that a reset or an unreadable sample hides count as 0: their iteration differs from the others and is
@@ -73,7 +73,7 @@ class Counter:
         payload = np.nan_to_num(gained.gained)
         if self.packets is not None:
             payload = self._without_headers(payload, capacity_gbps)
-        return Sent(self.at_ns, np.concatenate([[0], np.cumsum(payload)]).astype(np.int64))
+        return WorkerCounter(self.at_ns, np.concatenate([[0], np.cumsum(payload)]).astype(np.int64))
 
     def _gained(self, values: Floats, most_per_s: float) -> Increments:
         """Return the gains between samples; a rise that no interface is fast enough for has an unknown gain.
@@ -86,14 +86,14 @@ class Counter:
         fell = rises < 0
         if fell.any() and np.nanmax(values) < 1 << WRAPS_BITS:
             fastest = UNEVEN * float(np.max(rises, initial=0.0, where=rises > 0))
-            wraps = increments(self.at_ns, values, WRAPS_BITS, most_per_s=min(most_per_s, fastest))
+            wraps = compute_increments(self.at_ns, values, WRAPS_BITS, most_per_s=min(most_per_s, fastest))
             if (wraps.kind[fell] == "wrap").all():
                 return wraps
         falls, changes = int(fell.sum()), int((np.abs(rises) > 0).sum())
         if falls > max(MOST_RESETS, RESETS * changes):
             expected = f"{MOST_RESETS} resets at most, or wraps at 2^{WRAPS_BITS}: is that a gauge, and not a counter?"
             raise AdviceError(f"found values that fell {falls} times in {changes} changes, expected {expected}")
-        gained = increments(self.at_ns, values, most_per_s=most_per_s)
+        gained = compute_increments(self.at_ns, values, most_per_s=most_per_s)
         too_fast = gained.gained > most_per_s * steps_s
         return Increments(np.where(too_fast, np.nan, gained.gained), np.where(too_fast, "backwards", gained.kind))
 
@@ -119,17 +119,17 @@ class Counter:
         return payload
 
 
-def check_counters(hosts: Mapping[str, Counter], named: Collection[str], source: str) -> None:
+def check_counters(hosts: Mapping[str, HostCounter], named: Collection[str], source: str) -> None:
     """Raise AdviceError for the first one of the `named` hosts whose values fall too often for a counter."""
     for host in sorted(named):
-        fell, changed = hosts[host].falls if host in hosts else (0, 0)
+        fell, changed = hosts[host].count_falls if host in hosts else (0, 0)
         if fell > max(MOST_RESETS, FALLS * changed):
             hint = "ask for the counter itself, without rate() or increase(); one of 32 bits must be read more often"
             found = f"values that fell {fell} times in {changed} changes"
             raise AdviceError(f"{source}: host {host}: found {found}, expected a counter, which rises", hint)
 
 
-def counter(at: Any, unit_ns: int, counts: Any, packets: Any, where: str) -> Counter:
+def make_counter(at: Any, unit_ns: int, counts: Any, packets: Any, where: str) -> HostCounter:
     """Make a counter of samples in any order. Raises AdviceError, which begins with `where`."""
     when = at.astype(np.float64) * unit_ns
     if np.isnan(when).any():
@@ -142,7 +142,7 @@ def counter(at: Any, unit_ns: int, counts: Any, packets: Any, where: str) -> Cou
     for values in columns:
         if not np.array_equal(values, values[first][which], equal_nan=True):
             raise AdviceError(f"{where}: found two values for one time, expected one: choose an interface")
-    return Counter(at_ns.astype(np.int64), *(values[first] for values in columns))
+    return HostCounter(at_ns.astype(np.int64), *(values[first] for values in columns))
 
 
 def _readable(values: Any, where: str) -> Floats:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.advice.observed_jobs import Observed
+from analysis.advice.observed_jobs import ObservedJob
 from analysis.statistics.cumulative_counter import Floats
 from analysis.statistics.phases import DETAIL, Estimate, FoundPhase
-from roundabout.models.cassini import Scored, held
+from roundabout.models.cassini import ScoredCandidate, joint_timetables
 from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, ITERATIONS, Direction, FluidJob, iteration_times
-from roundabout.models.fluid.jobs import Compute, Party, Send, Stream
+from roundabout.models.fluid.jobs import Barrier, ComputePhase, SendPhase, Stream
 from roundabout.spec.cassini import Timetable
 
 DRAWS = 39
@@ -25,13 +25,13 @@ TRIED = 4
 """Draws by which one of several schedules is chosen; they are no part of what is then expected of it."""
 HARDER, LEAST_JITTER = 3.0, 0.01
 """A schedule is chosen by jitter so many times as strong as was seen, or of this share of the period."""
-STRETCHES = (1.0, 1.005, 1.01, 1.02, 1.04, 1.08)
+PERIOD_FACTORS = (1.0, 1.005, 1.01, 1.02, 1.04, 1.08)
 """By how much the periods of a schedule are stretched; all are tried. Who is late has the more room to catch up."""
 EARLY = 1e-6
 """Of a period: the threshold of schedules. Nobody begins before it is due."""
 LEAST_MS = 1e-3
 """What stands for a phase that a draw leaves no time."""
-MEETING = 1.10
+FLOW_LEVEL_ERROR = 1.10
 """On a real link jobs that meet lose more than water would: in a lab ten groups over DCQCN took 0.97 to 1.10 times what
 the model says (docs/advice.md). So far beyond its greatest draw reach what meeting costs, and what a shift gains by
 avoiding it; of other transports that is a guess."""
@@ -61,11 +61,11 @@ class Outlook:
     gain_anywhere: Estimate | None
 
 
-def outlook(
-    jobs: Mapping[str, Observed],
+def compute_outlook(
+    jobs: Mapping[str, ObservedJob],
     crossing: Crossing,
     capacity_gbps: float,
-    choices: Sequence[Scored] = (),
+    choices: Sequence[ScoredCandidate] = (),
     seed: int = 0,
 ) -> Outlook:
     """Return the outlook of jobs that cross links of that capacity, shifted by the best of Cassini's choices."""
@@ -73,47 +73,52 @@ def outlook(
     rates = {(link, ""): capacity_gbps * BYTES_PER_MS_OF_GBPS for link in crossing}
     generator = np.random.default_rng(seed)
 
-    def drawn(of: Mapping[str, Observed]) -> list[FluidJob]:
-        return [_drawn(of[name], crossing, generator) for name in names]
+    def drawn(of: Mapping[str, ObservedJob]) -> list[FluidJob]:
+        return [_draw_job(of[name], crossing, generator) for name in names]
 
-    harder = {name: _harder(jobs[name]) for name in names}
+    harder = {name: _with_more_jitter(jobs[name]) for name in names}
     schedules = [schedule_of(jobs, each) for each in choices]
     tried = [drawn(harder) for _ in range(TRIED)]
-    schedule = _best(schedules, tried, names, rates)
-    schedule = _best([_stretched(schedule, by) for by in STRETCHES] if schedule else (), tried, names, rates)
+    schedule = _best_schedule(schedules, tried, names, rates)
+    schedule = _best_schedule(
+        [_stretch_schedule(schedule, by) for by in PERIOD_FACTORS] if schedule else (), tried, names, rates
+    )
     draws = [drawn(jobs) for _ in range(DRAWS)]
     alone = np.array([[mean_ms([job], rates)[0] for job in played] for played in draws])
     fair = np.array([mean_ms(played, rates) for played in draws])
     cost = fair / alone
-    of_meeting = _by_job(names, cost, MEETING), _estimate(cost.mean(axis=1), MEETING)
+    of_meeting = _by_job(names, cost, FLOW_LEVEL_ERROR), _estimate(cost.mean(axis=1), FLOW_LEVEL_ERROR)
     if schedule is None:
         return Outlook(None, *of_meeting, {}, {}, None, None)
-    again = [[_again(jobs[name], job, generator) for name, job in zip(names, played, strict=True)] for played in draws]
-    shifted = np.array([mean_ms(shifted_by(schedule, names, played), rates) for played in again])
-    anywhere = np.array([mean_ms([_begun(job, generator) for job in played], rates) for played in again])
+    again = [
+        [_with_other_jitter(jobs[name], job, generator) for name, job in zip(names, played, strict=True)]
+        for played in draws
+    ]
+    shifted = np.array([mean_ms(apply_schedule(schedule, names, played), rates) for played in again])
+    anywhere = np.array([mean_ms([_with_other_start(job, generator) for job in played], rates) for played in again])
     gain, by_chance = fair / shifted, (anywhere / shifted).mean(axis=1)
     return Outlook(
         schedule,
         *of_meeting,
         _by_job(names, shifted / alone),
-        _by_job(names, gain, MEETING),
-        _estimate(gain.mean(axis=1), MEETING),
-        replace(_estimate(by_chance, MEETING), value=float(by_chance.mean())),
+        _by_job(names, gain, FLOW_LEVEL_ERROR),
+        _estimate(gain.mean(axis=1), FLOW_LEVEL_ERROR),
+        replace(_estimate(by_chance, FLOW_LEVEL_ERROR), value=float(by_chance.mean())),
     )
 
 
-def _again(job: Observed, played: FluidJob, generator: np.random.Generator) -> FluidJob:
+def _with_other_jitter(job: ObservedJob, played: FluidJob, generator: np.random.Generator) -> FluidJob:
     """Return the job with other jitter."""
     return replace(played, stretches=_stretches(job, generator))
 
 
-def _begun(job: FluidJob, generator: np.random.Generator) -> FluidJob:
+def _with_other_start(job: FluidJob, generator: np.random.Generator) -> FluidJob:
     """Return the job, begun at a random instant of its iteration."""
-    whole_ms = sum(phase.ms if isinstance(phase, Compute) else phase.alone_ms for phase in job.phases)
+    whole_ms = sum(phase.ms if isinstance(phase, ComputePhase) else phase.alone_ms for phase in job.phases)
     return replace(job, start_ms=float(generator.uniform(0, whole_ms)))
 
 
-def _best(
+def _best_schedule(
     schedules: Sequence[Schedule],
     drawn: Sequence[list[FluidJob]],
     names: Sequence[str],
@@ -127,29 +132,29 @@ def _best(
     if len(set(map(str, schedules))) < 2:
         return next(iter(schedules), None)
     base = np.array([mean_ms(jobs, rates) for jobs in drawn])
-    times = [np.array([mean_ms(shifted_by(each, names, jobs), rates) for jobs in drawn]) for each in schedules]
+    times = [np.array([mean_ms(apply_schedule(each, names, jobs), rates) for jobs in drawn]) for each in schedules]
     return schedules[int(np.argmin([(own / base).mean() for own in times]))]
 
 
-def _harder(job: Observed) -> Observed:
+def _with_more_jitter(job: ObservedJob) -> ObservedJob:
     """Return the job with more jitter than it has."""
     assert job.found is not None
     return replace(job, jitter_ms=max(HARDER * job.jitter_ms, LEAST_JITTER * job.found.period_ms.value))
 
 
-def schedule_of(jobs: Mapping[str, Observed], scored: Scored) -> Schedule:
+def schedule_of(jobs: Mapping[str, ObservedJob], scored: ScoredCandidate) -> Schedule:
     """Return Cassini's time-shifts, and periods that each job can keep: no iteration is squeezed.
 
     A period is at least its job's plus one standard deviation, or a late job would never catch up.
     """
-    return held(scored.links, EARLY, {name: job.jitter_ms for name, job in jobs.items()})
+    return joint_timetables(scored.links, EARLY, {name: job.jitter_ms for name, job in jobs.items()})
 
 
-def _stretched(schedule: Schedule, by: float) -> Schedule:
-    return {name: timetable.stretched(by) for name, timetable in schedule.items()}
+def _stretch_schedule(schedule: Schedule, by: float) -> Schedule:
+    return {name: timetable.stretch(by) for name, timetable in schedule.items()}
 
 
-def shifted_by(schedule: Schedule, names: Sequence[str], jobs: Sequence[FluidJob]) -> list[FluidJob]:
+def apply_schedule(schedule: Schedule, names: Sequence[str], jobs: Sequence[FluidJob]) -> list[FluidJob]:
     """Return the jobs of these names shifted and held; a job that shares no link is unconstrained."""
     return [
         replace(job, start_ms=schedule[name].shift_ms, timetable=schedule[name]) if name in schedule else job
@@ -166,30 +171,30 @@ def fluid_job(
     phases: Sequence[tuple[float, float | None]], path: Sequence[Direction], stretches: Sequence[float] = (1.0,)
 ) -> FluidJob:
     """Return a job of one stream on its path; phases are their length in ms and, if they send, bytes."""
-    parts: list[Compute | Send] = []
+    parts: list[ComputePhase | SendPhase] = []
     for ms, size in phases:
         stream = Stream(0, 0, tuple(path), size or 0.0)
-        parts.append(Compute(ms) if size is None else Send((stream,), ms, (Party((0,), (0,)),)))
+        parts.append(ComputePhase(ms) if size is None else SendPhase((stream,), ms, (Barrier((0,), (0,)),)))
     return FluidJob(tuple(parts), 1, stretches=tuple(stretches))
 
 
-def _drawn(job: Observed, crossing: Crossing, generator: np.random.Generator) -> FluidJob:
+def _draw_job(job: ObservedJob, crossing: Crossing, generator: np.random.Generator) -> FluidJob:
     """Return the job with figures from within their intervals; its longest quiet phase takes the remaining time."""
     assert job.found is not None
     phases = job.found.phases
     ms = [max(_normal(phase.duration_ms, generator), LEAST_MS) for phase in phases]
     rest = phases.index(max(phases, key=lambda phase: (not phase.sends, phase.duration_ms.value)))
     ms[rest] = max(_normal(job.found.period_ms, generator) - sum(ms) + ms[rest], LEAST_MS)
-    parts = [(each, _size(phase, generator)) for each, phase in zip(ms, phases, strict=True)]
+    parts = [(each, _draw_size(phase, generator)) for each, phase in zip(ms, phases, strict=True)]
     path = [(link, "") for link, members in crossing.items() if job.job in members]
     return fluid_job(parts, path, _stretches(job, generator))
 
 
-def _size(phase: FoundPhase, generator: np.random.Generator) -> float | None:
+def _draw_size(phase: FoundPhase, generator: np.random.Generator) -> float | None:
     return max(_normal(phase.bytes, generator), 1.0) if phase.sends else None
 
 
-def _stretches(job: Observed, generator: np.random.Generator) -> tuple[float, ...]:
+def _stretches(job: ObservedJob, generator: np.random.Generator) -> tuple[float, ...]:
     """Return the factors of each iteration's computing times, which are the jitter; equal within an iteration."""
     assert job.found is not None
     compute_ms = sum(phase.duration_ms.value for phase in job.found.phases if not phase.sends)

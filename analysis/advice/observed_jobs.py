@@ -8,16 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.advice import senders, sources
-from analysis.advice.counters import Counter
+from analysis.advice.counters import HostCounter
 from analysis.advice.errors import AdviceError
 from analysis.advice.senders import Senders
-from analysis.reading.profiling import alone
+from analysis.reading.profiling import find_lone_job
 from analysis.statistics.cumulative_counter import Floats
-from analysis.statistics.phase_folding import LEAST_ITERATIONS, QUIET_SHARE, Folded, NoPeriodError, Sent, fold
-from analysis.statistics.phases import Found, find_in
+from analysis.statistics.phase_folding import (
+    LEAST_ITERATIONS,
+    QUIET_SHARE,
+    FoldedIterations,
+    NoPeriodError,
+    WorkerCounter,
+    fold_iterations,
+)
+from analysis.statistics.phases import FoundProfile, find_phases_in
 from roundabout.models.cassini import Arc, Circle
 from roundabout.spec import TrialSpec
-from roundabout.spec.errors import choices
+from roundabout.spec.errors import list_choices
 from roundabout.store import Run, StoreError
 
 UNSTABLE = 0.02
@@ -33,14 +40,14 @@ MOST_TOGETHER = 4
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedJob:
     """An observed job: the findings, and the standard deviation of its iterations' lengths.
 
     Without `found`, `reason` says why there is no advice.
     """
 
     job: str
-    found: Found | None = None
+    found: FoundProfile | None = None
     jitter_ms: float = 0.0
     reason: str = ""
 
@@ -62,7 +69,7 @@ class Observed:
         return Circle(self.job, period_ms, tuple(arcs))
 
 
-def of_run(run: Run) -> tuple[list[Observed], float]:
+def observe_run(run: Run) -> tuple[list[ObservedJob], float]:
     """Return each job of a run, and the bottleneck's payload rate, Gbit/s.
 
     A job is observed in the last valid trial in which it was alone. Raises StoreError if the run has no trial.
@@ -74,63 +81,66 @@ def of_run(run: Run) -> tuple[list[Observed], float]:
     for spec in specs:
         for name, job in spec.jobs.items():
             profiles.setdefault(name, set()).add(job.profile.model_dump_json())
-    jobs = [_of_trial(run, name) if len(known) == 1 else _of_many(name, len(known)) for name, known in profiles.items()]
+    jobs = [
+        _observe_trial(run, name) if len(known) == 1 else _observe_profiles(name, len(known))
+        for name, known in profiles.items()
+    ]
     return jobs, specs[-1].topology.bottleneck.payload_rate_gbps
 
 
-def _of_many(job: str, profiles: int) -> Observed:
-    return Observed(job, reason=f"found {profiles} jobs of this name with unlike profiles, expected one")
+def _observe_profiles(job: str, profiles: int) -> ObservedJob:
+    return ObservedJob(job, reason=f"found {profiles} jobs of this name with unlike profiles, expected one")
 
 
-def _of_trial(run: Run, job: str) -> Observed:
+def _observe_trial(run: Run, job: str) -> ObservedJob:
     try:
-        return observed(job, alone(run, job).workers())
+        return observe_job(job, find_lone_job(run, job).workers())
     except StoreError as error:
-        return Observed(job, reason=error.message.removeprefix(f"{run.path}: "))
+        return ObservedJob(job, reason=error.message.removeprefix(f"{run.path}: "))
 
 
-def of_counters(hosts: Mapping[str, Counter], sending: Senders, capacity_gbps: float) -> list[Observed]:
+def observe_counters(hosts: Mapping[str, HostCounter], sending: Senders, capacity_gbps: float) -> list[ObservedJob]:
     """Return each job by the counters of its hosts, from a time in which the jobs did not slow each other down."""
-    reasons = senders.shared(sending)
-    sent: dict[str, list[Sent]] = {}
+    reasons = senders.shared_hosts(sending)
+    sent: dict[str, list[WorkerCounter]] = {}
     for job, names in sending.items():
         try:
-            sent[job] = [_of_host(hosts, name, capacity_gbps) for name in names]
+            sent[job] = [_counter_of_host(hosts, name, capacity_gbps) for name in names]
         except AdviceError as error:
             reasons.setdefault(job, error.message)
     apart = {job: workers for job, workers in sent.items() if job not in reasons}
-    reasons |= _filling(apart, capacity_gbps)
+    reasons |= _saturation_reasons(apart, capacity_gbps)
     last_ns = max((counter.at_ns[-1] for counter in hosts.values() if len(counter.at_ns)), default=0)
     return [
-        Observed(job, reason=reasons[job]) if job in reasons else observed(job, apart[job], int(last_ns))
+        ObservedJob(job, reason=reasons[job]) if job in reasons else observe_job(job, apart[job], int(last_ns))
         for job in sending
     ]
 
 
-def _of_host(hosts: Mapping[str, Counter], name: str, capacity_gbps: float) -> Sent:
+def _counter_of_host(hosts: Mapping[str, HostCounter], name: str, capacity_gbps: float) -> WorkerCounter:
     if name not in hosts:
-        raise AdviceError(f"found no counter of host {name}, expected one of {choices(sorted(hosts))}")
+        raise AdviceError(f"found no counter of host {name}, expected one of {list_choices(sorted(hosts))}")
     try:
-        return hosts[name].sent(capacity_gbps)
+        return hosts[name].to_sent_bytes(capacity_gbps)
     except AdviceError as error:
         raise AdviceError(f"host {name}: {error.message}") from error
 
 
-def observed(job: str, workers: Sequence[Sent], last_ns: int | None = None) -> Observed:
+def observe_job(job: str, workers: Sequence[WorkerCounter], last_ns: int | None = None) -> ObservedJob:
     """Return a job by its workers' counters; if it ended long before `last_ns`, that is the reason for no advice."""
     try:
-        folded = fold(workers)
-        reason = _ended(workers, last_ns, folded.period_ms) or _unstable(folded)
-        found = None if reason else find_in(folded)
+        folded = fold_iterations(workers)
+        reason = _end_reason(workers, last_ns, folded.period_ms) or _instability_reason(folded)
+        found = None if reason else find_phases_in(folded)
     except NoPeriodError as error:
-        return Observed(job, reason=error.message)
+        return ObservedJob(job, reason=error.message)
     if found and found.period_ms.high - found.period_ms.low > UNSTABLE * found.period_ms.value:
         low, high = found.period_ms.low, found.period_ms.high
         reason = f"its period is known as {low:.1f} to {high:.1f} ms only, expected {100 * UNSTABLE:.0f} % at most"
-    return Observed(job, None if reason else found, float(folded.lengths_ms.std()), reason)
+    return ObservedJob(job, None if reason else found, float(folded.lengths_ms.std()), reason)
 
 
-def _ended(workers: Sequence[Sent], last_ns: int | None, period_ms: float) -> str:
+def _end_reason(workers: Sequence[WorkerCounter], last_ns: int | None, period_ms: float) -> str:
     if last_ns is None:
         return ""
     first_ns = min(worker.at_ns[0] for worker in workers)
@@ -141,7 +151,7 @@ def _ended(workers: Sequence[Sent], last_ns: int | None, period_ms: float) -> st
     return ""
 
 
-def _unstable(folded: Folded) -> str:
+def _instability_reason(folded: FoldedIterations) -> str:
     """Return the reason if its period differs between the first and the second half."""
     early = folded.length_of <= np.median(folded.length_of)
     halves = [float(np.median(folded.lengths_ms[half])) for half in (early, ~early) if half.any()]
@@ -150,7 +160,7 @@ def _unstable(folded: Folded) -> str:
     return ""
 
 
-def _filling(sent: Mapping[str, Sequence[Sent]], capacity_gbps: float) -> dict[str, str]:
+def _saturation_reasons(sent: Mapping[str, Sequence[WorkerCounter]], capacity_gbps: float) -> dict[str, str]:
     """Return the jobs that saturate a link together with others, which hides their demand, with the reason.
 
     That is so if some jobs' rates add up to the capacity, for as long as all of them send, and never to more.
@@ -174,7 +184,7 @@ def _filling(sent: Mapping[str, Sequence[Sent]], capacity_gbps: float) -> dict[s
     return reasons
 
 
-def _rates_gbps(sent: Mapping[str, Sequence[Sent]]) -> dict[str, Floats]:
+def _rates_gbps(sent: Mapping[str, Sequence[WorkerCounter]]) -> dict[str, Floats]:
     """Return a worker's mean rate over time, of each job at the same instants, as far apart as samples are."""
     workers = [worker for each in sent.values() for worker in each if len(worker.at_ns) > 1]
     if len(sent) < 2 or not workers:
@@ -190,7 +200,7 @@ def _rates_gbps(sent: Mapping[str, Sequence[Sent]]) -> dict[str, Floats]:
     }
 
 
-def read(source: str, sending: Senders, capacity_gbps: float) -> list[Observed]:
+def read_jobs(source: str, sending: Senders, capacity_gbps: float) -> list[ObservedJob]:
     """Return each job by a table of counters or a Prometheus server's answer. Raises AdviceError or SpecError."""
     named = {host for hosts in sending.values() for host in hosts}
-    return of_counters(sources.read(source, named), sending, capacity_gbps)
+    return observe_counters(sources.read(source, named), sending, capacity_gbps)

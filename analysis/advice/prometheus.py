@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.advice.counters import HOSTS, Counter, counter, host_column, host_of
+from analysis.advice.counters import HOSTS, HostCounter, host_column, host_of, make_counter
 from analysis.advice.errors import AdviceError
 from analysis.statistics.cumulative_counter import Floats
-from roundabout.spec.errors import choices, show
+from roundabout.spec.errors import list_choices, quote_value
 from roundabout.spec.reader import json_source
 from roundabout.spec.reader.json_source import Location
 from roundabout.spec.reader.yaml_source import Content, decode
@@ -27,17 +27,17 @@ TIMEOUT_S = 30
 MOST_BYTES = 1 << 30  # of a stored answer: fifty million samples
 
 
-def ask(url: str, named: Collection[str]) -> dict[str, Counter]:
+def read_from_server(url: str, named: Collection[str]) -> dict[str, HostCounter]:
     """Return the counters of each host in a server's answer. Raises AdviceError or SpecError."""
-    return _of_answer(json_source.parse(decode(_fetched(url), url), url), named)
+    return _parse_answer(json_source.parse(decode(_fetch(url), url), url), named)
 
 
-def read(path: Path, named: Collection[str]) -> dict[str, Counter]:
+def read_from_file(path: Path, named: Collection[str]) -> dict[str, HostCounter]:
     """Return the counters of each host in a stored answer. Raises AdviceError or SpecError."""
-    return _of_answer(json_source.read(path, MOST_BYTES), named)
+    return _parse_answer(json_source.read(path, MOST_BYTES), named)
 
 
-def _fetched(url: str) -> bytes:
+def _fetch(url: str) -> bytes:
     """Return a server's answer. Braces and quotes in the query are escaped. Raises AdviceError."""
     address, mark, query = url.partition("?")
     written = urllib.parse.quote(query, safe="%&=+:,~()")
@@ -54,7 +54,7 @@ def _fetched(url: str) -> bytes:
         raise AdviceError(f"{url}: no answer: {error}") from error
 
 
-def _of_answer(content: Content, named: Collection[str]) -> dict[str, Counter]:
+def _parse_answer(content: Content, named: Collection[str]) -> dict[str, HostCounter]:
     """Return the counters in an answer, by the label that has the hosts `named`."""
     series = _series(content)
     labels = [each["metric"] for each in series]
@@ -65,7 +65,7 @@ def _of_answer(content: Content, named: Collection[str]) -> dict[str, Counter]:
     label = host_column(columns, named)
     if label is None:
         raise AdviceError(
-            f"{content.file}: found labels {choices(columns) or 'none'}, expected one of {choices(HOSTS)}"
+            f"{content.file}: found labels {list_choices(columns) or 'none'}, expected one of {list_choices(HOSTS)}"
         )
     hosts = {place: host_of(each[label], named) for place, each in enumerate(labels) if label in each}
     host, times = Count(hosts.values()).most_common(1)[0]
@@ -75,7 +75,7 @@ def _of_answer(content: Content, named: Collection[str]) -> dict[str, Counter]:
     found = {}
     for place, host in hosts.items():
         at, counts = _samples(content, ("data", "result", place, "values"), series[place]["values"])
-        found[host] = counter(at, 10**9, counts, None, f"{content.file}: host {host}")
+        found[host] = make_counter(at, 10**9, counts, None, f"{content.file}: host {host}")
     return found
 
 
@@ -83,16 +83,16 @@ def _series(content: Content) -> list[dict[str, Any]]:
     """Check an answer as far as its series, and return them."""
     answer = content.root
     if not isinstance(answer, dict) or "status" not in answer:
-        raise content.error((), show(answer), "a Prometheus server's answer, with status and data")
+        raise content.error((), quote_value(answer), "a Prometheus server's answer, with status and data")
     if answer["status"] != "success":
-        raise content.error(("status",), f"error {show(answer.get('error'))}", "samples")
+        raise content.error(("status",), f"error {quote_value(answer.get('error'))}", "samples")
     data = answer.get("data")
     if not isinstance(data, dict):
-        raise content.error(("data",), show(data), "a mapping with resultType and result")
+        raise content.error(("data",), quote_value(data), "a mapping with resultType and result")
     if data.get("resultType") != "matrix":
         hint = "ask query_range, or query with a range: counter[5m]"
         raise content.error(
-            ("data", "resultType"), show(data.get("resultType")), "'matrix', samples over time", hint=hint
+            ("data", "resultType"), quote_value(data.get("resultType")), "'matrix', samples over time", hint=hint
         )
     series = data.get("result")
     if not series and (series is None or isinstance(series, list)):
@@ -100,7 +100,7 @@ def _series(content: Content) -> list[dict[str, Any]]:
             ("data", "result"), "no series", "one of each host", hint="is the metric stored for that time?"
         )
     if not isinstance(series, list):
-        raise content.error(("data", "result"), show(series), "a list of series")
+        raise content.error(("data", "result"), quote_value(series), "a list of series")
     for place, each in enumerate(series):
         _check_series(content, ("data", "result", place), each)
     return series
@@ -110,12 +110,12 @@ def _check_series(content: Content, where: Location, series: Any) -> None:
     fields = series if isinstance(series, dict) else {}
     labels, values = fields.get("metric"), fields.get("values")
     if not isinstance(labels, dict):
-        raise content.error((*where, "metric"), show(labels), "labels by name")
+        raise content.error((*where, "metric"), quote_value(labels), "labels by name")
     for label, value in labels.items():
         if not isinstance(value, str):
-            raise content.error((*where, "metric", label), show(value), "text")
+            raise content.error((*where, "metric", label), quote_value(value), "text")
     if not isinstance(values, list):
-        raise content.error((*where, "values"), show(values), "a list of samples")
+        raise content.error((*where, "values"), quote_value(values), "a list of samples")
 
 
 def _samples(content: Content, where: Location, samples: Sequence[Any]) -> tuple[Floats, Floats]:
@@ -123,13 +123,13 @@ def _samples(content: Content, where: Location, samples: Sequence[Any]) -> tuple
     at, values = np.empty(len(samples)), np.empty(len(samples))
     for place, sample in enumerate(samples):
         if not isinstance(sample, list) or len(sample) != 2:
-            raise content.error((*where, place), show(sample), "a time and a value")
+            raise content.error((*where, place), quote_value(sample), "a time and a value")
         if isinstance(sample[0], bool) or not isinstance(sample[0], int | float):
-            raise content.error((*where, place, 0), show(sample[0]), "a time in seconds")
+            raise content.error((*where, place, 0), quote_value(sample[0]), "a time in seconds")
         try:
             at[place], values[place] = sample[0], _value(sample[1])
         except ValueError:
-            raise content.error((*where, place, 1), show(sample[1]), "a number") from None
+            raise content.error((*where, place, 1), quote_value(sample[1]), "a number") from None
     return at, values
 
 

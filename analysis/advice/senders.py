@@ -8,23 +8,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from roundabout.spec.errors import show
+from roundabout.spec.errors import quote_value
 from roundabout.spec.reader import json_source
 from roundabout.spec.reader.json_source import Location
-from roundabout.spec.reader.yaml_source import Content, load
+from roundabout.spec.reader.yaml_source import Content, load_yaml
 
 Senders = Mapping[str, tuple[str, ...]]
 """By job, its hosts."""
 
 SLURM = "as `squeue --json` has it"
-PART = re.compile(r"([^\s\[\],]|\[[^\[\]]+\])+")
+LIST_PART = re.compile(r"([^\s\[\],]|\[[^\[\]]+\])+")
 RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 MOST_HOSTS = 10_000
 MOST_YAML_BYTES = 1_000_000  # reading that much YAML takes ten seconds
 MOST_JSON_BYTES = 1 << 30  # `squeue --json` writes 10 kB for each job
 
 
-def read(path: Path) -> Senders:
+def read_senders(path: Path) -> Senders:
     """Return the hosts of each job in a file.
 
     The file is YAML (`j1: [s0, s2]`, or `j1: node[01-03]` as Slurm writes hosts) or the output of `squeue --json`, of
@@ -33,24 +33,24 @@ def read(path: Path) -> Senders:
     Raises SpecError.
     """
     is_json = path.suffix.lower() == ".json"
-    content = json_source.read(path, MOST_JSON_BYTES) if is_json else load(path, MOST_YAML_BYTES, all_text=True)
+    content = json_source.read(path, MOST_JSON_BYTES) if is_json else load_yaml(path, MOST_YAML_BYTES, all_text=True)
     jobs = content.root
     if not isinstance(jobs, Mapping):
-        raise content.error((), show(jobs), "hosts by job, as in j1: [n1, n2]")
+        raise content.error((), quote_value(jobs), "hosts by job, as in j1: [n1, n2]")
     listed = jobs.get("jobs")
     if isinstance(listed, list) and not (listed and all(isinstance(each, str) for each in listed)):
-        senders = _of_slurm(content, listed)
+        senders = _parse_slurm(content, listed)
     else:
         senders = {job: _hosts(content, (job,), hosts) for job, hosts in jobs.items()}
     if not senders:
         raise content.error((), "no job that runs", "one at least")
     for name in (*senders, *itertools.chain(*senders.values())):
         if not name or not name.isprintable():
-            raise content.error((), f"the name {show(name)}", "names of letters, digits and signs")
+            raise content.error((), f"the name {quote_value(name)}", "names of letters, digits and signs")
     return senders
 
 
-def shared(senders: Senders) -> dict[str, str]:
+def shared_hosts(senders: Senders) -> dict[str, str]:
     """Return the jobs whose bytes cannot be told from another's, because they share a sending host, with the reason."""
     reasons: dict[str, str] = {}
     for one, other in itertools.combinations(senders, 2):
@@ -60,16 +60,16 @@ def shared(senders: Senders) -> dict[str, str]:
     return reasons
 
 
-def _of_slurm(content: Content, jobs: list[Any]) -> dict[str, tuple[str, ...]]:
+def _parse_slurm(content: Content, jobs: list[Any]) -> dict[str, tuple[str, ...]]:
     """Return the running jobs with hosts of `squeue --json` (since Slurm 21.08 `nodes` is a list of hosts as text)."""
     senders: dict[str, tuple[str, ...]] = {}
     for place, job in enumerate(jobs):
         where: Location = ("jobs", place)
         if not isinstance(job, Mapping):
-            raise content.error(where, show(job), f"a mapping, {SLURM}")
+            raise content.error(where, quote_value(job), f"a mapping, {SLURM}")
         states = job.get("job_state")
         if not isinstance(states, str | list):
-            raise content.error((*where, "job_state"), show(states), f"a state or a list of them, {SLURM}")
+            raise content.error((*where, "job_state"), quote_value(states), f"a state or a list of them, {SLURM}")
         if "RUNNING" not in ([states] if isinstance(states, str) else states) or job.get("nodes", "") in (None, "", []):
             continue
         name = _name(content, where, job)
@@ -82,9 +82,9 @@ def _of_slurm(content: Content, jobs: list[Any]) -> dict[str, tuple[str, ...]]:
 def _name(content: Content, where: Location, job: Mapping[str, Any]) -> str:
     name, number = job.get("name"), job.get("job_id")
     if not isinstance(name, str):
-        raise content.error((*where, "name"), show(name), f"text, {SLURM}")
+        raise content.error((*where, "name"), quote_value(name), f"text, {SLURM}")
     if isinstance(number, bool) or not isinstance(number, int | str):
-        raise content.error((*where, "job_id"), show(number), f"a number, {SLURM}")
+        raise content.error((*where, "job_id"), quote_value(number), f"a number, {SLURM}")
     return f"{name}-{number}"
 
 
@@ -92,9 +92,9 @@ def _hosts(content: Content, where: Location, found: Any) -> tuple[str, ...]:
     parts = found if isinstance(found, list) and found else [found]
     for each in parts:
         if not isinstance(each, str) or not each:
-            raise content.error(where, show(each), "names of hosts, as in [n1, n2] or node[01-03]")
+            raise content.error(where, quote_value(each), "names of hosts, as in [n1, n2] or node[01-03]")
     try:
-        hosts = tuple(host for part in parts for host in expanded(part))
+        hosts = tuple(host for part in parts for host in expand_hosts(part))
     except HostsError as error:
         raise content.error(where, error.found, error.expected) from None
     if len(hosts) > MOST_HOSTS:
@@ -111,16 +111,16 @@ class HostsError(Exception):
         self.expected = expected
 
 
-def expanded(hosts: str) -> list[str]:
+def expand_hosts(hosts: str) -> list[str]:
     """Return the hosts of Slurm's list `a[1-3,07],b`, as `scontrol show hostnames` does. Raises HostsError."""
     found: list[str] = []
     for part in re.split(r",(?![^\[]*\])", hosts):
-        if not PART.fullmatch(part.strip()):
-            raise HostsError(show(hosts), "hosts as in node[01-03,07]")
+        if not LIST_PART.fullmatch(part.strip()):
+            raise HostsError(quote_value(hosts), "hosts as in node[01-03,07]")
         pieces = re.split(r"[\[\]]", part.strip())
         choices = [_numbers(piece) if place % 2 else [piece] for place, piece in enumerate(pieces)]
         if len(found) + math.prod(map(len, choices)) > MOST_HOSTS:
-            raise HostsError(f"more than {MOST_HOSTS} hosts in {show(hosts)}", "fewer")
+            raise HostsError(f"more than {MOST_HOSTS} hosts in {quote_value(hosts)}", "fewer")
         found += ["".join(each) for each in itertools.product(*choices)]
     return found
 

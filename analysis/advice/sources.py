@@ -5,19 +5,19 @@ from collections.abc import Collection
 from pathlib import Path
 
 from analysis.advice import prometheus, tables
-from analysis.advice.counters import Counter, check_counters
+from analysis.advice.counters import HostCounter, check_counters
 from analysis.advice.errors import AdviceError
 
-READERS = {".csv": tables.read, ".parquet": tables.read, ".json": prometheus.read}
+READERS = {".csv": tables.read_table, ".parquet": tables.read_table, ".json": prometheus.read_from_file}
 
 
-def read(source: str, named: Collection[str] = ()) -> dict[str, Counter]:
+def read(source: str, named: Collection[str] = ()) -> dict[str, HostCounter]:
     """Return the counters of each host in a `.csv`, `.parquet` or `.json` file, or in a Prometheus server's answer.
 
     The label, or column, that has the hosts `named` tells the host. Raises AdviceError or SpecError.
     """
     if source.startswith(("http://", "https://")):
-        found = prometheus.ask(source, named)
+        found = prometheus.read_from_server(source, named)
     elif reader := READERS.get(Path(source).suffix.lower()):
         found = reader(Path(source), named)
     else:

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from analysis.advice.counters import HOSTS, Counter, counter, host_column
+from analysis.advice.counters import HOSTS, HostCounter, host_column, make_counter
 from analysis.advice.errors import AdviceError
-from roundabout.spec.errors import choices, show
+from roundabout.spec.errors import list_choices, quote_value
 from roundabout.spec.reader.yaml_source import open_without_waiting
 
 NS = {"controller_ns": 1, "at_ns": 1, "at_ms": 10**6, "at_s": 10**9}
@@ -23,7 +23,7 @@ TEXT = pacsv.ConvertOptions(column_types=dict.fromkeys((*HOSTS, INTERFACE), pa.s
 """Types of columns with names, which stay text as written: a host `01` is no number."""
 
 
-def read(path: Path, named: Collection[str]) -> dict[str, Counter]:
+def read_table(path: Path, named: Collection[str]) -> dict[str, HostCounter]:
     """Return the counters of each host in a file. Raises AdviceError."""
     try:
         with open(path, "rb", opener=open_without_waiting) as file:
@@ -32,13 +32,13 @@ def read(path: Path, named: Collection[str]) -> dict[str, Counter]:
                 table = pacsv.read_csv(file, read_options=in_order, convert_options=TEXT)
             else:
                 table = pq.ParquetFile(file).read()
-        return of_table(table, str(path), named)
+        return parse_table(table, str(path), named)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise AdviceError(f"{path}: cannot be read: {why}") from error
 
 
-def of_table(table: pa.Table, source: str, named: Collection[str] = ()) -> dict[str, Counter]:
+def parse_table(table: pa.Table, source: str, named: Collection[str] = ()) -> dict[str, HostCounter]:
     """Return the counters of each host in a table, by the column that has the hosts `named`. Raises AdviceError."""
     names = table.column_names
     when, count = (_column(names, known, source) for known in (tuple(NS), BYTES))
@@ -61,9 +61,9 @@ def of_table(table: pa.Table, source: str, named: Collection[str] = ()) -> dict[
         rows = table.filter(pc.equal(hosts, name))
         devices = pc.unique(rows[INTERFACE]).to_pylist() if INTERFACE in texts else []
         if len(devices) > 1:
-            raise AdviceError(f"{source}: found interfaces {choices(devices)} of host {name}, expected one")
+            raise AdviceError(f"{source}: found interfaces {list_choices(devices)} of host {name}, expected one")
         at, counts, *packets = (rows[each].to_numpy() for each in numbers)
-        found[name] = counter(at, NS[when], counts, packets[0] if packets else None, f"{source}: host {name}")
+        found[name] = make_counter(at, NS[when], counts, packets[0] if packets else None, f"{source}: host {name}")
     if not found:
         raise AdviceError(f"{source}: found no row, expected samples of each host")
     return found
@@ -74,7 +74,7 @@ def _column(names: list[str], known: tuple[str, ...], source: str) -> str:
         if name in names:
             return name
     hint = "separate columns by commas" if len(names) == 1 else None
-    raise AdviceError(f"{source}: found columns {choices(names)}, expected one called {' or '.join(known)}", hint)
+    raise AdviceError(f"{source}: found columns {list_choices(names)}, expected one called {' or '.join(known)}", hint)
 
 
 def _check_numbers(column: pa.ChunkedArray, where: str, source: str) -> None:
@@ -85,7 +85,7 @@ def _check_numbers(column: pa.ChunkedArray, where: str, source: str) -> None:
         odd = ((row, text) for row, text in enumerate(column.to_pylist(), 1) if not _is_number(text))
         row, text = next(odd, (0, ""))
         if row:
-            raise AdviceError(f"{source}: row {row}, {where}: found {show(text)}, expected a number")
+            raise AdviceError(f"{source}: row {row}, {where}: found {quote_value(text)}, expected a number")
     raise AdviceError(f"{source}: {where}: found {kind}, expected numbers")
 
 

@@ -27,7 +27,7 @@ LEAST_SIGN = 0.01
 
 
 @dataclass(frozen=True)
-class Judgement:
+class CalibrationJudgement:
     """A run's figure for each criterion. `worst` is the one met least, as a ratio: up to 1 it is met."""
 
     excess: float
@@ -48,7 +48,7 @@ class Judgement:
         )
 
 
-def judge(run: Run) -> Judgement:
+def judge_calibration(run: Run) -> CalibrationJudgement:
     """Judge a run of `calibrate-dcqcn`.
 
     Raises:
@@ -64,7 +64,7 @@ def judge(run: Run) -> Judgement:
         raise StoreError(f"{run.path}: found no counters of the first unfair iteration, expected them every 10 ms")
     limits = fluid_limits(fair.spec)
     one, other = (_mean(fair, job, slice(None)) for job in ("j1", "j2"))
-    return Judgement(
+    return CalibrationJudgement(
         excess=fmean((one, other)) / limits["j1"].fair_ms - 1,
         difference=one / other - 1,
         drift=fmean(drift_of(fair, job) for job in fair.times),

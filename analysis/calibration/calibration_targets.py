@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.calibration.calibration import ALLOWED_DRIFT, drift_of
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares
-from analysis.reading.marks import JobMarks, of_cells
+from analysis.reading.marks import JobMarks, marks_of_cells
 from roundabout.models.fluid import fluid_limits
 from roundabout.spec import Experiment
 from roundabout.spec.experiment import FAIR, Cell
@@ -26,7 +26,7 @@ ALLOWED_SPEEDUP = 0.02
 """Of a speed-up of the median iteration."""
 ALLOWED_MARKS = 0.15
 """Of marks an iteration, over those of the fair cell."""
-ALLOWED_EXCESS = 0.02
+ALLOWED_EXCESS_SHARE = 0.02
 """Of the median fair iteration over the fluid model's."""
 
 LEAST_ITERATIONS = 8
@@ -43,7 +43,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Fit:
+class TargetFit:
     """The figure found for each target, and its deviation in tolerances, with its sign."""
 
     found: Mapping[str, float]
@@ -56,7 +56,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _MeasuredCell:
     """A cell in which jobs share links, and the known marks of each job."""
 
     cell: CellTrials
@@ -75,7 +75,7 @@ class _Measured:
         return math.fsum(float(np.concatenate(self.marks[job].known).mean()) for job in self.cell.jobs)
 
 
-def training(run: Run) -> Experiment:
+def training_experiment(run: Run) -> Experiment:
     """Return the experiment of a candidate.
 
     Each of the run's cells in which jobs share links, once, without expectations.
@@ -88,10 +88,10 @@ def training(run: Run) -> Experiment:
     if stretched <= 1:
         raise StoreError(f"{run.path}: found a dilation of {stretched:g}, expected a run with one above 1")
     experiment = experiment_of(run)
-    cells = tuple(cell for cell in experiment.cells if cell.spec.jobs_meet)
+    cells = tuple(cell for cell in experiment.cells if cell.spec.has_concurrent_jobs)
     if (fewest := min((cell.spec.iterations for cell in cells), default=LEAST_ITERATIONS)) < LEAST_ITERATIONS:
         raise StoreError(f"{run.path}: found {fewest} iterations, expected {LEAST_ITERATIONS} at least")
-    if len(named := {_named(cell) for cell in cells}) != 1:
+    if len(named := {_published_parameters(cell) for cell in cells}) != 1:
         found = " and ".join(sorted(named)) or "no cell in which jobs meet"
         raise StoreError(f"{run.path}: found {found}, expected one set of parameters and thresholds in all cells")
     factors = {
@@ -110,24 +110,24 @@ def targets_of(run: Run) -> tuple[Target, ...]:
             not to be had of it.
     """
     cells = cells_of(run)
-    asked = [CellId(cell.levels) for cell in experiment_of(run).cells if cell.spec.jobs_meet]
-    every = (_Measured(*each) for each in zip(cells, of_cells(run, cells), strict=True))
+    asked = [CellId(cell.levels) for cell in experiment_of(run).cells if cell.spec.has_concurrent_jobs]
+    every = (_MeasuredCell(*each) for each in zip(cells, marks_of_cells(run, cells), strict=True))
     meeting = [each for each in every if each.cell.id in asked]
     if lacking := [each.name for each in asked if each not in [cell.cell.id for cell in meeting]]:
         raise StoreError(f"{run.path}: found no valid trial of {' and '.join(lacking)}, expected one of each cell")
     return tuple(target for each in meeting for target in _figures(run, each, meeting))
 
 
-def fit(targets: Sequence[Target], run: Run) -> Fit:
+def compare_with_targets(targets: Sequence[Target], run: Run) -> TargetFit:
     """Compare a candidate's run with the targets. Raises StoreError as `targets_of` does."""
     found = {each.name: each.value for each in targets_of(run)}
     if missing := [each.name for each in targets if each.name not in found]:
         raise StoreError(f"{run.path}: found no {missing[0]}, expected it as in the run that is to be met")
     off = {each.name: (found[each.name] - each.value) / each.allowed for each in targets}
-    return Fit({name: found[name] for name in off}, off)
+    return TargetFit({name: found[name] for name in off}, off)
 
 
-def _named(cell: Cell) -> str:
+def _published_parameters(cell: Cell) -> str:
     """Return the published parameters that the transports of a cell name, all in one line, to be compared."""
     asked = {
         (each.published.name if each.published else "no set", str(each.thresholds or "no thresholds"))
@@ -136,12 +136,12 @@ def _named(cell: Cell) -> str:
     return "; ".join(", ".join(each) for each in sorted(asked))
 
 
-def _figures(run: Run, own: _Measured, cells: Sequence[_Measured]) -> Iterator[Target]:
+def _figures(run: Run, own: _MeasuredCell, cells: Sequence[_MeasuredCell]) -> Iterator[Target]:
     name = own.cell.name
     if own.cell.variant == FAIR:
         fair_ms = fmean(limit.fair_ms for limit in fluid_limits(own.cell.spec).values())
         drift = fmean(drift_of(own.cell, job) for job in own.cell.jobs)
-        yield Target(f"excess of {name}", own.median_ms / fair_ms - 1, ALLOWED_EXCESS)
+        yield Target(f"excess of {name}", own.median_ms / fair_ms - 1, ALLOWED_EXCESS_SHARE)
         yield Target(f"drift of {name}", drift, ALLOWED_DRIFT)
         return
     beside = baseline_of([each.cell for each in cells], own.cell, FAIR)
@@ -162,7 +162,7 @@ def _share(run: Run, cell: CellTrials, one: str, other: str) -> float:
     raise StoreError(f"{run.path}: found no counters of the first iteration of {cell.name}, expected them")
 
 
-def _marks_over(own: _Measured, fair: _Measured, run: Run) -> float:
+def _marks_over(own: _MeasuredCell, fair: _MeasuredCell, run: Run) -> float:
     if marks := fair.marks_per_iteration:
         return own.marks_per_iteration / marks
     raise StoreError(f"{run.path}: found no marks in {fair.cell.name}, expected some to compare with")

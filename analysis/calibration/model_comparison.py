@@ -9,16 +9,16 @@ from analysis.calibration.calibration_targets import ALLOWED_SHARE, ALLOWED_SPEE
 from analysis.calibration.predictions import Prediction
 from analysis.expectations.expectations import Limits
 from analysis.expectations.verdict_tables import TONES
-from analysis.expectations.verdicts import NOT_MEASURED, Word, held
+from analysis.expectations.verdicts import NOT_MEASURED, Word, judge_interval
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares, speedup
-from analysis.render.tables import Cell as Shown, Column, Table, plain
+from analysis.render.tables import Cell as Shown, Column, Table, one_section
 from analysis.statistics.intervals import Interval, mean_of
 from roundabout.spec.experiment import FAIR, Experiment
 from roundabout.store import Run, StoreError
 
 
 @dataclass(frozen=True)
-class Beside:
+class ModelComparison:
     """A predicted figure with its tolerance, and the measured one with its 95 % interval.
 
     The interval decides; without one, with too few repetitions, the verdict is open.
@@ -34,7 +34,7 @@ class Beside:
         """Return whether the whole measured interval lies near the prediction, or none of it."""
         if self.foretold is None or self.measured is None:
             return NOT_MEASURED
-        return held(self.ci95, Limits(self.foretold - self.allowed, self.foretold + self.allowed))
+        return judge_interval(self.ci95, Limits(self.foretold - self.allowed, self.foretold + self.allowed))
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Row:
     """One cell: `speedup` is None of a fair one, to which others are compared."""
 
     levels: dict[str, Any]
-    share: Beside
-    speedup: Beside | None
+    share: ModelComparison
+    speedup: ModelComparison | None
 
     def record(self) -> dict[str, Any]:
         """Return the row as JSON-compatible values."""
@@ -63,7 +63,7 @@ def refuse_another(run: Run, experiment: Experiment) -> None:
             )
 
 
-def beside(found: Sequence[Prediction], run: Run) -> list[Row]:
+def compare_predictions(found: Sequence[Prediction], run: Run) -> list[Row]:
     """Return a row for each prediction.
 
     Raises:
@@ -82,18 +82,18 @@ def table(experiment: Experiment, rows: Sequence[Row]) -> Table:
         *(column for name in ("share", "speed-up") for column in _columns(name)),
     )
     shown = ((*(Shown(str(each.levels[factor])) for factor in experiment.factors), *_cells(each)) for each in rows)
-    return Table(columns, plain(shown), "What was foretold, beside what was measured")
+    return Table(columns, one_section(shown), "What was foretold, beside what was measured")
 
 
 def _row(each: Prediction, run: Run, measured: dict[CellId, CellTrials]) -> Row:
     levels = dict(each.cell.levels)
     cell = measured.get(CellId(levels))
-    share = Beside(each.share, ALLOWED_SHARE * (each.share or 0.0), *_share(run, cell))
+    share = ModelComparison(each.share, ALLOWED_SHARE * (each.share or 0.0), *_share(run, cell))
     if each.cell.variant == FAIR:
         return Row(levels, share, None)
     fair = baseline_of(measured.values(), cell, FAIR) if cell else None
     gain = speedup(fair, cell, None) if fair and cell else None
-    return Row(levels, share, Beside(each.speedup, ALLOWED_SPEEDUP, *(gain or ())))
+    return Row(levels, share, ModelComparison(each.speedup, ALLOWED_SPEEDUP, *(gain or ())))
 
 
 def _share(run: Run, cell: CellTrials | None) -> tuple[float, Interval | None] | tuple[()]:

@@ -8,17 +8,24 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.papers import printed
+from analysis.papers import find_printed
 from analysis.reading.cells import CellId
-from analysis.reading.phase_overlap import LASTING, first_lasting, overlaps
+from analysis.reading.phase_overlap import LASTING_ITERATIONS, compute_overlaps, first_lasting
 from analysis.render import style
-from analysis.render.tables import Cell as Shown, Column, Table, plain
-from roundabout.models.fluid.mean_field_dcqcn import Meeting, MeetingError, Told, meetings, nobody, refusal
+from analysis.render.tables import Cell as Shown, Column, Table, one_section
+from roundabout.models.fluid.mean_field_dcqcn import (
+    ProgressCallback,
+    ScenarioError,
+    SharedLinkScenario,
+    compute_scenarios,
+    find_refusal,
+    ignore_progress,
+)
 from roundabout.models.fluid.mltcp import base_of
 from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import Cell, Experiment
 
-KEEP_PACE = 1.2
+EQUAL_PERIOD_SHARE = 1.2
 """Jobs whose last iterations differ by no more than this settle together; others (1:2) go on changing."""
 
 
@@ -32,8 +39,8 @@ class Prediction:
     """
 
     cell: Cell
-    fair: Meeting
-    found: Meeting
+    fair: SharedLinkScenario
+    found: SharedLinkScenario
 
     @property
     def share(self) -> float | None:
@@ -48,21 +55,21 @@ class Prediction:
     @property
     def interleaved(self) -> int | None:
         """Return the predicted `iteration from which jobs stay interleaved`; None if the computed time shows none."""
-        overlap = overlaps({job: each[:, 1:] for job, each in self.found.spans.items()})
-        more = overlap[-1:].repeat(LASTING if self.found.settled else 0)
+        overlap = compute_overlaps({job: each[:, 1:] for job, each in self.found.spans.items()})
+        more = overlap[-1:].repeat(LASTING_ITERATIONS if self.found.settled else 0)
         return first_lasting(np.concatenate([overlap, more]))
 
 
-def typical_ms(meeting: Meeting, job: str) -> float:
+def typical_ms(meeting: SharedLinkScenario, job: str) -> float:
     """Return the value that the median of a long run of a job's iterations approaches."""
     last = [meeting.settled_ms(each) for each in meeting.spans]
-    if max(last) <= KEEP_PACE * min(last):
+    if max(last) <= EQUAL_PERIOD_SHARE * min(last):
         return meeting.settled_ms(job)
     times = meeting.iteration_ms(job)
     return float(np.median(times[len(times) // 2 :]))
 
 
-def parted(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[Cell]]]:
+def split_by_support(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[Cell]]]:
     """Return the cells that the model covers, and by reason those that it does not.
 
     Raises MeetingError if it covers none.
@@ -70,35 +77,35 @@ def parted(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[Cell]]]:
     known: list[Cell] = []
     left_out: dict[str, list[Cell]] = {}
     for cell in cells:
-        refused = refusal(cell.spec) or refusal(_fair(cell.spec))
+        refused = find_refusal(cell.spec) or find_refusal(_fair_version(cell.spec))
         if refused:
             left_out.setdefault(refused.message, []).append(cell)
         else:
             known.append(cell)
     if not known:
-        raise MeetingError("; ".join(left_out))
+        raise ScenarioError("; ".join(left_out))
     return known, left_out
 
 
-def predictions(cells: Sequence[Cell], iterations: int, told: Told = nobody) -> list[Prediction]:
+def predict_cells(cells: Sequence[Cell], iterations: int, told: ProgressCallback = ignore_progress) -> list[Prediction]:
     """Predict these cells; `told` is called meanwhile with the finished share.
 
     Raises MeetingError if the model does not cover one.
     """
-    specs = {_key(spec): spec for cell in cells for spec in (cell.spec, _fair(cell.spec))}
+    specs = {_key(spec): spec for cell in cells for spec in (cell.spec, _fair_version(cell.spec))}
     numbers = sorted({len(spec.jobs) for spec in specs.values()})
-    found: dict[str, Meeting] = {}
+    found: dict[str, SharedLinkScenario] = {}
     for place, jobs in enumerate(numbers):  # those of one number of jobs at once
         alike = {key: spec for key, spec in specs.items() if len(spec.jobs) == jobs}
 
         def heard(part: float, place: int = place) -> None:
             told((place + part) / len(numbers))
 
-        found |= zip(alike, meetings(list(alike.values()), iterations, told=heard), strict=True)
-    return [Prediction(cell, found[_key(_fair(cell.spec))], found[_key(cell.spec)]) for cell in cells]
+        found |= zip(alike, compute_scenarios(list(alike.values()), iterations, told=heard), strict=True)
+    return [Prediction(cell, found[_key(_fair_version(cell.spec))], found[_key(cell.spec)]) for cell in cells]
 
 
-def _fair(spec: TrialSpec) -> TrialSpec:
+def _fair_version(spec: TrialSpec) -> TrialSpec:
     """Return the trial with the last job's transport for all, or with that transport without MLTCP."""
     last = list(spec.jobs.values())[-1].transport
     last = last.model_copy(update={"name": base_of(last)})
@@ -133,23 +140,26 @@ def table(experiment: Experiment, found: Sequence[Prediction]) -> Table:
         )
         for each in found
     )
-    return Table(columns, plain(rows), "What the mean field of DCQCN foretells")
+    return Table(columns, one_section(rows), "What the mean field of DCQCN foretells")
 
 
 def figure(found: Sequence[Prediction]) -> Figure:
-    """Draw share and speed-up over the first job's T: a line a set, a column of panels for each choice of thresholds."""
+    """Draw share and speed-up over the first job's T.
+
+    A line a set, a column of panels for each choice of thresholds.
+    """
     ways = list(dict.fromkeys(_way(each) for each in found))
     sets = style.job_colours(list(dict.fromkeys(_set(each) for each in found)))
-    drawn, axes = style.figure(2, len(ways), 6.2, sharex=True, sharey="row")
+    drawn, axes = style.new_figure(2, len(ways), 6.2, sharex=True, sharey="row")
     for row, (what, name) in enumerate((("share", "hotnets/fig-1c/share"), ("speedup", "hotnets/fig-1d"))):
-        value = float(printed(name).entry.figures)  # type: ignore[arg-type]  # both are figures
+        value = float(find_printed(name).entry.figures)  # type: ignore[arg-type]  # both are figures
         for column, way in enumerate(ways):
             panel = axes[row * len(ways) + column]
             for set_, colour in sets.items():
                 here = [each for each in found if (_way(each), _set(each)) == (way, set_)]
                 points = sorted((_T(each), getattr(each, what)) for each in here)
                 panel.plot(*np.array(points, float).T, color=colour, marker="o", markersize=3, label=set_)
-            style.level(panel, value, f"HotNets'22: {value:g}")
+            style.draw_level(panel, value, f"HotNets'22: {value:g}")
             if row == 0:
                 panel.set_title(way)
             else:
@@ -160,7 +170,7 @@ def figure(found: Sequence[Prediction]) -> Figure:
 
 
 def _T(each: Prediction) -> float:  # noqa: N802 - the papers' name
-    return float(next(iter(each.cell.spec.jobs.values())).transport.asked["T_us"])
+    return float(next(iter(each.cell.spec.jobs.values())).transport.requested["T_us"])
 
 
 def _set(each: Prediction) -> str:
@@ -175,18 +185,18 @@ def _way(each: Prediction) -> str:
     return f"marks from {ecn.Kmin_bytes / 1e3:g} to {ecn.Kmax_bytes / 1e3:g} kB, Pmax {ecn.Pmax:g}"
 
 
-def reasons(left_out: Mapping[str, Sequence[Cell]]) -> list[str]:
+def refusal_lines(left_out: Mapping[str, Sequence[Cell]]) -> list[str]:
     """Return a line for each reason, and the cells that it keeps from being predicted."""
     return [f"left out {', '.join(CellId(each.levels).name for each in some)}: {why}" for why, some in left_out.items()]
 
 
-def records(found: Sequence[Prediction], left_out: Mapping[str, Sequence[Cell]]) -> list[dict[str, Any]]:
+def prediction_records(found: Sequence[Prediction], left_out: Mapping[str, Sequence[Cell]]) -> list[dict[str, Any]]:
     """Return the predictions, then the cells without one and the reasons, as JSON-compatible values."""
     others = ({"levels": cell.levels, "left_out": why} for why, cells in left_out.items() for cell in cells)
-    return [*map(record, found), *others]
+    return [*map(prediction_record, found), *others]
 
 
-def record(found: Prediction) -> dict[str, Any]:
+def prediction_record(found: Prediction) -> dict[str, Any]:
     """Return a prediction as JSON-compatible values: times in ms, rates in Gbit/s."""
     return {
         "levels": found.cell.levels,

@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 
 from analysis.reading.cells import cells_of
 from analysis.reading.marks import NIC_COUNTERS
-from analysis.statistics.intervals import Measured, estimate, ratio, through
+from analysis.statistics.intervals import Measured, estimate, ratio, transform
 from roundabout.spec import TrialSpec
 from roundabout.store import Run
-from roundabout.store.rates import increments
+from roundabout.store.rates import compute_increments
 
 Pair = tuple[str, str]
 
 
-class Met(NamedTuple):
+class LinkSharing(NamedTuple):
     """Flows that shared a link: their use of its payload rate, their fairness, and their packets' fate.
 
     None: not known.
@@ -37,18 +37,20 @@ class Met(NamedTuple):
     pauses: int | None
 
 
-def of_links(run: Run, links: Mapping[str, str]) -> dict[str, Met]:
+def link_figures(run: Run, links: Mapping[str, str]) -> dict[str, LinkSharing]:
     """Return the figures by variant, whose link is in `links`."""
     tables = {name: run.table(name, valid_only=False) for name in ("iterations", "flows", "queue", "device_counters")}
     specs = {str(each["variant"]): TrialSpec.model_validate(each["spec"]) for each in run.trials()}
     return {
-        variant: _met({name: _only(each, "variant", variant) for name, each in tables.items()}, specs[variant], link)
+        variant: _sharing_of_link(
+            {name: _only(each, "variant", variant) for name, each in tables.items()}, specs[variant], link
+        )
         for variant, link in links.items()
         if variant in specs
     }
 
 
-def resent(run: Run) -> dict[Pair, tuple[int, int]]:
+def retransmissions(run: Run) -> dict[Pair, tuple[int, int]]:
     """Return the segments that each host retransmitted to each other, and those that arrived there, in all trials.
 
     RDMA is left out: NICs retransmit, and count in counters of their own.
@@ -59,7 +61,7 @@ def resent(run: Run) -> dict[Pair, tuple[int, int]]:
     return {(row["host"], row["peer"]): (row["retransmitted_sum"], row["delivered_segments_sum"]) for row in rows}
 
 
-def classes(run: Run) -> dict[Pair, Counter[int]]:
+def dscp_counts(run: Run) -> dict[Pair, Counter[int]]:
     """Return the number of packets with data from host to host by DSCP, in both hosts' captures."""
     packets = run.table("packets", valid_only=False).unify_dictionaries()
     packets = packets.filter(pc.greater(packets["payload_bytes"], 0))
@@ -81,21 +83,21 @@ def slowdowns(run: Run, job: str, idle: str) -> dict[str, Measured]:
     found = {name: ratio(each, times[idle]) for name, each in times.items() if name != idle and idle in times}
     if idle in times:
         alone_ms = cells[idle].spec.jobs[job].profile.alone_ms
-        found[idle] = through(lambda mean_ms: mean_ms / alone_ms, times[idle])
+        found[idle] = transform(lambda mean_ms: mean_ms / alone_ms, times[idle])
     return found
 
 
-def _met(tables: Mapping[str, pa.Table], spec: TrialSpec, link: str) -> Met:
+def _sharing_of_link(tables: Mapping[str, pa.Table], spec: TrialSpec, link: str) -> LinkSharing:
     rate_gbps = next(each.payload_rate_gbps for each in spec.topology.links if each.name == link)
     rates = [_rate_gbps(_only(tables["iterations"], "job", job)) for job in spec.jobs]
     told = [rate for rate in rates if rate is not None]
     whole = len(told) == len(rates) and sum(told) > 0
-    return Met(
+    return LinkSharing(
         use=sum(told) / rate_gbps if whole else None,
         jain=sum(told) ** 2 / (len(told) * sum(rate**2 for rate in told)) if whole else None,
         marked=_marked(tables["flows"]),
         drops=_drops(_only(tables["queue"], "link", link)),
-        pauses=pauses(tables["device_counters"]),
+        pauses=count_pauses(tables["device_counters"]),
     )
 
 
@@ -116,19 +118,19 @@ def _drops(queue: pa.Table) -> int | None:
     return sum(_gained(port, "drops") for port in ports) if ports else None
 
 
-def pauses(counters: pa.Table) -> int | None:
+def count_pauses(counters: pa.Table) -> int | None:
     """Return the PFC frames that hosts' NICs received, of all priorities."""
     heard = counters.filter(pc.match_substring_regex(counters["counter"], f"^{NIC_COUNTERS['pauses']}$"))
     places = heard.group_by(["host", "device", "counter"]).aggregate([]).to_pylist()
-    return sum(_gained(_at(heard, place), "value") for place in places) if places else None
+    return sum(_gained(_rows_at(heard, place), "value") for place in places) if places else None
 
 
 def _gained(samples: pa.Table, name: str) -> int:
     ordered = samples.sort_by("host_ns")
-    return increments(ordered["host_ns"].to_numpy(), np.array(ordered[name].to_pylist())).total
+    return compute_increments(ordered["host_ns"].to_numpy(), np.array(ordered[name].to_pylist())).total
 
 
-def _at(table: pa.Table, place: Mapping[str, object]) -> pa.Table:
+def _rows_at(table: pa.Table, place: Mapping[str, object]) -> pa.Table:
     for column, value in place.items():
         table = _only(table, column, value)
     return table

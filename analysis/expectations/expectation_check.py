@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
 
-from roundabout.core.memo import remember
-from roundabout.spec.errors import choices, did_you_mean, show
+from roundabout.core.memo import cached_answer
+from roundabout.spec.errors import list_choices, quote_value, suggest
 from roundabout.spec.expectation import (
     PRINTED_FIGURE,
     Bound,
@@ -40,24 +40,24 @@ class Vocabulary(NamedTuple):
 @cache
 def vocabulary() -> Vocabulary:
     """Return every word, remembered from the last start, since the modules that define them take a second to import."""
-    terms, printed = remember("vocabulary", (), _words)
+    terms, printed = cached_answer("vocabulary", (), _words)
     return Vocabulary({term[0]: Term(*term) for term in terms}, printed)
 
 
 def _words() -> tuple[tuple[list[Term], dict[str, str]], bool]:
     from analysis import papers  # noqa: PLC0415
-    from analysis.quantities import known  # noqa: PLC0415
+    from analysis.quantities import all_quantities  # noqa: PLC0415
 
-    terms = [Term(each.name, each.needs, each.curve, each.jobs) for each in known().values()]
-    return (terms, {name: found.entry.shape for name, found in papers.names().items()}), True
+    terms = [Term(each.name, each.needs, each.curve, each.jobs) for each in all_quantities().values()]
+    return (terms, {name: found.entry.shape for name, found in papers.printed_entries().items()}), True
 
 
 def complain(expectation: Expectation, cells: Sequence[TrialCell]) -> Complaint | None:
     """Return what is wrong with an expectation about these cells: its quantity, a printed figure, a missing field."""
     known = vocabulary().quantities
     if expectation.what not in known:
-        expected = f"a quantity ({choices(known)})"
-        return Complaint(("what",), show(expectation.what), expected, did_you_mean(expectation.what, known))
+        expected = f"a quantity ({list_choices(known)})"
+        return Complaint(("what",), quote_value(expectation.what), expected, suggest(expectation.what, known))
     return _wrong_field(expectation, known[expectation.what], cells) or _wrong_name(expectation)
 
 
@@ -69,14 +69,14 @@ def _wrong_field(expectation: Expectation, quantity: Term, cells: Sequence[Trial
     if "over" in quantity.needs and expectation.over is None:
         return Complaint(("over",), "nothing", f"a variant to compare with: '{quantity.name}' is over one")
     if "over" not in quantity.needs and expectation.over is not None:
-        return Complaint(("over",), show(expectation.over), f"none: '{quantity.name}' compares nothing")
+        return Complaint(("over",), quote_value(expectation.over), f"none: '{quantity.name}' compares nothing")
     if isinstance(expectation, Curve) != quantity.curve:
         return Complaint(
-            ("what",), show(quantity.name), f"a quantity that is {'a figure' if quantity.curve else 'a curve'}"
+            ("what",), quote_value(quantity.name), f"a quantity that is {'a figure' if quantity.curve else 'a curve'}"
         )
     missing = [job for job in quantity.jobs if not any(job in cell.spec.jobs for cell in cells)]
     if missing:
-        return Complaint(("what",), show(quantity.name), f"a quantity of these jobs: there is no {missing[0]}")
+        return Complaint(("what",), quote_value(quantity.name), f"a quantity of these jobs: there is no {missing[0]}")
     return None
 
 
@@ -84,7 +84,7 @@ def _wrong_name(expectation: Expectation) -> Complaint | None:
     for location, name, shape in printed_names(expectation):
         known = vocabulary().printed
         if name not in known:
-            return Complaint(location, show(name), PRINTED_FIGURE, did_you_mean(name, known))
+            return Complaint(location, quote_value(name), PRINTED_FIGURE, suggest(name, known))
         if known[name] != shape:
             return Complaint(location, f"{name}, a {known[name]}", f"a {shape}")
     return None

@@ -33,7 +33,7 @@ class Limits:
         """Return the upper bound."""
         return inf if self.at_most is None else self.at_most
 
-    def hold(self, value: float) -> bool:
+    def contains(self, value: float) -> bool:
         """Return True if a figure is within the bounds."""
         return self.low <= value <= self.high
 
@@ -52,7 +52,7 @@ class PrintedCurve:
 
     points: Points | Callable[[float], float]
 
-    def beside(self, measured: Points) -> list[tuple[float, float, float | None]]:
+    def compare_points(self, measured: Points) -> list[tuple[float, float, float | None]]:
         """Return points to compare: x, the paper's y there and the measured one, None if that was not measured.
 
         An equation is compared at each measured point, a printed point with the line through measured ones.
@@ -67,7 +67,7 @@ class PrintedCurve:
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedExpectation:
     """An expectation in numbers. `tolerance` is that of a value; `source` and `rows` say where it is printed."""
 
     paper: float | None = None
@@ -82,12 +82,12 @@ class Resolved:
     source: str | None = None
     rows: tuple[str, ...] = ()
 
-    def off(self, paper: float) -> float:
+    def tolerance_of(self, paper: float) -> float:
         """Return the allowed distance of a measured figure from the paper's."""
         return self.tolerance if self.tolerance is not None else abs(paper) * (self.within or 0.0)
 
 
-def resolved(expectation: Expectation) -> Resolved:
+def resolve(expectation: Expectation) -> ResolvedExpectation:
     """Look up an expectation's printed figures. Raises UsageError if one is missing, or of another shape."""
     entries = [_take(name, shape) for _, name, shape in printed_names(expectation)]
     source, places = _sources(expectation, entries)
@@ -95,24 +95,28 @@ def resolved(expectation: Expectation) -> Resolved:
     return replace(known, source=source, rows=places)
 
 
-def told_of(expectation: Expectation, expected: Resolved, names: Collection[str]) -> str:
+def describe_expected(expectation: Expectation, expected: ResolvedExpectation, names: Collection[str]) -> str:
     """Describe the expectation in words; of a row, those of the columns `names`, if there are any."""
     columns = {name: each for name, each in expected.columns.items() if name in names}
     return _listed(columns, expectation) if columns and isinstance(expectation, Row) else expected.text
 
 
-def _take(name: str, shape: str) -> papers.Found:
-    found = papers.printed(name)
+def _take(name: str, shape: str) -> papers.PrintedEntry:
+    found = papers.find_printed(name)
     if found.entry.shape != shape:
         raise UsageError(f"found '{name}', a {found.entry.shape}, expected a {shape}")
     return found
 
 
 def _figure(value: float | str | None) -> float | None:
-    return value if value is None or not isinstance(value, str) else cast("float", papers.printed(value).entry.figures)
+    return (
+        value
+        if value is None or not isinstance(value, str)
+        else cast("float", papers.find_printed(value).entry.figures)
+    )
 
 
-def _sources(expectation: Expectation, found: Sequence[papers.Found]) -> tuple[str | None, tuple[str, ...]]:
+def _sources(expectation: Expectation, found: Sequence[papers.PrintedEntry]) -> tuple[str | None, tuple[str, ...]]:
     """Return where it is printed, and its rows of the scoreboard; `source` may be a row's id."""
     row = next((place for place in papers.rows() if place[1].id == expectation.source), None)
     sources = [each.source for each in found]
@@ -124,22 +128,24 @@ def _sources(expectation: Expectation, found: Sequence[papers.Found]) -> tuple[s
     return "; ".join(dict.fromkeys(sources)) or None, tuple(dict.fromkeys(rows))
 
 
-def _value(expectation: Value) -> Resolved:
+def _value(expectation: Value) -> ResolvedExpectation:
     paper = _figure(expectation.paper) or 0.0
     tolerance = abs(paper) * expectation.within if expectation.within else expectation.tolerance
-    return Resolved(paper, tolerance, text=f"{paper:g} {_off(expectation)}")
+    return ResolvedExpectation(paper, tolerance, text=f"{paper:g} {_describe_tolerance(expectation)}")
 
 
-def _bound(expectation: Bound) -> Resolved:
+def _bound(expectation: Bound) -> ResolvedExpectation:
     limits = _limits(expectation)
-    return Resolved(limits=limits, text=str(limits))
+    return ResolvedExpectation(limits=limits, text=str(limits))
 
 
-def _row(expectation: Row) -> Resolved:
-    printed = papers.printed(expectation.row).entry.figures if isinstance(expectation.row, str) else expectation.row
+def _row(expectation: Row) -> ResolvedExpectation:
+    printed = (
+        papers.find_printed(expectation.row).entry.figures if isinstance(expectation.row, str) else expectation.row
+    )
     row = cast("Mapping[str, float | str | Bounds]", printed)
     columns = {name: _limits(each) if isinstance(each, Bounds) else _figure(each) or 0.0 for name, each in row.items()}
-    return Resolved(
+    return ResolvedExpectation(
         tolerance=expectation.tolerance,
         within=expectation.within,
         columns=columns,
@@ -150,32 +156,32 @@ def _row(expectation: Row) -> Resolved:
 
 def _listed(columns: Mapping[str, float | Limits], expectation: Row) -> str:
     texts = [f"{name} {each if isinstance(each, Limits) else f'{each:.4g}'}" for name, each in columns.items()]
-    return f"{', '.join(texts)} {_off(expectation)}"
+    return f"{', '.join(texts)} {_describe_tolerance(expectation)}"
 
 
-def _curve(expectation: Curve) -> Resolved:
-    entry = papers.printed(expectation.curve).entry if isinstance(expectation.curve, str) else None
+def _curve(expectation: Curve) -> ResolvedExpectation:
+    entry = papers.find_printed(expectation.curve).entry if isinstance(expectation.curve, str) else None
     points: Any = entry.figures if entry else expectation.curve
-    return Resolved(
+    return ResolvedExpectation(
         tolerance=expectation.tolerance,
         within=expectation.within,
         curve=PrintedCurve(points),
-        text=f"{entry.what if entry else f'{len(points)} points'} {_off(expectation)}",
+        text=f"{entry.what if entry else f'{len(points)} points'} {_describe_tolerance(expectation)}",
     )
 
 
-def _order(expectation: Order) -> Resolved:
-    return Resolved(order=expectation.order, by=expectation.by, text=" < ".join(expectation.order))
+def _order(expectation: Order) -> ResolvedExpectation:
+    return ResolvedExpectation(order=expectation.order, by=expectation.by, text=" < ".join(expectation.order))
 
 
-def _sign(expectation: Sign) -> Resolved:
+def _sign(expectation: Sign) -> ResolvedExpectation:
     sides = {"above": Limits(at_least=nextafter(1, inf)), "below": Limits(at_most=nextafter(1, -inf))}
     columns = {name: sides[side] for name, side in expectation.sign.items()}
     text = ", ".join(f"{name} {side} 1" for name, side in expectation.sign.items())
-    return Resolved(columns=columns, by=expectation.by, text=text)
+    return ResolvedExpectation(columns=columns, by=expectation.by, text=text)
 
 
-_NUMBERS: Mapping[str, Callable[[Any], Resolved]] = {
+_NUMBERS: Mapping[str, Callable[[Any], ResolvedExpectation]] = {
     "value": _value,
     "bound": _bound,
     "row": _row,
@@ -189,5 +195,5 @@ def _limits(bounds: Bounds | Bound) -> Limits:
     return Limits(_figure(bounds.at_least), _figure(bounds.at_most))
 
 
-def _off(expectation: Value | Row | Curve) -> str:
+def _describe_tolerance(expectation: Value | Row | Curve) -> str:
     return f"± {expectation.tolerance:g}" if expectation.within is None else f"± {100 * expectation.within:g} %"

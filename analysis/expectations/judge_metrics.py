@@ -4,26 +4,26 @@
 import numpy as np
 
 from analysis.reading.cells import cells_of
-from analysis.reading.phase_overlap import first_lasting, overlaps
-from analysis.reading.traces import communicating
+from analysis.reading.phase_overlap import compute_overlaps, first_lasting
+from analysis.reading.traces import communication_spans
 from roundabout.store import Run
 
-Told = dict[str, dict[str, float | None]]
+JobFigures = dict[str, dict[str, float | None]]
 
 
-def of_jobs(run: Run) -> Told:
+def job_figures(run: Run) -> JobFigures:
     """Return figures by variant: `interleaved`, `mean` and `worst`.
 
     `interleaved` is the iteration from which jobs stay interleaved, or None. `mean` (of all jobs) and `worst` (of the
     slowest) are the last half's median iteration over the profile's isolated iteration.
     Variants without a valid trial have no figure.
     """
-    told: Told = {}
+    told: JobFigures = {}
     for cell in cells_of(run):
         if not cell.trials:
             continue
-        _, spans = communicating(run, cell, cell.trials[0])
-        first = first_lasting(overlaps(spans))
+        _, spans = communication_spans(run, cell, cell.trials[0])
+        first = first_lasting(compute_overlaps(spans))
         slow = []
         for job, times in cell.times.items():
             (series,) = times.values()

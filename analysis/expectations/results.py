@@ -13,11 +13,11 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, computed_field
 
 from analysis.expectations.verdicts import Verdict, judge
-from analysis.quantities import Reading
+from analysis.quantities import CachedReading
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, speedup
 from analysis.reading.fidelity import Fidelity, fidelity_of
-from analysis.reading.marks import JobMarks, of_cells
-from analysis.statistics.intervals import Array, Interval, estimate, tail
+from analysis.reading.marks import JobMarks, marks_of_cells
+from analysis.statistics.intervals import Array, Interval, estimate, tail_estimate
 from roundabout.models.fluid import Limits, fluid_limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
@@ -151,7 +151,10 @@ class InvalidTrial(Result):
 
 
 class Summary(Result):
-    """The common fields of all studies' results; each adds its own. `study` tells which one it was, and its comparison."""
+    """The common fields of all studies' results; each adds its own.
+
+    `study` tells which one it was, and its comparison.
+    """
 
     schema_version: Literal[3] = Field(default=3, alias="schema")
     experiment: str
@@ -167,7 +170,7 @@ class Summary(Result):
         return self.model_dump(mode="json")
 
 
-def common(run: Run, study: StudyChoice) -> dict[str, Any]:
+def common_fields(run: Run, study: StudyChoice) -> dict[str, Any]:
     """Return the common fields of all studies, by name."""
     cells, base = cells_of(run), experiment_of(run).baseline
     invalid = [record for record in run.trials() if not record["valid"]]
@@ -180,7 +183,7 @@ def common(run: Run, study: StudyChoice) -> dict[str, Any]:
                 "marks_per_iteration": _marks(own.get(job)),
             }
         )
-        for cell, own in zip(cells, of_cells(run, cells), strict=True)
+        for cell, own in zip(cells, marks_of_cells(run, cells), strict=True)
         for job in sorted(cell.times)
     )
     return {
@@ -192,7 +195,7 @@ def common(run: Run, study: StudyChoice) -> dict[str, Any]:
             kind=testbed["kind"], emulated=testbed["emulated"], scale=testbed["scale"], fidelity=fidelity_of(run)
         ),
         "cells": parts,
-        "expectations": judge(Reading(run), study.kind or ""),
+        "expectations": judge(CachedReading(run), study.kind or ""),
         "invalid_trials": tuple(map(_invalid, invalid)),
     }
 
@@ -209,7 +212,7 @@ def gain_of_possible(cell: CellTrials, baseline: CellTrials | None, job: str, li
     return (fair - own) / possible if possible > LEAST_POSSIBLE * limits.interleaved_ms else None
 
 
-def finite(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     """Return None for infinity, which JSON lacks."""
     return float(value) if math.isfinite(value) else None
 
@@ -234,7 +237,9 @@ def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str) 
         baseline=called if compared else None,
         speedup=compared[0] if compared else None,
         speedup_ci95=compared[1] if compared else None,
-        fluid=Fluid(**{name: finite(getattr(limits, name)) for name in ("alone_ms", "fair_ms", "interleaved_ms")}),
+        fluid=Fluid(
+            **{name: finite_or_none(getattr(limits, name)) for name in ("alone_ms", "fair_ms", "interleaved_ms")}
+        ),
         limit=_limit(cell, is_fair=baseline is cell and cell.variant == called),
         last_half=LastHalf(
             **_statistics(_last_half(repetitions), "_ms"),
@@ -264,7 +269,7 @@ def _statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
     measured = {
         "median": estimate(repetitions, np.median, at_least=0),
         "mean": estimate(repetitions, np.mean, at_least=0),
-        "p99": tail(repetitions) or (None, None),
+        "p99": tail_estimate(repetitions) or (None, None),
     }
     return {
         "count": len(together),

@@ -4,26 +4,26 @@
 from collections.abc import Sequence
 
 from analysis.expectations.verdicts import Verdict
-from analysis.render.page import Html, filled, listed, shown, text
-from analysis.render.tables import Cell, Column, Table, Tone, plain
+from analysis.render.page import Html, fill_template, list_html, paragraph, table_html
+from analysis.render.tables import Cell, Column, Table, Tone, one_section
 
 TONES = {"inside": Tone.GOOD, "outside": Tone.BAD, "undecided": Tone.OPEN, "not measured": Tone.UNKNOWN}
 WORDS = {"inside": "agrees", "outside": "contradicts", "undecided": "cannot tell", "not measured": "not measured"}
 
 
-def figures_of(verdicts: Sequence[Verdict]) -> list[Verdict]:
+def with_figures(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return the verdicts on expectations in figures."""
     return [each for each in verdicts if each.kind != "claim"]
 
 
-def claims_of(verdicts: Sequence[Verdict]) -> list[Verdict]:
+def claims_only(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return the verdicts on claims in words."""
     return [each for each in verdicts if each.kind == "claim"]
 
 
 def screen(verdicts: Sequence[Verdict]) -> list[Table]:
     """Return tables of all verdicts, with the number of claims that were not measured."""
-    figures, claims = figures_of(verdicts), claims_of(verdicts)
+    figures, claims = with_figures(verdicts), claims_only(verdicts)
     tables = []
     if figures:
         columns = (
@@ -33,8 +33,10 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
             _head("verdict"),
         )
         why = _why_not(figures)
-        rows = [(Cell(described(each)), _expected(each), _measured(each), _verdict(each)) for each in figures]
-        tables.append(Table(columns, plain([] if why else rows), "Against the paper", empty=f"Expectations: {why}."))
+        rows = [(Cell(describe(each)), _expected(each), _measured(each), _verdict(each)) for each in figures]
+        tables.append(
+            Table(columns, one_section([] if why else rows), "Against the paper", empty=f"Expectations: {why}.")
+        )
     if claims:
         known = _known(claims)
         caption = f"not measured by this run: {len(claims) - len(known)} of {len(claims)}"
@@ -43,34 +45,37 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
         why = _why_not(claims) or "not measured by this run"
         empty = f"What papers claim ({len(claims)}): {why}."
         below = caption if len(known) < len(claims) else ""
-        tables.append(Table(heads, plain(claimed), "What papers claim", below, empty))
+        tables.append(Table(heads, one_section(claimed), "What papers claim", below, empty))
     return tables
 
 
 def cards(verdicts: Sequence[Verdict]) -> Html:
-    """Return a card for each expectation in figures with its measurement and verdict; or the reason why none is judged."""
-    figures = figures_of(verdicts)
+    """Return a card for each expectation in figures with its measurement and verdict.
+
+    Or the reason why none is judged.
+    """
+    figures = with_figures(verdicts)
     if why := _why_not(figures):
-        return text(f"Expectations: {why}.")
+        return paragraph(f"Expectations: {why}.")
     cards = [
         {
             "of": each,
-            "whose": "ours:" if _is_ours(each) else "paper",
+            "whose": "ours:" if _is_own_bound(each) else "paper",
             "tone": TONES[each.verdict].value,
             "word": WORDS[each.verdict],
-            "about": described(each),
+            "about": describe(each),
             "value": _value(each),
             "long": not _is_figure(each),
             "ci95": each.ci95 if _is_figure(each) and each.ci95 and each.ci95[0] < each.ci95[1] else None,
         }
         for each in figures
     ]
-    return filled("cards", cards=cards) if cards else Html("")
+    return fill_template("cards", cards=cards) if cards else Html("")
 
 
-def agreement(verdicts: Sequence[Verdict], paper: str) -> Html:
+def agreement_table(verdicts: Sequence[Verdict], paper: str) -> Html:
     """Return each measured claim of a paper, the finding, and whether they agree; the others are folded."""
-    claims = claims_of(verdicts)
+    claims = claims_only(verdicts)
     known = _known(claims)
     columns = (_head(paper), _head("here"), _head(""))
     rows = [
@@ -82,16 +87,16 @@ def agreement(verdicts: Sequence[Verdict], paper: str) -> Html:
         for each in known
     ]
     others = [f"{each.claim} ({each.source})" for each in claims if each not in known]
-    table = shown(Table(columns, plain(rows))) if rows else Html("")
-    return table + (filled("folded", title="Not measured by this run", lines=others) if others else Html(""))
+    table = table_html(Table(columns, one_section(rows))) if rows else Html("")
+    return table + (fill_template("folded", title="Not measured by this run", lines=others) if others else Html(""))
 
 
-def in_short(verdicts: Sequence[Verdict], paper: str) -> Html:
+def summarize(verdicts: Sequence[Verdict], paper: str) -> Html:
     """Return how many claims agree, and which do not."""
-    claims = claims_of(verdicts)
+    claims = claims_only(verdicts)
     known = _known(claims)
     if not known:
-        return text(f"Not held against {paper}: {_why_not(claims) or 'too little was measured'}.")
+        return paragraph(f"Not held against {paper}: {_why_not(claims) or 'too little was measured'}.")
     against = [each.claim or "" for each in known if each.verdict == "outside"]
     agree = sum(each.verdict == "inside" for each in known)
     undecided = len(known) - agree - len(against)
@@ -99,11 +104,11 @@ def in_short(verdicts: Sequence[Verdict], paper: str) -> Html:
         f"Of {len(claims)} claims of {paper}, agreeing with this run: {agree}; contradicted: {len(against)}; "
         f"{f'this run cannot tell: {undecided}; ' if undecided else ''}not measured: {len(claims) - len(known)}."
     )
-    bold = filled("strong", text=title)
-    return bold + listed("Not so here:", against)
+    bold = fill_template("strong", text=title)
+    return bold + list_html("Not so here:", against)
 
 
-def described(verdict: Verdict) -> str:
+def describe(verdict: Verdict) -> str:
     """Describe the subject of an expectation in words."""
     of = f": {verdict.of}" if verdict.of else ""
     over = f" over {verdict.over}" if verdict.over else ""
@@ -134,13 +139,13 @@ def _why_not(verdicts: Sequence[Verdict]) -> str:
     return reasons.pop() if len(reasons) == 1 else ""
 
 
-def _is_ours(verdict: Verdict) -> bool:
+def _is_own_bound(verdict: Verdict) -> bool:
     """Return True if the expectation is a bound that no paper prints."""
     return verdict.kind == "bound" and verdict.source is None
 
 
 def _expected(verdict: Verdict) -> Cell:
-    return Cell(verdict.expected, note="ours" if _is_ours(verdict) else "")
+    return Cell(verdict.expected, note="ours" if _is_own_bound(verdict) else "")
 
 
 def _measured(verdict: Verdict) -> Cell:

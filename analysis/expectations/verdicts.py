@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts on a run's expectations.
 
-The interval decides. The verdict is `pass` if all of it is as expected (lies within the tolerance of the paper's figure,
-within a bound, above the previous name's), `fail` if none of it is, else `inconclusive`. Without an interval it is
-inconclusive, too, unless the run was computed and no seed drew anything, so that its figures are exact. Of several cases
-all must be as expected. Without a figure the verdict is `not measured`. Nothing is judged if `--set` altered the
-experiment.
+The interval decides. The verdict is `pass` if all of it is as expected (lies within the tolerance of the paper's
+figure, within a bound, above the previous name's), `fail` if none of it is, else `inconclusive`. Without an interval
+it is inconclusive, too, unless the run was computed and no seed drew anything, so that its figures are exact. Of
+several cases all must be as expected. Without a figure the verdict is `not measured`. Nothing is judged if `--set`
+altered the experiment.
 """
 
 import json
@@ -16,8 +16,8 @@ from math import isfinite
 from typing import Any, Literal
 
 from analysis import papers
-from analysis.expectations.expectations import Limits, Resolved, resolved, told_of
-from analysis.quantities import Asked, Case, Curve, Quantity, Reading, named
+from analysis.expectations.expectations import Limits, ResolvedExpectation, describe_expected, resolve
+from analysis.quantities import CachedReading, Case, Curve, Quantity, QuantityRequest, find_quantity
 from analysis.statistics.intervals import Interval
 from roundabout.core.errors import RoundaboutError
 from roundabout.spec.assembly.library import CATALOG, Library
@@ -84,15 +84,17 @@ class Verdict:
         return asdict(self)
 
 
-def judge(reading: Reading, study: str) -> tuple[Verdict, ...]:
+def judge(reading: CachedReading, study: str) -> tuple[Verdict, ...]:
     """Return the verdict on each expectation of the run's experiment and on each claim about its kind of `study`.
 
     Nothing is judged if `--set` altered the experiment.
     """
     experiment = reading.experiment
-    set_ = ", ".join(f"{path}={json.dumps(value)}" for path, value in experiment.altered.items())
+    set_ = ", ".join(f"{path}={json.dumps(value)}" for path, value in experiment.altered_fields.items())
     why = f"not judged: changed by --set {set_}" if set_ else ""
-    return tuple(verdict(reading, each.expectation, each.shows, why) for each in expectations(experiment, study))
+    return tuple(
+        judge_expectation(reading, each.expectation, each.shows, why) for each in expectations(experiment, study)
+    )
 
 
 def expectations(experiment: Experiment, study: str) -> list[papers.Claim]:
@@ -100,8 +102,8 @@ def expectations(experiment: Experiment, study: str) -> list[papers.Claim]:
     return [*(papers.Claim(each, {}) for each in _complete(experiment)), *papers.claims(study)]
 
 
-def verdict(
-    reading: Reading,
+def judge_expectation(
+    reading: CachedReading,
     expectation: Expectation,
     shows: Callable[[Collection[str]], tuple[str, ...]] | None = None,
     unjudged: str = "",
@@ -112,17 +114,17 @@ def verdict(
     traffic.
     """
     try:
-        quantity, expected = named(expectation.what), resolved(expectation)
+        quantity, expected = find_quantity(expectation.what), resolve(expectation)
         cases = [] if unjudged else _measure(reading, expectation, quantity)
         expected = replace(expected, by=expected.by or quantity.by)
         parts = tuple(_PARTS[expectation.kind](expected, cases))
-        found = unjudged or _found(expectation, quantity, parts, cases)
+        found = unjudged or _describe_findings(expectation, quantity, parts, cases)
     except RoundaboutError as error:
-        quantity, expected, cases, parts, found = None, Resolved(), [], (), error.message
+        quantity, expected, cases, parts, found = None, ResolvedExpectation(), [], (), error.message
     kinds = {each.properties.get("traffic", "") for each in cases}
     rows = shows(kinds) if shows else ()
-    word = together([each.verdict for each in parts])
-    worst = _finite(_worst(parts)) if parts and expectation.kind in ("value", "bound") else None
+    word = combine([each.verdict for each in parts])
+    worst = _finite(_worst_part(parts)) if parts and expectation.kind in ("value", "bound") else None
     return Verdict(
         kind="claim" if expectation.claim else expectation.kind,
         what=expectation.what,
@@ -142,7 +144,7 @@ def verdict(
         basis=expectation.basis,
         source=expected.source,
         claim=expectation.claim,
-        expected=told_of(expectation, expected, [part.name for part in parts if part.measured is not None]),
+        expected=describe_expected(expectation, expected, [part.name for part in parts if part.measured is not None]),
         found=found,
         rows=tuple(dict.fromkeys([*expected.rows, *rows])),
         parts=tuple(map(_finite, parts)),
@@ -162,19 +164,19 @@ def _complete(experiment: Experiment) -> list[Expectation]:
 
 def _same(old: Expectation, new: Expectation) -> bool:
     place = ("kind", "what", "of", "over", "job", "at")
-    return all(getattr(old, name) == getattr(new, name) for name in place) and resolved(old).text == resolved(new).text
+    return all(getattr(old, name) == getattr(new, name) for name in place) and resolve(old).text == resolve(new).text
 
 
-def _measure(reading: Reading, expectation: Expectation, quantity: Quantity) -> list[Case] | list[Curve]:
+def _measure(reading: CachedReading, expectation: Expectation, quantity: Quantity) -> list[Case] | list[Curve]:
     """Return the requested cases."""
     ordered = isinstance(expectation, Order) and expectation.by == "variant"
     variants = expectation.order if isinstance(expectation, Order) and ordered else (expectation.of,)
     answers: list[Any] = []
     for variant in variants:
-        asked = Asked(reading, variant, expectation.over, expectation.job, expectation.at)
+        asked = QuantityRequest(reading, variant, expectation.over, expectation.job, expectation.at)
         answers += quantity.measure(asked)
     meant = [each for each in answers if _has(each.properties, expectation.only or {})]
-    return [each.exactly for each in meant] if reading.exact else meant
+    return [each.exactly for each in meant] if reading.is_exact else meant
 
 
 def _has(properties: Mapping[str, str], only: Mapping[str, str | tuple[str, ...]]) -> bool:
@@ -183,51 +185,53 @@ def _has(properties: Mapping[str, str], only: Mapping[str, str | tuple[str, ...]
     )
 
 
-def _value_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
+def _value_parts(expected: ResolvedExpectation, cases: Sequence[Case]) -> Iterator[Part]:
     assert expected.paper is not None
     for case in cases:
-        yield _near(case, expected.paper, expected)
+        yield _judge_near(case, expected.paper, expected)
 
 
-def _bound_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
+def _bound_parts(expected: ResolvedExpectation, cases: Sequence[Case]) -> Iterator[Part]:
     for case in cases:
-        yield _bounded(case, expected.limits)
+        yield _judge_bounds(case, expected.limits)
 
 
-def _row_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
+def _row_parts(expected: ResolvedExpectation, cases: Sequence[Case]) -> Iterator[Part]:
     for name, column in expected.columns.items():
-        own = _called(name, expected, cases)
+        own = _cases_named(name, expected, cases)
         if isinstance(column, Limits):
             ends = {"at_least": column.at_least, "at_most": column.at_most}
-            yield from [_bounded(case, column, name) for case in own] or [Part(name, None, None, NOT_MEASURED, **ends)]
+            yield from [_judge_bounds(case, column, name) for case in own] or [
+                Part(name, None, None, NOT_MEASURED, **ends)
+            ]
         else:
-            yield from [_near(case, column, expected, name) for case in own] or [
+            yield from [_judge_near(case, column, expected, name) for case in own] or [
                 Part(name, None, None, NOT_MEASURED, column)
             ]
 
 
-def _order_parts(expected: Resolved, cases: Sequence[Case]) -> Iterator[Part]:
+def _order_parts(expected: ResolvedExpectation, cases: Sequence[Case]) -> Iterator[Part]:
     """Yield the parts; none if a name is missing."""
-    places = [_called(name, expected, cases) for name in expected.order]
+    places = [_cases_named(name, expected, cases) for name in expected.order]
     if all(places):
         for name, before, own in zip(expected.order, [[], *places], places, strict=False):
             for case in own:
-                yield Part(name, case.value, case.ci95, _above(case, before))
+                yield Part(name, case.value, case.ci95, _compare_with_previous(case, before))
 
 
-def _curve_parts(expected: Resolved, curves: Sequence[Curve]) -> Iterator[Part]:
+def _curve_parts(expected: ResolvedExpectation, curves: Sequence[Curve]) -> Iterator[Part]:
     assert expected.curve is not None
     for curve in curves:
-        ends = zip(*map(expected.curve.beside, curve.ends), strict=True) if curve.ends else repeat(None)
-        for (x, paper, measured), sides in zip(expected.curve.beside(curve.points), ends, strict=False):
+        ends = zip(*map(expected.curve.compare_points, curve.ends), strict=True) if curve.ends else repeat(None)
+        for (x, paper, measured), sides in zip(expected.curve.compare_points(curve.points), ends, strict=False):
             part = Part(curve.name, None, None, NOT_MEASURED, paper)
             if measured is not None:
                 ci95 = (sides[0][2], sides[1][2]) if sides else None
-                part = _near(Case(curve.name, measured, ci95), paper, expected)
+                part = _judge_near(Case(curve.name, measured, ci95), paper, expected)
             yield replace(part, x=x)
 
 
-_PARTS: dict[str, Callable[[Resolved, Any], Iterator[Part]]] = {
+_PARTS: dict[str, Callable[[ResolvedExpectation, Any], Iterator[Part]]] = {
     "value": _value_parts,
     "bound": _bound_parts,
     "row": _row_parts,
@@ -237,23 +241,23 @@ _PARTS: dict[str, Callable[[Resolved, Any], Iterator[Part]]] = {
 }
 
 
-def _called(name: str, expected: Resolved, cases: Sequence[Case]) -> list[Case]:
+def _cases_named(name: str, expected: ResolvedExpectation, cases: Sequence[Case]) -> list[Case]:
     """Return the cases of that name."""
     return [case for case in cases if case.properties.get(expected.by or "", case.name) == name]
 
 
-def _near(case: Case, paper: float, expected: Resolved, name: str | None = None) -> Part:
-    off = expected.off(paper)
-    word = held(case.ci95, Limits(paper - off, paper + off))
+def _judge_near(case: Case, paper: float, expected: ResolvedExpectation, name: str | None = None) -> Part:
+    off = expected.tolerance_of(paper)
+    word = judge_interval(case.ci95, Limits(paper - off, paper + off))
     return Part(name or case.name, case.value, case.ci95, word, paper, off)
 
 
-def _bounded(case: Case, limits: Limits, name: str | None = None) -> Part:
-    word = held(case.ci95, limits)
+def _judge_bounds(case: Case, limits: Limits, name: str | None = None) -> Part:
+    word = judge_interval(case.ci95, limits)
     return Part(name or case.name, case.value, case.ci95, word, at_least=limits.at_least, at_most=limits.at_most)
 
 
-def _above(case: Case, before: Sequence[Case]) -> Word:
+def _compare_with_previous(case: Case, before: Sequence[Case]) -> Word:
     """Judge whether a case lies above those of the name before it; open if intervals overlap."""
     others = [other.ci95 for other in before]
     if not others:
@@ -266,17 +270,17 @@ def _above(case: Case, before: Sequence[Case]) -> Word:
     return "inside" if all(other[1] < low for other in others if other) else "undecided"
 
 
-def held(interval: Interval | None, limits: Limits) -> Word:
+def judge_interval(interval: Interval | None, limits: Limits) -> Word:
     """Judge whether all of an interval is within limits, or none of it."""
     if interval is None:
         return "undecided"
     low, high = interval
-    if limits.hold(low) and limits.hold(high):
+    if limits.contains(low) and limits.contains(high):
         return "inside"
     return "outside" if limits.low > high or limits.high < low else "undecided"
 
 
-def together(words: Sequence[Word]) -> Word:
+def combine(words: Sequence[Word]) -> Word:
     """Combine verdicts: all measured parts must agree."""
     if "outside" in words:
         return "outside"
@@ -290,7 +294,7 @@ def _finite(part: Part) -> Part:
     return part if part.measured is None or isfinite(part.measured) else replace(part, measured=None, ci95=None)
 
 
-def _worst(parts: Sequence[Part]) -> Part:
+def _worst_part(parts: Sequence[Part]) -> Part:
     """Return the part that is off most."""
 
     def off(part: Part) -> float:
@@ -303,7 +307,9 @@ def _worst(parts: Sequence[Part]) -> Part:
     return max(parts, key=off)
 
 
-def _found(expectation: Expectation, quantity: Quantity, parts: Sequence[Part], cases: Sequence[Any]) -> str:
+def _describe_findings(
+    expectation: Expectation, quantity: Quantity, parts: Sequence[Part], cases: Sequence[Any]
+) -> str:
     """Describe the measurements in words."""
     known = [(each.name, each.measured) for each in parts if each.measured is not None]
     if not known:
@@ -314,14 +320,14 @@ def _found(expectation: Expectation, quantity: Quantity, parts: Sequence[Part], 
         off = sorted(100 * abs(each.measured / each.paper - 1) for each in parts if each.measured and each.paper)
         return f"off by {off[0]:.0f} to {off[-1]:.0f} % at {_count(len(off), 'point')}" if off else ""
     if expectation.kind in ("row", "order", "sign"):
-        return ", ".join(f"{name} {quantity.shown(value)}" for name, value in known)
+        return ", ".join(f"{name} {quantity.format(value)}" for name, value in known)
     if len(known) == 1:
         name, value = known[0]
-        return f"{name} {quantity.shown(value)}" if expectation.claim else quantity.shown(value)
+        return f"{name} {quantity.format(value)}" if expectation.claim else quantity.format(value)
     values = [value for _, value in known]
-    ends = sorted({quantity.digit(value) for value in (min(values), max(values))}, key=float)
+    ends = sorted({quantity.format_number(value) for value in (min(values), max(values))}, key=float)
     against = [
-        f"{each.name} {quantity.shown(each.measured)}"
+        f"{each.name} {quantity.format(each.measured)}"
         for each in parts
         if each.measured is not None and each.verdict == "outside"
     ]

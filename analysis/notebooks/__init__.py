@@ -14,13 +14,13 @@ from roundabout.store import Run
 from roundabout.store.files import make_directory, write_text
 
 FOLDER = "notebooks"
-OWN = Path(__file__).with_name("starter.md")
+STARTER = Path(__file__).with_name("starter.md")
 LICENCE = re.compile(r"\A# SPDX-.*\n")  # before jupytext's header, which that would hide
 STYLE = "# The page's own look\nfrom analysis.render import page\n\npage.styled()"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
-def on_run(source: Path, run: Run) -> NotebookNode:
+def notebook_on_run(source: Path, run: Run) -> NotebookNode:
     """Return the notebook in `source`, a file that jupytext reads, with the run's folder in its cell of parameters."""
     notebook: NotebookNode = jupytext.reads(LICENCE.sub("", source.read_text()), source.suffix)
     notebook["metadata"] = {"kernelspec": KERNEL}  # a pairing with its source would keep JupyterLab from it
@@ -29,12 +29,12 @@ def on_run(source: Path, run: Run) -> NotebookNode:
     return notebook
 
 
-def begin(run: Run) -> dict[Path, bool]:
+def write_notebooks(run: Run) -> dict[Path, bool]:
     """Write a run's missing notebooks into its folder, and return their paths, and whether each is new.
 
     Existing ones may have been edited, and stay. Raises UsageError and StoreError.
     """
-    report, own = on_run(study_of(experiment_of(run)).notebook, run), on_run(OWN, run)
+    report, own = notebook_on_run(study_of(experiment_of(run)).notebook, run), notebook_on_run(STARTER, run)
     report.cells.insert(0, nbformat.v4.new_code_cell(STYLE))  # type: ignore[no-untyped-call]
     folder = make_directory(run.path / FOLDER)
     paths = {folder / "report.ipynb": report, folder / "own.ipynb": own}

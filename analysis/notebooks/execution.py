@@ -34,7 +34,11 @@ def execute(notebook: NotebookNode, timeout_s: float) -> None:
         if cell.cell_type == "code":
             with _limit(timeout_s), warnings.catch_warnings(record=True) as warned:
                 value = _value(cell.source, f"<cell {number}>", names)
-            cell.outputs = [*_texts("stdout", printed.getvalue()), *_texts("stderr", _told(warned)), *_shown(value)]
+            cell.outputs = [
+                *_append_text("stdout", printed.getvalue()),
+                *_append_text("stderr", _describe_warning(warned)),
+                *_output_of(value),
+            ]
             printed.seek(printed.truncate(0))
 
 
@@ -50,7 +54,7 @@ def _value(source: str, file: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), file, "eval"), names)  # noqa: S307
 
 
-def _shown(value: Any) -> list[NotebookNode]:
+def _output_of(value: Any) -> list[NotebookNode]:
     """Return the output for a value, as HTML where it has any; none for None."""
     if value is None:
         return []
@@ -60,11 +64,11 @@ def _shown(value: Any) -> list[NotebookNode]:
     return [new_output("execute_result", data)]  # type: ignore[no-untyped-call]
 
 
-def _texts(stream: str, text: str) -> list[NotebookNode]:
+def _append_text(stream: str, text: str) -> list[NotebookNode]:
     return [new_output("stream", name=stream, text=text)] if text else []  # type: ignore[no-untyped-call]
 
 
-def _told(warned: list[warnings.WarningMessage]) -> str:
+def _describe_warning(warned: list[warnings.WarningMessage]) -> str:
     return "".join(warnings.formatwarning(each.message, each.category, each.filename, each.lineno) for each in warned)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from analysis.papers import hotnets, interleaving, salamy
 from analysis.papers.entries import Claim, Entry, Figures, Paper, Row
 from roundabout.core.errors import UsageError
-from roundabout.spec.errors import did_you_mean
+from roundabout.spec.errors import suggest
 from roundabout.spec.expectation import PRINTED_FIGURE
 
 __all__ = [
@@ -15,19 +15,19 @@ __all__ = [
     "Claim",
     "Entry",
     "Figures",
-    "Found",
     "Paper",
+    "PrintedEntry",
     "Row",
     "claims",
-    "names",
-    "printed",
+    "find_printed",
+    "printed_entries",
     "rows",
 ]
 
 PAPERS: tuple[Paper, ...] = (hotnets.PAPER, interleaving.PAPER, salamy.PAPER)
 
 
-class Found(NamedTuple):
+class PrintedEntry(NamedTuple):
     """An entry with the paper and the row that it belongs to."""
 
     paper: Paper
@@ -40,11 +40,13 @@ class Found(NamedTuple):
         return f"{self.paper.name}, {self.entry.source or self.row.source}"
 
 
-def printed(name: str) -> Found:
+def find_printed(name: str) -> PrintedEntry:
     """Return the entry of a name such as `hotnets/fig-1d`. Raises UsageError if there is none."""
-    if name not in names():
-        raise UsageError(f"found nothing printed as '{name}', expected {PRINTED_FIGURE}", did_you_mean(name, names()))
-    return names()[name]
+    if name not in printed_entries():
+        raise UsageError(
+            f"found nothing printed as '{name}', expected {PRINTED_FIGURE}", suggest(name, printed_entries())
+        )
+    return printed_entries()[name]
 
 
 def rows() -> tuple[tuple[Paper, Row], ...]:
@@ -58,6 +60,8 @@ def claims(study: str) -> tuple[Claim, ...]:
 
 
 @cache
-def names() -> dict[str, Found]:
+def printed_entries() -> dict[str, PrintedEntry]:
     """Return every printed entry, by its name."""
-    return {f"{paper.key}/{entry.name}": Found(paper, row, entry) for paper, row in rows() for entry in row.entries}
+    return {
+        f"{paper.key}/{entry.name}": PrintedEntry(paper, row, entry) for paper, row in rows() for entry in row.entries
+    }

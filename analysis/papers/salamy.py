@@ -55,7 +55,7 @@ class Model:
     required_gbps: float
 
     def data_mb(self, workers: int) -> float:
-        """Return the data per iteration (equation 3.1; Tables 3.1 and 3.2 with four workers, 3.4 and 3.6 with three)."""
+        """Return the data per iteration (equation 3.1; Tables 3.1, 3.2, 3.4 and 3.6)."""
         return data_per_iteration_mb(self.parameters, workers)
 
 
@@ -107,7 +107,7 @@ OBSERVED = (
 )
 
 
-INSIDE = MappingProxyType(
+INTRA_ITERATION = MappingProxyType(
     {(BERT, 30): (9.82, 9.46), (BERT, 80): (3.62, 3.27), (RESNET, 30): (8.42, 8.40), (RESNET, 80): (7.24, 4.13)}
 )
 """By model and load in %: mean rates in Gbit/s of flows 1 and 2 of Figure 3-9 under consistent traffic (Table 3.11)."""
@@ -356,7 +356,7 @@ ROWS = (
                 "Gbit/s",
                 doubt="the transport is not named",
             )
-            for (model, percent), (flow_1, flow_2) in INSIDE.items()
+            for (model, percent), (flow_1, flow_2) in INTRA_ITERATION.items()
         ),
     ),
     Row(

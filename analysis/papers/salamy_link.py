@@ -103,7 +103,7 @@ def at_congestion(setting: Setting) -> list[Case]:
     ]
 
 
-def above_theory(observed: Observed, carried_gbps: float) -> float | None:
+def excess_over_theory(observed: Observed, carried_gbps: float) -> float | None:
     """Return the share by which data at the congestion point exceed an iteration's, for a link of that rate.
 
     None if the point's load is not printed.
@@ -129,7 +129,10 @@ def slope_of_full_link(fit: Printed, load_gbps: float) -> float:
 
 
 def full_from_gbps(fit: Printed) -> float:
-    """Return the load from which a printed curve is as steep as a full link: there (C - BW) t, a point's MB, is least."""
+    """Return the load from which a printed curve is as steep as a full link.
+
+    There (C - BW) t, a point's MB, is least.
+    """
     return LINK_GBPS - float((fit.b * fit.n) ** (1 / fit.n))
 
 
@@ -158,7 +161,7 @@ COLUMNS: tuple[tuple[str, list[Case]], ...] = (
 )
 
 
-def left() -> list[str]:
+def remaining_bandwidth() -> list[str]:
     """Return the remaining bandwidth of the link by each way to read the tables, Gbit/s.
 
     The range of each column's rows.
@@ -171,14 +174,14 @@ def left() -> list[str]:
     return table(("read as", "carries", *(name for name, _ in COLUMNS)), rows)
 
 
-def points() -> list[str]:
+def congestion_points() -> list[str]:
     """Return Salamy's congestion points above theory, with one number for the link's payload rate."""
     carried = [(f"{each.carries_gbps:.2f}", each.carries_gbps) for each in COUNTINGS if not each.frames]
     rows = [
         (
             f"{each.model}, {each.setting.traffic}, {each.setting.transport}",
             f"{each.congestion_gbps:g}",
-            *(f"{100 * share:+.0f} %" for _, gbps in carried if (share := above_theory(each, gbps)) is not None),
+            *(f"{100 * share:+.0f} %" for _, gbps in carried if (share := excess_over_theory(each, gbps)) is not None),
         )
         for each in OBSERVED
         if each.congestion_gbps is not None
@@ -206,5 +209,5 @@ def slopes() -> list[str]:
 
 
 if __name__ == "__main__":
-    for lines in (left(), points(), slopes()):
+    for lines in (remaining_bandwidth(), congestion_points(), slopes()):
         print("\n".join(lines), end="\n\n")

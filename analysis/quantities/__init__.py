@@ -9,10 +9,20 @@
 From then on `expect:` can name it. A file in `analysis/quantities/` of a folder on ROUNDABOUT_PATH counts as one here.
 """
 
-from analysis.quantities._registry import Quantity, known, named, quantity
-from analysis.quantities._request import Asked, Case, Curve, Reading
+from analysis.quantities._registry import Quantity, all_quantities, find_quantity, quantity
+from analysis.quantities._request import CachedReading, Case, Curve, QuantityRequest
 from analysis.statistics.intervals import mean_of
 from roundabout.core import plugins
 
-__all__ = ["Asked", "Case", "Curve", "Quantity", "Reading", "known", "mean_of", "named", "quantity"]
-__path__ = plugins.extended(__path__, __name__)
+__all__ = [
+    "CachedReading",
+    "Case",
+    "Curve",
+    "Quantity",
+    "QuantityRequest",
+    "all_quantities",
+    "find_quantity",
+    "mean_of",
+    "quantity",
+]
+__path__ = plugins.extend_path(__path__, __name__)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
-from analysis.quantities._request import Asked, Case, Curve
+from analysis.quantities._request import Case, Curve, QuantityRequest
 from roundabout.core import plugins
 from roundabout.core.errors import UsageError
-from roundabout.spec.errors import did_you_mean
+from roundabout.spec.errors import suggest
 
 Answer = TypeVar("Answer", bound=Sequence[Case] | Sequence[Curve])
 
@@ -31,7 +31,7 @@ class Quantity:
     about: str
     unit: str
     digits: int
-    measure: Callable[[Asked], Sequence[Case] | Sequence[Curve]]
+    measure: Callable[[QuantityRequest], Sequence[Case] | Sequence[Curve]]
     needs: tuple[str, ...]
     by: str
     curve: bool
@@ -39,13 +39,13 @@ class Quantity:
     jobs: tuple[str, ...]
     note: Callable[[Sequence[Case]], str] | None
 
-    def digit(self, value: float) -> str:
+    def format_number(self, value: float) -> str:
         """Format a figure without its unit."""
         return f"{value:{'+' if self.signed else ''}z.{self.digits}f}"
 
-    def shown(self, value: float) -> str:
+    def format(self, value: float) -> str:
         """Format a figure with the unit."""
-        return f"{self.digit(value)} {self.unit}".rstrip()
+        return f"{self.format_number(value)} {self.unit}".rstrip()
 
 
 def quantity(  # noqa: PLR0913 - each is one thing to say about it
@@ -59,14 +59,14 @@ def quantity(  # noqa: PLR0913 - each is one thing to say about it
     signed: bool = False,
     jobs: tuple[str, ...] = (),
     note: Callable[[Sequence[Case]], str] | None = None,
-) -> Callable[[Callable[[Asked], Answer]], Callable[[Asked], Answer]]:
+) -> Callable[[Callable[[QuantityRequest], Answer]], Callable[[QuantityRequest], Answer]]:
     """Register a function that measures a quantity; its docstring describes that, after the verb.
 
     It returns cases, or curves if `curve` is set: none if the run lacks it. Every quantity may be asked `of` a variant,
     `at` levels and of a `job`; `needs` names the required ones, `over` among them.
     """
 
-    def register(measure: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
+    def register(measure: Callable[[QuantityRequest], Answer]) -> Callable[[QuantityRequest], Answer]:
         about = (measure.__doc__ or "").strip().partition("\n")[0]
         _registered[name] = Quantity(name, about, unit, digits, measure, needs, by, curve, signed, jobs, note)
         return measure
@@ -75,21 +75,21 @@ def quantity(  # noqa: PLR0913 - each is one thing to say about it
 
 
 @cache
-def known() -> dict[str, Quantity]:
+def all_quantities() -> dict[str, Quantity]:
     """Return every quantity by name, including plugins'."""
     package = sys.modules[__package__]
-    for module in plugins.names(package):
+    for module in plugins.module_names(package):
         importlib.import_module(f"{__package__}.{module}")
     return dict(sorted(_registered.items()))
 
 
-def named(name: str) -> Quantity:
+def find_quantity(name: str) -> Quantity:
     """Return the quantity of that name. Raises UsageError if there is none."""
-    if name not in known():
+    if name not in all_quantities():
         raise UsageError(f"found no quantity '{name}', expected one of those in analysis/quantities", hint_for(name))
-    return known()[name]
+    return all_quantities()[name]
 
 
 def hint_for(name: str) -> str:
     """Return a hint for a misspelt name."""
-    return did_you_mean(name, known()) or "`roundabout scoreboard --quantities` lists them"
+    return suggest(name, all_quantities()) or "`roundabout scoreboard --quantities` lists them"

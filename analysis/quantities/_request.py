@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of
-from analysis.reading.fidelity import fidelity
+from analysis.reading.fidelity import read_fidelity
 from analysis.reading.load_sweeps import JobSweep, job_sweeps
 from analysis.statistics.intervals import Array, Interval, Measured, estimate
 from roundabout.spec import Experiment
@@ -16,14 +16,14 @@ T = TypeVar("T")
 Points = tuple[tuple[float, float], ...]
 
 
-class Reading:
+class CachedReading:
     """A run as quantities read it, with a cache of common results."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self._made: dict[Hashable, Any] = {}
 
-    def once(self, make: Callable[["Reading"], T]) -> T:
+    def cached(self, make: Callable[["CachedReading"], T]) -> T:
         """Return the cached result of `make` for the run."""
         if make not in self._made:
             self._made[make] = make(self)
@@ -32,34 +32,34 @@ class Reading:
     @property
     def experiment(self) -> Experiment:
         """Return the experiment as it was resolved when the run began."""
-        return self.once(_experiment)
+        return self.cached(_experiment)
 
     @property
-    def exact(self) -> bool:
+    def is_exact(self) -> bool:
         """Return True if the run was computed without random flows, so that a repetition would be equal."""
-        drawn = any(cell.spec.draws for cell in self.experiment.cells)
-        return fidelity(self.run.manifest["testbed"]).nature == "computed" and not drawn
+        drawn = any(cell.spec.has_random_parts for cell in self.experiment.cells)
+        return read_fidelity(self.run.manifest["testbed"]).nature == "computed" and not drawn
 
     @property
     def cells(self) -> Sequence[CellTrials]:
         """Return the measurements of valid trials, by variant and levels."""
-        return self.once(_cells)
+        return self.cached(_cells)
 
     @property
     def sweeps(self) -> Sequence[JobSweep]:
         """Return each job of a run over loads under each kind of cross traffic; empty for other runs."""
-        return self.once(_sweeps)
+        return self.cached(_sweeps)
 
 
-def _experiment(reading: Reading) -> Experiment:
+def _experiment(reading: CachedReading) -> Experiment:
     return experiment_of(reading.run)
 
 
-def _cells(reading: Reading) -> Sequence[CellTrials]:
+def _cells(reading: CachedReading) -> Sequence[CellTrials]:
     return cells_of(reading.run)
 
 
-def _sweeps(reading: Reading) -> Sequence[JobSweep]:
+def _sweeps(reading: CachedReading) -> Sequence[JobSweep]:
     return job_sweeps(reading.run)
 
 
@@ -91,7 +91,7 @@ class Curve:
     ends: tuple[Points, Points] | None = None
 
     @classmethod
-    def of(
+    def from_figures(
         cls, name: str, measured: Sequence[tuple[float, Measured]], properties: Mapping[str, str] | None = None
     ) -> "Curve":
         """Return the curve of figures by x; without intervals if one lacks its interval."""
@@ -107,10 +107,10 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuantityRequest:
     """The part of a run that an expectation is about: a variant (all if None), a job, levels."""
 
-    reading: Reading
+    reading: CachedReading
     of: str | None = None
     over: str | None = None
     job: str | None = None
@@ -129,18 +129,18 @@ class Asked:
         """Return the requested jobs of a cell that were measured."""
         return [job for job in cell.spec.jobs if job in cell.times and self.job in (None, job)]
 
-    def beside(self) -> Iterator[tuple[CellTrials, CellTrials, str]]:
+    def pairs_with_baseline(self) -> Iterator[tuple[CellTrials, CellTrials, str]]:
         """Yield each cell, its baseline of variant `over` at the same other levels, and each job."""
         for cell in self.cells:
             base = baseline_of(self.cells_of(self.over), cell, str(self.over))
             if base and base is not cell:
                 yield from ((cell, base, job) for job in self.jobs(cell) if job in base.times)
 
-    def called(self, cell: CellTrials) -> str:
+    def name_of(self, cell: CellTrials) -> str:
         """Return the name of the cell, by the levels in which the requested ones differ."""
         others = [each.levels for each in self.cells if each is not cell]
         own = {name: level for name, level in cell.levels.items() if any(each[name] != level for each in others)}
-        return (CellId(own).name if "variant" in own else CellId(own).others) or cell.name
+        return (CellId(own).name if "variant" in own else CellId(own).other_levels) or cell.name
 
     @property
     def sweeps(self) -> list[JobSweep]:
@@ -154,7 +154,10 @@ class Asked:
         ]
 
     def each_job(self, statistic: Callable[[Array], float]) -> list[Case]:
-        """Return a case for each job and cell, with an interval; `statistic` is of the iterations of all repetitions."""
+        """Return a case for each job and cell, with an interval.
+
+        `statistic` is of the iterations of all repetitions.
+        """
         return [
             self.case(cell, job, *estimate(cell.repetitions(job), statistic))
             for cell in self.cells
@@ -183,5 +186,5 @@ class Asked:
     def case(self, cell: CellTrials, job: str, value: float, ci95: Interval | None = None) -> Case:
         """Return a figure of one job of a cell, named by what tells it from the other requested ones."""
         profile = cell.spec.jobs[job].profile
-        name = job if len(self.cells) == 1 else f"{self.called(cell)}, {job}"
+        name = job if len(self.cells) == 1 else f"{self.name_of(cell)}, {job}"
         return Case(name, value, ci95, cell.properties | {"job": job, "profile": profile.name, "model": profile.model})

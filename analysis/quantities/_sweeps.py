@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.quantities._request import Asked, Case
+from analysis.quantities._request import Case, QuantityRequest
 from analysis.reading.load_sweep_data import NEAR_GBPS
 from analysis.reading.load_sweeps import JobSweep
-from analysis.statistics.intervals import Array, Measured, average, estimate, ratio, tail
+from analysis.statistics.intervals import Array, Measured, average, estimate, ratio, tail_estimate
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Level:
     @property
     def p99_s(self) -> Measured | None:
         """Return the 99 % tail; None with too few iterations."""
-        return tail(self.repetitions_s)
+        return tail_estimate(self.repetitions_s)
 
 
 def levels(study: JobSweep) -> list[Level]:
@@ -40,13 +40,13 @@ def levels(study: JobSweep) -> list[Level]:
     return sorted(map(_level, study.loaded.levels.values()), key=lambda level: level.load_gbps)
 
 
-def near(study: JobSweep, load_gbps: float) -> Level | None:
+def level_near(study: JobSweep, load_gbps: float) -> Level | None:
     """Return the level that stands for a load; None if none is near."""
     level = min(levels(study), key=lambda each: abs(each.load_gbps - load_gbps), default=None)
     return level if level and abs(level.load_gbps - load_gbps) <= NEAR_GBPS else None
 
 
-def at_equal_load(
+def ratio_at_equal_load(
     one: JobSweep, other: JobSweep, load_gbps: float, figure: Callable[[Level], Measured | None]
 ) -> tuple[float, Measured] | None:
     """Return `one`'s figure over `other`'s at equal load of cross traffic, payload: the load, and the ratio.
@@ -61,7 +61,7 @@ def at_equal_load(
     equal_gbps = float(np.clip(load_gbps, lowest, highest))
     if lowest > highest or abs(equal_gbps - load_gbps) > NEAR_GBPS:
         return None
-    return equal_gbps, ratio(_between(equal_gbps, ours), _between(equal_gbps, theirs))
+    return equal_gbps, ratio(_interpolate(equal_gbps, ours), _interpolate(equal_gbps, theirs))
 
 
 def _by_load(study: JobSweep, figure: Callable[[Level], Measured | None]) -> list[tuple[float, Measured]]:
@@ -69,7 +69,7 @@ def _by_load(study: JobSweep, figure: Callable[[Level], Measured | None]) -> lis
     return [(load_gbps, measured) for load_gbps, measured in found if measured is not None]
 
 
-def _between(load_gbps: float, figures: Sequence[tuple[float, Measured]]) -> Measured:
+def _interpolate(load_gbps: float, figures: Sequence[tuple[float, Measured]]) -> Measured:
     """Return a figure at a load between levels, by straight lines between logarithms.
 
     Its ends likewise: that is too wide rather than too narrow, because levels were measured independently.
@@ -86,15 +86,15 @@ def _between(load_gbps: float, figures: Sequence[tuple[float, Measured]]) -> Mea
     return at(values), (at(lows), at(highs))
 
 
-def alone(study: JobSweep) -> Level | None:
+def unloaded_level(study: JobSweep) -> Level | None:
     """Return the level without any load."""
     repetitions = study.loaded.levels.get(0.0)
     return _level(repetitions) if repetitions else None
 
 
-def slower(study: JobSweep, load_gbps: float) -> Measured | None:
+def slowdown_near(study: JobSweep, load_gbps: float) -> Measured | None:
     """Return the iteration time near a load over that without load."""
-    level, without = near(study, load_gbps), alone(study)
+    level, without = level_near(study, load_gbps), unloaded_level(study)
     return ratio(level.mean_s, without.mean_s) if level and without else None
 
 
@@ -103,7 +103,7 @@ def _level(repetitions: Sequence[tuple[float, Array]]) -> Level:
     return Level(float(np.mean(loads_gbps)), times_s)
 
 
-def properties(study: JobSweep) -> dict[str, str]:
+def sweep_properties(study: JobSweep) -> dict[str, str]:
     """Return the properties that tell sweeps apart."""
     loaded = study.loaded
     own = {
@@ -119,16 +119,16 @@ def properties(study: JobSweep) -> dict[str, str]:
 
 def case(study: JobSweep, measured: Measured) -> Case:
     """Return a figure of a sweep."""
-    return Case(study.name, *measured, properties(study))
+    return Case(study.name, *measured, sweep_properties(study))
 
 
-def each_sweep(asked: Asked, measure: Callable[[JobSweep], Measured | None]) -> list[Case]:
+def each_sweep(asked: QuantityRequest, measure: Callable[[JobSweep], Measured | None]) -> list[Case]:
     """Return a case for each sweep with a known figure."""
     found = ((study, measure(study)) for study in asked.sweeps)
     return [case(study, measured) for study, measured in found if measured is not None]
 
 
-def by_property(cases: Sequence[Case], name: str) -> list[Case]:
+def average_by(cases: Sequence[Case], name: str) -> list[Case]:
     """Return the averages of cases that share a property."""
     groups: dict[str, list[Measured]] = {}
     for each in cases:

@@ -10,8 +10,15 @@ from functools import partial
 
 import numpy as np
 
-from analysis.quantities import Asked, Case, Reading, quantity
-from analysis.reading.timelines import ClusterCell, ClusterTrial, Life, beside, clusters_of, paired
+from analysis.quantities import CachedReading, Case, QuantityRequest, quantity
+from analysis.reading.timelines import (
+    ClusterCell,
+    ClusterTrial,
+    JobHistory,
+    cell_of_variant,
+    pair_by_repetition,
+    read_clusters,
+)
 from analysis.statistics.intervals import LEAST_TAIL, TAIL, Array, Interval, estimate, mean_of, paired_ratio, ratio
 
 Statistic = Callable[[Array], float]
@@ -19,25 +26,25 @@ p99: Statistic = partial(np.quantile, q=TAIL)
 
 
 @quantity("speedup of mean iteration time over all jobs", unit="times", needs=("over",), by="variant")
-def of_mean(asked: Asked) -> list[Case]:
+def of_mean(asked: QuantityRequest) -> list[Case]:
     """Mean of all iterations of all jobs under scheduler `over` over that under `of`; one number a cluster."""
     return _speedups(asked, np.mean)
 
 
 @quantity("speedup of 99th percentile iteration time over all jobs", unit="times", needs=("over",), by="variant")
-def of_tail(asked: Asked) -> list[Case]:
+def of_tail(asked: QuantityRequest) -> list[Case]:
     """Return the ratio of 99th percentiles under scheduler `over` and `of`; needs a thousand iterations of each."""
     return _speedups(asked, p99, LEAST_TAIL)
 
 
 @quantity("mean iteration time over a dedicated cluster's", unit="times", by="variant")
-def slowed(asked: Asked) -> list[Case]:
+def slowed(asked: QuantityRequest) -> list[Case]:
     """Return the mean over all iterations of their time over that with the same workers and no other job."""
-    return [_case(cell, *estimate(cell.slowed, np.mean)) for cell in _cells(asked, asked.of)]
+    return [_case(cell, *estimate(cell.slowdowns, np.mean)) for cell in _cells(asked, asked.of)]
 
 
 @quantity("fewer ECN marks per iteration of a model", unit="times", digits=1, needs=("over",), by="model")
-def fewer_marks(asked: Asked) -> list[Case]:
+def fewer_marks(asked: QuantityRequest) -> list[Case]:
     """Return by model the mean marks of an iteration under scheduler `over` over those under `of`.
 
     Infinite without marks under `of`.
@@ -55,19 +62,19 @@ def fewer_marks(asked: Asked) -> list[Case]:
 
 
 @quantity("mean job completion time", unit="s", digits=0, by="variant")
-def completion(asked: Asked) -> list[Case]:
+def completion(asked: QuantityRequest) -> list[Case]:
     """Return the time from arrival to end, of the jobs that ended."""
     return _lives(asked, lambda life: life.completion_s)
 
 
 @quantity("mean queueing delay", unit="s", digits=0, by="variant")
-def queueing(asked: Asked) -> list[Case]:
+def queueing(asked: QuantityRequest) -> list[Case]:
     """Return the time from arrival to the first placement, of the jobs that were placed."""
     return _lives(asked, lambda life: life.queueing_s)
 
 
 @quantity("worst finish-time fairness", unit="times", by="variant")
-def fairness(asked: Asked) -> list[Case]:
+def fairness(asked: QuantityRequest) -> list[Case]:
     """Return the largest of the jobs' times in the cluster over those in a dedicated one; the mean of repetitions."""
     return _lives(asked, lambda life: life.fairness, max)
 
@@ -78,25 +85,25 @@ def _case(cell: ClusterCell, value: float, ci95: Interval | None, **properties: 
     return Case(name, value, ci95, levels | {"variant": cell.variant} | properties)
 
 
-def _cells(asked: Asked, variant: str | None) -> list[ClusterCell]:
-    cells = asked.reading.once(_clusters)
+def _cells(asked: QuantityRequest, variant: str | None) -> list[ClusterCell]:
+    cells = asked.reading.cached(_clusters)
     return [cell for cell in cells if variant in (None, cell.variant) and cell.id.matches(asked.at)]
 
 
-def _clusters(reading: Reading) -> list[ClusterCell]:
-    return clusters_of(reading.run)
+def _clusters(reading: CachedReading) -> list[ClusterCell]:
+    return read_clusters(reading.run)
 
 
-def _pairs(asked: Asked) -> Iterator[tuple[ClusterCell, ClusterCell]]:
+def _pairs(asked: QuantityRequest) -> Iterator[tuple[ClusterCell, ClusterCell]]:
     """Yield each requested cell with its baseline."""
     for of in _cells(asked, asked.of):
-        over = beside(_cells(asked, asked.over), of, str(asked.over))
+        over = cell_of_variant(_cells(asked, asked.over), of, str(asked.over))
         if over and over is not of and over.trials.keys() & of.trials.keys():
             yield of, over
 
 
-def _speedups(asked: Asked, statistic: Statistic, least: int = 1) -> list[Case]:
-    found = ((of, paired(over, of, lambda trial: trial.points.times_ms)) for of, over in _pairs(asked))
+def _speedups(asked: QuantityRequest, statistic: Statistic, least: int = 1) -> list[Case]:
+    found = ((of, pair_by_repetition(over, of, lambda trial: trial.points.times_ms)) for of, over in _pairs(asked))
     return [
         _case(of, *paired_ratio(pairs, statistic))
         for of, pairs in found
@@ -104,7 +111,9 @@ def _speedups(asked: Asked, statistic: Statistic, least: int = 1) -> list[Case]:
     ]
 
 
-def _lives(asked: Asked, figure: Callable[[Life], float | None], of_all: Callable[..., float] = np.mean) -> list[Case]:
+def _lives(
+    asked: QuantityRequest, figure: Callable[[JobHistory], float | None], of_all: Callable[..., float] = np.mean
+) -> list[Case]:
     def measured(trial: ClusterTrial) -> list[float]:
         return [found for life in trial.timeline.jobs if (found := figure(life)) is not None]
 

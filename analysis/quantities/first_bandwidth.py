@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each of two jobs' bandwidth when they first share the link."""
 
-from analysis.quantities import Asked, Case, mean_of, quantity
-from analysis.reading.cells import first_meetings
+from analysis.quantities import Case, QuantityRequest, mean_of, quantity
+from analysis.reading.cells import first_overlaps
 
 PAIR = ("j1", "j2")
 
 
 @quantity("first-iteration bandwidth", unit="Gbit/s", digits=1, jobs=PAIR)
-def bandwidth(asked: Asked) -> list[Case]:
+def bandwidth(asked: QuantityRequest) -> list[Case]:
     """Rate at which a host of j1, and of j2, sends while both send for the first time; the mean of repetitions."""
     cases = []
     for cell in asked.cells:
-        met = [] if cell.spec.one_job_at_a_time else first_meetings(asked.reading.run, cell, PAIR)
+        met = [] if cell.spec.one_job_at_a_time else first_overlaps(asked.reading.run, cell, PAIR)
         for place, job in enumerate(PAIR if met else ()):
             hosts = len(cell.spec.jobs[job].hosts)
             rates = [sent[place] * 8 / 1e9 / hosts / length_s for length_s, sent in met]

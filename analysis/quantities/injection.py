@@ -6,24 +6,24 @@ from operator import attrgetter
 
 import numpy as np
 
-from analysis.quantities import Asked, Case, Reading, mean_of, quantity
+from analysis.quantities import CachedReading, Case, QuantityRequest, mean_of, quantity
 from analysis.reading.data import query
-from analysis.reading.send_rates import READINGS_BY, Injected, injected, skewness
-from analysis.statistics.intervals import Array, Measured, exactly
+from analysis.reading.send_rates import READINGS_BY, SendRates, send_rates, skewness
+from analysis.statistics.intervals import Array, Measured, exact
 
 BEYOND = 0.995
 """Readings above this quantile count in no skewness: packets that left back to back, faster than the link."""
 
 
 @quantity("skewness of the injection rate, to either side", by="traffic")
-def skew(asked: Asked) -> list[Case]:
+def skew(asked: QuantityRequest) -> list[Case]:
     """Return the skewness of the rates at the heaviest captured load, in each way to read them.
 
     The mean of repetitions, 0 if symmetric.
 
     Salamy says that there is a tail and a skew (Figure 3-8), and not to which side.
     """
-    found = asked.reading.once(_injected)
+    found = asked.reading.cached(_injected)
     cases = []
     for way in READINGS_BY if found else ():
         trials = [each.readings_gbps[way] for some in found.values() for each in some]
@@ -37,29 +37,29 @@ def skew(asked: Asked) -> list[Case]:
 
 
 @quantity("injection rate over the load asked for", unit="times", by="traffic")
-def mean(asked: Asked) -> list[Case]:
+def mean(asked: QuantityRequest) -> list[Case]:
     """Return the mean of the rates at the heaviest captured load, over that load; the mean of repetitions."""
     return [
         Case(kind, *mean_of([float(each.gbps.mean()) / each.asked_gbps for each in some]), {"traffic": kind})
-        for kind, some in asked.reading.once(_injected).items()
+        for kind, some in asked.reading.cached(_injected).items()
     ]
 
 
 @quantity("time between bursts of the load", unit="ms", digits=1)
-def period(asked: Asked) -> list[Case]:
+def period(asked: QuantityRequest) -> list[Case]:
     """Return the median time from the first planned flow of a burst to that of the next."""
-    return [Case("bursts", *exactly(float(np.median(np.diff(begins)))))] if len(begins := _bursts(asked)[0]) > 1 else []
+    return [Case("bursts", *exact(float(np.median(np.diff(begins)))))] if len(begins := _bursts(asked)[0]) > 1 else []
 
 
 @quantity("length of bursts of the load", unit="ms", digits=1)
-def length(asked: Asked) -> list[Case]:
+def length(asked: QuantityRequest) -> list[Case]:
     """Return the longest time from the first planned flow of a burst to its last."""
-    return [Case("bursts", *exactly(float(lengths.max())))] if len(lengths := _bursts(asked)[1]) else []
+    return [Case("bursts", *exact(float(lengths.max())))] if len(lengths := _bursts(asked)[1]) else []
 
 
-def _injected(reading: Reading) -> dict[str, list[Injected]]:
+def _injected(reading: CachedReading) -> dict[str, list[SendRates]]:
     """Return the send rates by kind of traffic, a capture a repetition."""
-    found = injected(reading.run, reading.experiment.repetitions)
+    found = send_rates(reading.run, reading.experiment.repetitions)
     return {kind: list(some) for kind, some in groupby(found, attrgetter("kind"))}
 
 
@@ -72,11 +72,11 @@ def _to_either_side(measured: Measured) -> Measured:
     return abs(figure), (0.0 if ends[0] < 0 < ends[1] else low, high)
 
 
-def _bursts(asked: Asked) -> tuple[Array, Array]:
-    return asked.reading.once(_of_load)
+def _bursts(asked: QuantityRequest) -> tuple[Array, Array]:
+    return asked.reading.cached(_of_load)
 
 
-def _of_load(reading: Reading) -> tuple[Array, Array]:
+def _of_load(reading: CachedReading) -> tuple[Array, Array]:
     """Return begins and lengths of the bursts in the first trial under burst traffic, in ms.
 
     Flows of one burst are planned less than half of Salamy's period apart.

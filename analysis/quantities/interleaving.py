@@ -6,51 +6,51 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from analysis.quantities import Asked, Case, Curve, mean_of, quantity
-from analysis.quantities._timelines import sharing
+from analysis.quantities import Case, Curve, QuantityRequest, mean_of, quantity
+from analysis.quantities._timelines import spans_of_sharing_jobs
 from analysis.reading.cells import CellTrials
-from analysis.reading.phase_overlap import first_lasting, offsets, overlaps
-from analysis.reading.traces import together
+from analysis.reading.phase_overlap import compute_offsets, compute_overlaps, first_lasting
+from analysis.reading.traces import shared_share_of_spans
 from analysis.statistics.cumulative_counter import Floats
 
 MS = 1000
 """In a second."""
-ARRIVED = 0.99
+ARRIVAL_TOLERANCE = 0.99
 """Of the optimum: the theory's numbers of iterations are printed for within 1 % of it."""
 
 
 @quantity("end of the first iteration", unit="s", digits=3)
-def first_ends(asked: Asked) -> list[Case]:
+def first_ends(asked: QuantityRequest) -> list[Case]:
     """Return the end of a job's first iteration, from the first job's start; the mean of repetitions."""
     return _each_job(asked, lambda spans: float(spans[0, 1]) / MS)
 
 
 @quantity("start of the second communication", unit="s", digits=3)
-def second_sends(asked: Asked) -> list[Case]:
+def second_sends(asked: QuantityRequest) -> list[Case]:
     """Return the begin of a job's second communication; the mean of repetitions."""
     return _each_job(asked, lambda spans: float(spans[1, 0]) / MS)
 
 
 @quantity("end of the first iteration, first job over second", unit="times", needs=("of",))
-def lead(asked: Asked) -> list[Case]:
+def lead(asked: QuantityRequest) -> list[Case]:
     """Return the first job's time for its first iteration over the second's; the mean of repetitions."""
     cases = []
-    for cell, trials in sharing(asked):
+    for cell, trials in spans_of_sharing_jobs(asked):
         one, other = list(trials[0])[:2]
         ratios = [float(spans[one][0, 1] / spans[other][0, 1]) for spans in trials]
         cases.append(Case(f"{one}/{other}", *mean_of(ratios), properties={"variant": cell.variant}))
     return cases
 
 
-def _or_never(cases: Sequence[Case]) -> str:
+def _describe_never(cases: Sequence[Case]) -> str:
     told = [f"{case.value:.1f}" if math.isfinite(case.value) else case.properties["never"] for case in cases]
     if len(set(told)) == 1:
         return told[0] if len(told) == 1 else f"{told[0]} in {len(told)} cases"
     return ", ".join(f"{case.name} {each}" for case, each in zip(cases, told, strict=True))
 
 
-@quantity("iteration from which jobs stay interleaved", digits=1, note=_or_never)
-def interleaved(asked: Asked) -> list[Case]:
+@quantity("iteration from which jobs stay interleaved", digits=1, note=_describe_never)
+def interleaved(asked: QuantityRequest) -> list[Case]:
     """Return the first of ten iterations running in which phases overlap by less than 5 % of the shorter.
 
     Infinite without one.
@@ -58,23 +58,27 @@ def interleaved(asked: Asked) -> list[Case]:
     Iterations are counted by the first job's, from 1; the mean of repetitions.
     """
     return [
-        _case(asked, cell, [first_lasting(overlaps(spans)) for spans in trials], 1) for cell, trials in sharing(asked)
+        _case(asked, cell, [first_lasting(compute_overlaps(spans)) for spans in trials], 1)
+        for cell, trials in spans_of_sharing_jobs(asked)
     ]
 
 
-@quantity("iterations until jobs are apart", digits=1, note=_or_never)
-def arrived(asked: Asked) -> list[Case]:
+@quantity("iterations until jobs are apart", digits=1, note=_describe_never)
+def arrived(asked: QuantityRequest) -> list[Case]:
     """Return the iterations until two jobs' offset is, to 1 %, the shorter one's time of sending alone."""
     return [
         _case(
-            asked, cell, [int(there[0]) if len(there := np.flatnonzero(each >= ARRIVED)) else None for each in parts], 0
+            asked,
+            cell,
+            [int(there[0]) if len(there := np.flatnonzero(each >= ARRIVAL_TOLERANCE)) else None for each in parts],
+            0,
         )
         for cell, parts in _pairs(asked)
     ]
 
 
 @quantity("growth of the offset in an iteration, in odds", unit="times")
-def growth(asked: Asked) -> list[Case]:
+def growth(asked: QuantityRequest) -> list[Case]:
     """Return the growth of two jobs' offset, in theory (S + I) / I for shares by F.
 
     The median while they move apart, the mean of those.
@@ -83,71 +87,71 @@ def growth(asked: Asked) -> list[Case]:
     for cell, parts in _pairs(asked):
         grown = [_growth(each) for each in parts]
         if known := [each for each in grown if each is not None]:
-            cases.append(Case(asked.called(cell), *mean_of(known), cell.properties))
+            cases.append(Case(asked.name_of(cell), *mean_of(known), cell.properties))
     return cases
 
 
 @quantity("offset between jobs by iteration", unit="ms", digits=1, curve=True)
-def offset(asked: Asked) -> list[Curve]:
+def offset(asked: QuantityRequest) -> list[Curve]:
     """Return the distance from a begin of the first job's communication to the nearest one of another's.
 
     The mean of repetitions.
     """
     curves = []
-    for cell, trials in sharing(asked):
-        found = [offsets(spans) for spans in trials]
+    for cell, trials in spans_of_sharing_jobs(asked):
+        found = [compute_offsets(spans) for spans in trials]
         for job in cell.jobs[1:]:
             by_iteration = zip(*(each[job].tolist() for each in found), strict=False)
             points = [(number, mean_of(each, at_least=0)) for number, each in enumerate(by_iteration, start=1)]
-            curves.append(Curve.of(f"{asked.called(cell)}, {job}", points, cell.properties | {"job": job}))
+            curves.append(Curve.from_figures(f"{asked.name_of(cell)}, {job}", points, cell.properties | {"job": job}))
     return curves
 
 
 @quantity("sending at once", unit="%", digits=0)
-def at_once(asked: Asked) -> list[Case]:
+def at_once(asked: QuantityRequest) -> list[Case]:
     """Return, of the time in which any job sends, the share in which several do, over whole trials.
 
     The mean of repetitions.
     """
     return [
         Case(
-            asked.called(cell),
-            *mean_of([100 * together(spans.values(), 0, math.inf) for spans in trials], at_least=0),
+            asked.name_of(cell),
+            *mean_of([100 * shared_share_of_spans(spans.values(), 0, math.inf) for spans in trials], at_least=0),
             properties={"variant": cell.variant},
         )
-        for cell, trials in sharing(asked)
+        for cell, trials in spans_of_sharing_jobs(asked)
     ]
 
 
-def _each_job(asked: Asked, of: Callable[[Floats], float]) -> list[Case]:
+def _each_job(asked: QuantityRequest, of: Callable[[Floats], float]) -> list[Case]:
     return [
         asked.case(cell, job, *mean_of([of(spans[job]) for spans in trials]))
-        for cell, trials in sharing(asked)
+        for cell, trials in spans_of_sharing_jobs(asked)
         for job in asked.jobs(cell)
     ]
 
 
-def _case(asked: Asked, cell: CellTrials, found: Sequence[int | None], at_least: int) -> Case:
+def _case(asked: QuantityRequest, cell: CellTrials, found: Sequence[int | None], at_least: int) -> Case:
     """Return the mean number of iterations, one a repetition; infinite if one is None."""
     firsts = [math.inf if each is None else float(each) for each in found]
     without = firsts.count(math.inf)
     never = "never" if without == len(firsts) else f"never in {without} of {len(firsts)} repetitions"
-    return Case(asked.called(cell), *mean_of(firsts, at_least=at_least), cell.properties | {"never": never})
+    return Case(asked.name_of(cell), *mean_of(firsts, at_least=at_least), cell.properties | {"never": never})
 
 
-def _pairs(asked: Asked) -> list[tuple[CellTrials, list[Floats]]]:
+def _pairs(asked: QuantityRequest) -> list[tuple[CellTrials, list[Floats]]]:
     """Return cells of two jobs with their offset by iteration, over the shorter one's time of sending alone."""
     found = []
-    for cell, trials in sharing(asked):
+    for cell, trials in spans_of_sharing_jobs(asked):
         if len(cell.jobs) == 2:
             optimum_ms = min(cell.spec.jobs[job].profile.comm_ms for job in cell.jobs)
-            found.append((cell, [offsets(spans)[cell.jobs[1]] / optimum_ms for spans in trials]))
+            found.append((cell, [compute_offsets(spans)[cell.jobs[1]] / optimum_ms for spans in trials]))
     return found
 
 
 def _growth(parts: Floats) -> float | None:
     """Return the growth; None if no two iterations running are between one optimum and the other."""
-    on_the_way = (parts > 1 - ARRIVED) & (parts < ARRIVED)
+    on_the_way = (parts > 1 - ARRIVAL_TOLERANCE) & (parts < ARRIVAL_TOLERANCE)
     odds = np.where(on_the_way, parts, 0.5) / np.where(on_the_way, 1 - parts, 0.5)
     both = on_the_way[1:] & on_the_way[:-1]
     return float(np.median((odds[1:] / odds[:-1])[both])) if both.any() else None

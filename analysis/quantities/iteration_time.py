@@ -3,32 +3,34 @@
 
 import numpy as np
 
-from analysis.quantities import Asked, Case, quantity
+from analysis.quantities import Case, QuantityRequest, quantity
 from analysis.statistics import intervals
 from analysis.statistics.intervals import Array, mean_of
 
 
 @quantity("median iteration time", unit="ms", digits=1)
-def median(asked: Asked) -> list[Case]:
+def median(asked: QuantityRequest) -> list[Case]:
     """Median of all iterations of all repetitions."""
     return asked.each_job(np.median)
 
 
 @quantity("mean iteration time", unit="ms", digits=1)
-def mean(asked: Asked) -> list[Case]:
+def mean(asked: QuantityRequest) -> list[Case]:
     """Mean of all iterations of all repetitions."""
     return asked.each_job(np.mean)
 
 
 @quantity("99 % tail of iteration time", unit="ms", digits=1)
-def tail(asked: Asked) -> list[Case]:
+def tail(asked: QuantityRequest) -> list[Case]:
     """Return the time that one iteration in a hundred exceeds; not measured by fewer than a thousand."""
-    found = ((cell, job, intervals.tail(cell.repetitions(job))) for cell in asked.cells for job in asked.jobs(cell))
+    found = (
+        (cell, job, intervals.tail_estimate(cell.repetitions(job))) for cell in asked.cells for job in asked.jobs(cell)
+    )
     return [asked.case(cell, job, *measured) for cell, job, measured in found if measured]
 
 
 @quantity("drift of iteration time", unit="%", digits=1)
-def drift(asked: Asked) -> list[Case]:
+def drift(asked: QuantityRequest) -> list[Case]:
     """Return the mean of the last quarter of a repetition's iterations above that of the first."""
     return [
         asked.case(cell, job, *mean_of([_drift(times) for times in cell.repetitions(job)]))

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from analysis.quantities import Asked, Case, Reading, mean_of, quantity
+from analysis.quantities import CachedReading, Case, QuantityRequest, mean_of, quantity
 from analysis.reading.cells import CellTrials, baseline_of
-from analysis.reading.marks import JobMarks, of_cells
-from analysis.reading.marks_and_drops import of_trials, signals
+from analysis.reading.marks import JobMarks, marks_of_cells
+from analysis.reading.marks_and_drops import count_signals, counts_of_cell
 from analysis.statistics.intervals import Array, Measured, estimate, ratio
 
 
 @quantity("ECN marks per iteration", unit="marks", digits=0)
-def marks(asked: Asked) -> list[Case]:
+def marks(asked: QuantityRequest) -> list[Case]:
     """Return the mean marks of a job's packets over all iterations."""
-    told = zip(asked.reading.cells, asked.reading.once(_marks), strict=True)
+    told = zip(asked.reading.cells, asked.reading.cached(_marks), strict=True)
     return [
         asked.case(cell, job, *estimate(own[job].known, np.mean, at_least=0))
         for cell, own in told
@@ -27,44 +27,44 @@ def marks(asked: Asked) -> list[Case]:
 
 
 @quantity("marks and drops per iteration", unit="packets", digits=1, by="variant")
-def lost(asked: Asked) -> list[Case]:
+def lost(asked: QuantityRequest) -> list[Case]:
     """Return the packets that all switch ports marked or dropped in an iteration of the first job.
 
     The mean of repetitions.
     """
     return [
-        Case(asked.called(cell), *found, cell.properties)
+        Case(asked.name_of(cell), *found, cell.properties)
         for cell in asked.cells
-        if (found := _lost(asked.reading, cell))
+        if (found := _marks_and_drops(asked.reading, cell))
     ]
 
 
-def _times(cases: Sequence[Case]) -> str:
+def _describe_ratio(cases: Sequence[Case]) -> str:
     told = ["none left" if math.isinf(case.value) else f"{case.value:.2f} times fewer" for case in cases]
     return ", ".join(f"{case.name}: {each}" if len(cases) > 1 else each for case, each in zip(cases, told, strict=True))
 
 
-@quantity("fewer marks and drops per iteration", unit="times", needs=("over",), by="variant", note=_times)
-def fewer(asked: Asked) -> list[Case]:
+@quantity("fewer marks and drops per iteration", unit="times", needs=("over",), by="variant", note=_describe_ratio)
+def fewer(asked: QuantityRequest) -> list[Case]:
     """Return the marks and drops of variant `over` over those of `of`; infinite, without interval, if `of` has none."""
     cases = []
     for cell in asked.cells:
         base = baseline_of(asked.cells_of(asked.over), cell, str(asked.over))
-        before, after = (_lost(asked.reading, each) if each else None for each in (base, cell))
+        before, after = (_marks_and_drops(asked.reading, each) if each else None for each in (base, cell))
         if before and after and before[0] > 0:
             found = ratio(before, after) if after[0] > 0 else (math.inf, None)
-            cases.append(Case(asked.called(cell), *found, {"variant": cell.variant}))
+            cases.append(Case(asked.name_of(cell), *found, {"variant": cell.variant}))
     return cases
 
 
-def _lost(reading: Reading, cell: CellTrials) -> Measured | None:
-    known = of_trials(reading.once(_signals), cell)
+def _marks_and_drops(reading: CachedReading, cell: CellTrials) -> Measured | None:
+    known = counts_of_cell(reading.cached(_signals), cell)
     return mean_of([float(each.mean()) for each in known], at_least=0) if known else None
 
 
-def _marks(reading: Reading) -> list[dict[str, JobMarks]]:
-    return of_cells(reading.run, reading.cells)
+def _marks(reading: CachedReading) -> list[dict[str, JobMarks]]:
+    return marks_of_cells(reading.run, reading.cells)
 
 
-def _signals(reading: Reading) -> dict[str, Array]:
-    return signals(reading.run, reading.cells)
+def _signals(reading: CachedReading) -> dict[str, Array]:
+    return count_signals(reading.run, reading.cells)

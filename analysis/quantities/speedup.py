@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import fmean
 
-from analysis.quantities import Asked, Case, quantity
+from analysis.quantities import Case, QuantityRequest, quantity
 from analysis.reading.cells import (
     CellTrials,
     speedup,
@@ -18,7 +18,7 @@ from analysis.statistics.intervals import Measured
 
 
 @quantity("speedup of median iteration time", unit="times", needs=("of", "over"))
-def of_median(asked: Asked) -> list[Case]:
+def of_median(asked: QuantityRequest) -> list[Case]:
     """Median iteration time of variant `over` over that of `of`: of one job, or of the job that gains least."""
     slow, fast = (next(iter(asked.cells_of(variant)), None) for variant in (asked.over, asked.of))
     found = speedup(slow, fast, asked.job) if slow and fast else None
@@ -26,44 +26,44 @@ def of_median(asked: Asked) -> list[Case]:
 
 
 @quantity("speedup of mean iteration time", unit="times", needs=("over",))
-def of_mean(asked: Asked) -> list[Case]:
+def of_mean(asked: QuantityRequest) -> list[Case]:
     """Mean iteration time of variant `over` over that of `of`, by job."""
     return _each_job(asked, lambda slow, fast, job: (speedup_of_mean(slow, fast, job), ""))
 
 
 @quantity("speedup of median iteration time, last half", unit="times", needs=("over",))
-def of_last_half(asked: Asked) -> list[Case]:
+def of_last_half(asked: QuantityRequest) -> list[Case]:
     """Median iteration time of variant `over` over that of the second half of each repetition, by job."""
     return _each_job(asked, lambda slow, fast, job: (speedup_of_last_half(slow, fast, job), ""))
 
 
 @quantity("speedup of 99 % tail of iteration time", unit="times", needs=("over",))
-def of_tail(asked: Asked) -> list[Case]:
+def of_tail(asked: QuantityRequest) -> list[Case]:
     """Return the ratio of 99 % tails; of the longest iterations, named so, if either has fewer than a thousand."""
     return _each_job(asked, speedup_of_tail)
 
 
 @quantity("speedup of 90 % tail of iteration time", unit="times", needs=("over",))
-def of_slow(asked: Asked) -> list[Case]:
+def of_slow(asked: QuantityRequest) -> list[Case]:
     """Return the 90th percentile of iteration time under variant `over` over that of `of`, by job."""
     return _each_job(asked, lambda slow, fast, job: (speedup_of_slow(slow, fast, job), ""))
 
 
 @quantity("speedup of mean iteration time, mean of jobs", unit="times", digits=3, needs=("over",))
-def of_jobs(asked: Asked) -> list[Case]:
+def of_jobs(asked: QuantityRequest) -> list[Case]:
     """Return the mean of the jobs' speed-ups of mean iteration time.
 
     Advice predicts that of one run, so it has no interval.
     """
     found: dict[str, tuple[CellTrials, list[float]]] = {}
-    for fast, slow, job in asked.beside():
+    for fast, slow, job in asked.pairs_with_baseline():
         found.setdefault(fast.name, (fast, []))[1].append(speedup_of_mean(slow, fast, job)[0])
-    return [Case(asked.called(cell), fmean(gains), None, cell.properties).exactly for cell, gains in found.values()]
+    return [Case(asked.name_of(cell), fmean(gains), None, cell.properties).exactly for cell, gains in found.values()]
 
 
-def _each_job(asked: Asked, of: Callable[[CellTrials, CellTrials, str], tuple[Measured, str]]) -> list[Case]:
+def _each_job(asked: QuantityRequest, of: Callable[[CellTrials, CellTrials, str], tuple[Measured, str]]) -> list[Case]:
     cases = []
-    for fast, slow, job in asked.beside():
+    for fast, slow, job in asked.pairs_with_baseline():
         measured, called = of(slow, fast, job)
         case = asked.case(fast, job, *measured)
         cases.append(replace(case, name=f"{case.name}, {called}") if called else case)

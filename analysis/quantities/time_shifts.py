@@ -7,89 +7,89 @@ from functools import partial
 
 import numpy as np
 
-from analysis.quantities import Asked, Case, Reading, mean_of, quantity
+from analysis.quantities import CachedReading, Case, QuantityRequest, mean_of, quantity
 from analysis.reading.cells import CellTrials
 from analysis.reading.data import Series, by_iteration, query
 from analysis.statistics.intervals import Array, Measured, estimate, ratio
-from roundabout.models.cassini import score as score_of
+from roundabout.models.cassini import lowest_score as score_of
 
 MINUTE_NS, MINUTE_MS = 60e9, 60e3
 
 
 @quantity("compatibility score", by="variant")
-def score(asked: Asked) -> list[Case]:
+def score(asked: QuantityRequest) -> list[Case]:
     """Return equation 4.2 for the given jobs, on the link where it is lowest; payload is the capacity."""
-    found = ((cell, asked.reading.once(_scores).get(cell.id.name)) for cell in asked.cells)
-    return [Case(asked.called(cell), least, None, cell.properties) for cell, least in found if least is not None]
+    found = ((cell, asked.reading.cached(_scores).get(cell.id.name)) for cell in asked.cells)
+    return [Case(asked.name_of(cell), least, None, cell.properties) for cell, least in found if least is not None]
 
 
 @quantity("median communication time", unit="ms", digits=1)
-def median(asked: Asked) -> list[Case]:
-    """Return the median over all iterations of the slowest worker's time from end of compute to end of communication."""
-    return asked.each_repetition(asked.reading.once(_communication), partial(estimate, statistic=np.median))
+def median(asked: QuantityRequest) -> list[Case]:
+    """Return the median of the slowest worker's time from the end of compute to the end of communication."""
+    return asked.each_repetition(asked.reading.cached(_communication), partial(estimate, statistic=np.median))
 
 
 @quantity("median communication time over that", unit="times", needs=("over",))
-def of_median(asked: Asked) -> list[Case]:
+def of_median(asked: QuantityRequest) -> list[Case]:
     """Median communication time over that under variant `over`, `alone` for example, by job."""
-    return _beside(asked, np.median)
+    return _over_baseline(asked, np.median)
 
 
 @quantity("99 % tail of communication time over that", unit="times", needs=("over",))
-def of_tail(asked: Asked) -> list[Case]:
+def of_tail(asked: QuantityRequest) -> list[Case]:
     """Return the 99th percentile of communication time over that under variant `over`, by job."""
-    return _beside(asked, partial(np.quantile, q=0.99))
+    return _over_baseline(asked, partial(np.quantile, q=0.99))
 
 
 @quantity("adjustments per minute", unit="a minute", digits=1)
-def adjustments(asked: Asked) -> list[Case]:
+def adjustments(asked: QuantityRequest) -> list[Case]:
     """Return the number of delays by the agent of some worker of a job with a timetable."""
-    return asked.each_repetition(asked.reading.once(_adjustments), partial(mean_of, at_least=0))
+    return asked.each_repetition(asked.reading.cached(_adjustments), partial(mean_of, at_least=0))
 
 
 @quantity("drift from the timetable", unit="ms/min", digits=1)
-def drift(asked: Asked) -> list[Case]:
+def drift(asked: QuantityRequest) -> list[Case]:
     """Return how much later, or earlier, than its timetable a job begins from minute to minute.
 
     It is the slope of a line through all iterations of its first worker, whether it is held or not: one that is late
     once and catches up has none.
     """
-    return asked.each_repetition(asked.reading.once(_drifts), mean_of)
+    return asked.each_repetition(asked.reading.cached(_drifts), mean_of)
 
 
-def of_jobs(reading: Reading, cell: CellTrials) -> dict[str, Measured]:
+def timetable_figures(reading: CachedReading, cell: CellTrials) -> dict[str, Measured]:
     """Return the most adjustments per minute, and the largest drift, of the cell's jobs with timetables."""
-    asked = Asked(reading)
+    asked = QuantityRequest(reading)
     found = {}
     for name, make, least in (("adjustments", _adjustments, 0.0), ("drift", _drifts, -math.inf)):
-        each = [asked.repetitions(reading.once(make), cell, job) for job in asked.jobs(cell)]
+        each = [asked.repetitions(reading.cached(make), cell, job) for job in asked.jobs(cell)]
         told = [mean_of(values, at_least=least) for values in each if values]
         if told:
             found[name] = max(told, key=lambda each: abs(each[0]))
     return found
 
 
-def _beside(asked: Asked, statistic: Callable[[Array], float]) -> list[Case]:
-    times_ms = asked.reading.once(_communication)
+def _over_baseline(asked: QuantityRequest, statistic: Callable[[Array], float]) -> list[Case]:
+    times_ms = asked.reading.cached(_communication)
     return [
         asked.case(
             cell,
             job,
             *ratio(*(estimate(asked.repetitions(times_ms, each, job), statistic) for each in (cell, base))),
         )
-        for cell, base, job in asked.beside()
+        for cell, base, job in asked.pairs_with_baseline()
     ]
 
 
-def _scores(reading: Reading) -> dict[str, float | None]:
-    return {cell.id.name: score_of(cell.spec) for cell in reading.cells if cell.spec.jobs_meet}
+def _scores(reading: CachedReading) -> dict[str, float | None]:
+    return {cell.id.name: score_of(cell.spec) for cell in reading.cells if cell.spec.has_concurrent_jobs}
 
 
-def _communication(reading: Reading) -> Series:
+def _communication(reading: CachedReading) -> Series:
     return by_iteration(reading.run, "max(communication_ms)")
 
 
-def _drifts(reading: Reading) -> dict[tuple[str, str], float]:
+def _drifts(reading: CachedReading) -> dict[tuple[str, str], float]:
     periods_ms = {
         (trial["trial"], name): timetable["period_ms"]
         for trial in reading.run.trials()
@@ -120,7 +120,7 @@ def _drift(begins_ms: Array, period_ms: float) -> float:
     return float(np.polyfit(begins_ms / MINUTE_MS, off_ms, 1)[0])
 
 
-def _adjustments(reading: Reading) -> dict[tuple[str, str], float]:
+def _adjustments(reading: CachedReading) -> dict[tuple[str, str], float]:
     rows = query(
         reading.run,
         """

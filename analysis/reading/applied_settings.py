@@ -11,7 +11,7 @@ from roundabout.store import Run
 TIMER, GAP = "T_us", "cnp_gap_us"
 
 
-class Applied(NamedTuple):
+class AppliedParameter(NamedTuple):
     """A parameter of a transport: as requested, None if the testbed has its own; and as applied on hosts."""
 
     transport: str
@@ -20,13 +20,13 @@ class Applied(NamedTuple):
     on_hosts: float | str
 
 
-def applied(run: Run) -> list[Applied]:
+def applied_parameters(run: Run) -> list[AppliedParameter]:
     """Return every value that differs in any valid trial, in the order of trials; empty if nothing was set on hosts."""
     valid = (record for record in run.trials() if record["valid"])
     return list(dict.fromkeys(each for record in valid for each in _of_trial(record)))
 
 
-def alike(values: Sequence[Applied]) -> list[str]:
+def timer_warnings(values: Sequence[AppliedParameter]) -> list[str]:
     """Return a warning for timers T that elapse equally often in the gap between two CNPs.
 
     A cut begins T anew (DCQCN, SIGCOMM'15, section 3): while all packets are marked there is a CNP each gap, and only
@@ -50,11 +50,11 @@ def alike(values: Sequence[Applied]) -> list[str]:
     return found
 
 
-def _of_trial(record: dict[str, Any]) -> Iterator[Applied]:
+def _of_trial(record: dict[str, Any]) -> Iterator[AppliedParameter]:
     jobs = record["spec"]["jobs"].values()
     asking = [Transport.model_validate(job["transport"]) for job in jobs]
     hosts = [job["workers"] for job in jobs]
     for transport, workers in zip(asking, hosts, strict=True):
         told = record.get("settings", {}).get(workers[0], {}).get("applied", {}).get("transport", {})
         for parameter, value in told.get(transport.name, {}).items():
-            yield Applied(transport.name, parameter, transport.asked.get(parameter), value)
+            yield AppliedParameter(transport.name, parameter, transport.requested.get(parameter), value)

@@ -11,7 +11,7 @@ from roundabout.store.reasons import RESENT
 
 
 @dataclass(frozen=True)
-class Attempts:
+class CellAttempts:
     """The attempts at one cell: their number, the invalid ones, and those with retransmitted segments."""
 
     cell: CellId
@@ -20,14 +20,14 @@ class Attempts:
     resent: int
 
 
-def attempts(run: Run) -> list[Attempts]:
+def count_attempts(run: Run) -> list[CellAttempts]:
     """Return the attempts by cell, in the experiment's order; cells without any are missing."""
     made: dict[CellId, list[dict[str, Any]]] = {CellId(cell.levels): [] for cell in experiment_of(run).cells}
-    for record in (*run.put_aside(), *run.trials()):
+    for record in (*run.rejected_records(), *run.trials()):
         made[CellId.of(record)].append(record)
-    return [_counted(cell, records) for cell, records in made.items() if records]
+    return [_count_of_cell(cell, records) for cell, records in made.items() if records]
 
 
-def _counted(cell: CellId, records: Iterable[dict[str, Any]]) -> Attempts:
+def _count_of_cell(cell: CellId, records: Iterable[dict[str, Any]]) -> CellAttempts:
     reasons = [record["reason"] for record in records]
-    return Attempts(cell, len(reasons), sum(map(bool, reasons)), sum(RESENT in reason for reason in reasons))
+    return CellAttempts(cell, len(reasons), sum(map(bool, reasons)), sum(RESENT in reason for reason in reasons))

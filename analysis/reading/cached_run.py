@@ -11,7 +11,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class ReadOnce(Run):
+class CachedRun(Run):
     """A finished run with a cache of the results of functions marked `read_once`. Do not modify these."""
 
     def __init__(self, run: Run) -> None:
@@ -27,12 +27,12 @@ class ReadOnce(Run):
         return self._records
 
 
-def read_once(make: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
+def cached_per_run(make: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
     """Mark a function of a run, with hashable arguments, whose result a `ReadOnce` caches."""
 
     @wraps(make)
     def reader(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if not isinstance(run, ReadOnce):
+        if not isinstance(run, CachedRun):
             return make(run, *args, **kwargs)
         key = (make, args, tuple(sorted(kwargs.items())))
         if key not in run.made:

@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 from pydantic import ValidationError
 
-from analysis.reading.cached_run import read_once
-from analysis.reading.data import HostPlace, counters, iterations, rows_of
-from analysis.statistics.cumulative_counter import NEVER, Counted, Integers
-from analysis.statistics.intervals import Array, Measured, estimate, least, ratio, tail
+from analysis.reading.cached_run import cached_per_run
+from analysis.reading.data import HostPlace, counters, filter_rows, iterations
+from analysis.statistics.cumulative_counter import EMPTY, CumulativeCounter, Integers
+from analysis.statistics.intervals import Array, Measured, estimate, least, ratio, tail_estimate
 from roundabout.spec import Experiment, Transport, TrialSpec
 from roundabout.spec.base import Level
 from roundabout.spec.experiment import ONLY_VARIANT
 from roundabout.store import Run, StoreError
-from roundabout.store.files import LOST
+from roundabout.store.files import LOST_MESSAGE
 
 UNITS = {"us": "µs", "mbps": "Mbit/s", "bytes": "bytes"}
 
@@ -49,18 +49,18 @@ class CellId:
     @property
     def name(self) -> str:
         """Return the name in tables and figures: the variant if there are several, and the levels of other factors."""
-        variant = self.variant if "variant" in self.levels or not self.others else ""
-        return " · ".join(each for each in (variant, self.others) if each)
+        variant = self.variant if "variant" in self.levels or not self.other_levels else ""
+        return " · ".join(each for each in (variant, self.other_levels) if each)
 
     @property
-    def others(self) -> str:
+    def other_levels(self) -> str:
         """Return the levels of all factors but the variant. A factor is called by its last part if that is unique."""
-        levels = self.without("variant").levels
+        levels = self.without_factor("variant").levels
         ends = Counter(name.rpartition(".")[2] for name in levels)
         short = {name: end if ends[end := name.rpartition(".")[2]] == 1 else name for name in levels}
         return " · ".join(f"{short[name]} {level}" for name, level in levels.items())
 
-    def without(self, factor: str) -> "CellId":
+    def without_factor(self, factor: str) -> "CellId":
         """Return the id without one factor, by which comparable cells are found."""
         return CellId({name: level for name, level in self.levels.items() if name != factor})
 
@@ -111,7 +111,7 @@ class CellTrials:
     @property
     def transports(self) -> str:
         """Return the experiment's settings of each job's congestion control; once if all are equal."""
-        texts = {name: _described(job.transport) for name, job in self.spec.jobs.items()}
+        texts = {name: _describe_transport(job.transport) for name, job in self.spec.jobs.items()}
         if len(set(texts.values())) == 1:
             return next(iter(texts.values()))
         return ", ".join(f"{job} {text}" for job, text in texts.items())
@@ -126,7 +126,7 @@ def jobs_of(cells: Iterable[CellTrials]) -> list[str]:
     return list(dict.fromkeys(job for cell in cells for job in cell.jobs))
 
 
-@read_once
+@cached_per_run
 def experiment_of(run: Run) -> Experiment:
     """Return the experiment as it was resolved when the run began. Raises StoreError if it cannot be read."""
     try:
@@ -140,7 +140,7 @@ def experiment_of(run: Run) -> Experiment:
         ) from error
 
 
-@read_once
+@cached_per_run
 def cell_of_trial(run: Run) -> dict[str, CellId]:
     """Return the cell of each committed trial. Raises StoreError for a trial of another experiment."""
     cells = {CellId(cell.levels) for cell in experiment_of(run).cells}
@@ -149,12 +149,12 @@ def cell_of_trial(run: Run) -> dict[str, CellId]:
         if cell not in cells:
             path = run.path / "trials" / trial / "trial.json"
             raise StoreError(
-                f"{path}: levels: found {dict(cell.levels)}, expected those of a cell in the manifest", LOST
+                f"{path}: levels: found {dict(cell.levels)}, expected those of a cell in the manifest", LOST_MESSAGE
             )
     return found
 
 
-@read_once
+@cached_per_run
 def cells_of(run: Run) -> list[CellTrials]:
     """Return all measurements of the run's valid trials, in the order of the experiment's levels."""
     cells = [CellTrials(CellId(cell.levels), cell.spec) for cell in experiment_of(run).cells]
@@ -171,21 +171,21 @@ def cells_of(run: Run) -> list[CellTrials]:
     for cell in cells:
         for times in cell.times.values():
             # Only of a job that departs do repetitions differ: as many iterations count as all of them have.
-            times.update(zip(times, _alike(list(times.values())), strict=True))
+            times.update(zip(times, _cut_to_shortest(list(times.values())), strict=True))
     return [cell for cell in cells if cell.times]
 
 
-def _alike(series: Sequence[Array]) -> list[Array]:
+def _cut_to_shortest(series: Sequence[Array]) -> list[Array]:
     """Return all series cut to the length of the shortest."""
     return [each[: min(map(len, series))] for each in series]
 
 
 def first_shares(run: Run, cell: CellTrials, one: str, other: str) -> list[float]:
     """Return the bytes of job `one` over those of job `other`, per trial, while both send for the first time."""
-    return [ours / theirs for _, (ours, theirs) in first_meetings(run, cell, (one, other)) if theirs]
+    return [ours / theirs for _, (ours, theirs) in first_overlaps(run, cell, (one, other)) if theirs]
 
 
-def first_meetings(run: Run, cell: CellTrials, pair: tuple[str, str]) -> list[tuple[float, tuple[float, float]]]:
+def first_overlaps(run: Run, cell: CellTrials, pair: tuple[str, str]) -> list[tuple[float, tuple[float, float]]]:
     """Return per trial how long two jobs both send for the first time, in s, and the bytes of each one's hosts then.
 
     That is from the later end of compute to the earlier end of communication in the first two iterations that overlap,
@@ -209,8 +209,8 @@ def baseline_of(
     cells: Iterable[CellTrials], cell: CellTrials, level: Level, factor: str = "variant"
 ) -> CellTrials | None:
     """Return the baseline of `cell`: the cell of this variant, or level of a factor, at the others' same levels."""
-    around = cell.id.without(factor)
-    alike = (each for each in cells if each.id.without(factor) == around)
+    around = cell.id.without_factor(factor)
+    alike = (each for each in cells if each.id.without_factor(factor) == around)
     return next((each for each in alike if each.levels.get(factor, each.variant) == level), None)
 
 
@@ -241,9 +241,12 @@ def speedup_of_last_half(slow: CellTrials, fast: CellTrials, job: str) -> Measur
 
 
 def speedup_of_tail(slow: CellTrials, fast: CellTrials, job: str) -> tuple[Measured, str]:
-    """Return the ratio of 99th percentiles; of the longest iterations, with a note, if either has too few iterations."""
+    """Return the ratio of 99th percentiles.
+
+    Of the longest iterations, with a note, if either has too few iterations.
+    """
     both = [cell.repetitions(job) for cell in (slow, fast)]
-    tails = [tail(each) for each in both]
+    tails = [tail_estimate(each) for each in both]
     if tails[0] and tails[1]:
         return ratio(tails[0], tails[1]), ""
     counts = [sum(map(len, each)) for each in both]
@@ -253,22 +256,22 @@ def speedup_of_tail(slow: CellTrials, fast: CellTrials, job: str) -> tuple[Measu
 
 def communication(iterations: pa.Table, trial: str, job: str) -> Integers:
     """Return when a job communicates, ns, shape (iterations, 2): from its first phase's begin to its last one's end."""
-    rows = rows_of(iterations, trial=trial, job=job)
+    rows = filter_rows(iterations, trial=trial, job=job)
     return np.column_stack([rows["compute_end_ns"].to_numpy(), rows["comm_end_ns"].to_numpy()])
 
 
-def _described(transport: Transport) -> str:
+def _describe_transport(transport: Transport) -> str:
     """Return the name of the transport and its set, and its other requested parameters."""
     asked = {**transport.parameters, **(dict(transport.ecn) if transport.ecn else {})}
     words = [
         transport.name,
         *([transport.published.name] if transport.published else []),
-        *starmap(_valued, asked.items()),
+        *starmap(_describe_value, asked.items()),
     ]
     return " ".join(words)
 
 
-def _valued(parameter: str, value: float | str) -> str:
+def _describe_value(parameter: str, value: float | str) -> str:
     if isinstance(value, str):
         return f"{parameter} {value}"
     name, _, unit = parameter.rpartition("_")
@@ -281,7 +284,7 @@ def _first_overlap(one: Integers, other: Integers) -> Integers | None:
     return None if first is None else np.array(first)
 
 
-def _sent_bytes(sent: Mapping[HostPlace, Counted], places: Iterable[HostPlace], window: Integers) -> float:
+def _sent_bytes(sent: Mapping[HostPlace, CumulativeCounter], places: Iterable[HostPlace], window: Integers) -> float:
     """Return the bytes that these hosts sent in the window; nan if one host's are not known."""
-    gains = [sent.get(place, NEVER).between(window) for place in places]
+    gains = [sent.get(place, EMPTY).gains_between(window) for place in places]
     return float(sum(int(each.counts[0]) for each in gains)) if all(each.known[0] for each in gains) else np.nan

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from analysis.reading.cached_run import read_once
-from analysis.statistics.cumulative_counter import Counted, Floats, Integers
+from analysis.reading.cached_run import cached_per_run
+from analysis.statistics.cumulative_counter import CumulativeCounter, Floats, Integers
 from roundabout.store import Run, StoreError
-from roundabout.store.files import LOST
-from roundabout.store.rates import increments
+from roundabout.store.files import LOST_MESSAGE
+from roundabout.store.rates import compute_increments
 from roundabout.store.schemas import TABLES, schema
 
 Series = dict[tuple[str, str], Floats]
@@ -67,7 +67,7 @@ def query(run: Run, sql: str, **values: Any) -> pa.Table:
         try:
             return connection.sql(sql, params=values).to_arrow_table()
         except (duckdb.InvalidInputException, duckdb.IOException) as error:
-            raise StoreError(f"cannot read the tables of {run.path}: {error}", LOST) from error
+            raise StoreError(f"cannot read the tables of {run.path}: {error}", LOST_MESSAGE) from error
 
 
 def by_iteration(run: Run, figure: str) -> Series:
@@ -86,7 +86,7 @@ def by_iteration(run: Run, figure: str) -> Series:
     return {(row["trial"], row["job"]): np.array(row["figures"]) for row in rows.to_pylist()}
 
 
-@read_once
+@cached_per_run
 def iterations(run: Run) -> pa.Table:
     """Return one row for each iteration of a job, its workers taken together.
 
@@ -107,21 +107,21 @@ def iterations(run: Run) -> pa.Table:
     )
 
 
-@read_once
-def counters(run: Run, counter: str) -> dict[HostPlace, Counted]:
+@cached_per_run
+def counters(run: Run, counter: str) -> dict[HostPlace, CumulativeCounter]:
     """Return a cumulative column of the table `counters`, such as `tx_bytes`, of each host's one sampled interface."""
-    found = _sampled(run, "counters", counter, HostPlace._fields)
-    return {HostPlace(row["trial"], row["host"]): counted(row) for row in found}
+    found = _samples(run, "counters", counter, HostPlace._fields)
+    return {HostPlace(row["trial"], row["host"]): counter_of_row(row) for row in found}
 
 
-@read_once
-def ports(run: Run, counter: str) -> dict[PortPlace, Counted]:
+@cached_per_run
+def ports(run: Run, counter: str) -> dict[PortPlace, CumulativeCounter]:
     """Return a cumulative column of the table `queue`, `tx_bytes`, `drops` or `marks`, of each switch port."""
-    found = _sampled(run, "queue", counter, PortPlace._fields)
-    return {PortPlace(row["trial"], row["link"], row["towards"]): counted(row) for row in found}
+    found = _samples(run, "queue", counter, PortPlace._fields)
+    return {PortPlace(row["trial"], row["link"], row["towards"]): counter_of_row(row) for row in found}
 
 
-def device_counters(run: Run, counter: str) -> dict[DevicePlace, Counted]:
+def device_counters(run: Run, counter: str) -> dict[DevicePlace, CumulativeCounter]:
     """Return counters of the table `device_counters` whose names match the regular expression `counter` as a whole."""
     rows = query(
         run,
@@ -133,10 +133,12 @@ def device_counters(run: Run, counter: str) -> dict[DevicePlace, Counted]:
         """,
         counter=counter,
     )
-    return {DevicePlace(*(row[name] for name in DevicePlace._fields)): counted(row) for row in with_arrays(rows)}
+    return {
+        DevicePlace(*(row[name] for name in DevicePlace._fields)): counter_of_row(row) for row in rows_with_arrays(rows)
+    }
 
 
-@read_once
+@cached_per_run
 def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
     """Return the backlog of each switch port's queue: instants in ns, and bytes."""
     rows = query(
@@ -149,24 +151,24 @@ def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
     )
     return {
         PortPlace(row["trial"], row["link"], row["towards"]): (row["at_ns"], row["backlog_bytes"])
-        for row in with_arrays(rows)
+        for row in rows_with_arrays(rows)
     }
 
 
-def with_arrays(table: pa.Table) -> Iterator[dict[str, Any]]:
+def rows_with_arrays(table: pa.Table) -> Iterator[dict[str, Any]]:
     """Yield the rows of `table`, with numpy arrays for lists of integers; an array with nulls is one of objects."""
     columns = table.combine_chunks()
     for place in range(table.num_rows):
         yield {name: _value(columns[name][place]) for name in columns.column_names}
 
 
-def counted(row: dict[str, Any]) -> Counted:
+def counter_of_row(row: dict[str, Any]) -> CumulativeCounter:
     """Return the counter whose samples a row holds as arrays: at_ns and counts, with width_bits and bound_ns."""
-    gained = increments(row["at_ns"], row["counts"], row["width_bits"]).gained
-    return Counted.of(row["at_ns"], gained, row["bound_ns"])
+    gained = compute_increments(row["at_ns"], row["counts"], row["width_bits"]).gained
+    return CumulativeCounter.from_increments(row["at_ns"], gained, row["bound_ns"])
 
 
-def _sampled(run: Run, table: str, counter: str, place: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+def _samples(run: Run, table: str, counter: str, place: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """Yield a cumulative column of `table`, one row for each place that has it, as `counted` takes them."""
     if counter not in schema(table).names:
         return iter(())
@@ -179,7 +181,7 @@ def _sampled(run: Run, table: str, counter: str, place: tuple[str, ...]) -> Iter
         from {table} where {counter} is not null group by {at} order by {at}
         """,  # noqa: S608
     )
-    return with_arrays(rows)
+    return rows_with_arrays(rows)
 
 
 def _value(scalar: pa.Scalar) -> Any:
@@ -189,6 +191,6 @@ def _value(scalar: pa.Scalar) -> Any:
     return np.array(values.to_pylist(), object) if values.null_count else values.to_numpy()
 
 
-def rows_of(table: pa.Table, **values: Any) -> pa.Table:
+def filter_rows(table: pa.Table, **values: Any) -> pa.Table:
     """Return the rows of `table` whose columns have these values."""
     return table.filter(reduce(and_, (pc.field(column) == value for column, value in values.items())))

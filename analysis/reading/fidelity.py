@@ -30,7 +30,7 @@ class Fidelity:
     cannot: tuple[str, ...]
 
 
-def fidelity(testbed: dict[str, Any]) -> Fidelity:
+def read_fidelity(testbed: dict[str, Any]) -> Fidelity:
     """Return the fidelity in the testbed's block of a manifest or summary. Without one, it is of a lab or a rack."""
     if said := testbed.get("fidelity"):
         return Fidelity(**{**said, "cannot": tuple(said["cannot"])})
@@ -48,8 +48,12 @@ def fidelity(testbed: dict[str, Any]) -> Fidelity:
 
 def fidelity_of(run: Run) -> Fidelity:
     """Return a run's fidelity, with the parts of its trainers that the project has never run."""
-    said = fidelity(run.manifest["testbed"])
+    said = read_fidelity(run.manifest["testbed"])
     jobs = [job for cell in experiment_of(run).cells for job in cell.spec.jobs.values()]
-    ways = {way for job in jobs if said.nature != "computed" and (way := job.trainer.never_run(said.nature == "real"))}
+    ways = {
+        way
+        for job in jobs
+        if said.nature != "computed" and (way := job.trainer.describe_unproven(said.nature == "real"))
+    }
     never = (f"{way}: never run by this project on any testbed" for way in sorted(ways))
     return replace(said, cannot=(*said.cannot, *never))

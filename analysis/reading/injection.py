@@ -21,7 +21,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Injections:
+class FlowPackets:
     """The packets that one flow of one host injected, in the order of time; bytes are the paper's."""
 
     trial: str
@@ -32,7 +32,7 @@ class Injections:
     payload_bytes: Integers
 
 
-def injections(packets: pa.Table) -> list[Injections]:
+def flows_of_packets(packets: pa.Table) -> list[FlowPackets]:
     """Return the flows of the table `packets`, by Salamy's filter, largest first."""
     kept = packets.filter(pc.and_(pc.equal(packets["direction"], "out"), pc.greater(packets["payload_bytes"], 0)))
     place = ("trial", "host", "flow")
@@ -45,7 +45,7 @@ def injections(packets: pa.Table) -> list[Injections]:
     found = []
     for begin, end in pairwise(edges):
         where = (str(trials[begin]), str(hosts[begin]), int(flows[begin]), str(kept["destination"][begin]))
-        found.append(Injections(*where, at_ns[begin:end], payload[begin:end]))
+        found.append(FlowPackets(*where, at_ns[begin:end], payload[begin:end]))
     return sorted(found, key=lambda flow: -int(flow.payload_bytes.sum()))
 
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from analysis.papers.salamy import HEAVY_GBPS, INSIDE, LIGHT_GBPS
-from analysis.reading.cached_run import read_once
+from analysis.papers.salamy import HEAVY_GBPS, INTRA_ITERATION, LIGHT_GBPS
+from analysis.reading.cached_run import cached_per_run
 from analysis.reading.cells import CellId, cell_of_trial
-from analysis.reading.data import query, with_arrays
-from analysis.reading.load_sweep_data import NEAR_GBPS, LoadedJob, loaded_jobs
+from analysis.reading.data import query, rows_with_arrays
+from analysis.reading.load_sweep_data import NEAR_GBPS, JobUnderLoad, jobs_under_load
 from analysis.statistics.intervals import Array
 from roundabout.spec import ResolvedJob, TrialSpec
 from roundabout.spec.frames import HEADER_BYTES
@@ -31,13 +31,13 @@ class Rates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Inside:
+class IntraIterationRates:
     """One job at the load nearest to one of Salamy's, which are in percent of the link.
 
     Flow 1 leaves a worker without cross traffic, for another such; flow 2 leaves the worker that receives it.
     """
 
-    loaded: LoadedJob
+    loaded: JobUnderLoad
     percent: int
     asked_gbps: float
     flow_1: Rates
@@ -46,29 +46,29 @@ class Inside:
     @property
     def printed(self) -> tuple[float, float] | None:
         """Return both flows' means as Salamy prints them, in Gbit/s."""
-        return INSIDE.get((self.loaded.model, self.percent)) if self.loaded.traffic == "consistent" else None
+        return INTRA_ITERATION.get((self.loaded.model, self.percent)) if self.loaded.traffic == "consistent" else None
 
 
-@read_once
-def inside(run: Run) -> list[Inside]:
-    """Return the rates of jobs whose cross traffic comes from no worker, by workers' interface counters (every 10 ms)."""
-    jobs = loaded_jobs(run)
+@cached_per_run
+def intra_iteration_rates(run: Run) -> list[IntraIterationRates]:
+    """Return the rates of jobs whose cross traffic comes from no worker, by workers' counters (every 10 ms)."""
+    jobs = jobs_under_load(run)
     wanted = [(loaded, percent, _nearest(loaded, load)) for loaded in jobs for percent, load in LOADS.items()]
     rates = _rates(run, {loaded.cells[asked] for loaded, _, asked in wanted})
     result = []
     for loaded, percent, asked in wanted:
-        places = [(loaded.cells[asked], host) for host in ends(loaded.spec, loaded.job)]
+        places = [(loaded.cells[asked], host) for host in flow_senders(loaded.spec, loaded.job)]
         known = [rates[place] for place in places if place in rates]
         if abs(asked - LOADS[percent]) <= NEAR_GBPS and len(known) == 2:
-            result.append(Inside(loaded, percent, asked, *known))
+            result.append(IntraIterationRates(loaded, percent, asked, *known))
     return result
 
 
-def _nearest(loaded: LoadedJob, load_gbps: float) -> float:
+def _nearest(loaded: JobUnderLoad, load_gbps: float) -> float:
     return min(loaded.levels, key=lambda asked: abs(asked - load_gbps))
 
 
-def ends(spec: TrialSpec, job: ResolvedJob) -> list[str]:
+def flow_senders(spec: TrialSpec, job: ResolvedJob) -> list[str]:
     """Return the workers that flows 1 and 2 leave; empty if there is no such pair."""
     senders = {each.sender for each in spec.cross_traffic.values()}
     shared = {host for each in spec.cross_traffic.values() for host in each.receivers}
@@ -93,9 +93,9 @@ def _rates(run: Run, cells: set[CellId]) -> dict[tuple[CellId, str], Rates]:
         """,
         trials=[trial for trial, cell in of_trial.items() if cell in cells],
     )
-    header_bytes = HEADER_BYTES * Units.of(run.manifest["testbed"]).bytes_scale
+    header_bytes = HEADER_BYTES * Units.from_manifest(run.manifest["testbed"]).bytes_scale
     parts = defaultdict(list)
-    for row in with_arrays(rows):
+    for row in rows_with_arrays(rows):
         parts[of_trial[row["trial"]], row["host"]].append(_sent(row, header_bytes))
     whole = {place: np.concatenate(each, axis=1) for place, each in parts.items()}
     return {

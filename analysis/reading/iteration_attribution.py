@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.statistics.cumulative_counter import Counted, Gains, Integers
+from analysis.statistics.cumulative_counter import CumulativeCounter, Gains, Integers
 
 
 @dataclass(frozen=True)
-class Iterations:
+class IterationEdges:
     """The begins of a job's n iterations, and the end of the last one: `edges_ns`, length n + 1, never falling.
 
     No edge is off by more than `bound_ns`.
@@ -27,7 +27,7 @@ class Iterations:
 
 
 @dataclass(frozen=True)
-class Joined:
+class Attribution:
     """The gain of a port's counter, attributed to jobs.
 
     `jobs` holds one value an iteration of each job; where it is not known, its count is 0. The rest is unattributed:
@@ -50,29 +50,29 @@ class Joined:
         return self.outside + self.no_job + self.no_source
 
 
-def join(
-    port: Counted,
-    sources: Mapping[str, Sequence[Counted] | None],
-    others: Sequence[Counted],
-    iterations: Mapping[str, Iterations],
-) -> Joined:
+def attribute(
+    port: CumulativeCounter,
+    sources: Mapping[str, Sequence[CumulativeCounter] | None],
+    others: Sequence[CumulativeCounter],
+    iterations: Mapping[str, IterationEdges],
+) -> Attribution:
     """Attribute the gain of `port` to the iterations of jobs.
 
     `sources` holds, by job, the counters of its hosts at this port: an empty list if none of them was ever counted, so
     that each of its iterations gained 0; None if it is unknown, so that none of its iterations is known. `others` are
     the counters of hosts without a job, or with several.
     """
-    of_jobs = sum(each.gained for parts in sources.values() for each in parts or ())
-    of_others = sum(each.gained for each in others)
-    no_source = port.gained - of_jobs - of_others
+    of_jobs = sum(each.total_gain for parts in sources.values() for each in parts or ())
+    of_others = sum(each.total_gain for each in others)
+    no_source = port.total_gain - of_jobs - of_others
     silent = replace(port, totals=np.zeros_like(port.totals))
     untold = replace(silent, known=np.zeros_like(port.known))
     per_job = {
-        job: _together([untold] if parts is None else parts or [silent], iterations[job], max(no_source, 0))
+        job: _sum_gains([untold] if parts is None else parts or [silent], iterations[job], max(no_source, 0))
         for job, parts in sources.items()
     }
-    return Joined(
-        port.gained,
+    return Attribution(
+        port.total_gain,
         per_job,
         outside=of_jobs - sum(int(gains.counts.sum()) for gains in per_job.values()),
         no_job=of_others,
@@ -80,12 +80,12 @@ def join(
     )
 
 
-def _together(parts: Sequence[Counted], iterations: Iterations, spare: int) -> Gains:
+def _sum_gains(parts: Sequence[CumulativeCounter], iterations: IterationEdges, spare: int) -> Gains:
     """Return the sum of several counters' gains in each iteration, known where each of them is.
 
     `spare` more may belong to any of the iterations: it widens their bounds.
     """
-    each = [part.between(iterations.edges_ns, iterations.bound_ns) for part in parts]
+    each = [part.gains_between(iterations.edges_ns, iterations.bound_ns) for part in parts]
     known = np.logical_and.reduce([gains.known for gains in each])
     counts = np.add.reduce([gains.counts for gains in each])
     return Gains(np.where(known, counts, 0), np.add.reduce([gains.bounds for gains in each]) + spare, known)

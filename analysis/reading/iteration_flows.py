@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from analysis.papers.salamy import INSIDE
-from analysis.reading.cached_run import read_once
+from analysis.papers.salamy import INTRA_ITERATION
+from analysis.reading.cached_run import cached_per_run
 from analysis.reading.cells import CellId, CellTrials, cells_of
-from analysis.reading.data import query, with_arrays
+from analysis.reading.data import query, rows_with_arrays
 from analysis.reading.injection import moving_average_gbps
-from analysis.reading.intra_iteration_rates import LOADS, ends
+from analysis.reading.intra_iteration_rates import LOADS, flow_senders
 from analysis.reading.load_sweep_data import LOAD, NEAR_GBPS
 from analysis.statistics.cumulative_counter import Floats, Integers
 from analysis.statistics.intervals import Measured, mean_of, ratio
@@ -38,7 +38,7 @@ WORKERS = (1, 2)
 
 
 @dataclass(frozen=True)
-class Flow:
+class FlowReadings:
     """The readings of a host's flow from a trial's first iteration to its last: arrays of one length.
 
     `at_ns` is the end of each, `payload_bytes` its weight in the mean: a packet, or the bytes since the sample before.
@@ -60,7 +60,7 @@ class Flow:
 
 
 @dataclass(frozen=True)
-class Iterations:
+class RingFlows:
     """A cell in which a job's ring shares links with cross traffic.
 
     Flows 1, 2 and 3 by trial, and begins of iterations, in ns.
@@ -72,7 +72,7 @@ class Iterations:
     job: str
     percent: int
     captured: bool
-    flows: Mapping[str, tuple[Flow, ...]]
+    flows: Mapping[str, tuple[FlowReadings, ...]]
     begins_ns: Mapping[str, Integers]
 
     @property
@@ -93,53 +93,53 @@ class Iterations:
     @property
     def apart_from_load(self) -> tuple[CellId, str]:
         """Return the identity of the cell without its load."""
-        return self.cell.id.without(LOAD), self.job
+        return self.cell.id.without_factor(LOAD), self.job
 
     @property
     def printed(self) -> tuple[float, float] | None:
         """Return Salamy's means of flows 1 and 2, Gbit/s."""
         near = abs(self.asked_gbps - LOADS[self.percent]) <= NEAR_GBPS
-        return INSIDE.get((self.model, self.percent)) if near else None
+        return INTRA_ITERATION.get((self.model, self.percent)) if near else None
 
-    def each(self, flow: int) -> list[Flow]:
+    def repetitions_of(self, flow: int) -> list[FlowReadings]:
         """Return flow 1, 2 or 3 of every repetition."""
         return [flows[flow - 1] for flows in self.flows.values()]
 
     def over_packets(self, flow: int) -> Measured:
         """Return the mean of the flow's readings, Gbit/s."""
-        return mean_of([each.over_packets_gbps for each in self.each(flow)])
+        return mean_of([each.over_packets_gbps for each in self.repetitions_of(flow)])
 
     def over_iterations(self, flow: int) -> Measured:
         """Return the flow's bytes over the time that iterations took, Gbit/s."""
-        return mean_of([each.over_iterations_gbps for each in self.each(flow)])
+        return mean_of([each.over_iterations_gbps for each in self.repetitions_of(flow)])
 
     def sufficient(self, flow: int) -> Measured:
         """Return the even rate at which a worker would have sent as much in as long, Gbit/s."""
-        return mean_of([each.sufficient_gbps for each in self.each(flow)])
+        return mean_of([each.sufficient_gbps for each in self.repetitions_of(flow)])
 
-    def beyond(self, flow: int) -> Measured:
+    def over_sufficient(self, flow: int) -> Measured:
         """Return the mean of a worker's readings over its sufficient rate."""
-        return mean_of([each.over_packets_gbps / each.sufficient_gbps for each in self.each(flow)])
+        return mean_of([each.over_packets_gbps / each.sufficient_gbps for each in self.repetitions_of(flow)])
 
     @property
-    def above(self) -> Measured:
+    def difference(self) -> Measured:
         """Return the mean of flow 1's readings less that of flow 2's of the same repetition, Gbit/s."""
-        pairs = zip(*map(self.each, WORKERS), strict=True)
+        pairs = zip(*map(self.repetitions_of, WORKERS), strict=True)
         return mean_of([one.over_packets_gbps - other.over_packets_gbps for one, other in pairs])
 
 
-@read_once
-def iteration_flows(run: Run) -> list[Iterations]:
+@cached_per_run
+def iteration_flows(run: Run) -> list[RingFlows]:
     """Return every cell with such a ring, in the experiment's order.
 
     By captured packets, or by counters without captures.
     """
     cells = [(cell, job, hosts) for cell in cells_of(run) for job in cell.jobs if (hosts := _hosts(cell.spec, job))]
     trials = [trial for cell, _, _ in cells for trial in cell.trials]
-    ran, communicated_ns = _ran(run, trials), _communicated_ns(run, trials)
-    packets = _captured(run, trials)
+    ran, communicated_ns = _iteration_edges(run, trials), _communicated_ns(run, trials)
+    packets = _captured_packets(run, trials)
     captured = all((trial, host) in packets for cell, _, hosts in cells for trial in cell.trials for host in hosts)
-    sent = packets if captured else _counted(run, trials)
+    sent = packets if captured else _counted_bytes(run, trials)
     found = []
     for cell, job, hosts in cells:
         percent = min(LOADS, key=lambda each: abs(LOADS[each] - _load_gbps(cell.spec)))
@@ -151,17 +151,17 @@ def iteration_flows(run: Run) -> list[Iterations]:
         flows = {trial: tuple(filter(None, each)) for trial, each in read.items() if all(each)}
         if flows:
             begins_ns = {trial: ran[trial, job]["begins_ns"] for trial in flows}
-            found.append(Iterations(cell, job, percent, captured, flows, begins_ns))
+            found.append(RingFlows(cell, job, percent, captured, flows, begins_ns))
     return found
 
 
-def light_and_heavy(found: Sequence[Iterations]) -> list[tuple[Iterations, Iterations]]:
+def light_and_heavy_pairs(found: Sequence[RingFlows]) -> list[tuple[RingFlows, RingFlows]]:
     """Return the pairs of cells of each job measured at 30 and at 80 % load with all else equal."""
     light, heavy = ({each.apart_from_load: each for each in found if each.percent == load} for load in LOADS)
     return [(light[of], heavy[of]) for of in light if of in heavy]
 
 
-def kept(light: Iterations, heavy: Iterations, flow: int) -> Measured:
+def kept_share(light: RingFlows, heavy: RingFlows, flow: int) -> Measured:
     """Return a flow's bandwidth in readings under heavy load over that under light load."""
     return ratio(heavy.over_packets(flow), light.over_packets(flow))
 
@@ -173,11 +173,11 @@ def _load_gbps(spec: TrialSpec) -> float:
 def _hosts(spec: TrialSpec, job: str) -> tuple[str, ...]:
     """Return the hosts that flows 1, 2 and 3 leave; empty if there is no such ring."""
     senders = {each.sender for each in spec.cross_traffic.values() if each.load_gbps}
-    workers = ends(spec, spec.jobs[job])
+    workers = flow_senders(spec, spec.jobs[job])
     return (*workers, *senders) if workers and len(senders) == 1 else ()
 
 
-def _ran(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
+def _iteration_edges(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
     """Return the begins of iterations and the end of the last one, by trial and job."""
     rows = query(
         run,
@@ -189,7 +189,7 @@ def _ran(run: Run, trials: Sequence[str]) -> dict[tuple[str, str], dict[str, Any
         """,
         trials=trials,
     )
-    return {(row["trial"], row["job"]): row for row in with_arrays(rows)}
+    return {(row["trial"], row["job"]): row for row in rows_with_arrays(rows)}
 
 
 def _communicated_ns(run: Run, trials: Sequence[str]) -> dict[Place, float]:
@@ -205,7 +205,7 @@ def _communicated_ns(run: Run, trials: Sequence[str]) -> dict[Place, float]:
     return {(row["trial"], row["host"]): row["communicated_ns"] for row in rows.to_pylist()}
 
 
-def _captured(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
+def _captured_packets(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
     """Return the instants and payload of packets with payload (by Salamy's filter), by trial and host.
 
     Of a host's packets only those to its main receiver count: a worker that receives cross traffic answers its sender,
@@ -225,11 +225,12 @@ def _captured(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
         trials=trials,
     )
     return {
-        (row["trial"], row["host"]): (row["at_ns"], row["payload_bytes"].astype(np.int64)) for row in with_arrays(rows)
+        (row["trial"], row["host"]): (row["at_ns"], row["payload_bytes"].astype(np.int64))
+        for row in rows_with_arrays(rows)
     }
 
 
-def _counted(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
+def _counted_bytes(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
     """Return the instants of counter samples and the payload since the sample before, by trial and host."""
     rows = query(
         run,
@@ -240,10 +241,10 @@ def _counted(run: Run, trials: Sequence[str]) -> dict[Place, Sent]:
         """,
         trials=trials,
     )
-    header_bytes = HEADER_BYTES * Units.of(run.manifest["testbed"]).bytes_scale
+    header_bytes = HEADER_BYTES * Units.from_manifest(run.manifest["testbed"]).bytes_scale
     return {
         (row["trial"], row["host"]): (row["at_ns"], _payload(row["wire_bytes"], row["packets"], header_bytes))
-        for row in with_arrays(rows)
+        for row in rows_with_arrays(rows)
     }
 
 
@@ -254,7 +255,7 @@ def _payload(wire_bytes: Integers, packets: Integers, header_bytes: float) -> In
 
 def _flow(
     place: Place, sent: Mapping[Place, Sent], ran: Mapping[str, Any], communicated_ns: Mapping[Place, float], width: int
-) -> Flow | None:
+) -> FlowReadings | None:
     """Return a host's flow in a trial; None without a reading."""
     at_ns, payload_bytes = sent.get(place, NOTHING)
     begin_ns, end_ns = ran["begins_ns"][0], ran["end_ns"]
@@ -266,4 +267,4 @@ def _flow(
         return None
     over_ns = (end_ns - begin_ns, communicated_ns.get(place, np.nan))
     means_gbps = (8 * float(payload_bytes.sum()) / each for each in over_ns)
-    return Flow(place[1], read_ns[known], gbps[known], weights[known], *means_gbps)
+    return FlowReadings(place[1], read_ns[known], gbps[known], weights[known], *means_gbps)

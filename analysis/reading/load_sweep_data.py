@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.reading.cached_run import read_once
+from analysis.reading.cached_run import cached_per_run
 from analysis.reading.cells import CellId, cell_of_trial, experiment_of
 from analysis.reading.data import iterations, query
 from analysis.statistics.degradation.sweep import Level, Sweep
@@ -26,7 +26,7 @@ NEAR_GBPS = 2.5
 
 
 @dataclass
-class LoadedJob:
+class JobUnderLoad:
     """A job under one kind of cross traffic, level by level.
 
     `setting` holds the levels of the other factors. By the load that was asked for, `levels` holds one pair a
@@ -79,7 +79,10 @@ class LoadedJob:
         return self.job.profile.comm_bytes / 1e6
 
     def fluid_s(self, load_gbps: float, iterations: int = ITERATIONS) -> float:
-        """Return the flow-level model's iteration time at a load of cross traffic; infinite if that leaves no capacity."""
+        """Return the flow-level model's iteration time at a load of cross traffic.
+
+        Infinite if that leaves no capacity.
+        """
         limits = fluid_limits(_with_load(self.spec, load_gbps), iterations)[self.job_name]
         return limits.fair_ms / 1e3
 
@@ -105,35 +108,35 @@ class LoadedJob:
         return Sweep(tuple(levels), self.link_gbps)
 
 
-def over_of(experiment: Experiment) -> str:
+def load_factor(experiment: Experiment) -> str:
     """Return the factor that changes the load."""
     return experiment.study.over or LOAD
 
 
 def varies_load(experiment: Experiment) -> bool:
     """Return True if a factor changes the load: one that the study names, or loads as numbers."""
-    over = over_of(experiment)
+    over = load_factor(experiment)
     levels = experiment.factors.get(over, ())
     told = over != LOAD or not any(isinstance(level, str) for level in levels)
     loads = {tuple(each.load_gbps for each in cell.spec.cross_traffic.values()) for cell in experiment.cells}
     return told and len(levels) > 0 and len(loads - {()}) >= min(2, len(levels))
 
 
-@read_once
-def loaded_jobs(run: Run) -> list[LoadedJob]:
+@cached_per_run
+def jobs_under_load(run: Run) -> list[JobUnderLoad]:
     """Return every job of the run under each kind of cross traffic, in the experiment's order.
 
     None without varied loads.
     """
     experiment = experiment_of(run)
-    over = over_of(experiment)
+    over = load_factor(experiment)
     if not varies_load(experiment):
         return []
     loads, times = sent_loads(run), _times_s(run)
-    found: dict[tuple[str, CellId], LoadedJob] = {}
+    found: dict[tuple[str, CellId], JobUnderLoad] = {}
     for cell in experiment.cells:
         cell_id = CellId(cell.levels)
-        setting = cell_id.without(over)
+        setting = cell_id.without_factor(over)
         # The factor `load_gbps` says the load; what another one's levels come to, their cross traffic does.
         asked_gbps = float(cell_id.levels[LOAD]) if over == LOAD else _load_gbps(cell.spec)
         for job in cell.spec.jobs:
@@ -141,7 +144,7 @@ def loaded_jobs(run: Run) -> list[LoadedJob]:
             if any(each.load_gbps for each in cell.spec.cross_traffic.values()):
                 repetitions = [(trial, each) for trial, each in repetitions if trial in loads]
             if repetitions:
-                new = LoadedJob(
+                new = JobUnderLoad(
                     cell.variant, job, setting, cell.spec, _traffic(cell.spec),
                     cell.spec.topology.bottleneck.payload_rate_gbps,
                 )  # fmt: skip
@@ -152,17 +155,17 @@ def loaded_jobs(run: Run) -> list[LoadedJob]:
     return list(found.values())
 
 
-@read_once
+@cached_per_run
 def sent_loads(run: Run) -> dict[str, float]:
     """Return the rate of cross traffic sent while the jobs ran, by trial, payload, Gbit/s.
 
     It is counted at the senders' interfaces, less the job's bytes of a sender that is a worker too. If a counter was
     reset, or does not cover the whole time, the receivers' own figure is used. A trial without either is left out.
     """
-    scale = Units.of(run.manifest["testbed"]).bytes_scale
+    scale = Units.from_manifest(run.manifest["testbed"]).bytes_scale
     totals: defaultdict[str, float] = defaultdict(float)
     for row in _windows(run):
-        wire, packets = (_gained(row, name) for name in ("bytes", "packets"))
+        wire, packets = (_counter_rise(row, name) for name in ("bytes", "packets"))
         sent_bytes = wire - HEADER_BYTES * scale * packets - row["job_bytes"]
         counted_gbps = sent_bytes * 8 / (row["end_ns"] - row["begin_ns"])
         totals[row["trial"]] += row["achieved_gbps"] if np.isnan(counted_gbps) else counted_gbps
@@ -170,7 +173,7 @@ def sent_loads(run: Run) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CrossTrafficOutcome:
     """One cross traffic in one trial, by its generator's report; `payload_gbps` is that of all the trial's.
 
     What it did not say is None. Loads are payload, Gbit/s.
@@ -188,7 +191,7 @@ class Outcome:
     lateness_p99_us: float | None
 
 
-def outcomes(run: Run) -> list[Outcome]:
+def cross_traffic_outcomes(run: Run) -> list[CrossTrafficOutcome]:
     """Return the outcome of every cross traffic, by levels and repetition."""
     loads = sent_loads(run)
     rows = query(
@@ -199,7 +202,7 @@ def outcomes(run: Run) -> list[Outcome]:
         from cross_traffic order by levels, repetition
         """,
     )
-    return [Outcome(**row, payload_gbps=loads.get(row["trial"])) for row in rows.to_pylist()]
+    return [CrossTrafficOutcome(**row, payload_gbps=loads.get(row["trial"])) for row in rows.to_pylist()]
 
 
 def _windows(run: Run) -> list[dict[str, Any]]:
@@ -241,7 +244,7 @@ def _windows(run: Run) -> list[dict[str, Any]]:
     return rows
 
 
-def _gained(row: dict[str, Any], name: str) -> float:
+def _counter_rise(row: dict[str, Any], name: str) -> float:
     """Return the rise of a counter from begin_ns to end_ns, linear between samples; nan if it is not known."""
     totals = []
     for edge in ("begin", "end"):

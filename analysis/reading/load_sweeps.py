@@ -10,12 +10,12 @@ from typing import TypeVar
 import numpy as np
 
 from analysis.papers.salamy import FITS, LINK_GBPS, MODELS, OBSERVED, SETTINGS, Observed, Printed
-from analysis.reading.cached_run import read_once
-from analysis.reading.load_sweep_data import LoadedJob, loaded_jobs
+from analysis.reading.cached_run import cached_per_run
+from analysis.reading.load_sweep_data import JobUnderLoad, jobs_under_load
 from analysis.statistics.degradation.choice import Choice, candidates, choose
 from analysis.statistics.degradation.congestion import CongestionPoint, congestion_point
 from analysis.statistics.degradation.demand import spare_capacity_gbps
-from analysis.statistics.degradation.fit import SPARE_LEVELS, Fit, fit
+from analysis.statistics.degradation.fit import EXTRA_LEVELS, Fit, fit_model
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
 from analysis.statistics.intervals import Array
 from roundabout.store import Run
@@ -27,7 +27,7 @@ POINTS = 48
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class SweepFit:
     """A sweep and the figures read from it. None marks one that could not be computed."""
 
     sweep: Sweep
@@ -47,7 +47,7 @@ class Curve:
 class JobSweep:
     """One job under one kind of cross traffic. None marks a missing part, and the text gives the reason."""
 
-    loaded: LoadedJob
+    loaded: JobUnderLoad
     name: str
     sweep: Sweep | None
     why_no_sweep: str
@@ -78,12 +78,12 @@ class JobSweep:
         return next((each for each in FITS if own == (each.model, each.traffic, each.transport)), None)
 
     @property
-    def curve(self) -> Curve | None:
+    def curve(self) -> SweepFit | None:
         """Return the sweep with its chosen fit."""
-        return Curve(self.sweep, self.loaded.data_mb, self.congestion, self.fit) if self.sweep else None
+        return SweepFit(self.sweep, self.loaded.data_mb, self.congestion, self.fit) if self.sweep else None
 
     @cached_property
-    def as_printed(self) -> Curve | None:
+    def as_printed(self) -> SweepFit | None:
         """Return the sweep by Salamy's own choices, only for comparison with Salamy's figures.
 
         The link has `LINK_GBPS` throughout, its rate with headers and all; a congestion point's straight portion may
@@ -95,10 +95,10 @@ class JobSweep:
             sweep = replace(self.sweep, link_gbps=LINK_GBPS)
         except DegradationError:
             return None
-        congestion, _ = _or_why(lambda: congestion_point(sweep, nearly_flat=np.inf))
+        congestion, _ = _or_reason(lambda: congestion_point(sweep, nearly_flat=np.inf))
         printed = self.printed
-        again = _or_why(lambda: fit(sweep, n=printed.n, capacity_gbps=LINK_GBPS))[0] if printed else None
-        return Curve(sweep, self.loaded.data_mb, congestion, again)
+        again = _or_reason(lambda: fit_model(sweep, n=printed.n, capacity_gbps=LINK_GBPS))[0] if printed else None
+        return SweepFit(sweep, self.loaded.data_mb, congestion, again)
 
     @property
     def fluid_line(self) -> tuple[Array, Array]:
@@ -109,14 +109,14 @@ class JobSweep:
         return loads_gbps, self.loaded.fluid_line(loads_gbps)
 
 
-@read_once
+@cached_per_run
 def job_sweeps(run: Run) -> list[JobSweep]:
     """Return every sweep of the run, in Salamy's order; others come last."""
-    loaded = sorted(loaded_jobs(run), key=_rank)
-    return [_job_sweep(each, name) for each, name in zip(loaded, names(loaded), strict=True)]
+    loaded = sorted(jobs_under_load(run), key=_rank)
+    return [_job_sweep(each, name) for each, name in zip(loaded, sweep_names(loaded), strict=True)]
 
 
-def _rank(loaded: LoadedJob) -> tuple[int, ...]:
+def _rank(loaded: JobUnderLoad) -> tuple[int, ...]:
     places = (
         ([each.traffic for each in SETTINGS], loaded.traffic),
         (["RDMA", "TCP"], loaded.transport),
@@ -125,21 +125,24 @@ def _rank(loaded: LoadedJob) -> tuple[int, ...]:
     return tuple(known.index(name) if name in known else len(known) for known, name in places)
 
 
-def names(loaded: Sequence[LoadedJob]) -> list[str]:
-    """Return the names in reports: model, traffic and transport, and the first other level that tells equal ones apart."""
-    by_name = defaultdict[str, list[LoadedJob]](list)
+def sweep_names(loaded: Sequence[JobUnderLoad]) -> list[str]:
+    """Return the names in reports.
+
+    Model, traffic and transport, and the first other level that tells equal ones apart.
+    """
+    by_name = defaultdict[str, list[JobUnderLoad]](list)
     for each in loaded:
         by_name[each.name].append(each)
-    return [f"{each.name}{_apart(by_name[each.name])(each)}" for each in loaded]
+    return [f"{each.name}{_distinguish(by_name[each.name])(each)}" for each in loaded]
 
 
-def _apart(alike: Sequence[LoadedJob]) -> Callable[[LoadedJob], str]:
+def _distinguish(alike: Sequence[JobUnderLoad]) -> Callable[[JobUnderLoad], str]:
     """Return the addition to names that occur twice: one of these levels, or cell and job."""
-    ways: tuple[Callable[[LoadedJob], str], ...] = (
+    ways: tuple[Callable[[JobUnderLoad], str], ...] = (
         lambda _: "",
         lambda each: f", {each.variant}",
         lambda each: f", {each.job_name}",
-        lambda each: f", {each.setting.others}",
+        lambda each: f", {each.setting.other_levels}",
         lambda each: f", {each.place}",
     )
     return next(
@@ -147,25 +150,25 @@ def _apart(alike: Sequence[LoadedJob]) -> Callable[[LoadedJob], str]:
     )
 
 
-def _job_sweep(loaded: LoadedJob, name: str) -> JobSweep:
+def _job_sweep(loaded: JobUnderLoad, name: str) -> JobSweep:
     try:
         sweep = loaded.sweep
     except DegradationError as error:
         return JobSweep(loaded, name, None, str(error), None, str(error), None, str(error))
-    choice, why_no_fit = _or_why(lambda: _choice(sweep))
-    congestion, why_no_congestion = _or_why(lambda: congestion_point(sweep))
+    choice, why_no_fit = _or_reason(lambda: _choice(sweep))
+    congestion, why_no_congestion = _or_reason(lambda: congestion_point(sweep))
     return JobSweep(loaded, name, sweep, "", choice, why_no_fit, congestion, why_no_congestion)
 
 
 def _choice(sweep: Sweep) -> Choice:
     """Choose among the models that so many levels can tell apart."""
-    free = len(sweep.levels) - 2 - SPARE_LEVELS
+    free = len(sweep.levels) - 2 - EXTRA_LEVELS
     among = candidates(sweep.link_gbps)
     affordable = [each for each in among if (each.n is None) + (each.capacity_gbps is None) <= free]
     return choose(sweep, affordable or among)
 
 
-def _or_why(find: Callable[[], Found]) -> tuple[Found | None, str]:
+def _or_reason(find: Callable[[], Found]) -> tuple[Found | None, str]:
     try:
         return find(), ""
     except DegradationError as error:

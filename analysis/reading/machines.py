@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from analysis.reading.cached_run import read_once
+from analysis.reading.cached_run import cached_per_run
 from roundabout.store import Run
 
 AGREE = 0.05
@@ -17,7 +17,7 @@ AGREE = 0.05
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceTrial:
     """The trial that all machines measured: median iteration time in ms by job and machine."""
 
     variant: str
@@ -25,7 +25,7 @@ class Reference:
     median_ms: Mapping[str, Mapping[str, float]]
 
     @property
-    def apart(self) -> float:
+    def largest_difference(self) -> float:
         """Return the largest difference in a job's times, as a share of the smallest."""
         return max(max(times.values()) / min(times.values()) - 1 for times in self.median_ms.values())
 
@@ -40,11 +40,11 @@ class Machines:
     trials: Mapping[str, int]
     facts: Mapping[str, Mapping[str, Any]]
     differing: tuple[str, ...]
-    reference: Reference | None
+    reference: ReferenceTrial | None
 
 
-@read_once
-def machines(run: Run) -> Machines:
+@cached_per_run
+def read_machines(run: Run) -> Machines:
     """Return the machines of the run's trials. Older runs do not record them: none. Raises StoreError."""
     told = [record["machine"] for record in run.trials() if "machine" in record]
     facts = {each["name"]: {name: value for name, value in each.items() if name != "name"} for each in told}
@@ -54,7 +54,7 @@ def machines(run: Run) -> Machines:
     return Machines(counts, facts, differing, _reference(run))
 
 
-def _reference(run: Run) -> Reference | None:
+def _reference(run: Run) -> ReferenceTrial | None:
     """Return the reference trial; None if only the first machine has a valid one."""
     again = [record for record in run.references() if record["valid"]]
     if not again:
@@ -64,7 +64,7 @@ def _reference(run: Run) -> Reference | None:
     for record in (first, *again):
         for job, ms in _medians(run.table_of(record, "iterations")).items():
             by_job[job][record["machine"]["name"]] = ms
-    return Reference(first["variant"], first["repetition"], by_job)
+    return ReferenceTrial(first["variant"], first["repetition"], by_job)
 
 
 def _medians(iterations: pa.Table) -> dict[str, float]:

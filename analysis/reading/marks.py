@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.reading.cells import CellTrials
-from analysis.reading.data import PortPlace, counted, device_counters, iterations, ports, query, with_arrays
-from analysis.reading.iteration_attribution import Iterations, Joined, join
-from analysis.statistics.cumulative_counter import Counted
-from analysis.statistics.intervals import Array, stacked
+from analysis.reading.data import PortPlace, counter_of_row, device_counters, iterations, ports, query, rows_with_arrays
+from analysis.reading.iteration_attribution import Attribution, IterationEdges, attribute
+from analysis.statistics.cumulative_counter import CumulativeCounter
+from analysis.statistics.intervals import Array, stack_to_shortest
 from roundabout.spec import TrialSpec
 from roundabout.store import Run
 
@@ -65,7 +65,7 @@ class JobMarks(NamedTuple):
     @property
     def known(self) -> list[Array]:
         """Return the repetitions, with the iterations that are known of all of them."""
-        repetitions = stacked(self.repetitions)
+        repetitions = stack_to_shortest(self.repetitions)
         return list(repetitions[:, np.isfinite(repetitions).all(axis=0)])
 
 
@@ -74,8 +74,8 @@ class _Place(NamedTuple):
 
     at: PortPlace
     counter: str
-    counted: Counted
-    sources: dict[str, Counted] | None
+    counted: CumulativeCounter
+    sources: dict[str, CumulativeCounter] | None
 
 
 def per_iteration(run: Run, what: str = "marks") -> PerIteration | None:
@@ -95,7 +95,7 @@ def per_iteration(run: Run, what: str = "marks") -> PerIteration | None:
     sums: list[dict[str, Any]] = []
     for place in places:
         where = {**place.at._asdict(), "counter": place.counter}
-        joined = _joined(place, specs[place.at.trial], of_jobs.get(place.at.trial, {}))
+        joined = _attribute_place(place, specs[place.at.trial], of_jobs.get(place.at.trial, {}))
         rows.extend({**where, **row} for row in _rows(joined))
         sums.append({**where, **{name: getattr(joined, name) for name in SUMS}})
     return PerIteration(
@@ -103,7 +103,7 @@ def per_iteration(run: Run, what: str = "marks") -> PerIteration | None:
     )
 
 
-def of_cells(run: Run, cells: Sequence[CellTrials], what: str = "marks") -> list[dict[str, JobMarks]]:
+def marks_of_cells(run: Run, cells: Sequence[CellTrials], what: str = "marks") -> list[dict[str, JobMarks]]:
     """Return per cell, and per job of which they are known, the marks per iteration."""
     counted = per_iteration(run, what) if cells else None
     if counted is None:
@@ -127,7 +127,7 @@ def _of_job(counted: PerIteration, trials: Sequence[str], job: str) -> JobMarks:
     )
 
 
-def _rows(joined: Joined) -> Iterator[dict[str, Any]]:
+def _rows(joined: Attribution) -> Iterator[dict[str, Any]]:
     for job, gains in joined.jobs.items():
         for number, (count, bound, known) in enumerate(zip(*(each.tolist() for each in gains), strict=True)):
             yield {
@@ -138,7 +138,7 @@ def _rows(joined: Joined) -> Iterator[dict[str, Any]]:
             }
 
 
-def _iterations(run: Run) -> dict[str, dict[str, Iterations]]:
+def _iterations(run: Run) -> dict[str, dict[str, IterationEdges]]:
     """Return the begins of iterations, and the end of the last one, per trial and job."""
     result: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for row in iterations(run).to_pylist():
@@ -146,28 +146,28 @@ def _iterations(run: Run) -> dict[str, dict[str, Iterations]]:
     return {trial: {job: _edges(rows) for job, rows in jobs.items()} for trial, jobs in result.items()}
 
 
-def _edges(rows: Sequence[dict[str, Any]]) -> Iterations:
+def _edges(rows: Sequence[dict[str, Any]]) -> IterationEdges:
     edges_ns = [*(row["start_ns"] for row in rows), rows[-1]["comm_end_ns"]]
-    return Iterations(np.array(edges_ns, np.int64), max(row["offset_bound_ns"] for row in rows))
+    return IterationEdges(np.array(edges_ns, np.int64), max(row["offset_bound_ns"] for row in rows))
 
 
-def _joined(place: _Place, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -> Joined:
-    crossing = [job for job in of_jobs if _leaves_by(spec, job, place.at)]
+def _attribute_place(place: _Place, spec: TrialSpec, of_jobs: Mapping[str, IterationEdges]) -> Attribution:
+    crossing = [job for job in of_jobs if _sends_over(spec, job, place.at)]
     if place.sources is None:
         alone = len(crossing) == 1
-        return join(place.counted, {job: [place.counted] if alone else None for job in crossing}, [], of_jobs)
-    owned: dict[str, list[Counted] | None] = {}
-    spans = {host: _spans(host, spec, of_jobs) for host in place.sources}
+        return attribute(place.counted, {job: [place.counted] if alone else None for job in crossing}, [], of_jobs)
+    owned: dict[str, list[CumulativeCounter] | None] = {}
+    spans = {host: _sending_spans(host, spec, of_jobs) for host in place.sources}
     for job in crossing:
         hosts = [host for host in spec.jobs[job].hosts if host in place.sources]
         told = all(spans[host] for host in hosts)
-        owned[job] = [place.sources[host].during(*spans[host][job]) for host in hosts] if told else None
-    parts = [(host, span) for host in spans for span in _unclaimed(spans[host], owned)]
-    others = [place.sources[host].during(*span) for host, span in parts]
-    return join(place.counted, owned, others, of_jobs)
+        owned[job] = [place.sources[host].restrict_to(*spans[host][job]) for host in hosts] if told else None
+    parts = [(host, span) for host in spans for span in _unclaimed_spans(spans[host], owned)]
+    others = [place.sources[host].restrict_to(*span) for host, span in parts]
+    return attribute(place.counted, owned, others, of_jobs)
 
 
-def _spans(host: str, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -> dict[str, Span]:
+def _sending_spans(host: str, spec: TrialSpec, of_jobs: Mapping[str, IterationEdges]) -> dict[str, Span]:
     """Return when a host's packets are each job's: from its first iteration to the next job's.
 
     None if jobs ran at once.
@@ -180,12 +180,12 @@ def _spans(host: str, spec: TrialSpec, of_jobs: Mapping[str, Iterations]) -> dic
     return dict(zip(users, pairwise(cuts), strict=False))
 
 
-def _unclaimed(spans: Mapping[str, Span], owned: Mapping[str, object]) -> list[Span]:
+def _unclaimed_spans(spans: Mapping[str, Span], owned: Mapping[str, object]) -> list[Span]:
     """Return when a host's packets at a place are no job's: all the time without spans."""
     return [span for job, span in spans.items() if owned.get(job) is None] if spans else [ALWAYS]
 
 
-def _leaves_by(spec: TrialSpec, job: str, at: PortPlace) -> bool:
+def _sends_over(spec: TrialSpec, job: str, at: PortPlace) -> bool:
     """Return True if any of the job's data take this link in this direction."""
     return any((hop.link.name, hop.receiver) == (at.link, at.towards) for hop in spec.hops(job))
 
@@ -195,10 +195,12 @@ def _at_switches(run: Run, what: str) -> Iterator[_Place]:
     sources = _sources(run, at_ports) if what == "marks" else {}
     for at, port in at_ports.items():
         # A port that counted nothing has no sources, which is no lack of knowledge.
-        yield _Place(at, what, port, sources.get(at, None if port.gained else {}))
+        yield _Place(at, what, port, sources.get(at, None if port.total_gain else {}))
 
 
-def _sources(run: Run, at_ports: Mapping[PortPlace, Counted]) -> dict[PortPlace, dict[str, Counted]]:
+def _sources(
+    run: Run, at_ports: Mapping[PortPlace, CumulativeCounter]
+) -> dict[PortPlace, dict[str, CumulativeCounter]]:
     """Return marks by the host of the marked packets, at each port that marked any."""
     rows = query(
         run,
@@ -208,14 +210,14 @@ def _sources(run: Run, at_ports: Mapping[PortPlace, Counted]) -> dict[PortPlace,
         from marks group by all order by trial, link, towards, source
         """,
     )
-    result: dict[PortPlace, dict[str, Counted]] = {}
-    for row in with_arrays(rows):
+    result: dict[PortPlace, dict[str, CumulativeCounter]] = {}
+    for row in rows_with_arrays(rows):
         at = PortPlace(row["trial"], row["link"], row["towards"])
         # A source appears with its first mark: until then, it had none.
         port_ns = at_ports[at].at_ns
         before = port_ns[port_ns < row["at_ns"][0]]
         padded = {name: np.concatenate([own, row[name]]) for name, own in (("at_ns", before), ("counts", before * 0))}
-        result.setdefault(at, {})[row["source"]] = counted({**row, **padded})
+        result.setdefault(at, {})[row["source"]] = counter_of_row({**row, **padded})
     return result
 
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from analysis.reading.cells import CellTrials
-from analysis.reading.data import iterations, ports, rows_of
+from analysis.reading.data import filter_rows, iterations, ports
 from analysis.statistics.intervals import Array
 from roundabout.store import Run
 
 WHAT = ("marks", "drops")
 
 
-def signals(run: Run, cells: Sequence[CellTrials], what: Sequence[str] = WHAT) -> dict[str, Array]:
+def count_signals(run: Run, cells: Sequence[CellTrials], what: Sequence[str] = WHAT) -> dict[str, Array]:
     """Return the packets marked or dropped in each iteration of the first job, by trial, from begin to begin.
 
     Nan if unknown.
@@ -27,15 +27,15 @@ def signals(run: Run, cells: Sequence[CellTrials], what: Sequence[str] = WHAT) -
         for trial in cell.trials:
             own = [port for each in counted for place, port in each.items() if place.trial == trial]
             if own:
-                job = next(job for job in cell.jobs if rows_of(of_jobs, trial=trial, job=job).num_rows)
-                rows = rows_of(of_jobs, trial=trial, job=job)
+                job = next(job for job in cell.jobs if filter_rows(of_jobs, trial=trial, job=job).num_rows)
+                rows = filter_rows(of_jobs, trial=trial, job=job)
                 edges_ns = np.append(rows["start_ns"].to_numpy(), rows["comm_end_ns"].to_numpy()[-1:])
-                gains = [port.between(edges_ns) for port in own]
+                gains = [port.gains_between(edges_ns) for port in own]
                 found[trial] = np.sum([np.where(each.known, each.counts, np.nan) for each in gains], axis=0)
     return found
 
 
-def of_trials(found: Mapping[str, Array], cell: CellTrials) -> list[Array]:
+def counts_of_cell(found: Mapping[str, Array], cell: CellTrials) -> list[Array]:
     """Return the known counts of a cell's trials, an array a trial, without unknown iterations."""
     known = [found[trial][np.isfinite(found[trial])] for trial in cell.trials if trial in found]
     return [each for each in known if len(each)]

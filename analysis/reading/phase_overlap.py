@@ -8,20 +8,20 @@ from itertools import combinations
 import numpy as np
 
 from analysis.statistics.cumulative_counter import Floats
-from roundabout.models.fluid import Course, FluidJob, Left, capacities, fluid_jobs
-from roundabout.models.fluid.jobs import Compute, Send
+from roundabout.models.fluid import FluidJob, ResidualCapacity, Simulation, capacities, fluid_jobs
+from roundabout.models.fluid.jobs import ComputePhase, SendPhase
 from roundabout.spec import TrialSpec
 
 OVERLAP = 0.05
 """Jobs are interleaved while their communication phases overlap by less than this part of the shorter phase."""
-LASTING = 10
+LASTING_ITERATIONS = 10
 """Iterations running for which that must hold. Both bounds are ours; the papers draw interleaving, and define none."""
 
 Spans = Mapping[str, Floats]
 """By job: begin and end of communication in each iteration, in any unit of time; shape (iterations, 2)."""
 
 
-def overlaps(spans: Spans) -> Floats:
+def compute_overlaps(spans: Spans) -> Floats:
     """Return the largest overlap of any two jobs' phases in each iteration, over the shorter of both phases.
 
     An overlap counts in the first job's iteration in which it begins. Iterations go from one end of communication to
@@ -44,12 +44,16 @@ def first_lasting(overlap: Floats) -> int | None:
     None without one.
     """
     apart = (overlap < OVERLAP).astype(int)
-    running = np.convolve(apart, np.ones(LASTING, int), mode="valid") if len(apart) >= LASTING else np.empty(0)
-    found = np.flatnonzero(running == LASTING)
+    running = (
+        np.convolve(apart, np.ones(LASTING_ITERATIONS, int), mode="valid")
+        if len(apart) >= LASTING_ITERATIONS
+        else np.empty(0)
+    )
+    found = np.flatnonzero(running == LASTING_ITERATIONS)
     return int(found[0]) + 1 if len(found) else None
 
 
-def offsets(spans: Spans) -> dict[str, Floats]:
+def compute_offsets(spans: Spans) -> dict[str, Floats]:
     """Return, for each other job, the distance of its nearest begin from each begin of the first job's communication.
 
     That is a distance on the circle of an iteration, at most half of it; shape (iterations,).
@@ -66,7 +70,7 @@ def _while_all_run(spans: Spans) -> Floats:
     return np.asarray(first[first[:, 1] <= until])
 
 
-def in_theory(spec: TrialSpec, spans: Spans) -> tuple[dict[str, Floats], dict[str, Floats]] | None:
+def simulate_from_spans(spec: TrialSpec, spans: Spans) -> tuple[dict[str, Floats], dict[str, Floats]] | None:
     """Return the trial in the flow-level model, whose jobs begin to communicate as far apart as in `spans`, ms.
 
     By job: when it communicates, as `spans` are, and its iteration times. MLTCP's F is in the model; timers and jitter
@@ -75,9 +79,9 @@ def in_theory(spec: TrialSpec, spans: Spans) -> tuple[dict[str, Floats], dict[st
     if spec.cross_traffic:
         return None
     known = {name: job for name, job in fluid_jobs(spec).items() if name in spans}
-    starts = {name: float(spans[name][0, 0]) - _leads_ms(job) for name, job in known.items()}
+    starts = {name: float(spans[name][0, 0]) - _first_compute_ms(job) for name, job in known.items()}
     jobs = [replace(job, start_ms=starts[name] - min(starts.values())) for name, job in known.items()]
-    course = Course(jobs, Left.always(capacities(spec.topology.links)))
+    course = Simulation(jobs, ResidualCapacity.constant(capacities(spec.topology.links)))
     for _ in course:
         pass
     played = {name: np.array(workers) for name, workers in zip(known, course.iterations, strict=True)}
@@ -86,11 +90,11 @@ def in_theory(spec: TrialSpec, spans: Spans) -> tuple[dict[str, Floats], dict[st
     return sending, times
 
 
-def _leads_ms(job: FluidJob) -> float:
+def _first_compute_ms(job: FluidJob) -> float:
     """Return its computing time before it first sends."""
     lead = 0.0
     for phase in job.phases:
-        if isinstance(phase, Send):
+        if isinstance(phase, SendPhase):
             break
-        lead += phase.ms if isinstance(phase, Compute) else 0.0
+        lead += phase.ms if isinstance(phase, ComputePhase) else 0.0
     return lead

@@ -16,7 +16,7 @@ WIDTH_MS = 1.0
 
 
 @dataclass(frozen=True)
-class Requested:
+class PlannedFlows:
     """One load: its flows in the order of planned starts, in ms from the first burst's.
 
     `bursts_ms` are the begins of bursts, and `mean_gbps` the load from the first of them to the last.
@@ -29,8 +29,11 @@ class Requested:
     mean_gbps: float
 
 
-def requested(run: Run) -> Requested | None:
-    """Return the first trial under burst traffic of the load nearest to `LOAD_GBPS`; None with fewer than two bursts."""
+def planned_flows(run: Run) -> PlannedFlows | None:
+    """Return the first trial under burst traffic of the load nearest to `LOAD_GBPS`.
+
+    None with fewer than two bursts.
+    """
     flows = query(
         run,
         """
@@ -52,4 +55,4 @@ def requested(run: Run) -> Requested | None:
         return None
     whole = (at_ms >= 0) & (at_ms < bursts_ms[-1])
     mean_gbps = float(size[whole].sum() * 8 / 1e6 / bursts_ms[-1])
-    return Requested(flows["asked_gbps"][0].as_py(), at_ms, size / 1e6, bursts_ms, mean_gbps)
+    return PlannedFlows(flows["asked_gbps"][0].as_py(), at_ms, size / 1e6, bursts_ms, mean_gbps)

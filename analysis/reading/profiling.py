@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from analysis.reading.data import iterations, query
-from analysis.statistics.phase_folding import Sent
-from analysis.statistics.phases import SAME_RATE, Estimate, Found, FoundPhase
+from analysis.statistics.phase_folding import WorkerCounter
+from analysis.statistics.phases import SAME_RATE, Estimate, FoundPhase, FoundProfile
 from roundabout.spec import Phase, Profile, ResolvedJob, TrialSpec
 from roundabout.spec.frames import HEADER_BYTES
 from roundabout.spec.patterns import Pattern
@@ -18,7 +18,7 @@ from roundabout.store import Run, StoreError, Units
 
 
 @dataclass(frozen=True)
-class Alone:
+class LoneJob:
     """A job in a trial of its own."""
 
     run: Run
@@ -31,7 +31,7 @@ class Alone:
         """Return the job as it was played."""
         return self.spec.jobs[self.name]
 
-    def workers(self) -> list[Sent]:
+    def workers(self) -> list[WorkerCounter]:
         """Return the counters of its workers' hosts, without packet headers.
 
         Packets are counted as they are, while bytes were multiplied by the testbed's scale. Pure acknowledgements are
@@ -44,7 +44,7 @@ class Alone:
         rows = iterations(self.run)
         return float(np.median(rows.filter(pc.field("trial") == self.trial)["iteration_ms"].to_numpy()))
 
-    def _sent(self, host: str) -> Sent:
+    def _sent(self, host: str) -> WorkerCounter:
         rows = query(
             self.run,
             """
@@ -57,12 +57,14 @@ class Alone:
         at_ns, sent, packets = (column.to_numpy() for column in rows.columns)
         if (np.diff(sent) < 0).any():
             raise StoreError(f"{self.run.path}: tx_bytes of {host} fell during trial {self.trial}, expected growth")
-        headers = np.rint(HEADER_BYTES * Units.of(self.run.manifest["testbed"]).bytes_scale * packets).astype(np.int64)
+        headers = np.rint(
+            HEADER_BYTES * Units.from_manifest(self.run.manifest["testbed"]).bytes_scale * packets
+        ).astype(np.int64)
         # A packet with less of a header (ARP) lets the difference fall by some bytes.
-        return Sent(at_ns, np.maximum.accumulate(sent - headers))
+        return WorkerCounter(at_ns, np.maximum.accumulate(sent - headers))
 
 
-def alone(run: Run, job: str, among: Collection[str] | None = None, variant: str | None = None) -> Alone:
+def find_lone_job(run: Run, job: str, among: Collection[str] | None = None, variant: str | None = None) -> LoneJob:
     """Return the last valid trial of `run` in which `job` was the only one; among the keys `among` and of `variant`.
 
     Raises:
@@ -80,15 +82,15 @@ def alone(run: Run, job: str, among: Collection[str] | None = None, variant: str
         why = f"; {trials[-1]['reason']}" if trials else ""
         raise StoreError(f"{run.path}: found no valid trial of {job} alone{why}, expected one", "run it again")
     spec = TrialSpec.model_validate(valid[-1]["spec"])
-    return Alone(run, valid[-1]["trial"], job, spec)
+    return LoneJob(run, valid[-1]["trial"], job, spec)
 
 
-def profile_of(measured: Alone, found: Found, name: str) -> Profile:
+def profile_of(measured: LoneJob, found: FoundProfile, name: str) -> Profile:
     """Return the findings as a profile, with the origin and certainty of its figures.
 
     Raises StoreError for a job whose hosts do not all send alike, because counters do not tell senders from receivers.
     """
-    pattern = measured.job.alike
+    pattern = measured.job.common_pattern
     if pattern is None:
         what = f"job {measured.name}, whose hosts send differently"
         expected = "one whose workers all send alike, each on a host of its own"
@@ -97,16 +99,16 @@ def profile_of(measured: Alone, found: Found, name: str) -> Profile:
     on = f"{testbed['kind']} at 1:{testbed['scale']:g}" if testbed["emulated"] else testbed["kind"]
     source = (
         f"measured, run {measured.run.id}: job {measured.name} alone, {found.iterations} iterations on a {on}, each of "
-        f"{said(found.period_ms, 1)} ms; payload only; 95 % intervals in brackets"
+        f"{format_estimate(found.period_ms, 1)} ms; payload only; 95 % intervals in brackets"
     )
     return Profile(
         name=name, model=played.model, batch=played.batch, source=source, phases=tuple(_phases(found, pattern))
     )
 
 
-def _phases(found: Found, pattern: Pattern) -> Iterator[Phase]:
-    for phase, name in zip(found.phases, names([phase.sends for phase in found.phases]), strict=True):
-        lasts_ms, source = round(phase.duration_ms.value, 3), f"measured: {figures(phase)}"
+def _phases(found: FoundProfile, pattern: Pattern) -> Iterator[Phase]:
+    for phase, name in zip(found.phases, phase_names([phase.sends for phase in found.phases]), strict=True):
+        lasts_ms, source = round(phase.duration_ms.value, 3), f"measured: {describe_phase(phase)}"
         if phase.sends:
             size = round(phase.bytes.value)
             yield Phase(name=name, bytes=size, alone_ms=lasts_ms, pattern=pattern, source=source)
@@ -114,27 +116,29 @@ def _phases(found: Found, pattern: Pattern) -> Iterator[Phase]:
             yield Phase(name=name, compute_ms=lasts_ms, source=source)
 
 
-def names(sends: Sequence[bool]) -> list[str]:
+def phase_names(sends: Sequence[bool]) -> list[str]:
     """Return names of phases in their order, by whether each sends: with numbers if several do the same."""
     kinds = ["send" if each else "compute" for each in sends]
     numbers = {kind: count(1) for kind in kinds}
     return [f"{kind}-{next(numbers[kind])}" if kinds.count(kind) > 1 else kind for kind in kinds]
 
 
-def figures(phase: FoundPhase) -> str:
+def describe_phase(phase: FoundPhase) -> str:
     """Describe a found phase, for a profile's sources."""
-    sent = f", {said(phase.bytes, 1, 1e6)} MB at {said(phase.gbps, 2)} Gbit/s" if phase.sends else ""
-    return f"{said(phase.duration_ms, 1)} ms{sent}"
+    sent = (
+        f", {format_estimate(phase.bytes, 1, 1e6)} MB at {format_estimate(phase.gbps, 2)} Gbit/s" if phase.sends else ""
+    )
+    return f"{format_estimate(phase.duration_ms, 1)} ms{sent}"
 
 
-def said(estimate: Estimate, digits: int, unit: float = 1.0) -> str:
+def format_estimate(estimate: Estimate, digits: int, unit: float = 1.0) -> str:
     """Format a figure with its interval, for a profile's sources."""
     value, low, high = (f"{each / unit:.{digits}f}" for each in (estimate.value, estimate.low, estimate.high))
     return f"{value} ({low} to {high})"
 
 
 @dataclass(frozen=True)
-class Course:
+class ConstantRatePart:
     """A part of a played iteration at one rate, as counters can tell it from the next."""
 
     begin_ms: float
@@ -147,7 +151,7 @@ class Course:
         return self.bytes * 8 / self.duration_ms / 1e6
 
 
-def course(profile: Profile, found: Found) -> list[Course] | None:
+def iteration_parts(profile: Profile, found: FoundProfile) -> list[ConstantRatePart] | None:
     """Return the iteration of a profile as counters tell it, one part a rate; None if other phases were found.
 
     It is rotated to match the findings best, because counters cannot tell which phase of an iteration is its first.
@@ -156,20 +160,20 @@ def course(profile: Profile, found: Found) -> list[Course] | None:
     for phase in profile.phases:
         if phase.duration_ms > 0:
             _append(parts, (phase.duration_ms, float(phase.bytes or 0)))
-    if len(parts) > 1 and _alike(parts[-1], parts[0]):
+    if len(parts) > 1 and _have_equal_rate(parts[-1], parts[0]):
         _append(parts, parts.pop(0))
     turned = [parts[first:] + parts[:first] for first in range(len(parts))]
     kinds = [phase.sends for phase in found.phases]
-    like = [_course(each) for each in turned if [sent > 0 for _, sent in each] == kinds]
+    like = [_merge_parts(each) for each in turned if [sent > 0 for _, sent in each] == kinds]
     return min(like, key=lambda each: _worst_edge_ms(found, each), default=None)
 
 
-def _course(parts: list[tuple[float, float]]) -> list[Course]:
+def _merge_parts(parts: list[tuple[float, float]]) -> list[ConstantRatePart]:
     begins_ms = np.cumsum([0.0, *(duration_ms for duration_ms, _ in parts)]).tolist()
-    return [Course(begin_ms, *part) for begin_ms, part in zip(begins_ms, parts, strict=False)]
+    return [ConstantRatePart(begin_ms, *part) for begin_ms, part in zip(begins_ms, parts, strict=False)]
 
 
-def _worst_edge_ms(found: Found, parts: list[Course]) -> float:
+def _worst_edge_ms(found: FoundProfile, parts: list[ConstantRatePart]) -> float:
     return max(
         abs(phase.begin_ms.value + rest * phase.duration_ms.value - part.begin_ms - rest * part.duration_ms)
         for phase, part in zip(found.phases, parts, strict=True)
@@ -178,12 +182,12 @@ def _worst_edge_ms(found: Found, parts: list[Course]) -> float:
 
 
 def _append(parts: list[tuple[float, float]], part: tuple[float, float]) -> None:
-    if parts and _alike(parts[-1], part):
+    if parts and _have_equal_rate(parts[-1], part):
         part = (parts[-1][0] + part[0], parts.pop()[1] + part[1])
     parts.append(part)
 
 
-def _alike(one: tuple[float, float], other: tuple[float, float]) -> bool:
+def _have_equal_rate(one: tuple[float, float], other: tuple[float, float]) -> bool:
     rates = one[1] / one[0], other[1] / other[0]
     return abs(rates[1] - rates[0]) <= SAME_RATE * rates[0]
 
@@ -201,10 +205,10 @@ class Difference:
     demand_share: float | None
 
 
-def difference(found: Found, played: Profile) -> Difference:
+def compare_profiles(found: FoundProfile, played: Profile) -> Difference:
     """Compare the findings with the played profile."""
     period_share = abs(found.period_ms.value / played.alone_ms - 1)
-    parts = course(played, found)
+    parts = iteration_parts(played, found)
     if parts is None:
         return Difference(period_share, None, None)
     demands = [

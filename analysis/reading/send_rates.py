@@ -15,7 +15,7 @@ from operator import attrgetter
 import numpy as np
 
 from analysis.reading.data import query
-from analysis.reading.injection import injections, moving_average_gbps
+from analysis.reading.injection import flows_of_packets, moving_average_gbps
 from analysis.statistics.cumulative_counter import Floats, Integers
 from roundabout.store import Run
 
@@ -28,7 +28,7 @@ READINGS_BY = ("time", "packet", "window")
 
 
 @dataclass(frozen=True)
-class Injected:
+class SendRates:
     """The rates at which a sender put one kind of cross traffic out; arrays of one length.
 
     They are read at even distances of time; `readings_gbps` holds them by each of READINGS_BY.
@@ -52,7 +52,7 @@ def skewness(values: Floats) -> float:
     return float((away**3).mean() / (away**2).mean() ** 1.5)
 
 
-def injected(run: Run, most: int = 1) -> list[Injected]:
+def send_rates(run: Run, most: int = 1) -> list[SendRates]:
     """Return the send rates of each kind of cross traffic, in the first `most` captured trials at the heaviest load.
 
     Only packets from while the jobs ran count, because captures begin earlier. A sender that is a worker too is left
@@ -74,7 +74,7 @@ def injected(run: Run, most: int = 1) -> list[Injected]:
         most=most,
     )
     kinds = {row["trial"]: row for row in packets.group_by(["trial", "kind", "asked_gbps"]).aggregate([]).to_pylist()}
-    flows = injections(packets)
+    flows = flows_of_packets(packets)
     found = []
     for trial, row in kinds.items():
         own = [flow for flow in flows if flow.trial == trial]
@@ -84,7 +84,7 @@ def injected(run: Run, most: int = 1) -> list[Injected]:
         order = np.argsort(at_ns, kind="stable")
         payload = np.concatenate([flow.payload_bytes for flow in own])[order]
         if read := _readings(at_ns[order], payload):
-            found.append(Injected(row["kind"], row["asked_gbps"], *read))
+            found.append(SendRates(row["kind"], row["asked_gbps"], *read))
     return sorted(found, key=attrgetter("kind"))
 
 
@@ -93,7 +93,7 @@ def _readings(sent_ns: Integers, payload_bytes: Integers) -> tuple[Integers, Flo
     known = np.isfinite(gbps)
     if not known.any():
         return None
-    evenly_ns, evenly = _evenly(at_ns[known], gbps[known])
+    evenly_ns, evenly = _resample_evenly(at_ns[known], gbps[known])
     each = (evenly, gbps[known][:READINGS], _windows_gbps(sent_ns, payload_bytes)[:READINGS])
     return evenly_ns, evenly, dict(zip(READINGS_BY, each, strict=True))
 
@@ -107,7 +107,7 @@ def _windows_gbps(sent_ns: Integers, payload_bytes: Integers) -> Floats:
     return np.asarray(sent_bytes * 8 * windows / span_ns)
 
 
-def _evenly(at_ns: Integers, gbps: Floats) -> tuple[Integers, Floats]:
+def _resample_evenly(at_ns: Integers, gbps: Floats) -> tuple[Integers, Floats]:
     """Return the average at evenly spaced instants: at each, that of the packet which leaves next."""
     evenly_ns = at_ns[0] + np.linspace(0, at_ns[-1] - at_ns[0], READINGS).astype(np.int64)
     return evenly_ns, gbps[np.searchsorted(at_ns, evenly_ns)]

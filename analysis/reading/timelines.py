@@ -17,25 +17,25 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from analysis.reading.cached_run import read_once
+from analysis.reading.cached_run import cached_per_run
 from analysis.reading.cells import CellId, experiment_of
-from analysis.reading.data import iterations, rows_of
+from analysis.reading.data import filter_rows, iterations
 from analysis.reading.marks import per_iteration
 from analysis.statistics.cumulative_counter import Floats
 from analysis.statistics.intervals import Array
 from roundabout.spec import TrialSpec
 from roundabout.store import Run, StoreError
-from roundabout.store.files import LOST, read_json
+from roundabout.store.files import LOST_MESSAGE, read_json
 
 NAME = "timeline.json"
 Names = NDArray[np.object_]
 
 
-class _Told(BaseModel):
+class _StoredModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Request(_Told):
+class Request(_StoredModel):
     """A job as its trace has it."""
 
     name: str
@@ -46,7 +46,7 @@ class Request(_Told):
     arrives_s: float
 
 
-class Stint(_Told):
+class Allocation(_StoredModel):
     """A job on one placement, with at most one timetable; the trial's job of that name."""
 
     name: str
@@ -59,7 +59,7 @@ class Stint(_Told):
     period_ms: float | None = None
 
 
-class Decision(_Told):
+class Decision(_StoredModel):
     """A scheduler's answer; `scores` are its candidates' if Cassini ranked them, None for one with loops."""
 
     at_s: float
@@ -69,12 +69,12 @@ class Decision(_Told):
     scores: tuple[float | None, ...] | None = None
 
     @property
-    def ranked(self) -> list[float]:
+    def known_scores(self) -> list[float]:
         """Return the scores of the candidates without loops, of which the best one was chosen."""
         return [score for score in self.scores or () if score is not None]
 
 
-class Life(_Told):
+class JobHistory(_StoredModel):
     """A job from its arrival to its end; `dedicated_s` is its time in a cluster of its own."""
 
     name: str
@@ -100,16 +100,16 @@ class Life(_Told):
         return None if self.completion_s is None else self.completion_s / self.dedicated_s
 
 
-class Timeline(_Told):
+class Timeline(_StoredModel):
     """The whole timeline, seconds from the trace's start; allocations from the trial's."""
 
     version: Literal[1] = Field(alias="schema")
     scheduler: str
     cassini: bool
     requests: tuple[Request, ...]
-    stints: tuple[Stint, ...]
+    stints: tuple[Allocation, ...]
     decisions: tuple[Decision, ...]
-    jobs: tuple[Life, ...]
+    jobs: tuple[JobHistory, ...]
 
     @cached_property
     def models(self) -> dict[str, str]:
@@ -117,9 +117,9 @@ class Timeline(_Told):
         return {each.name: each.model for each in self.requests}
 
     @property
-    def moves(self) -> list[Stint]:
+    def moves(self) -> list[Allocation]:
         """Return the allocations that began on other workers than their job had before."""
-        before: dict[str, Stint] = {}
+        before: dict[str, Allocation] = {}
         moved = []
         for stint in sorted(self.stints, key=lambda each: each.begins_s):
             if stint.job in before and before[stint.job].workers != stint.workers:
@@ -129,7 +129,7 @@ class Timeline(_Told):
 
 
 @dataclass(frozen=True)
-class Points:
+class CompletedIterations:
     """Every iteration that a trial's jobs completed, in the order of jobs and iterations: arrays of equal length.
 
     `models` names the model of each, `start_s` when it began, from the trial's start; `dedicated_ms` is what it takes
@@ -145,14 +145,14 @@ class Points:
     marks: Floats
 
     @property
-    def slowed(self) -> Floats:
+    def slowdowns(self) -> Floats:
         """Return the times over those in a dedicated cluster."""
         return self.times_ms / self.dedicated_ms
 
-    def of(self, model: str) -> "Points":
+    def of_model(self, model: str) -> "CompletedIterations":
         """Return the iterations of one model's jobs."""
         own = self.models == model
-        return Points(*(getattr(self, each.name)[own] for each in fields(self)))
+        return CompletedIterations(*(getattr(self, each.name)[own] for each in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -163,10 +163,10 @@ class ClusterTrial:
     spec: TrialSpec
     timeline: Timeline
     start_ns: int
-    points: Points
+    points: CompletedIterations
 
     @property
-    def sliced_s(self) -> float | None:
+    def window_start_s(self) -> float | None:
         """Return the start of its window in the trace, from which allocations are counted; None of a whole trace."""
         cluster = self.spec.cluster
         return cluster.slice.from_s if cluster and cluster.slice else None
@@ -195,9 +195,9 @@ class ClusterCell:
         return [trial.points.times_ms for trial in self.trials.values()]
 
     @property
-    def slowed(self) -> list[Array]:
+    def slowdowns(self) -> list[Array]:
         """Return all iterations as multiples of a dedicated cluster's."""
-        return [trial.points.slowed for trial in self.trials.values()]
+        return [trial.points.slowdowns for trial in self.trials.values()]
 
     @property
     def models(self) -> list[str]:
@@ -206,12 +206,12 @@ class ClusterCell:
 
     def marks(self, model: str) -> list[Array]:
         """Return known marks per iteration of a model's jobs, one array a repetition that has any."""
-        counted = (trial.points.of(model).marks for trial in self.trials.values())
+        counted = (trial.points.of_model(model).marks for trial in self.trials.values())
         return [known for each in counted if len(known := each[np.isfinite(each)])]
 
 
-@read_once
-def clusters_of(run: Run) -> list[ClusterCell]:
+@cached_per_run
+def read_clusters(run: Run) -> list[ClusterCell]:
     """Return every cell with a valid trial that has a timeline and an iteration, in the experiment's order.
 
     Raises StoreError if a timeline cannot be read.
@@ -227,13 +227,15 @@ def clusters_of(run: Run) -> list[ClusterCell]:
     return [ClusterCell(cell, trials) for cell, trials in found.items() if trials]
 
 
-def beside(cells: Iterable[ClusterCell], cell: ClusterCell, variant: str) -> ClusterCell | None:
+def cell_of_variant(cells: Iterable[ClusterCell], cell: ClusterCell, variant: str) -> ClusterCell | None:
     """Return the cell of this variant, at the others' same levels."""
-    alike = (each for each in cells if each.id.without("variant") == cell.id.without("variant"))
+    alike = (each for each in cells if each.id.without_factor("variant") == cell.id.without_factor("variant"))
     return next((each for each in alike if each.variant == variant), None)
 
 
-def paired(over: ClusterCell, of: ClusterCell, what: Callable[[ClusterTrial], Array]) -> list[tuple[Array, Array]]:
+def pair_by_repetition(
+    over: ClusterCell, of: ClusterCell, what: Callable[[ClusterTrial], Array]
+) -> list[tuple[Array, Array]]:
     """Return the values of two cells, by the repetitions that both have, whose trials share their trace."""
     return [(what(over.trials[number]), what(trial)) for number, trial in of.trials.items() if number in over.trials]
 
@@ -243,12 +245,12 @@ def _timeline(path: Path) -> Timeline:
         return Timeline.model_validate(read_json(path))
     except ValidationError as error:
         first = error.errors()[0]
-        raise StoreError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}", LOST) from error
+        raise StoreError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}", LOST_MESSAGE) from error
 
 
 def _trial(record: Mapping[str, Any], timeline: Timeline, table: pa.Table) -> ClusterTrial:
     spec = TrialSpec.model_validate(record["spec"])
-    rows = rows_of(table, trial=record["trial"])
+    rows = filter_rows(table, trial=record["trial"])
     job_of = {stint.name: stint.job for stint in timeline.stints}
     stints = rows["job"].combine_chunks().dictionary_encode()
     names, place = stints.dictionary.to_pylist(), stints.indices.to_numpy()
@@ -256,7 +258,7 @@ def _trial(record: Mapping[str, Any], timeline: Timeline, table: pa.Table) -> Cl
     models = np.array([timeline.models[job] for job in jobs], object)
     alone_ms = np.array([spec.jobs[name].profile.alone_ms for name in names])
     start_ns = int(record["start_ns"])
-    points = Points(
+    points = CompletedIterations(
         models=models[place],
         jobs=jobs[place],
         start_s=(rows["start_ns"].to_numpy() - start_ns) / 1e9,

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.reading.cells import CellTrials, communication
-from analysis.reading.data import HostPlace, PortPlace, backlogs, counters, iterations, rows_of
-from analysis.statistics.cumulative_counter import NEVER, Counted, Floats, Integers
+from analysis.reading.data import HostPlace, PortPlace, backlogs, counters, filter_rows, iterations
+from analysis.statistics.cumulative_counter import EMPTY, CumulativeCounter, Floats, Integers
 from roundabout.store import Run
 
 BIN_MS = 10.0
@@ -17,7 +17,7 @@ BIN_MS = 10.0
 
 
 @dataclass(frozen=True)
-class Trace:
+class TrialTrace:
     """A trial, in ms from the instant at which its first job started; arrays per bin have one value per `BIN_MS`.
 
     `spans` are begin and end of communication per job and iteration, shape (iterations, 2). `rates` are Gbit/s on the
@@ -33,23 +33,26 @@ class Trace:
     backlog_bytes: Floats | None
 
 
-def traces(run: Run, cells: Sequence[CellTrials]) -> list[list[Trace]]:
+def read_traces(run: Run, cells: Sequence[CellTrials]) -> list[list[TrialTrace]]:
     """Return the trace of every trial of each cell."""
     of_jobs, sent, waiting = iterations(run), counters(run, "tx_bytes"), backlogs(run)
     return [[_trace(cell, trial, of_jobs, sent, waiting) for trial in cell.trials] for cell in cells]
 
 
-def middle(trials: Sequence[Trace]) -> Trace:
+def median_trial(trials: Sequence[TrialTrace]) -> TrialTrace:
     """Return the cell's trial of median duration; of two in the middle the quicker one."""
     return sorted(trials, key=lambda trace: max(each[-1, 1] for each in trace.spans.values()))[(len(trials) - 1) // 2]
 
 
-def communicating(run: Run, cell: CellTrials, trial: str) -> tuple[int, dict[str, Floats]]:
-    """Return the start of a trial's first job, ns; and by job, the spans of communication: ms since, (iterations, 2)."""
+def communication_spans(run: Run, cell: CellTrials, trial: str) -> tuple[int, dict[str, Floats]]:
+    """Return the start of a trial's first job, ns.
+
+    And by job, the spans of communication: ms since, (iterations, 2).
+    """
     return _communicating(iterations(run), cell, trial)
 
 
-def courses(run: Run, cells: Iterable[CellTrials]) -> dict[str, dict[str, Floats]]:
+def spans_of_cells(run: Run, cells: Iterable[CellTrials]) -> dict[str, dict[str, Floats]]:
     """Return the spans of communication by trial and job, of cells whose jobs share links.
 
     Ms since the first job's start.
@@ -60,7 +63,7 @@ def courses(run: Run, cells: Iterable[CellTrials]) -> dict[str, dict[str, Floats
 
 
 def _communicating(of_jobs: pa.Table, cell: CellTrials, trial: str) -> tuple[int, dict[str, Floats]]:
-    start_ns = min(rows_of(of_jobs, trial=trial)["start_ns"].to_pylist())
+    start_ns = min(filter_rows(of_jobs, trial=trial)["start_ns"].to_pylist())
     return start_ns, {job: (communication(of_jobs, trial, job) - start_ns) / 1e6 for job in cell.jobs}
 
 
@@ -68,17 +71,19 @@ def _trace(
     cell: CellTrials,
     trial: str,
     of_jobs: pa.Table,
-    sent: Mapping[HostPlace, Counted],
+    sent: Mapping[HostPlace, CumulativeCounter],
     waiting: Mapping[PortPlace, tuple[Integers, Integers]],
-) -> Trace:
+) -> TrialTrace:
     start_ns, spans = _communicating(of_jobs, cell, trial)
     edges_ms = np.arange(0.0, max(each[-1, 1] for each in spans.values()) + BIN_MS, BIN_MS)
     edges_ns = start_ns + (edges_ms * 1e6).astype(np.int64)
     firsts = {job: HostPlace(trial, cell.spec.jobs[job].workers[0]) for job in spans}
-    rates = {job: sent.get(place, NEVER).rate(edges_ns) * 8 / 1e9 for job, place in firsts.items()}
+    rates = {job: sent.get(place, EMPTY).rate(edges_ns) * 8 / 1e9 for job, place in firsts.items()}
     port = _bottleneck_port(cell, trial)
     samples = waiting.get(port) if port is not None else None
-    return Trace(cell, trial, edges_ms, spans, rates, None if samples is None else np.interp(edges_ns[:-1], *samples))
+    return TrialTrace(
+        cell, trial, edges_ms, spans, rates, None if samples is None else np.interp(edges_ns[:-1], *samples)
+    )
 
 
 def _bottleneck_port(cell: CellTrials, trial: str) -> PortPlace | None:
@@ -89,19 +94,19 @@ def _bottleneck_port(cell: CellTrials, trial: str) -> PortPlace | None:
     return next((PortPlace(trial, hop.link.name, hop.receiver) for hop in hops if hop.link == link), None)
 
 
-def mean_per_iteration(trace: Trace, values: Floats, job: str) -> Floats:
+def mean_per_iteration(trace: TrialTrace, values: Floats, job: str) -> Floats:
     """Return the mean of a trace's bins over each iteration of `job`, from one end of communication to the next."""
     ends = np.minimum(np.searchsorted(trace.edges_ms, trace.spans[job][:, 1]), len(values))
     total = np.concatenate([[0.0], np.cumsum(values)])
     return np.diff(total[ends], prepend=0.0) / np.maximum(np.diff(ends, prepend=0), 1)
 
 
-def at_once(by_job: Mapping[str, Floats], begin_ms: float, end_ms: float) -> float:
-    """Return, of the time in which any job communicates between `begin_ms` and `end_ms`, the share in which several do."""
-    return together(by_job.values(), begin_ms, end_ms)
+def shared_share(by_job: Mapping[str, Floats], begin_ms: float, end_ms: float) -> float:
+    """Return the share of communication time between `begin_ms` and `end_ms` in which several jobs communicate."""
+    return shared_share_of_spans(by_job.values(), begin_ms, end_ms)
 
 
-def together(spans: Iterable[Floats], begin: float, end: float) -> float:
+def shared_share_of_spans(spans: Iterable[Floats], begin: float, end: float) -> float:
     """Return, of the time between `begin` and `end` that any of these spans cover, the share that several do."""
     clipped = np.concatenate([np.clip(each, begin, end) for each in spans])
     edges, steps = clipped.T.ravel(), np.repeat([1, -1], len(clipped))

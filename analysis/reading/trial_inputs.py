@@ -9,47 +9,47 @@ from dataclasses import replace
 from functools import partial
 
 from analysis.reading.cells import CellTrials
-from analysis.reading.profiling import Alone, alone, profile_of
-from analysis.statistics.phases import find
+from analysis.reading.profiling import LoneJob, find_lone_job, profile_of
+from analysis.statistics.phases import find_phases
 from roundabout.models.cassini import timetables
 from roundabout.models.fluid import (
     best_offsets,
     fluid_jobs,
     iteration_times,
-    kept,
-    left_by_cross_traffic,
+    residual_of_loads,
     steady_means_ms,
+    stretch_timetables,
 )
-from roundabout.spec import Profile, TrialSpec, Value
+from roundabout.spec import InputValue, Profile, TrialSpec
 from roundabout.spec.cassini import Clock
 from roundabout.store import Run
 
 SHIFT_ITERATIONS = 6
 """Over which a time-shift must hold. Measured periods are off by their error: longer, and jobs that fit slide apart."""
 
-Found = Mapping[str, Alone]
+Found = Mapping[str, LoneJob]
 """By job, the trial in which it was alone."""
 
 
-def given(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str, Value]]:
+def resolve_inputs(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str, InputValue]]:
     """Return the value of each field (job -> field) that jobs of `spec` take from the trials `needs`, which are keys.
 
     Raises StoreError if such a trial is missing, or lacks the value; CassiniError if it leaves no timetables.
     """
     fields = list(dict.fromkeys(field for job in spec.jobs.values() for field in job.takes))
-    result: dict[str, dict[str, Value]] = {name: {} for name, job in spec.jobs.items() if job.takes}
+    result: dict[str, dict[str, InputValue]] = {name: {} for name, job in spec.jobs.items() if job.takes}
     for field in fields:
         takers = {name: job.takes[field] for name, job in spec.jobs.items() if field in job.takes}
-        found = {name: alone(run, name, needs, variant) for name, variant in takers.items()}
+        found = {name: find_lone_job(run, name, needs, variant) for name, variant in takers.items()}
         for name, value in _WAYS[field](spec, found).items():
             result[name][field] = value
     if spec.cassini:
-        for name, values in _shifted(run, spec.given(result), needs).items():
+        for name, values in _timetables(run, spec.with_inputs(result), needs).items():
             result.setdefault(name, {}).update(values)
     return result
 
 
-def as_measured(run: Run, cells: Sequence[CellTrials]) -> TrialSpec:
+def with_measured_profiles(run: Run, cells: Sequence[CellTrials]) -> TrialSpec:
     """Return the jobs of these cells, as trials under Cassini had measured them; as given if none had.
 
     Raises StoreError if the trials that measured them are missing, or lack the value.
@@ -60,27 +60,29 @@ def as_measured(run: Run, cells: Sequence[CellTrials]) -> TrialSpec:
         if variant and cell.trials:
             fields = [each for job in told[cell.trials[0]].values() for each in job.values()]
             needs = sorted({key for each in fields for key in each["trials"]})
-            return _measured_spec(cell.spec, {name: alone(run, name, needs, variant) for name in cell.spec.jobs})
+            return _measured_spec(
+                cell.spec, {name: find_lone_job(run, name, needs, variant) for name in cell.spec.jobs}
+            )
     return cells[0].spec
 
 
 def _measured_spec(spec: TrialSpec, found: Found) -> TrialSpec:
-    return spec.given({name: {"profile": value} for name, value in _profiles(spec, found).items()})
+    return spec.with_inputs({name: {"profile": value} for name, value in _profiles(spec, found).items()})
 
 
-def _profiles(_: TrialSpec, found: Found) -> dict[str, Value]:
-    return {name: Value(_measured(each), (each.trial,)) for name, each in found.items()}
+def _profiles(_: TrialSpec, found: Found) -> dict[str, InputValue]:
+    return {name: InputValue(_measured(each), (each.trial,)) for name, each in found.items()}
 
 
-def _measured(each: Alone) -> Profile:
-    return profile_of(each, find(each.workers()), f"{each.job.profile.name[:55]}-measured")
+def _measured(each: LoneJob) -> Profile:
+    return profile_of(each, find_phases(each.workers()), f"{each.job.profile.name[:55]}-measured")
 
 
-def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, Value]:
+def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, InputValue]:
     """Return the shifts at which the flow-level model finds the least mutual slowdown; other jobs stay unshifted."""
     measured = _measured_spec(spec, found)
     trials = tuple(each.trial for each in found.values())
-    capacity, jobs = left_by_cross_traffic(spec), fluid_jobs(measured)
+    capacity, jobs = residual_of_loads(spec), fluid_jobs(measured)
     staying = [job for name, job in jobs.items() if name not in found]
     moving = {name: replace(jobs[name], start_ms=spec.jobs[name].arrives_ms) for name in found}
     means_ms = partial(steady_means_ms, iterations=SHIFT_ITERATIONS)
@@ -88,11 +90,11 @@ def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, Value]:
     shifts = {}
     for name, moved in zip(moving, placed, strict=True):
         (alone_ms, *_) = iteration_times([moved], capacity, 1)[0]
-        shifts[name] = Value((moved.start_ms - spec.jobs[name].arrives_ms) % alone_ms, trials)
+        shifts[name] = InputValue((moved.start_ms - spec.jobs[name].arrives_ms) % alone_ms, trials)
     return shifts
 
 
-def _shifted(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str, Value]]:
+def _timetables(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str, InputValue]]:
     """Return each job's timetable, as far as its clock is right; if jobs cannot keep them, only their first instants.
 
     Given timetables are held as they are. Others follow from measured profiles of the trials; without any trial, from
@@ -100,23 +102,23 @@ def _shifted(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[
     """
     assert spec.cassini
     if spec.cassini.timetables:
-        return {name: {"timetable": Value(each, ())} for name, each in spec.cassini.timetables.items()}
+        return {name: {"timetable": InputValue(each, ())} for name, each in spec.cassini.timetables.items()}
     variant, clocks = spec.cassini.profiles, spec.cassini.clocks
-    found = {name: alone(run, name, needs, variant) for name in spec.jobs} if variant else {}
+    found = {name: find_lone_job(run, name, needs, variant) for name in spec.jobs} if variant else {}
     measured = _measured_spec(spec, found)
     trials, wanted = tuple(each.trial for each in found.values()), timetables(measured)
-    held = kept(measured, wanted)
-    told = {name: each.told_by(clocks.get(name, Clock())) for name, each in (held or wanted).items()}
+    held = stretch_timetables(measured, wanted)
+    told = {name: each.as_kept_by(clocks.get(name, Clock())) for name, each in (held or wanted).items()}
     if held:
         holds = {"holds": spec.cassini.held}
-        return {name: {"timetable": Value(each.model_copy(update=holds), trials)} for name, each in told.items()}
+        return {name: {"timetable": InputValue(each.model_copy(update=holds), trials)} for name, each in told.items()}
     return {
-        name: {"start_offset_ms": Value(each.early_ms(spec.jobs[name].arrives_ms), trials)}
+        name: {"start_offset_ms": InputValue(each.early_ms(spec.jobs[name].arrives_ms), trials)}
         for name, each in told.items()
     }
 
 
-_WAYS: dict[str, Callable[[TrialSpec, Found], Mapping[str, Value]]] = {
+_WAYS: dict[str, Callable[[TrialSpec, Found], Mapping[str, InputValue]]] = {
     "profile": _profiles,
     "start_offset_ms": _time_shifts,
 }

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 from analysis.records import protobuf_wire
 from analysis.records.call import Call, Kind, Record, RecordError
-from analysis.records.fields import JSON, MOST, FieldError, listed, shown, text, whole
-from analysis.records.files import opened
+from analysis.records.fields import JSON, MOST, FieldError, quote_value, require_list, require_text, require_whole
+from analysis.records.files import open_record
 
 NAME = "Chakra's execution trace"
 SCHEMAS = ("1.0.2-chakra.0.0.4", "1.0.3-chakra.0.0.4", "1.1.0-chakra.0.0.4", "1.1.1-chakra.0.0.4", "0.0.4")
@@ -25,8 +25,8 @@ REFUSED = {
     "1.1.1-chakra.1.0.0": "Chakra's converter 1.0.0 lists it and fails at its first node",
     "1.0.0": "only what Chakra's generator makes up says so, no job's trace",
 }
-BEGINNING = re.compile(rb'\s*\{\s*("attr"\s*:\s*\[|"version"\s*:\s*")')
-RANKED = re.compile(r"\.(\d{1,9})\.(et|json)(\.gz)?$")
+JSON_START = re.compile(rb'\s*\{\s*("attr"\s*:\s*\[|"version"\s*:\s*")')
+RANK_IN_NAME = re.compile(r"\.(\d{1,9})\.(et|json)(\.gz)?$")
 """`<prefix>.<rank>.et`, as Chakra's tools name traces; the jsonizer's output is named by hand."""
 GROUPS = "process_group:init"
 SEND, RECEIVE, COLLECTIVE = 5, 6, 7
@@ -65,15 +65,15 @@ class _Node:
     attributes: dict[str, int | str] = field(default_factory=dict)
 
 
-def recognises(head: bytes) -> bool:
+def recognizes(head: bytes) -> bool:
     """Recognize the format (see `formats.Format`).
 
     The first protobuf message must be a GlobalMetadata with its version.
     """
-    if BEGINNING.match(head):
+    if JSON_START.match(head):
         return True
     try:
-        length, at = protobuf_wire.varint(head, 0)
+        length, at = protobuf_wire.read_varint(head, 0)
         return bool(length) and _schema(_metadata(head[at : at + length])) is not None
     except FieldError:
         return False
@@ -87,13 +87,13 @@ def read(path: Path) -> Record:
     Raises RecordError for an unknown schema, for a file without start times (chakra_converter sets none), or whose name
     has no rank, and for a damaged one.
     """
-    ranked = RANKED.search(path.name)
-    with opened(path) as file:
+    ranked = RANK_IN_NAME.search(path.name)
+    with open_record(path) as file:
         try:
-            nodes = _unpacked(file)
+            nodes = _read_protobuf(file)
             _check(_schema(next(nodes, _Node())))
             rank = int(ranked[1]) if ranked else None
-            return _record(path, rank, nodes)
+            return _make_record(path, rank, nodes)
         except FieldError as error:
             raise RecordError(f"{path}: {error}") from error
 
@@ -102,7 +102,7 @@ def _check(schema: str | None) -> None:
     if schema in SCHEMAS:
         return
     why = f" ({REFUSED[schema]})" if schema in REFUSED else ""
-    raise FieldError(f"schema: found {shown(schema)}{why}, expected one of {', '.join(SCHEMAS)}")
+    raise FieldError(f"schema: found {quote_value(schema)}{why}, expected one of {', '.join(SCHEMAS)}")
 
 
 def _schema(metadata: _Node) -> str | None:
@@ -110,7 +110,7 @@ def _schema(metadata: _Node) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
-def _record(path: Path, rank: int | None, nodes: Iterable[_Node]) -> Record:
+def _make_record(path: Path, rank: int | None, nodes: Iterable[_Node]) -> Record:
     groups: Groups = {}
     found: list[_Node] = []
     for node in nodes:
@@ -128,7 +128,7 @@ def _record(path: Path, rank: int | None, nodes: Iterable[_Node]) -> Record:
     left_out: Counter[str] = Counter()
     calls = []
     for node in found:
-        why = _unusable(node)
+        why = _rejection_reason(node)
         if why is None:
             calls.append(_call(node, rank, groups))
         else:
@@ -149,7 +149,7 @@ def _is_call(node: _Node) -> bool:
     return (node.type in TYPES.values() or SIZE in node.attributes) and node.attributes.get("comm_type") != BARRIER
 
 
-def _unusable(node: _Node) -> str | None:
+def _rejection_reason(node: _Node) -> str | None:
     """Return the reason why a node cannot be a call although others can, or None."""
     if node.type not in TYPES.values():
         return f"type {node.type} with {SIZE}"
@@ -157,7 +157,7 @@ def _unusable(node: _Node) -> str | None:
         return "no start_time_micros"
     kind = node.attributes.get("comm_type")
     if node.type == COLLECTIVE and kind not in KINDS:
-        return f"comm_type {shown(kind)}"
+        return f"comm_type {quote_value(kind)}"
     if node.type in MESSAGES and MESSAGES[node.type][1] not in node.attributes:
         return f"a message without {MESSAGES[node.type][1]}"
     return None if node.duration_us else "no duration_micros"
@@ -166,8 +166,10 @@ def _unusable(node: _Node) -> str | None:
 def _call(node: _Node, rank: int, groups: Groups) -> Call:
     group = node.attributes.get("pg_name", next(iter(groups)) if len(groups) == 1 else None)
     if not isinstance(group, str) or group not in groups:
-        known = ", ".join(map(shown, groups)) or "none"
-        raise FieldError(f"field pg_name of {shown(node.name)}: found {shown(group)}, expected a listed group: {known}")
+        known = ", ".join(map(quote_value, groups)) or "none"
+        raise FieldError(
+            f"field pg_name of {quote_value(node.name)}: found {quote_value(group)}, expected a listed group: {known}"
+        )
     ranks = groups[group]
     if node.type in MESSAGES:
         kind, other = MESSAGES[node.type]
@@ -177,7 +179,9 @@ def _call(node: _Node, rank: int, groups: Groups) -> Call:
     payload_bytes = _number(node, SIZE) * (len(ranks) if kind == "all-gather" else 1)
     end_us = node.start_us + node.duration_us
     if max(payload_bytes, end_us) > MOST or min(node.start_us, node.duration_us) < 0:
-        raise FieldError(f"node {shown(node.name)}: found a size or time above 2^53 or below 0, expected one between")
+        raise FieldError(
+            f"node {quote_value(node.name)}: found a size or time above 2^53 or below 0, expected one between"
+        )
     return Call(
         kind=kind,
         group=group,
@@ -193,12 +197,14 @@ def _call(node: _Node, rank: int, groups: Groups) -> Call:
 
 def _place(ranks: tuple[int, ...], rank: int, group: str) -> int:
     if rank not in ranks:
-        raise FieldError(f"process group {shown(group)}: found no rank {rank} in it, expected one of its {len(ranks)}")
+        raise FieldError(
+            f"process group {quote_value(group)}: found no rank {rank} in it, expected one of its {len(ranks)}"
+        )
     return ranks.index(rank)
 
 
 def _number(node: _Node, name: str) -> int:
-    return whole(node.attributes, name)
+    return require_whole(node.attributes, name)
 
 
 def _groups(values: str) -> Groups:
@@ -215,28 +221,30 @@ def _groups(values: str) -> Groups:
         raise FieldError(f"node {GROUPS}: found no JSON in its inputs, expected a list of process groups") from None
     groups = {}
     for each in listing:
-        name = text(each, "pg_name")
-        ranks = tuple(listed(each, "ranks")) or tuple(range(min(whole(each, "group_size", 1), MOST_RANKS + 1)))
+        name = require_text(each, "pg_name")
+        ranks = tuple(require_list(each, "ranks")) or tuple(
+            range(min(require_whole(each, "group_size", 1), MOST_RANKS + 1))
+        )
         if any(type(rank) is not int or not 0 <= rank < MOST_RANKS for rank in ranks) or len(set(ranks)) != len(ranks):
-            raise FieldError(f"process group {shown(name)}: found no list of distinct ranks, expected one")
+            raise FieldError(f"process group {quote_value(name)}: found no list of distinct ranks, expected one")
         groups[name] = ranks
     return groups
 
 
-def _unpacked(file: BinaryIO) -> Iterator[_Node]:
+def _read_protobuf(file: BinaryIO) -> Iterator[_Node]:
     """Yield the metadata, then each node; of metadata `name` is the version."""
     begin = file.tell()
     beginning = file.read(1)
     file.seek(begin)
     if beginning.isspace() or beginning == b"{":
-        yield from map(_of_json, _objects(file))
+        yield from map(_parse_json_node, _split_json(file))
         return
-    messages = protobuf_wire.messages(file)
+    messages = protobuf_wire.read_messages(file)
     yield _metadata(next(messages, b""))
-    yield from map(_of_message, messages)
+    yield from map(_parse_node, messages)
 
 
-def _objects(file: BinaryIO) -> Iterator[dict[str, Any]]:
+def _split_json(file: BinaryIO) -> Iterator[dict[str, Any]]:
     """Yield the objects of concatenated JSON."""
     try:
         content = file.read().decode(errors="replace")
@@ -253,7 +261,7 @@ def _objects(file: BinaryIO) -> Iterator[dict[str, Any]]:
 def _metadata(message: bytes) -> _Node:
     """Return a GlobalMetadata's version, as `name`, and its attributes."""
     node = _Node()
-    for number, value in protobuf_wire.fields(message):
+    for number, value in protobuf_wire.read_fields(message):
         if number == 1:
             node.name = _text(value)
         elif number == 2:
@@ -261,11 +269,11 @@ def _metadata(message: bytes) -> _Node:
     return node
 
 
-def _of_message(message: bytes) -> _Node:
+def _parse_node(message: bytes) -> _Node:
     """Return a node; its attributes only if they are used, because most nodes are of computing."""
     node = _Node()
     attributes: list[int | bytes] = []
-    for number, value in protobuf_wire.fields(message):
+    for number, value in protobuf_wire.read_fields(message):
         if number == 2:
             node.name = _text(value)
         elif number == 3:
@@ -275,7 +283,7 @@ def _of_message(message: bytes) -> _Node:
         elif number == 7:
             node.duration_us = _varint(value)
         elif number == 8:
-            node.values = "".join(_text(each) for at, each in protobuf_wire.fields(_bytes(value)) if at == 1)
+            node.values = "".join(_text(each) for at, each in protobuf_wire.read_fields(_bytes(value)) if at == 1)
         elif number == 10:
             attributes.append(value)
     if node.type in TYPES.values() or any(type(each) is bytes and SIZE.encode() in each for each in attributes):
@@ -288,7 +296,7 @@ def _attribute(message: bytes) -> dict[str, int | str]:
     """Return one attribute by its name; empty for unused kinds."""
     name: str = ""
     found: int | str | None = None
-    for number, value in protobuf_wire.fields(message):
+    for number, value in protobuf_wire.read_fields(message):
         if number == 1:
             name = _text(value)
         elif number in INTEGERS:
@@ -318,7 +326,7 @@ def _text(value: int | bytes) -> str:
     return _bytes(value).decode(errors="replace")
 
 
-def _of_json(entry: dict[str, Any]) -> _Node:
+def _parse_json_node(entry: dict[str, Any]) -> _Node:
     inputs = entry.get("inputs")
     return _Node(
         name=str(entry.get("name", entry.get("version", ""))),
@@ -326,19 +334,19 @@ def _of_json(entry: dict[str, Any]) -> _Node:
         start_us=_integer(entry.get("startTimeMicros", 0)),
         duration_us=_integer(entry.get("durationMicros", 0)),
         values=str(inputs.get("values", "")) if isinstance(inputs, dict) else "",
-        attributes=_attributes_of_json(listed(entry, "attr") if "attr" in entry else []),
+        attributes=_attributes_of_json(require_list(entry, "attr") if "attr" in entry else []),
     )
 
 
 def _attributes_of_json(listing: list[Any]) -> dict[str, int | str]:
     found: dict[str, int | str] = {}
     for each in listing:
-        name = text(each, "name")
+        name = require_text(each, "name")
         for key in INTEGERS.values():
             if key in each:
                 found[name] = _integer(each[key])
         if STRING_JSON in each:
-            found[name] = text(each, STRING_JSON)
+            found[name] = require_text(each, STRING_JSON)
     return found
 
 
@@ -347,5 +355,5 @@ def _integer(value: Any) -> int:
     if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value, re.ASCII):
         return int(value)
     if type(value) is not int:
-        raise FieldError(f"found {shown(value)}, expected a whole number")
+        raise FieldError(f"found {quote_value(value)}, expected a whole number")
     return value

@@ -28,7 +28,7 @@ Members = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Family:
+class CollectiveFamily:
     """Exchanges of one pattern, in parallel groups. `kinds` are their kinds, `bytes` a worker's total.
 
     Bytes are those that a profile's phase says of its pattern; `members` are the members of exchanges that are meant,
@@ -41,7 +41,7 @@ class Family:
     members: frozenset[Members]
     bytes: int
 
-    def takes(self, exchange: Exchange) -> bool:
+    def contains(self, exchange: Exchange) -> bool:
         """Return True if the exchange belongs to the family."""
         return exchange.kind in self.kinds and exchange.members in self.members
 
@@ -73,22 +73,22 @@ def sent_bytes(exchange: Exchange) -> int:
     return exchange.payload_bytes
 
 
-def families(job: Job) -> tuple[list[Family], list[Family]]:
+def find_families(job: Job) -> tuple[list[CollectiveFamily], list[CollectiveFamily]]:
     """Return a job's families, the largest first, and those that are ignored as small.
 
     Raises RecordError (see `_chains`).
     """
-    found = [*_side_by_side(job.exchanges), *_pipelines(job)]
+    found = [*_parallel_groups(job.exchanges), *_pipelines(job)]
     total = sum(each.bytes for each in found)
     if not total:
         raise RecordError(
-            f"{job.whose}: found exchanges of no bytes between workers, expected some: groups of one send nothing"
+            f"{job.file_names}: found exchanges of no bytes between workers, expected some: groups of one send nothing"
         )
     kept = sorted((each for each in found if each.bytes >= SMALL * total), key=lambda each: -each.bytes)
     return kept, [each for each in found if 0 < each.bytes < SMALL * total]
 
 
-def _side_by_side(exchanges: Sequence[Exchange]) -> list[Family]:
+def _parallel_groups(exchanges: Sequence[Exchange]) -> list[CollectiveFamily]:
     """Return families of collectives: groups without common workers that send equally much."""
     sums: dict[tuple[Pattern, Members], int] = defaultdict(int)
     kinds: dict[tuple[Pattern, Members], set[Kind]] = defaultdict(set)
@@ -101,33 +101,33 @@ def _side_by_side(exchanges: Sequence[Exchange]) -> list[Family]:
     for (pattern, members), size in sums.items():
         here = kinds[pattern, members]
         for family in found:
-            if family[:2] == (pattern, here) and _fits(members, size, family[2], family[3]):
+            if family[:2] == (pattern, here) and _fits_pattern(members, size, family[2], family[3]):
                 family[2].append(members)
                 break
         else:
             found.append((pattern, here, [members], size))
     return [
-        Family(pattern, tuple(sorted(groups)), tuple(sorted(kinds)), frozenset(groups), size)
+        CollectiveFamily(pattern, tuple(sorted(groups)), tuple(sorted(kinds)), frozenset(groups), size)
         for pattern, kinds, groups, size in found
     ]
 
 
-def _fits(members: Members, size: int, groups: Iterable[Members], usual: int) -> bool:
+def _fits_pattern(members: Members, size: int, groups: Iterable[Members], usual: int) -> bool:
     apart = all(not set(members) & set(group) and len(members) == len(group) for group in groups)
     return apart and abs(size - usual) <= ALIKE * usual
 
 
-def _pipelines(job: Job) -> list[Family]:
+def _pipelines(job: Job) -> list[CollectiveFamily]:
     """Return families of messages: chains of workers, one family towards higher ranks and one towards lower ones."""
     sums: Counter[Members] = Counter()
     for each in job.exchanges:
         if each.kind == "send":
             sums[each.members] += each.payload_bytes
     ways = ([edge for edge in sums if edge[0] < edge[1]], [edge for edge in sums if edge[0] > edge[1]])
-    return [_pipeline(edges, sums, job.whose) for edges in ways if edges]
+    return [_pipeline(edges, sums, job.file_names) for edges in ways if edges]
 
 
-def _pipeline(edges: Sequence[Members], sums: Mapping[Members, int], whose: str) -> Family:
+def _pipeline(edges: Sequence[Members], sums: Mapping[Members, int], whose: str) -> CollectiveFamily:
     sizes = sorted(sums[edge] for edge in edges)
     usual = sizes[len(sizes) // 2]
     if sizes[-1] - sizes[0] > ALIKE * usual:
@@ -135,7 +135,7 @@ def _pipeline(edges: Sequence[Members], sums: Mapping[Members, int], whose: str)
         raise RecordError(
             f"{whose}: found {what}, expected as much between all: no pattern of docs/patterns.md says otherwise"
         )
-    return Family("pipeline", _chains(edges, whose), ("send",), frozenset(edges), usual)
+    return CollectiveFamily("pipeline", _chains(edges, whose), ("send",), frozenset(edges), usual)
 
 
 def _chains(edges: Sequence[Members], whose: str) -> tuple[Members, ...]:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checked fields of other tools' files: each must have its type, or a FieldError gives the values found and expected."""
+"""Checked fields of other tools' files.
+
+Each must have its type, or a FieldError gives the values found and expected.
+"""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +25,7 @@ class FieldError(ValueError):
     """A missing or invalid field. Its reader adds the file."""
 
 
-def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _make_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         found.clear()
@@ -31,51 +34,51 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-JSON = json.JSONDecoder(object_pairs_hook=_object, strict=False)
+JSON = json.JSONDecoder(object_pairs_hook=_make_object, strict=False)
 """Decodes JSON, also with line breaks within text, and puts `AMBIGUOUS` where a key has different values. Raises
 ValueError, or RecursionError for objects that are nested too deep."""
 
 
-def problem(error: ValueError | RecursionError) -> str:
+def describe_json_error(error: ValueError | RecursionError) -> str:
     """Return why JSON cannot be decoded, in our own words where Python's are about itself."""
     if isinstance(error, json.JSONDecodeError):
         return str(error)
     return "nested too deep" if isinstance(error, RecursionError) else "a number of thousands of digits"
 
 
-def mapping(of: Any, name: str) -> dict[str, Any]:
+def require_mapping(of: Any, name: str) -> dict[str, Any]:
     """Return an object of JSON. Raises FieldError."""
-    return _typed(of, name, dict, "an object")
+    return _require(of, name, dict, "an object")
 
 
-def listed(of: Any, name: str) -> list[Any]:
+def require_list(of: Any, name: str) -> list[Any]:
     """Return a list of JSON. Raises FieldError."""
-    return _typed(of, name, list, "a list")
+    return _require(of, name, list, "a list")
 
 
-def text(of: Any, name: str) -> str:
+def require_text(of: Any, name: str) -> str:
     """Return a string of JSON. Raises FieldError."""
-    return _typed(of, name, str, "text")
+    return _require(of, name, str, "text")
 
 
-def whole(of: dict[str, Any], name: str, least: int = 0, most: int = MOST) -> int:
+def require_whole(of: dict[str, Any], name: str, least: int = 0, most: int = MOST) -> int:
     """Return a whole number of JSON, from `least` to `most`. Raises FieldError."""
     value: Any = of.get(name)
     if type(value) is not int or not least <= value <= most:
         limit = "2^53" if most == MOST else most
-        raise FieldError(f"field {name}: found {shown(value)}, expected a whole number from {least} to {limit}")
+        raise FieldError(f"field {name}: found {quote_value(value)}, expected a whole number from {least} to {limit}")
     return value
 
 
-def real(of: dict[str, Any], name: str) -> float:
+def require_real(of: dict[str, Any], name: str) -> float:
     """Return a number of JSON, 0 or more. Raises FieldError."""
     value: Any = of.get(name)
     if type(value) not in (int, float) or not 0 <= value <= MOST:
-        raise FieldError(f"field {name}: found {shown(value)}, expected a number from 0 to 2^53")
+        raise FieldError(f"field {name}: found {quote_value(value)}, expected a number from 0 to 2^53")
     return float(value)
 
 
-def shown(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """Return a value as a message quotes it: short, on one line."""
     if value is None:
         return "none"
@@ -88,10 +91,10 @@ def shown(value: Any) -> str:
     return repr(value)[:40]
 
 
-def _typed(of: Any, name: str, kind: type[T], expected: str) -> T:
+def _require(of: Any, name: str, kind: type[T], expected: str) -> T:
     if not isinstance(of, dict):
-        raise FieldError(f"found {shown(of)}, expected an object with field {name}")
+        raise FieldError(f"found {quote_value(of)}, expected an object with field {name}")
     value = of.get(name)
     if not isinstance(value, kind):
-        raise FieldError(f"field {name}: found {shown(value)}, expected {expected}")
+        raise FieldError(f"field {name}: found {quote_value(value)}, expected {expected}")
     return value

@@ -19,27 +19,27 @@ HEAD_BYTES = 1 << 16
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_record(path: Path) -> Iterator[BinaryIO]:
     """Open a file behind its byte order mark; unpack it if it is gzipped, and turn UTF-16 into UTF-8.
 
     Raises RecordError for a file that cannot be read or unpacked.
     """
     try:
         with path.open("rb") as file:
-            yield _decoded(_unpacked(_unpacked(file)))
+            yield _decode(_unpack(_unpack(file)))
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise RecordError(f"{path}: cannot be read: {why}") from error
 
 
-def _unpacked(file: BinaryIO) -> BinaryIO:
+def _unpack(file: BinaryIO) -> BinaryIO:
     """Return a file without one gzip around it. Some are packed twice, by a profiler and by a later copy."""
     packed = file.read(len(GZIP)) == GZIP
     file.seek(0)
     return cast("BinaryIO", gzip.GzipFile(fileobj=file, mode="rb")) if packed else file
 
 
-def _decoded(file: BinaryIO) -> BinaryIO:
+def _decode(file: BinaryIO) -> BinaryIO:
     mark = file.read(len(codecs.BOM_UTF8))
     if mark.startswith(UTF_16):
         file.seek(0)
@@ -49,9 +49,9 @@ def _decoded(file: BinaryIO) -> BinaryIO:
     return file
 
 
-def head(path: Path) -> bytes:
+def read_head(path: Path) -> bytes:
     """Return the beginning of a file: `HEAD_BYTES`, or all of a shorter one. Raises RecordError."""
-    with opened(path) as file:
+    with open_record(path) as file:
         return file.read(HEAD_BYTES)
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from analysis.records import chakra, inspector, kineto, nccl_tests
 from analysis.records.call import Record, RecordError
-from analysis.records.files import head
+from analysis.records.files import read_head
 from analysis.records.nccl_tests import Fabric
 
 SHOWN_BYTES = 40
@@ -25,7 +25,7 @@ class Format(Protocol):
     NAME: str
     """As people know it, such as `PyTorch Kineto's trace`."""
 
-    def recognises(self, head: bytes) -> bool:
+    def recognizes(self, head: bytes) -> bool:
         """Return True if a file that begins with `head` (unpacked) is of this format, whatever follows."""
 
     def read(self, path: Path) -> Record:
@@ -37,8 +37,8 @@ FORMATS: tuple[Format, ...] = (kineto, inspector, chakra)
 
 def format_of(path: Path) -> Format:
     """Return the format of a file. Raises RecordError for an unknown one."""
-    beginning = head(path)
-    found = next((each for each in FORMATS if each.recognises(beginning)), None)
+    beginning = read_head(path)
+    found = next((each for each in FORMATS if each.recognizes(beginning)), None)
     if found is None and EXECUTION_TRACE.match(beginning) and SCHEMA.search(beginning):
         what = "PyTorch's execution trace, in which nothing says when a collective ran"
         raise RecordError(
@@ -53,4 +53,4 @@ def format_of(path: Path) -> Format:
 
 def fabric_of(path: Path) -> Fabric | None:
     """Return a fabric's figures if the file has them; None for any other. Raises RecordError."""
-    return nccl_tests.read(path) if nccl_tests.recognises(head(path)) else None
+    return nccl_tests.read(path) if nccl_tests.recognizes(read_head(path)) else None

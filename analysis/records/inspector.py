@@ -10,8 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from analysis.records.call import Call, Kind, Record, RecordError
-from analysis.records.fields import JSON, MOST, FieldError, listed, mapping, shown, text, whole
-from analysis.records.files import no_garbage_collection, opened
+from analysis.records.fields import (
+    JSON,
+    MOST,
+    FieldError,
+    quote_value,
+    require_list,
+    require_mapping,
+    require_text,
+    require_whole,
+)
+from analysis.records.files import no_garbage_collection, open_record
 
 NAME = "NCCL Inspector's log"
 VERSIONS = ("v4.0", "v4.1", "v4.2", "v4.3", "v4.4")
@@ -29,7 +38,7 @@ KINDS: dict[str, Kind] = {
 PER_RANK = ("all-gather", "reduce-scatter")
 """Kinds whose size in the log is one rank's part."""
 COUNTS = {"coll_perf": "coll_records", "p2p_perf": "p2p_records", "proxy_trace": "proxy_records"}
-AGAIN = "record again with NCCL_INSPECTOR_DUMP_VERBOSE=1 (docs/record-formats.md has the other settings)"
+RERUN_HINT = "record again with NCCL_INSPECTOR_DUMP_VERBOSE=1 (docs/record-formats.md has the other settings)"
 
 Process = tuple[str, str, int]
 """Version of the format, host, process id."""
@@ -37,7 +46,7 @@ Member = tuple[str, int]
 """A communicator, and this process's rank in it; a process with several GPUs has several."""
 
 
-def recognises(head: bytes) -> bool:
+def recognizes(head: bytes) -> bool:
     """Recognize the format; see `formats.Format`."""
     return b'"inspector_output_format_version"' in head
 
@@ -48,21 +57,21 @@ def read(path: Path) -> Record:
     Raises RecordError for a version that is not known, for a log without such times, and for a field that is wrong.
     Blank lines are passed over. Lines that are no JSON, and those that a last dump lacks, count as lost.
     """
-    log = _Log()
+    log = _LogReader()
     number = 0
-    with opened(path) as file, no_garbage_collection():
+    with open_record(path) as file, no_garbage_collection():
         for number, line in enumerate(file, 1):
             try:
-                log.take(number, line)
+                log.add_line(number, line)
             except FieldError as error:
                 raise RecordError(f"{path}, line {number}: {error}", log.hint) from error
     if not log.calls:
         why = f" ({' '.join(losses)})" if (losses := list(log.losses())) else ""
-        raise RecordError(f"{path}: found no collective with times in {number} lines{why}, expected some", AGAIN)
+        raise RecordError(f"{path}: found no collective with times in {number} lines{why}, expected some", RERUN_HINT)
     return log.record(path)
 
 
-class _Log:
+class _LogReader:
     """The state of reading a log."""
 
     def __init__(self) -> None:
@@ -80,11 +89,11 @@ class _Log:
         self._damaged = self._damaged_in_dump = self._first_damaged = 0
         self._orphans = 0
 
-    def take(self, number: int, line: bytes) -> None:
+    def add_line(self, number: int, line: bytes) -> None:
         """Add one line. Raises FieldError, and says in `hint` what to do about it."""
         entry = _entry(line)
         if entry is not None:
-            self._take(entry)
+            self._add_entry(entry)
         elif line.strip() and not line.endswith(b"\n"):
             self._cut += 1
         elif line.strip():
@@ -92,59 +101,64 @@ class _Log:
             self._damaged += 1
             self._damaged_in_dump += 1
 
-    def _take(self, entry: dict[str, Any]) -> None:
+    def _add_entry(self, entry: dict[str, Any]) -> None:
         if "metadata" in entry:
-            self._of_process(mapping(entry, "metadata"))
+            self._read_process(require_mapping(entry, "metadata"))
         if self._process is None:
             if not self._damaged:
                 raise FieldError("field metadata: found none, expected it in the first line")
             self._orphans += 1
             return
         if "dump_stats" in entry:
-            self._dump(mapping(entry, "header"), mapping(entry, "dump_stats"))
+            self._dump(require_mapping(entry, "header"), require_mapping(entry, "dump_stats"))
             return
         what = next((kind for kind in COUNTS if kind in entry), None)
         if what is None:
-            raise FieldError(f"found fields {shown(', '.join(entry))}, expected one of {', '.join(COUNTS)}")
-        header = self._counted(what) if self._process[0] in COUNTED else mapping(entry, "header")
+            raise FieldError(f"found fields {quote_value(', '.join(entry))}, expected one of {', '.join(COUNTS)}")
+        header = self._counting_dump(what) if self._process[0] in COUNTED else require_mapping(entry, "header")
         if header is None:
             self._orphans += 1
         elif what != "proxy_trace":
-            self._call(header, mapping(entry, what), what.removesuffix("_perf"))
+            self._call(header, require_mapping(entry, what), what.removesuffix("_perf"))
 
-    def _of_process(self, metadata: dict[str, Any]) -> None:
+    def _read_process(self, metadata: dict[str, Any]) -> None:
         found = (
-            text(metadata, "inspector_output_format_version"),
-            text(metadata, "hostname"),
-            whole(metadata, "pid"),
+            require_text(metadata, "inspector_output_format_version"),
+            require_text(metadata, "hostname"),
+            require_whole(metadata, "pid"),
         )
         if found == self._process:
             return
         if found[0] not in VERSIONS:
             known = ", ".join(VERSIONS)
-            raise FieldError(f"field inspector_output_format_version: found {shown(found[0])}, expected one of {known}")
+            raise FieldError(
+                f"field inspector_output_format_version: found {quote_value(found[0])}, expected one of {known}"
+            )
         if self._process is not None:
             raise FieldError("found lines of another process, or version, than above, expected one a file")
         self._process = found
 
     def _dump(self, header: dict[str, Any], stats: dict[str, Any]) -> None:
-        """Read the first line of a dump: the calls that the communicator has lost, and the number of lines that follow."""
-        self._complete()
+        """Read the first line of a dump.
+
+        The calls that the communicator has lost, and the number of lines that follow.
+        """
+        self._end_dump()
         member = _member(header)
         for sort in ("coll", "p2p"):
-            self._dropped[member, sort] = whole(stats, f"{sort}_dropped_total")
+            self._dropped[member, sort] = require_whole(stats, f"{sort}_dropped_total")
         self._header = header
-        counts = {what: whole({count: 0} | stats, count) for what, count in COUNTS.items()}
+        counts = {what: require_whole({count: 0} | stats, count) for what, count in COUNTS.items()}
         if self._process is not None and self._process[0] in COUNTED:
             self._awaited = Counter(counts)
 
-    def _complete(self) -> None:
+    def _end_dump(self) -> None:
         """End a dump, which must have as many lines as it states, except for damaged ones. Raises FieldError."""
         if (missing := self._awaited.total()) > self._damaged_in_dump:
             raise FieldError(f"found a dump that lacks {missing} of its lines, expected as many as it counts")
         self._damaged_in_dump = 0
 
-    def _counted(self, what: str) -> dict[str, Any] | None:
+    def _counting_dump(self, what: str) -> dict[str, Any] | None:
         """Return the header of the dump that a line is of; None if a damaged line may have been that header."""
         if self._header is None or not self._awaited[what]:
             if self._damaged_in_dump:
@@ -154,30 +168,32 @@ class _Log:
         return self._header
 
     def _call(self, header: dict[str, Any], perf: dict[str, Any], sort: str) -> None:
-        member, ranks = _member(header), whole(header, "n_ranks", 1)
+        member, ranks = _member(header), require_whole(header, "n_ranks", 1)
         self._named = self._named or "comm_name" in header
-        name = text(perf, sort)
+        name = require_text(perf, sort)
         numbered = name if sort == "coll" else ""  # messages are counted together, whichever way they go
-        self._numbers.setdefault((member, sort, numbered), []).append(whole(perf, f"{sort}_sn"))
+        self._numbers.setdefault((member, sort, numbered), []).append(require_whole(perf, f"{sort}_sn"))
         kind = KINDS.get(name)
         if kind is None:
             self._left_out[name] += 1
             return
         if "event_trace_ts" not in perf:
-            self.hint = AGAIN
+            self.hint = RERUN_HINT
             raise FieldError("field event_trace_ts: found none, expected it: nothing else says when a collective began")
-        times_us = _times_us(mapping(perf, "event_trace_ts"))
+        times_us = _times_us(require_mapping(perf, "event_trace_ts"))
         if times_us is None:
             self._untimed += 1
             return
-        peer = whole(perf, "p2p_peer") if sort == "p2p" else None
+        peer = require_whole(perf, "p2p_peer") if sort == "p2p" else None
         if max(member[1], peer or 0) >= ranks:
-            raise FieldError(f"found rank {member[1]} and peer {shown(peer)}, expected less than n_ranks, {ranks}")
+            raise FieldError(
+                f"found rank {member[1]} and peer {quote_value(peer)}, expected less than n_ranks, {ranks}"
+            )
         self.calls.append(
             Call(
                 kind=kind,
                 group=member[0],
-                number=whole(perf, "coll_sn") if sort == "coll" else None,
+                number=require_whole(perf, "coll_sn") if sort == "coll" else None,
                 rank=member[1],
                 ranks=ranks,
                 payload_bytes=_payload_bytes(perf, sort, ranks if kind in PER_RANK else 1),
@@ -244,7 +260,7 @@ class _Log:
         elif gaps := self._gaps().total():
             yield f"{gaps} are missing by their numbers (coll_sn, p2p_sn), between the first and the last of a kind."
         if self._left_out:
-            kinds = ", ".join(f"{count} {shown(name)}" for name, count in sorted(self._left_out.items()))
+            kinds = ", ".join(f"{count} {quote_value(name)}" for name, count in sorted(self._left_out.items()))
             yield f"Left out, as their sizes are not documented: {kinds}."
         if self._untimed:
             yield f"{self._untimed} have no kernel's times and are left out."
@@ -266,11 +282,11 @@ def _entry(line: bytes) -> dict[str, Any] | None:
 
 
 def _member(header: dict[str, Any]) -> Member:
-    return text(header, "id"), whole(header, "rank")
+    return require_text(header, "id"), require_whole(header, "rank")
 
 
 def _payload_bytes(perf: dict[str, Any], sort: str, parts: int) -> int:
-    payload_bytes = whole(perf, f"{sort}_msg_size_bytes") * parts
+    payload_bytes = require_whole(perf, f"{sort}_msg_size_bytes") * parts
     if payload_bytes > MOST:
         raise FieldError(f"field {sort}_msg_size_bytes: found more than 2^53 bytes of all ranks, expected less")
     return payload_bytes
@@ -279,10 +295,10 @@ def _payload_bytes(perf: dict[str, Any], sort: str, parts: int) -> int:
 def _times_us(trace: dict[str, Any]) -> tuple[int, int] | None:
     """Return begin and end of its kernels, on all channels together; None if no channel has both times (0: none)."""
     begins, ends = [], []
-    for event in listed(trace, "kernel_events"):
+    for event in require_list(trace, "kernel_events"):
         if not isinstance(event, dict):
-            raise FieldError(f"field kernel_events: found {shown(event)}, expected objects")
-        begin, end = whole(event, "kernel_start_ts"), whole(event, "kernel_stop_ts")
+            raise FieldError(f"field kernel_events: found {quote_value(event)}, expected objects")
+        begin, end = require_whole(event, "kernel_start_ts"), require_whole(event, "kernel_stop_ts")
         if begin and end:
             begins.append(begin)
             ends.append(end)

@@ -9,14 +9,14 @@ from itertools import pairwise
 import numpy as np
 
 from analysis.records.call import Call, Kind, Record, RecordError
-from analysis.records.fields import shown
+from analysis.records.fields import quote_value
 
 MOST_LOST = 0.03
 """Of the calls. A guess: so much less is sent than was; more would hide phases, or move them."""
 TOGETHER: tuple[Kind, ...] = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
 """Nobody is done with these before everybody nearly is: their ends tell one host's clock from another's."""
 SHOWN = 8
-APART_NS = 10 * 10**9
+MOST_END_DISTANCE_NS = 10 * 10**9
 """Ends of one call on two hosts by compared clocks: if they are farther apart, a time is wrong. A guess, far above the
 drift of clocks within a record (0.1 s an hour) and above the time that a rank waits for another."""
 MOST_SHIFTS = 32
@@ -24,9 +24,9 @@ MOST_SHIFTS = 32
 
 Group = tuple[str, tuple[int, ...] | None]
 """A communicator's name in a record, and its ranks where that tells them: some tools name several groups alike."""
-Told = tuple[str | int | None, ...]
+CallShape = tuple[str | int | None, ...]
 """By what a call is known among those of its group."""
-Taken = dict[int, Call]
+CallsByRank = dict[int, Call]
 """A call, by the job's ranks that took part in it."""
 
 
@@ -59,7 +59,7 @@ class Job:
     ahead_ns: tuple[int, ...]
 
     @property
-    def whose(self) -> str:
+    def file_names(self) -> str:
         """Return the names of its files, for a message."""
         return _names(self.records)
 
@@ -69,23 +69,23 @@ class Job:
         return self.records[0].steps_ns
 
 
-def joined(records: Sequence[Record]) -> Job:
+def join_records(records: Sequence[Record]) -> Job:
     """Join the records of one job.
 
     Raises RecordError if ranks are missing or occur twice, if records are of different jobs, if more than `MOST_LOST`
     of the calls is lost, and if clocks cannot be compared.
     """
-    ranked = tuple(map(_without_copies, _ranked(records)))
+    ranked = tuple(map(_without_copies, _order_by_rank(records)))
     members = _members(ranked)
-    matched = _matched(ranked, members)
-    whole = [(group, taken) for group, taken in matched if _is_whole(taken, members[group])]
+    matched = _match_calls(ranked, members)
+    whole = [(group, taken) for group, taken in matched if _is_complete(taken, members[group])]
     if not whole:
         raise RecordError(f"{_names(ranked)}: found no collective that all ranks of its group took part in")
     _lost_share(ranked, len(whole), len(matched))
-    ahead_ns = _ahead(ranked, [taken for _, taken in whole])
+    ahead_ns = _clock_offsets(ranked, [taken for _, taken in whole])
     together = [(group, taken) for group, taken in whole if _ends_together(taken, ahead_ns)]
     if not together:
-        what = f"ends of each call that are more than {APART_NS // 10**9} s apart, as clocks compare"
+        what = f"ends of each call that are more than {MOST_END_DISTANCE_NS // 10**9} s apart, as clocks compare"
         raise RecordError(
             f"{_names(ranked)}: found {what}, expected less", "are the times of one file in another unit?"
         )
@@ -120,9 +120,9 @@ def _lost_share(records: Sequence[Record], used: int, matched: int) -> float:
     return lost
 
 
-def _ends_together(taken: Taken, ahead_ns: Sequence[int]) -> bool:
+def _ends_together(taken: CallsByRank, ahead_ns: Sequence[int]) -> bool:
     ends_ns = [call.end_ns - ahead_ns[rank] for rank, call in taken.items()]
-    return max(ends_ns) - min(ends_ns) <= APART_NS
+    return max(ends_ns) - min(ends_ns) <= MOST_END_DISTANCE_NS
 
 
 def _names(records: Sequence[Record]) -> str:
@@ -130,8 +130,11 @@ def _names(records: Sequence[Record]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
-def _ranked(records: Sequence[Record]) -> tuple[Record, ...]:
-    """Return the records by the job's ranks. If records lack these, by ranks in a group of all, or in the given order."""
+def _order_by_rank(records: Sequence[Record]) -> tuple[Record, ...]:
+    """Return the records by the job's ranks.
+
+    If records lack these, by ranks in a group of all, or in the given order.
+    """
     if all(each.rank is None for each in records):
         return tuple(sorted(records, key=lambda each: _rank_among_all(each, len(records))))
     known: dict[int, Record] = {}
@@ -169,48 +172,50 @@ def _members(records: Sequence[Record]) -> dict[Group, tuple[int, ...]]:
             sizes[group] = call.ranks
             other = places[group].setdefault(call.rank, rank)
             if other != rank:
-                what = f"rank {call.rank} of group {shown(call.group)} in both"
+                what = f"rank {call.rank} of group {quote_value(call.group)} in both"
                 files = f"{record.path} and {records[other].path}"
                 raise RecordError(f"{files}: found {what}, expected each once", "one file a process, of one job")
     for group, found in places.items():
         if missing := sorted(set(range(sizes[group])) - set(found)):
             who = ", ".join(str(records[rank].path) for rank in list(found.values())[:SHOWN])
             ranks = ", ".join(map(str, missing[:SHOWN]))
-            what = f"group {shown(group[0])} of {sizes[group]} without the records of its rank {ranks}"
+            what = f"group {quote_value(group[0])} of {sizes[group]} without the records of its rank {ranks}"
             raise RecordError(f"{who}: found {what}, expected those of all its ranks", "add their files")
     return {group: tuple(found[rank] for rank in range(sizes[group])) for group, found in places.items()}
 
 
-def _matched(records: Sequence[Record], members: Mapping[Group, tuple[int, ...]]) -> list[tuple[Group, Taken]]:
+def _match_calls(
+    records: Sequence[Record], members: Mapping[Group, tuple[int, ...]]
+) -> list[tuple[Group, CallsByRank]]:
     """Return the groups and calls of all exchanges, each call by its rank.
 
     Calls are matched by number, or else by their order among calls of one size. Messages are matched by sender and
     receiver, since numbers count each process's own. If a rank lacks some, calls are matched by when they end.
     """
-    alike: dict[tuple[Group, Told], dict[int, list[Call]]] = defaultdict(lambda: defaultdict(list))
+    alike: dict[tuple[Group, CallShape], dict[int, list[Call]]] = defaultdict(lambda: defaultdict(list))
     for rank, record in enumerate(records):
         for call in record.calls:
-            alike[_group(record, call), _told(call)][rank].append(call)
-    matched: list[tuple[Group, Taken]] = []
+            alike[_group(record, call), _call_shape(call)][rank].append(call)
+    matched: list[tuple[Group, CallsByRank]] = []
     uneven: list[tuple[Group, dict[int, list[Call]]]] = []
     for (group, _), calls in alike.items():
         if len({len(own) for own in calls.values()}) == 1:
             matched += [(group, dict(zip(calls, each, strict=True))) for each in zip(*calls.values(), strict=True)]
         else:
             uneven.append((group, calls))
-    ahead_ns = _clocks(records, [taken for group, taken in matched if _is_whole(taken, members[group])])
-    return matched + [(group, taken) for group, calls in uneven for taken in _paired(calls, ahead_ns)]
+    ahead_ns = _clocks(records, [taken for group, taken in matched if _is_complete(taken, members[group])])
+    return matched + [(group, taken) for group, calls in uneven for taken in _pair_by_end(calls, ahead_ns)]
 
 
-def _paired(calls: dict[int, list[Call]], ahead_ns: Mapping[int, int]) -> list[Taken]:
+def _pair_by_end(calls: dict[int, list[Call]], ahead_ns: Mapping[int, int]) -> list[CallsByRank]:
     """Pair calls that look the same by when they end, each with one of the rank that has most."""
     most = max(calls, key=lambda rank: len(calls[rank]))
-    paired: list[Taken] = [{most: call} for call in calls.pop(most)]
+    paired: list[CallsByRank] = [{most: call} for call in calls.pop(most)]
     others = [each[most] for each in paired]
     for rank, own in calls.items():
         known = most in ahead_ns and rank in ahead_ns
-        apart_ns = ahead_ns[rank] - ahead_ns[most] if known else _apart_ns(own, others)
-        for place, call in zip(_places(own, others, apart_ns), own, strict=True):
+        apart_ns = ahead_ns[rank] - ahead_ns[most] if known else _offset_between_ns(own, others)
+        for place, call in zip(_nearest_ends(own, others, apart_ns), own, strict=True):
             if rank in paired[place]:
                 paired.append({rank: call})
             else:
@@ -218,7 +223,7 @@ def _paired(calls: dict[int, list[Call]], ahead_ns: Mapping[int, int]) -> list[T
     return paired
 
 
-def _places(own: Sequence[Call], others: Sequence[Call], apart_ns: int) -> list[int]:
+def _nearest_ends(own: Sequence[Call], others: Sequence[Call], apart_ns: int) -> list[int]:
     """Return, for each call, the place of the other rank's call that ends nearest."""
     first_ns = others[0].end_ns
     others_ns = np.array([call.end_ns - first_ns for call in others], np.float64)
@@ -227,7 +232,7 @@ def _places(own: Sequence[Call], others: Sequence[Call], apart_ns: int) -> list[
     return places
 
 
-def _apart_ns(own: Sequence[Call], others: Sequence[Call]) -> int:
+def _offset_between_ns(own: Sequence[Call], others: Sequence[Call]) -> int:
     """Return how far a clock is ahead of another: the ends are least apart so, if calls lack at the beginning only."""
     found: list[tuple[float, int]] = []
     for shift in range(min(len(others) - len(own), MOST_SHIFTS) + 1):
@@ -237,21 +242,21 @@ def _apart_ns(own: Sequence[Call], others: Sequence[Call]) -> int:
     return min(found)[1]
 
 
-def _told(call: Call) -> Told:
+def _call_shape(call: Call) -> CallShape:
     if call.kind in ("send", "receive"):
         ends = (call.rank, call.peer) if call.kind == "send" else (call.peer, call.rank)
         return ("message", *ends, call.payload_bytes)
     return (call.kind, "sized", call.payload_bytes) if call.number is None else (call.kind, "numbered", call.number)
 
 
-def _is_whole(taken: Taken, members: tuple[int, ...]) -> bool:
+def _is_complete(taken: CallsByRank, members: tuple[int, ...]) -> bool:
     """Return True if all members took part, with the same call."""
     call = next(iter(taken.values()))
     expected = 2 if call.kind in ("send", "receive") else len(members)
     return len(taken) == expected and len({each.payload_bytes for each in taken.values()}) == 1
 
 
-def _ahead(records: Sequence[Record], whole: Sequence[Taken]) -> tuple[int, ...]:
+def _clock_offsets(records: Sequence[Record], whole: Sequence[CallsByRank]) -> tuple[int, ...]:
     """Return how far each clock is ahead of rank 0's. Raises RecordError if that cannot be told."""
     ahead = _clocks(records, whole)
     if apart := [rank for rank in range(len(records)) if rank not in ahead]:
@@ -260,13 +265,13 @@ def _ahead(records: Sequence[Record], whole: Sequence[Taken]) -> tuple[int, ...]
     return tuple(ahead[rank] for rank in range(len(records)))
 
 
-def _clocks(records: Sequence[Record], whole: Sequence[Taken]) -> dict[int, int]:
+def _clocks(records: Sequence[Record], whole: Sequence[CallsByRank]) -> dict[int, int]:
     """Return how far clocks are ahead of rank 0's, by the median over calls that ended together for two of them.
 
     Hosts have a clock each. A rank that shares no collective is compared by messages, which take longer to come.
     """
     ahead = {0: 0}
-    links = _links(records, whole)
+    links = _pairwise_offsets(records, whole)
     waiting = deque([0])
     while waiting:
         here = waiting.popleft()
@@ -277,7 +282,7 @@ def _clocks(records: Sequence[Record], whole: Sequence[Taken]) -> dict[int, int]
     return ahead
 
 
-def _links(records: Sequence[Record], whole: Sequence[Taken]) -> dict[int, dict[int, int]]:
+def _pairwise_offsets(records: Sequence[Record], whole: Sequence[CallsByRank]) -> dict[int, dict[int, int]]:
     """Return, from each rank to others, how far their clocks are ahead of its own."""
     best: dict[bool, dict[tuple[int, int], list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
     for taken in whole:
@@ -294,17 +299,17 @@ def _links(records: Sequence[Record], whole: Sequence[Taken]) -> dict[int, dict[
     return links
 
 
-def _exchange(taken: Taken, members: tuple[int, ...], ahead_ns: Sequence[int]) -> Exchange:
+def _exchange(taken: CallsByRank, members: tuple[int, ...], ahead_ns: Sequence[int]) -> Exchange:
     call = taken[min(taken)]
     ends = sorted(each.end_ns - ahead_ns[rank] for rank, each in taken.items())
     end_ns = ends[len(ends) // 2] if len(ends) % 2 else (ends[len(ends) // 2 - 1] + ends[len(ends) // 2]) // 2
     lasted_ns = min(each.end_ns - each.begin_ns for each in taken.values())
     kind: Kind = "send" if call.kind == "receive" else call.kind
-    order = tuple(_in_order(call, members))
+    order = tuple(_ordered_members(call, members))
     return Exchange(kind, order, call.payload_bytes, end_ns - lasted_ns, end_ns)
 
 
-def _in_order(call: Call, members: tuple[int, ...]) -> Iterator[int]:
+def _ordered_members(call: Call, members: tuple[int, ...]) -> Iterator[int]:
     """Yield the members in the order of `Exchange`. The group's first is the root if a call does not name it."""
     root = call.peer or 0
     if call.kind in ("send", "receive"):

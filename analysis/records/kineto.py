@@ -17,8 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from analysis.records.call import Call, Kind, Record, RecordError
-from analysis.records.fields import JSON, MOST, FieldError, listed, mapping, problem, real, shown, text, whole
-from analysis.records.files import no_garbage_collection, opened
+from analysis.records.fields import (
+    JSON,
+    MOST,
+    FieldError,
+    describe_json_error,
+    quote_value,
+    require_list,
+    require_mapping,
+    require_real,
+    require_text,
+    require_whole,
+)
+from analysis.records.files import no_garbage_collection, open_record
 
 NAME = "PyTorch Kineto's trace"
 SCHEMA = 1
@@ -89,7 +100,7 @@ SIZES = {
 """Bytes of a number, by its type's name."""
 
 
-def recognises(head: bytes) -> bool:
+def recognizes(head: bytes) -> bool:
     """Recognize the format; see `formats.Format`."""
     return head.lstrip().startswith(b"{") and any(each in head for each in (b'"traceEvents"', b'"deviceProperties"'))
 
@@ -99,7 +110,7 @@ def read(path: Path) -> Record:
     trace = _trace(path)
     rank, world = _identity(path, trace)
     try:
-        reading = _Reading(trace, rank, world)
+        reading = _TraceReader(trace, rank, world)
         calls = tuple(sorted(reading.calls(), key=lambda call: call.begin_ns))
     except FieldError as error:
         raise RecordError(f"{path}: {error}") from error
@@ -123,13 +134,13 @@ def read(path: Path) -> Record:
 
 
 def _trace(path: Path) -> dict[str, Any]:
-    with opened(path) as file:
+    with open_record(path) as file:
         content = file.read().decode(errors="replace")
     try:
         with no_garbage_collection():
             trace = _decoded(content)
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"{path}: found no JSON ({problem(error)}), expected {NAME}, whole") from error
+        raise RecordError(f"{path}: found no JSON ({describe_json_error(error)}), expected {NAME}, whole") from error
     if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
         raise RecordError(f"{path}: found no list traceEvents, expected {NAME}")
     return trace
@@ -148,9 +159,9 @@ def _decoded(content: str) -> Any:
 def _identity(path: Path, trace: dict[str, Any]) -> tuple[int, int]:
     """Return the rank and the number of ranks. Raises RecordError."""
     try:
-        info = mapping(trace, "distributedInfo")
-        world = whole(info, "world_size", 1, MOST_RANKS)
-        return whole(info, "rank", 0, world - 1), world
+        info = require_mapping(trace, "distributedInfo")
+        world = require_whole(info, "world_size", 1, MOST_RANKS)
+        return require_whole(info, "rank", 0, world - 1), world
     except FieldError as error:
         what = f"distributedInfo: {error}: the trace does not say whose it is"
         raise RecordError(
@@ -158,7 +169,7 @@ def _identity(path: Path, trace: dict[str, Any]) -> tuple[int, int]:
         ) from error
 
 
-class _Losses:
+class LossCounter:
     """Counts what could not be read, by its name and field; of each field the first message is kept."""
 
     def __init__(self) -> None:
@@ -169,7 +180,7 @@ class _Losses:
         """Count events of one name with one fault."""
         label = name.split("(", maxsplit=1)[0].strip() if isinstance(name, str) else ""
         if not label.isprintable() or not label:
-            label = f"events with the name {shown(name)}"
+            label = f"events with the name {quote_value(name)}"
         key = label, str(error).partition(":")[0]
         self._counts[key] += count
         self._messages.setdefault(key, str(error))
@@ -184,15 +195,17 @@ class _Losses:
         return ", ".join([*every[:SHOWN], *more])
 
 
-class _Reading:
+class _TraceReader:
     """One trace, while it is read. `members` are the ranks of each group that a call is of."""
 
     def __init__(self, trace: dict[str, Any], rank: int, world: int) -> None:
         if "schemaVersion" in trace:
-            whole(trace, "schemaVersion", SCHEMA, SCHEMA)
-        self._base_ns = whole(trace, "baseTimeNanoseconds", 0, LATEST_NS) if "baseTimeNanoseconds" in trace else 0
+            require_whole(trace, "schemaVersion", SCHEMA, SCHEMA)
+        self._base_ns = (
+            require_whole(trace, "baseTimeNanoseconds", 0, LATEST_NS) if "baseTimeNanoseconds" in trace else 0
+        )
         self._rank, self._world = rank, world
-        self._configured = _configured(trace["distributedInfo"], world)
+        self._configured = _listed_group_members(trace["distributedInfo"], world)
         self.members: dict[str, tuple[int, ...]] = {}
         self._members_told: dict[tuple[str, str, int], tuple[int, ...]] = {}
         self._kernels: list[Event] = []
@@ -200,16 +213,16 @@ class _Reading:
         self._asked: Counter[Kind] = Counter()
         self._seen: set[Kind | None] = set()
         self._steps: dict[bool, dict[int, tuple[int, int]]] = {True: {}, False: {}}
-        self._lost, self._lost_steps = _Losses(), _Losses()
+        self._lost, self._lost_steps = LossCounter(), LossCounter()
         self._posted = 0
-        self._sort(trace["traceEvents"])
+        self._sort_events(trace["traceEvents"])
 
-    def _sort(self, events: list[Any]) -> None:
+    def _sort_events(self, events: list[Any]) -> None:
         """Sort out the events that are read; most are not."""
         takers: dict[str, Callable[[Event], None] | None] = {}
         for event in events:
             if type(event) is not dict:
-                self._lost.add("entries of traceEvents", FieldError(f"found {shown(event)}, expected an object"))
+                self._lost.add("entries of traceEvents", FieldError(f"found {quote_value(event)}, expected an object"))
                 continue
             name = event.get("name")
             if type(name) is not str:
@@ -230,55 +243,55 @@ class _Reading:
             return self._gloos.append
         if name.startswith(STEP):
             return self._take_step
-        return self._take_asked if name == ASKED else None
+        return self._take_request if name == ASKED else None
 
     def _take_step(self, event: Event) -> None:
         """Take a step by its number: it is on the CPU and, a little later, on the GPU."""
         try:
             number = event["name"].removeprefix(STEP)
             if not NUMBER.fullmatch(number):
-                raise FieldError(f"field name: found {shown(event['name'])}, expected {STEP} and a number")
+                raise FieldError(f"field name: found {quote_value(event['name'])}, expected {STEP} and a number")
             found, steps = self._times_ns(event), self._steps[event.get("cat") == ON_GPU]
             steps[int(number)] = min(found, steps.get(int(number), found))
         except FieldError as error:
             self._lost_steps.add("ProfilerStep", error)
 
-    def _take_asked(self, event: Event) -> None:
+    def _take_request(self, event: Event) -> None:
         args = event.get("args")
         if isinstance(args, dict) and args.get("Group size") != 1:
-            kind = KINDS.get(_plain(str(args.get(COLLECTIVE))))
+            kind = KINDS.get(_normalize_name(str(args.get(COLLECTIVE))))
             if kind:
                 self._asked[kind] += 1
 
     def calls(self) -> Iterator[Call]:
         """Read the calls: kernels, or gloo's events if there are none. Raises FieldError."""
         if not self._kernels:
-            yield from self._of_gloos()
+            yield from self._gloo_calls()
             return
         for event in self._kernels:
-            yield from self._call(event, _kernel_kind, self._of_kernel)
+            yield from self._call(event, _kernel_kind, self._kernel_call)
         if None not in self._seen:  # a kernel that does not say its kind may be of any
             for kind in sorted(self._asked.keys() - self._seen):
                 error = FieldError("found no kernel that ran it, expected one each")
                 self._lost.add(f"{kind} of {ASKED}", error, self._asked[kind])
 
-    def _of_gloos(self) -> Iterator[Call]:
+    def _gloo_calls(self) -> Iterator[Call]:
         if self._gloos and len(self._configured) > 1:
-            names = ", ".join(map(shown, self._configured))
+            names = ", ".join(map(quote_value, self._configured))
             what = f"gloo's events and the process groups {names}: its events do not say of which group they are"
             raise FieldError(f"found {what}, expected one group; record with NCCL, which does")
         for event in self._gloos:
-            if KINDS.get(_plain(event["name"].removeprefix(GLOO))) in ("send", "receive"):
+            if KINDS.get(_normalize_name(event["name"].removeprefix(GLOO))) in ("send", "receive"):
                 self._posted += 1  # the event ends when the message is posted, not when it has gone
             else:
-                yield from self._call(event, _gloo_kind, self._of_gloo)
+                yield from self._call(event, _gloo_kind, self._gloo_call)
 
     def _call(self, event: Event, kind_of: Callable[[Event], Kind | None], read: CallReader) -> Iterator[Call]:
         """Read a call, unless it moves nothing; count it as lost if it cannot be read."""
         kind = None
         try:
             if event.get("ph") != "X":
-                raise FieldError(f"field ph: found {shown(event.get('ph'))}, expected 'X'")
+                raise FieldError(f"field ph: found {quote_value(event.get('ph'))}, expected 'X'")
             kind = kind_of(event)
             if kind:
                 yield read(kind, event)
@@ -287,27 +300,27 @@ class _Reading:
             self._seen.add(kind)
             self._lost.add(event.get("name"), error)
 
-    def _of_kernel(self, kind: Kind, event: Event) -> Call:
+    def _kernel_call(self, kind: Kind, event: Event) -> Call:
         args = event["args"]
-        given, taken = whole(args, "In msg nelems"), whole(args, "Out msg nelems")
-        ranks, group = whole(args, "Group size", 1, MOST_RANKS), self._group(args)
+        given, taken = require_whole(args, "In msg nelems"), require_whole(args, "Out msg nelems")
+        ranks, group = require_whole(args, "Group size", 1, MOST_RANKS), self._group(args)
         members = self._members_of(group, args.get(RANKS), ranks)
         begin_ns, end_ns = self._times_ns(event)
         return Call(
             kind=kind,
             group=group,
-            number=whole(args, "Seq") if "Seq" in args else None,
+            number=require_whole(args, "Seq") if "Seq" in args else None,
             rank=members.index(self._rank),
             ranks=ranks,
-            payload_bytes=_bounded(_numbers(kind, given, taken, ranks) * _size_of(text(args, "dtype"))),
+            payload_bytes=_check_size(_numbers(kind, given, taken, ranks) * _size_of(require_text(args, "dtype"))),
             begin_ns=begin_ns,
             end_ns=end_ns,
             peer=_peer(args, kind, members),
         )
 
-    def _of_gloo(self, kind: Kind, event: Event) -> Call:
-        args = mapping(event, "args")
-        given = _gloo_bytes(listed(args, "Input Dims"), listed(args, "Input type"))
+    def _gloo_call(self, kind: Kind, event: Event) -> Call:
+        args = require_mapping(event, "args")
+        given = _gloo_bytes(require_list(args, "Input Dims"), require_list(args, "Input type"))
         group = next(iter(self._configured), "0")
         members = self._members_of(group, None, self._world)
         begin_ns, end_ns = self._times_ns(event)
@@ -317,14 +330,14 @@ class _Reading:
             number=None,
             rank=members.index(self._rank),
             ranks=len(members),
-            payload_bytes=_bounded(_numbers(kind, given, given, len(members))),
+            payload_bytes=_check_size(_numbers(kind, given, given, len(members))),
             begin_ns=begin_ns,
             end_ns=end_ns,
         )
 
     def _times_ns(self, event: Event) -> tuple[int, int]:
         # Microseconds with three digits behind the point: whole nanoseconds, which a float of some days still tells.
-        since_ns, lasted_ns = (round(real(event, name) * 1000) for name in ("ts", "dur"))
+        since_ns, lasted_ns = (round(require_real(event, name) * 1000) for name in ("ts", "dur"))
         for name, value_ns in (("ts", since_ns), ("dur", lasted_ns)):
             if not value_ns:
                 raise FieldError(f"field {name}: found 0, expected more: the event has no time")
@@ -346,7 +359,9 @@ class _Reading:
             known = self._configured.get(group) or self.members.get(group)
             members = _members(told, known, ranks, self._world)
             if self._rank not in members:
-                raise FieldError(f"field {RANKS}: found no rank {self._rank} in group {shown(group)}, expected it")
+                raise FieldError(
+                    f"field {RANKS}: found no rank {self._rank} in group {quote_value(group)}, expected it"
+                )
             self._members_told[key] = self.members[group] = members
         return self._members_told[key]
 
@@ -391,7 +406,7 @@ def _is_of_library(name: str) -> bool:
 
 
 def _kernel_kind(event: Event) -> Kind | None:
-    return _kind(text(mapping(event, "args"), COLLECTIVE), COLLECTIVE)
+    return _kind(require_text(require_mapping(event, "args"), COLLECTIVE), COLLECTIVE)
 
 
 def _gloo_kind(event: Event) -> Kind | None:
@@ -399,22 +414,22 @@ def _gloo_kind(event: Event) -> Kind | None:
 
 
 def _kind(name: str, field: str) -> Kind | None:
-    plain = _plain(name)
+    plain = _normalize_name(name)
     if plain not in KINDS:
-        raise FieldError(f"field {field}: found {shown(name)}, expected a collective or message of PyTorch's")
+        raise FieldError(f"field {field}: found {quote_value(name)}, expected a collective or message of PyTorch's")
     return KINDS[plain]
 
 
 @lru_cache(maxsize=1 << 10)
-def _plain(name: str) -> str:
+def _normalize_name(name: str) -> str:
     """Return a name of a collective or a type as the tables here have it."""
     return name.lower().replace("c10::", "").replace("coalesced", "").replace("_", "").replace(" ", "")
 
 
 def _size_of(dtype: str) -> int:
-    size = SIZES.get(_plain(dtype))
+    size = SIZES.get(_normalize_name(dtype))
     if size is None:
-        raise FieldError(f"field dtype: found {shown(dtype)}, expected a type of PyTorch's whose size is known")
+        raise FieldError(f"field dtype: found {quote_value(dtype)}, expected a type of PyTorch's whose size is known")
     return size
 
 
@@ -424,10 +439,10 @@ def _gloo_bytes(dims: list[Any], types: list[Any]) -> int:
         raise FieldError(f"field Input Dims: found {len(dims)} shapes of {len(types)} tensors, expected one each")
     total = 0
     for place, (shape, dtype) in enumerate(zip(dims, types, strict=True)):
-        sides = listed({"Input Dims": shape}, "Input Dims")
+        sides = require_list({"Input Dims": shape}, "Input Dims")
         if any(type(side) is not int or not 0 <= side <= MOST for side in sides):
             raise FieldError(f"field Input Dims: found no shape of tensor {place}, expected whole numbers")
-        total += prod(sides) * _size_of(text({"Input type": dtype}, "Input type"))
+        total += prod(sides) * _size_of(require_text({"Input type": dtype}, "Input type"))
     return total
 
 
@@ -440,27 +455,27 @@ def _numbers(kind: Kind, given: int, taken: int, ranks: int) -> int:
     return taken if kind == "receive" else given
 
 
-def _bounded(payload_bytes: int) -> int:
+def _check_size(payload_bytes: int) -> int:
     if payload_bytes > MOST:
         raise FieldError("field In msg nelems or Input Dims: found more than 2^53 bytes, expected less")
     return payload_bytes
 
 
-def _configured(info: dict[str, Any], world: int) -> dict[str, tuple[int, ...] | None]:
+def _listed_group_members(info: dict[str, Any], world: int) -> dict[str, tuple[int, ...] | None]:
     """Return the groups that a trace lists, with their ranks if it has all of them. Raises FieldError."""
     found: dict[str, tuple[int, ...] | None] = {}
     for place, entry in enumerate(_listed_groups(info)):
         try:
             if isinstance(entry, str):
                 name, members = entry, None
-            elif "pg_name" in mapping({"": entry}, ""):
+            elif "pg_name" in require_mapping({"": entry}, ""):
                 name, members = _group_name(entry, "pg_name"), _listed_members(entry, world)
             else:  # PyTorch before 2.3
                 name, members = f"#{place}", None
         except FieldError as error:
             raise FieldError(f"distributedInfo: pg_config[{place}]: {error}") from error
         if found.setdefault(name, members) != members:
-            raise FieldError(f"distributedInfo: pg_config[{place}]: found {shown(name)} again, with other ranks")
+            raise FieldError(f"distributedInfo: pg_config[{place}]: found {quote_value(name)} again, with other ranks")
     return found
 
 
@@ -473,7 +488,9 @@ def _listed_groups(info: dict[str, Any]) -> list[Any]:
         except (ValueError, RecursionError):
             raise FieldError("distributedInfo: field pg_config: found text, expected a list as JSON") from None
     if groups is not None and not isinstance(groups, list):
-        raise FieldError(f"distributedInfo: field pg_config: found {shown(groups)}, expected a list of process groups")
+        raise FieldError(
+            f"distributedInfo: field pg_config: found {quote_value(groups)}, expected a list of process groups"
+        )
     return groups or []
 
 
@@ -484,14 +501,14 @@ def _listed_members(entry: dict[str, Any], world: int) -> tuple[int, ...] | None
     found, cut = _ranks(told, "ranks")
     if cut and "pg_size" not in entry:
         return None
-    return _members(told, None, whole(entry, "pg_size", 1, MOST_RANKS) if cut else len(found), world, "ranks")
+    return _members(told, None, require_whole(entry, "pg_size", 1, MOST_RANKS) if cut else len(found), world, "ranks")
 
 
 def _group_name(of: Event, name: str) -> str:
     """Return a group's name, which some versions write as a number."""
     value = of[name]
     if type(value) not in (str, int):
-        raise FieldError(f"field {name}: found {shown(value)}, expected the name of a process group")
+        raise FieldError(f"field {name}: found {quote_value(value)}, expected the name of a process group")
     return str(value)
 
 
@@ -499,13 +516,13 @@ def _members(told: Any, known: tuple[int, ...] | None, ranks: int, world: int, f
     """Return the ranks of a group: those that are known, or else told, or else all. Raises FieldError."""
     begin, cut = ((), True) if told in (None, "") else _ranks(told, field)
     if known is None:
-        known = _continued(begin, ranks, field) if cut and begin else begin or tuple(range(world))
+        known = _continue_ranks(begin, ranks, field) if cut and begin else begin or tuple(range(world))
     if begin != (known[: len(begin)] if cut else known):
-        raise FieldError(f"field {field}: found {shown(told)}, expected the ranks that its group has elsewhere")
+        raise FieldError(f"field {field}: found {quote_value(told)}, expected the ranks that its group has elsewhere")
     if len(known) != ranks:
         raise FieldError(f"field Group size: found {ranks}, expected {len(known)}, as its group has so many ranks")
     if max(known) >= world or len(set(known)) < len(known):
-        raise FieldError(f"field {field}: found {shown(told)}, expected different ranks below {world}")
+        raise FieldError(f"field {field}: found {quote_value(told)}, expected different ranks below {world}")
     return known
 
 
@@ -518,11 +535,11 @@ def _ranks(told: Any, field: str) -> tuple[tuple[int, ...], bool]:
     is_cut = parts[1:] != [] and parts[-1] == "..."
     ranks = [RANK_TEXT.fullmatch(part) for part in parts[: len(parts) - is_cut]]
     if not all(ranks):
-        raise FieldError(f"field {field}: found {shown(told)}, expected a list of ranks")
+        raise FieldError(f"field {field}: found {quote_value(told)}, expected a list of ranks")
     return tuple(int(rank[1]) for rank in ranks if rank), is_cut
 
 
-def _continued(begin: tuple[int, ...], ranks: int, field: str) -> tuple[int, ...]:
+def _continue_ranks(begin: tuple[int, ...], ranks: int, field: str) -> tuple[int, ...]:
     """Return all ranks of a list that was cut short, which goes on in steps as even as those that it has."""
     steps = {after - before for before, after in pairwise(begin)}
     if len(steps) != 1:
@@ -536,7 +553,7 @@ def _peer(args: Event, kind: Kind, members: tuple[int, ...]) -> int | None:
     name = PEERS.get(kind)
     if name is None or (name not in args and kind in ("broadcast", "reduce")):
         return None
-    peer = whole(args, name)
+    peer = require_whole(args, name)
     if peer not in members:
         raise FieldError(f"field {name}: found {peer}, expected a rank of its group")
     return members.index(peer)

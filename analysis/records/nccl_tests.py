@@ -10,21 +10,30 @@ from pathlib import Path
 from typing import Any
 
 from analysis.records.call import RecordError
-from analysis.records.fields import JSON, FieldError, listed, mapping, real, shown, text, whole
-from analysis.records.files import opened
+from analysis.records.fields import (
+    JSON,
+    FieldError,
+    quote_value,
+    require_list,
+    require_mapping,
+    require_real,
+    require_text,
+    require_whole,
+)
+from analysis.records.files import open_record
 
 NAME = "nccl-tests' JSON"
 VERSIONS = (1, 2, 3)
 """1 since v2.17.3, 2 since v2.19.2 (times of each iteration), 3 since v2.19.6 (the first ones left out of these)."""
-BEGINNING = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"(start_time|args)"')
-WAYS = ("out_of_place", "in_place")
+JSON_START = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"(start_time|args)"')
+PLACES = ("out_of_place", "in_place")
 GBPS_OF_GBS = 8.0
 AVERAGE = (("average_bus_bandwidth", "bandwidth"), ("average_bus_bandwidith", "bandwidith"))
 """As it is spelt since v2.17.9, and before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SizeResult:
     """The result of one size, in place or not: mean time of an operation, us, and rates, Gbit/s.
 
     `checked` tells if results were.
@@ -53,14 +62,14 @@ class Fabric:
     nccl: str | None
     ranks: int | None
     hosts: tuple[str, ...]
-    measured: tuple[Measured, ...]
+    measured: tuple[SizeResult, ...]
     average_bus_gbps: float
     notes: tuple[str, ...] = ()
 
 
-def recognises(head: bytes) -> bool:
+def recognizes(head: bytes) -> bool:
     """Return True if a file that begins with `head` is nccl-tests'."""
-    return BEGINNING.match(head) is not None
+    return JSON_START.match(head) is not None
 
 
 def read(path: Path) -> Fabric:
@@ -69,7 +78,7 @@ def read(path: Path) -> Fabric:
     Raises RecordError for a version that is not known, for a file of a run that was broken off, for wrong results (no
     rate of theirs means anything), and for times of the CPU alone (-C).
     """
-    with opened(path) as file:
+    with open_record(path) as file:
         content = file.read()
     try:
         return _fabric(path, JSON.decode(content.decode(errors="replace")))
@@ -83,18 +92,20 @@ def read(path: Path) -> Fabric:
 def _fabric(path: Path, entry: Any) -> Fabric:
     if not isinstance(entry, dict) or entry.get("version") not in VERSIONS:
         version = entry.get("version") if isinstance(entry, dict) else entry
-        raise FieldError(f"field version: found {shown(version)}, expected one of {', '.join(map(str, VERSIONS))}")
-    rows = listed(entry, "results")
+        raise FieldError(
+            f"field version: found {quote_value(version)}, expected one of {', '.join(map(str, VERSIONS))}"
+        )
+    rows = require_list(entry, "results")
     measured = tuple(each for row in rows for each in _measured(row))
     if not measured:
         raise FieldError("field results: found no size, expected some")
-    _right(entry)
-    hosts, ranks = _placed(mapping(entry, "config")) if "config" in entry else ((), None)
+    _check_results(entry)
+    hosts, ranks = _hosts_and_ranks(require_mapping(entry, "config")) if "config" in entry else ((), None)
     unchecked = sum(not each.checked for each in measured)
     return Fabric(
         path=path,
-        collective=_collective(listed(entry, "args")),
-        nccl=_release(whole(entry, "nccl_version")) if "nccl_version" in entry else None,
+        collective=_collective(require_list(entry, "args")),
+        nccl=_release(require_whole(entry, "nccl_version")) if "nccl_version" in entry else None,
         ranks=ranks,
         hosts=hosts,
         measured=measured,
@@ -103,58 +114,58 @@ def _fabric(path: Path, entry: Any) -> Fabric:
     )
 
 
-def _measured(row: Any) -> list[Measured]:
+def _measured(row: Any) -> list[SizeResult]:
     """Return a size's results; a place that was not run is null."""
     found = []
-    for way in WAYS:
-        if mapping({"row": row}, "row").get(way) is None:
+    for way in PLACES:
+        if require_mapping({"row": row}, "row").get(way) is None:
             continue
-        figures = mapping(row, way)
+        figures = require_mapping(row, way)
         if "cpu_time" in figures:
             raise FieldError("field cpu_time: found the CPU's time (-C), expected time: that of the operation")
-        wrong = None if figures.get("nwrong") is None else real(figures, "nwrong")
+        wrong = None if figures.get("nwrong") is None else require_real(figures, "nwrong")
         if wrong:
-            raise FieldError(f"field nwrong: found {wrong:.0f} of size {whole(row, 'size')} {way}, expected 0")
+            raise FieldError(f"field nwrong: found {wrong:.0f} of size {require_whole(row, 'size')} {way}, expected 0")
         found.append(
-            Measured(
-                size_bytes=whole(row, "size"),
+            SizeResult(
+                size_bytes=require_whole(row, "size"),
                 in_place=way == "in_place",
-                time_us=real(figures, "time"),
-                algorithm_gbps=GBPS_OF_GBS * real(figures, "alg_bw"),
-                bus_gbps=GBPS_OF_GBS * real(figures, "bus_bw"),
+                time_us=require_real(figures, "time"),
+                algorithm_gbps=GBPS_OF_GBS * require_real(figures, "alg_bw"),
+                bus_gbps=GBPS_OF_GBS * require_real(figures, "bus_bw"),
                 checked=wrong is not None,
             )
         )
     return found
 
 
-def _right(entry: dict[str, Any]) -> None:
+def _check_results(entry: dict[str, Any]) -> None:
     """Check that no result was out of bounds; booleans are text."""
-    bounds = mapping(entry, "out_of_bounds")
-    if text(bounds, "okay") != "true":
-        raise FieldError(f"field out_of_bounds: found {shown(bounds.get('count'))} wrong values, expected 0")
+    bounds = require_mapping(entry, "out_of_bounds")
+    if require_text(bounds, "okay") != "true":
+        raise FieldError(f"field out_of_bounds: found {quote_value(bounds.get('count'))} wrong values, expected 0")
 
 
 def _average_gbps(entry: dict[str, Any]) -> float:
     for outer, inner in AVERAGE:
         if outer in entry:
-            return GBPS_OF_GBS * real(mapping(entry, outer), inner)
+            return GBPS_OF_GBS * require_real(require_mapping(entry, outer), inner)
     raise FieldError(f"field {AVERAGE[0][0]}: found none, expected it at the end")
 
 
 def _collective(args: list[Any]) -> str:
     """Return its name by the program's, the first of its arguments; the others are ignored."""
-    program = text({"args[0]": args[0] if args else None}, "args[0]")
+    program = require_text({"args[0]": args[0] if args else None}, "args[0]")
     return program.rpartition("/")[2].removesuffix("_perf")
 
 
-def _placed(config: dict[str, Any]) -> tuple[tuple[str, ...], int]:
+def _hosts_and_ranks(config: dict[str, Any]) -> tuple[tuple[str, ...], int]:
     """Return hosts, and the number of ranks: `devices` has one entry a process, whose ranks are threads times GPUs."""
-    devices = listed(config, "devices")
+    devices = require_list(config, "devices")
     if not devices:
         raise FieldError("field devices: found none, expected one a process")
-    hosts = tuple(dict.fromkeys(text(device, "hostname") for device in devices))
-    return hosts, len(devices) * whole(config, "nthreads", 1) * whole(config, "ngpus", 1)
+    hosts = tuple(dict.fromkeys(require_text(device, "hostname") for device in devices))
+    return hosts, len(devices) * require_whole(config, "nthreads", 1) * require_whole(config, "ngpus", 1)
 
 
 def _release(code: int) -> str:

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.reading.profiling import figures, names, said
+from analysis.reading.profiling import describe_phase, format_estimate, phase_names
 from analysis.records.call import Record, RecordError
-from analysis.records.collective_groups import Family, families, sent_bytes
+from analysis.records.collective_groups import CollectiveFamily, find_families, sent_bytes
 from analysis.records.formats import Format, format_of
-from analysis.records.job import MOST_LOST, Job, joined
-from analysis.records.record_timeline import Course, Part, course
+from analysis.records.job import MOST_LOST, Job, join_records
+from analysis.records.record_timeline import PhasePart, RecordTimeline, find_iterations
 from analysis.statistics.phases import FoundPhase
 from roundabout.spec import Phase, Profile
 from roundabout.store import Units
 
-PATTERN_IS = {
+PATTERN_CAVEATS = {
     "ring": "in rings",
     "all-to-all": "among all",
     "pipeline": "along chains",
@@ -28,18 +28,18 @@ MOST_OUTSIDE = 0.001
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedProfile:
     """A profile made of records, its origin, and sentences on what the records lack."""
 
     format: str
     job: Job
-    course: Course
+    course: RecordTimeline
     profile: Profile
     steps_ms: float | None
     caveats: tuple[str, ...]
 
 
-def read(paths: Sequence[Path]) -> tuple[str, list[Record]]:
+def read_records(paths: Sequence[Path]) -> tuple[str, list[Record]]:
     """Return the name of the files' format, and their records. Raises RecordError for files of several formats."""
     formats: dict[str, Path] = {}
     records = []
@@ -53,20 +53,20 @@ def read(paths: Sequence[Path]) -> tuple[str, list[Record]]:
     return next(iter(formats)), records
 
 
-def recorded(paths: Sequence[Path], name: str, units: Units | None = None) -> Recorded:
+def make_profile(paths: Sequence[Path], name: str, units: Units | None = None) -> RecordedProfile:
     """Make a profile of these files, one of each process of a job.
 
     `units` are those of the testbed on which the job ran, if it was scaled; the profile is in the papers'. Raises
     RecordError for files that cannot be read, or lack data for a profile.
     """
-    return of_records(*read(paths), name, units)
+    return profile_of_records(*read_records(paths), name, units)
 
 
-def of_records(what: str, records: Sequence[Record], name: str, units: Units | None = None) -> Recorded:
+def profile_of_records(what: str, records: Sequence[Record], name: str, units: Units | None = None) -> RecordedProfile:
     """Make a profile of records in the format called `what`."""
-    job = joined([_in_papers_units(each, units or Units()) for each in records])
-    kept, small = families(job)
-    found = course(job, kept)
+    job = join_records([_in_papers_units(each, units or Units()) for each in records])
+    kept, small = find_families(job)
+    found = find_iterations(job, kept)
     steps_ms = _steps_ms(job)
     profile = Profile(
         name=name,
@@ -75,7 +75,7 @@ def of_records(what: str, records: Sequence[Record], name: str, units: Units | N
         source=_source(what, job, found),
         phases=tuple(_phases(found, job)),
     )
-    return Recorded(what, job, found, profile, steps_ms, tuple(_caveats(job, found, small, steps_ms)))
+    return RecordedProfile(what, job, found, profile, steps_ms, tuple(_caveats(job, found, small, steps_ms)))
 
 
 def _in_papers_units(record: Record, units: Units) -> Record:
@@ -103,8 +103,8 @@ def _steps_ms(job: Job) -> float | None:
     return float(np.median(np.diff(begins_ns))) / 1e6 if len(begins_ns) > 1 else None
 
 
-def _source(what: str, job: Job, found: Course) -> str:
-    period = said(found.found.period_ms, 1)
+def _source(what: str, job: Job, found: RecordTimeline) -> str:
+    period = format_estimate(found.found.period_ms, 1)
     return (
         f"recorded: {what}, {len(job.records)} ranks, {found.found.iterations} iterations, each of "
         f"{period} ms; bytes as rings send them; contention, if there was any, is in its times; 95 % intervals in "
@@ -112,26 +112,28 @@ def _source(what: str, job: Job, found: Course) -> str:
     )
 
 
-def _groups(family: Family, job: Job) -> tuple[tuple[int, ...], ...] | None:
+def _groups(family: CollectiveFamily, job: Job) -> tuple[tuple[int, ...], ...] | None:
     """Return the family's groups, unless they are one of all ranks in their order."""
     return None if family.groups == (tuple(range(len(job.records))),) else family.groups
 
 
-def _phases(found: Course, job: Job) -> Iterator[Phase]:
+def _phases(found: RecordTimeline, job: Job) -> Iterator[Phase]:
     parts_of = zip(found.found.phases, found.parts, strict=True)
     each_part = [(phase, part, len(parts)) for phase, parts in parts_of for part in (parts if phase.sends else (None,))]
-    for (phase, part, parts), name in zip(each_part, names([phase.sends for phase, *_ in each_part]), strict=True):
+    for (phase, part, parts), name in zip(
+        each_part, phase_names([phase.sends for phase, *_ in each_part]), strict=True
+    ):
         if part is None:  # it computes
-            lasts_ms, source = round(phase.duration_ms.value, 3), f"recorded: {figures(phase)}"
+            lasts_ms, source = round(phase.duration_ms.value, 3), f"recorded: {describe_phase(phase)}"
             yield Phase(name=name, compute_ms=lasts_ms, source=source)
         else:
             yield _phase(name, phase, part, job, parts)
 
 
-def _phase(name: str, phase: FoundPhase, part: Part, job: Job, parts: int) -> Phase:
+def _phase(name: str, phase: FoundPhase, part: PhasePart, job: Job, parts: int) -> Phase:
     together = f"; one of {parts} parts of these, one after another here: their shares are by bytes and by time"
-    sent = f"{' and '.join(part.family.kinds)} {PATTERN_IS[part.family.pattern]}"
-    source = f"recorded: {figures(phase)}{together if parts > 1 else ''}; {sent}"
+    sent = f"{' and '.join(part.family.kinds)} {PATTERN_CAVEATS[part.family.pattern]}"
+    source = f"recorded: {describe_phase(phase)}{together if parts > 1 else ''}; {sent}"
     return Phase(
         name=name,
         bytes=max(round(phase.bytes.value * part.bytes_share), 1),
@@ -142,7 +144,9 @@ def _phase(name: str, phase: FoundPhase, part: Part, job: Job, parts: int) -> Ph
     )
 
 
-def _caveats(job: Job, found: Course, small: Sequence[Family], steps_ms: float | None) -> Iterator[str]:
+def _caveats(
+    job: Job, found: RecordTimeline, small: Sequence[CollectiveFamily], steps_ms: float | None
+) -> Iterator[str]:
     """Yield a sentence on each thing that the records lack, the general ones first."""
     yield (
         "Whether the job had the network to itself is not recorded: if it had not, contention is in its times, and its "
@@ -165,7 +169,7 @@ def _caveats(job: Job, found: Course, small: Sequence[Family], steps_ms: float |
         left = sum(family.bytes for family in small)
         whole = sum(sent_bytes(each) for each in job.exchanges)
         yield f"Small exchanges are left out ({kinds}): {100 * max(left / whole, 1e-4):.2f} % of the bytes, or less."
-    if any(kind in ("broadcast", "reduce") for family in found_families(found) for kind in family.kinds):
+    if any(kind in ("broadcast", "reduce") for family in families_in_order(found) for kind in family.kinds):
         yield "Broadcasts and reduces are taken to go along NCCL's ring; along a tree, ranks send unlike amounts."
     if steps_ms is not None and abs(steps_ms / found.found.period_ms.value - 1) > 0.01:
         period_ms = found.found.period_ms.value
@@ -176,7 +180,7 @@ def _caveats(job: Job, found: Course, small: Sequence[Family], steps_ms: float |
     yield from dict.fromkeys(_sentence(note) for each in job.records for note in (*each.losses, *each.notes))
 
 
-def found_families(found: Course) -> list[Family]:
+def families_in_order(found: RecordTimeline) -> list[CollectiveFamily]:
     """Return the families of the phases, in order."""
     return list(dict.fromkeys(part.family for parts in found.parts for part in parts))
 

@@ -15,14 +15,14 @@ from rich.text import Text
 
 from roundabout.core.errors import UsageError
 from roundabout.spec import Profile
-from roundabout.spec.reader.yaml_source import dump, shown
+from roundabout.spec.reader.yaml_source import dump, shown_path
 from roundabout.store import Run, Units
-from roundabout.store.files import give_back, write_text
+from roundabout.store.files import return_to_caller, write_text
 
 if TYPE_CHECKING:
     from analysis.records.call import Record
     from analysis.records.nccl_tests import Fabric
-    from analysis.records.profile import Recorded
+    from analysis.records.profile import RecordedProfile
     from analysis.statistics.phases import Estimate
 
 UNNAMED = "recorded"
@@ -31,7 +31,7 @@ MOST_RANKS = 8
 NEAR_BEST = 0.9
 
 
-def report(paths: Sequence[Path], target: Path | None, console: Console, *, as_json: bool) -> None:
+def report_records(paths: Sequence[Path], target: Path | None, console: Console, *, as_json: bool) -> None:
     """Show the content of record files, and store the profile at `target`."""
     from analysis.records.formats import fabric_of  # noqa: PLC0415 - `--help` need not wait for it
 
@@ -54,18 +54,18 @@ def report(paths: Sequence[Path], target: Path | None, console: Console, *, as_j
 
 
 def _report_job(paths: Sequence[Path], target: Path | None, console: Console, as_json: bool) -> None:
-    from analysis.records.profile import recorded  # noqa: PLC0415
+    from analysis.records.profile import make_profile  # noqa: PLC0415
 
     run = _run_of(paths)
-    units = Units.of(run.manifest["testbed"]) if run else None
-    found = recorded(paths, target.stem if target else UNNAMED, units)
-    console.print(_read(found, run), _table(found), sep="\n", highlight=False)
+    units = Units.from_manifest(run.manifest["testbed"]) if run else None
+    found = make_profile(paths, target.stem if target else UNNAMED, units)
+    console.print(_records_table(found, run), _table(found), sep="\n", highlight=False)
     for sentence in found.caveats:
         console.print(Padding(Text(f"- {sentence}"), (0, 0)), highlight=False)
     if target:
-        write_text(target, yaml_of(found.profile))
-        give_back(target)
-        console.print(f"profile  {shown(target)}", soft_wrap=True, highlight=False)
+        write_text(target, profile_yaml(found.profile))
+        return_to_caller(target)
+        console.print(f"profile  {shown_path(target)}", soft_wrap=True, highlight=False)
     else:
         console.print("profile  not stored, expected --save NAME for that", highlight=False)
     if as_json:
@@ -86,15 +86,15 @@ def _manifest_above(path: Path) -> Path | None:
     return next((folder for folder in above if (folder / "manifest.json").is_file()), None)
 
 
-def yaml_of(profile: Profile) -> str:
+def profile_yaml(profile: Profile) -> str:
     """Return the content of a profile's file."""
     text = dump(profile.model_dump(mode="json", exclude_none=True), width=118)
     return f"# yaml-language-server: $schema=../schema/profile.json\n{text}"
 
 
-def _read(found: "Recorded", run: Run | None) -> Table:
+def _records_table(found: "RecordedProfile", run: Run | None) -> Table:
     """Return a table of the records, a row a rank."""
-    table = plain(f"{found.format}: {len(found.job.records)} ranks")
+    table = untitled_table(f"{found.format}: {len(found.job.records)} ranks")
     if run:
         testbed = run.manifest["testbed"]
         table.title = f"{table.title}; of run {run.id}, whose {testbed['kind']} is 1:{testbed['scale']:g}"
@@ -110,44 +110,46 @@ def _read(found: "Recorded", run: Run | None) -> Table:
     return table
 
 
-def _table(found: "Recorded") -> Table:
+def _table(found: "RecordedProfile") -> Table:
     """Return a table of the findings, a row a phase, with its groups."""
     course = found.course
-    table = plain(f"Found in them: {course.found.iterations} like iterations in {course.looked_at_ms / 1e3:.1f} s")
+    table = untitled_table(f"Found in them: {course.found.iterations} like iterations in {course.used_ms / 1e3:.1f} s")
     table.add_column("")
     for heading in ("lasts, ms", "sends, MB", "Gbit/s"):
         table.add_column(heading, justify="right")
     table.add_column("what", overflow="fold")
     for phase, parts in zip(course.found.phases, course.parts, strict=True):
-        sends = [figure(phase.bytes, 1, 1e6), figure(phase.gbps, 2)] if phase.sends else ["", ""]
-        what = [" and ".join(part.family.kinds) + _among(part.family.groups, found.job.records) for part in parts]
+        sends = [estimate_cell(phase.bytes, 1, 1e6), estimate_cell(phase.gbps, 2)] if phase.sends else ["", ""]
+        what = [
+            " and ".join(part.family.kinds) + _describe_groups(part.family.groups, found.job.records) for part in parts
+        ]
         kind = "send" if phase.sends else "compute"
-        table.add_row(kind, figure(phase.duration_ms, 1), *sends, "; ".join(what))
+        table.add_row(kind, estimate_cell(phase.duration_ms, 1), *sends, "; ".join(what))
     steps = "" if found.steps_ms is None else f"steps named: {found.steps_ms:.1f}"
-    table.add_row("iteration", figure(course.found.period_ms, 1), "", "", steps, style="bold")
+    table.add_row("iteration", estimate_cell(course.found.period_ms, 1), "", "", steps, style="bold")
     return table
 
 
-def _among(groups: Sequence[Sequence[int]], records: "Sequence[Record]") -> str:
+def _describe_groups(groups: Sequence[Sequence[int]], records: "Sequence[Record]") -> str:
     if len(groups) == 1 and len(groups[0]) == len(records):
         return ""
     return f", {len(groups)} of {len(groups[0])} ranks"
 
 
-def figure(estimate: "Estimate", digits: int, unit: float = 1.0) -> Text:
+def estimate_cell(estimate: "Estimate", digits: int, unit: float = 1.0) -> Text:
     """Return a figure of a table, with the farther end of its interval."""
     most = max(estimate.value - estimate.low, estimate.high - estimate.value)
     return Text.assemble(f"{estimate.value / unit:.{digits}f} ", (f"±{most / unit:.{digits}f}", "dim"))
 
 
-def plain(title: str) -> Table:
+def untitled_table(title: str) -> Table:
     """Return a table under its title."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
     table.title = title
     return table
 
 
-def _json(found: "Recorded", run: Run | None, target: Path | None) -> dict[str, Any]:
+def _json(found: "RecordedProfile", run: Run | None, target: Path | None) -> dict[str, Any]:
     records = [
         {"file": str(each.path), "rank": rank, "calls": len(each.calls), "lost": each.lost, "ahead_ns": ahead_ns}
         for rank, (each, ahead_ns) in enumerate(zip(found.job.records, found.job.ahead_ns, strict=True))
@@ -168,7 +170,7 @@ def _json(found: "Recorded", run: Run | None, target: Path | None) -> dict[str, 
 def _show_fabric(fabric: "Fabric", console: Console) -> None:
     ranks = f", {fabric.ranks} ranks" if fabric.ranks else ""
     hosts = f" on {len(fabric.hosts)} host{'s'[: len(fabric.hosts) - 1]}" if fabric.hosts else ""
-    table = plain("")
+    table = untitled_table("")
     table.title = Text(f"{fabric.collective}{ranks}{hosts} ({fabric.path.name})")
     for heading in ("size, MB", "time, ms", "algorithm, Gbit/s", "bus, Gbit/s", "in place"):
         table.add_column(heading, justify="right")
@@ -182,7 +184,7 @@ def _show_fabric(fabric: "Fabric", console: Console) -> None:
         console.print(f"- {sentence}", highlight=False)
 
 
-def _near_best(fabric: "Fabric") -> int | None:
+def _smallest_fast_size(fabric: "Fabric") -> int | None:
     """Return the size, in bytes, from which on all reach `NEAR_BEST` of the best; None if the largest does not."""
     best = max(each.bus_gbps for each in fabric.measured)
     slow = [each.size_bytes for each in fabric.measured if each.bus_gbps < NEAR_BEST * best]
@@ -191,7 +193,7 @@ def _near_best(fabric: "Fabric") -> int | None:
 
 def _fabric_sentences(fabric: "Fabric") -> Iterator[str]:
     best = max(each.bus_gbps for each in fabric.measured)
-    near = _near_best(fabric)
+    near = _smallest_fast_size(fabric)
     reached = "not by the largest size" if near is None else f"from {near / 1e6:,.3f} MB on"
     yield f"The best bus bandwidth is {best:.2f} Gbit/s; {100 * NEAR_BEST:.0f} % of it is reached {reached}."
     yield "No profile comes of it: it tells what a fabric gives, and nothing of a job's iterations."
@@ -199,4 +201,4 @@ def _fabric_sentences(fabric: "Fabric") -> Iterator[str]:
 
 
 def _fabric_json(fabric: "Fabric") -> dict[str, Any]:
-    return {**asdict(fabric), "path": str(fabric.path), "near_best_bytes": _near_best(fabric)}
+    return {**asdict(fabric), "path": str(fabric.path), "near_best_bytes": _smallest_fast_size(fabric)}

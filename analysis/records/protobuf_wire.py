@@ -16,31 +16,31 @@ MOST_BYTES = 1 << 28
 """Of one message; one that says that it is longer is none."""
 
 
-def messages(file: BinaryIO) -> Iterator[bytes]:
+def read_messages(file: BinaryIO) -> Iterator[bytes]:
     """Yield each message of a file. Raises FieldError for a truncated one."""
     while first := file.read(1):
         size = first
         while size[-1] & 0x80 and len(size) < VARINT_BYTES:
             size += file.read(1) or b"\0"
-        length, _ = varint(size, 0)
+        length, _ = read_varint(size, 0)
         message = file.read(length) if length <= MOST_BYTES else b""
         if len(message) != length:
             raise FieldError(f"found {len(message)} bytes of a message, expected {length}: cut off, or none of Chakra")
         yield message
 
 
-def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield number and value of each field: varints as unsigned numbers, all others as bytes. Raises FieldError."""
     at = 0
     while at < len(message):
-        tag, at = varint(message, at)
+        tag, at = read_varint(message, at)
         number, kind = tag >> 3, tag & 7
         if kind == VARINT:
-            value, at = varint(message, at)
+            value, at = read_varint(message, at)
             yield number, value
             continue
         if kind == LENGTH:
-            size, at = varint(message, at)
+            size, at = read_varint(message, at)
         elif kind in FIXED_BYTES:
             size = FIXED_BYTES[kind]
         else:
@@ -51,7 +51,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         at += size
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """Return the unsigned number at a place, and the place after it. Raises FieldError."""
     value = 0
     for place, byte in enumerate(data[at : at + VARINT_BYTES]):

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.records.call import RecordError
-from analysis.records.collective_groups import ALIKE, Family, sent_bytes
+from analysis.records.collective_groups import ALIKE, CollectiveFamily, sent_bytes
 from analysis.records.job import Exchange, Job
 from analysis.statistics.cumulative_counter import Floats, Integers
-from analysis.statistics.phase_folding import Folded, NoPeriodError, Sent, fold
-from analysis.statistics.phases import Found, find_in
+from analysis.statistics.phase_folding import FoldedIterations, NoPeriodError, WorkerCounter, fold_iterations
+from analysis.statistics.phases import FoundProfile, find_phases_in
 
 SAMPLES = 4_000
 """Of each counter."""
@@ -29,48 +29,50 @@ OVERLAP = 0.05
 
 
 @dataclass(frozen=True)
-class Part:
+class PhasePart:
     """A family's part of a found phase, as shares of the phase's bytes and of its time."""
 
-    family: Family
+    family: CollectiveFamily
     bytes_share: float
     time_share: float
 
 
 @dataclass(frozen=True)
-class Course:
+class RecordTimeline:
     """The found iterations, and the parts of each phase, in order; `looked_at_ms` of the record were used."""
 
-    found: Found
-    parts: tuple[tuple[Part, ...], ...]
-    looked_at_ms: float
+    found: FoundProfile
+    parts: tuple[tuple[PhasePart, ...], ...]
+    used_ms: float
 
 
-def course(job: Job, families: Sequence[Family]) -> Course:
+def find_iterations(job: Job, families: Sequence[CollectiveFamily]) -> RecordTimeline:
     """Find the iterations of a job, by folding.
 
     The first step that the profiler names is left out. Raises RecordError if no iterations are found.
     """
-    worker = _worker(job, families)
+    worker = _busiest_worker(job, families)
     begin_ns = job.steps_ns[1][0] if len(job.steps_ns) > 1 else job.exchanges[0].begin_ns
     end_ns = max(each.end_ns for each in job.exchanges)
     if end_ns <= begin_ns:
-        raise RecordError(f"{job.whose}: found no call that ends after the first step, expected ten iterations or more")
+        raise RecordError(
+            f"{job.file_names}: found no call that ends after the first step, expected ten iterations or more"
+        )
     if end_ns - begin_ns >= LONGEST_NS:
         days = (end_ns - begin_ns) / 86400e9
-        raise RecordError(f"{job.whose}: found calls over {days:.1f} days, expected less than 13: a time is wrong")
+        raise RecordError(f"{job.file_names}: found calls over {days:.1f} days, expected less than 13: a time is wrong")
     try:
-        folded, looked_at_ms = _folded(_total(job.exchanges, families, worker), begin_ns, end_ns)
-        found = find_in(folded)
+        folded, looked_at_ms = _fold(_cumulative_bytes(job.exchanges, families, worker), begin_ns, end_ns)
+        found = find_phases_in(folded)
     except NoPeriodError as error:
-        raise RecordError(f"{job.whose}: {error.message}", error.hint) from error
+        raise RecordError(f"{job.file_names}: {error.message}", error.hint) from error
     if (shortest_ms := min(phase.duration_ms.value for phase in found.phases)) < LEAST_MS:
         what = f"a phase of {shortest_ms * 1e6:.0f} ns, expected {LEAST_MS * 1e6:.0f} at least"
-        raise RecordError(f"{job.whose}: found {what}", "are its times in another unit?")
-    return Course(found, tuple(_parts(families, job.exchanges, worker, found, folded)), looked_at_ms)
+        raise RecordError(f"{job.file_names}: found {what}", "are its times in another unit?")
+    return RecordTimeline(found, tuple(_parts(families, job.exchanges, worker, found, folded)), looked_at_ms)
 
 
-def _worker(job: Job, families: Sequence[Family]) -> int:
+def _busiest_worker(job: Job, families: Sequence[CollectiveFamily]) -> int:
     """Return the first worker of those that send most.
 
     All members of a group record its exchanges alike; stages do not.
@@ -80,16 +82,18 @@ def _worker(job: Job, families: Sequence[Family]) -> int:
     return next(rank for rank, size in sums.items() if size >= (1 - ALIKE) * most)
 
 
-def _of(exchanges: Sequence[Exchange], families: Sequence[Family], worker: int) -> Iterator[tuple[Exchange, Family]]:
+def _exchanges_of(
+    exchanges: Sequence[Exchange], families: Sequence[CollectiveFamily], worker: int
+) -> Iterator[tuple[Exchange, CollectiveFamily]]:
     """Yield the exchanges that a worker counts, and the family of each."""
     wanted = [(family, family.seen_by(worker)) for family in families]
     for each in exchanges:
         for family, members in wanted:
-            if each.members in members and family.takes(each):
+            if each.members in members and family.contains(each):
                 yield each, family
 
 
-class _Total:
+class _CumulativeBytes:
     """Bytes sent until an instant: each exchange sends evenly from its begin to its end."""
 
     def __init__(self, begins_ns: Integers, ends_ns: Integers, sizes: Floats) -> None:
@@ -100,19 +104,23 @@ class _Total:
         rates = np.cumsum(np.concatenate([slopes, -slopes])[order])
         self._bytes = np.concatenate([[0.0], np.cumsum(rates[:-1] * np.diff(self._at_ns))])
 
-    def sampled(self, at_ns: Integers) -> Sent:
+    def sampled(self, at_ns: Integers) -> WorkerCounter:
         since_ns = (at_ns - self._at_ns[0]).astype(np.float64)
         sent = np.interp(since_ns, (self._at_ns - self._at_ns[0]).astype(np.float64), self._bytes)
-        return Sent(at_ns, np.maximum.accumulate(np.rint(sent).astype(np.int64)))
+        return WorkerCounter(at_ns, np.maximum.accumulate(np.rint(sent).astype(np.int64)))
 
 
-def _total(exchanges: Sequence[Exchange], families: Sequence[Family], worker: int) -> _Total:
-    counted = [each for each, _ in _of(exchanges, families, worker)]
+def _cumulative_bytes(
+    exchanges: Sequence[Exchange], families: Sequence[CollectiveFamily], worker: int
+) -> _CumulativeBytes:
+    counted = [each for each, _ in _exchanges_of(exchanges, families, worker)]
     begins, ends = (np.array([getattr(each, name) for each in counted], np.int64) for name in ("begin_ns", "end_ns"))
-    return _Total(begins, np.maximum(ends, begins + 1), np.array([sent_bytes(each) for each in counted], np.float64))
+    return _CumulativeBytes(
+        begins, np.maximum(ends, begins + 1), np.array([sent_bytes(each) for each in counted], np.float64)
+    )
 
 
-def _folded(total: _Total, begin_ns: int, end_ns: int) -> tuple[Folded, float]:
+def _fold(total: _CumulativeBytes, begin_ns: int, end_ns: int) -> tuple[FoldedIterations, float]:
     """Return a folded counter, and its ms: as much of the middle as shows iterations in detail.
 
     Raises NoPeriodError.
@@ -122,7 +130,7 @@ def _folded(total: _Total, begin_ns: int, end_ns: int) -> tuple[Folded, float]:
     for _ in range(MOST_ZOOMS):
         at_ns = middle_ns - length_ns // 2 + np.arange(SAMPLES + 1) * length_ns // SAMPLES
         try:
-            folded = fold([total.sampled(at_ns)])
+            folded = fold_iterations([total.sampled(at_ns)])
             if folded.period_ms >= LEAST_SAMPLES * length_ns / SAMPLES / 1e6:
                 return folded, length_ns / 1e6
         except NoPeriodError as error:
@@ -132,33 +140,37 @@ def _folded(total: _Total, begin_ns: int, end_ns: int) -> tuple[Folded, float]:
 
 
 def _parts(
-    families: Sequence[Family], exchanges: Sequence[Exchange], worker: int, found: Found, folded: Folded
-) -> Iterator[tuple[Part, ...]]:
+    families: Sequence[CollectiveFamily],
+    exchanges: Sequence[Exchange],
+    worker: int,
+    found: FoundProfile,
+    folded: FoldedIterations,
+) -> Iterator[tuple[PhasePart, ...]]:
     """Yield the families of each phase's bytes. An iteration is cut in the middle of its first phase."""
     turn_ms = found.phases[0].duration_ms.value / 2
-    here: list[list[_Share]] = [[] for _ in found.phases]
-    for each, family in _of(exchanges, families, worker):
+    here: list[list[_FamilyShare]] = [[] for _ in found.phases]
+    for each, family in _exchanges_of(exchanges, families, worker):
         number = int(np.searchsorted(folded.begins_ns, (each.begin_ns + each.end_ns) // 2, side="right")) - 1
         begin_ms, end_ms = ((at_ns - int(folded.begins_ns[number])) / 1e6 for at_ns in (each.begin_ns, each.end_ns))
         if number < 0 or (begin_ms + end_ms) / 2 >= folded.period_ms:
             continue
         turned_ms = turn_ms - (folded.period_ms if begin_ms + turn_ms >= folded.period_ms else 0.0)
-        at = _Share(begin_ms + turned_ms, end_ms + turned_ms, sent_bytes(each), family)
-        for index, part in _divided(at, found):
+        at = _FamilyShare(begin_ms + turned_ms, end_ms + turned_ms, sent_bytes(each), family)
+        for index, part in _divide_by_phase(at, found):
             here[index].append(part)
-    yield from map(_shares, here)
+    yield from map(_merge_by_family, here)
 
 
-class _Share(NamedTuple):
+class _FamilyShare(NamedTuple):
     """A family's bytes in a part of an iteration."""
 
     begin_ms: float
     end_ms: float
     bytes: float
-    family: Family
+    family: CollectiveFamily
 
 
-def _divided(share: _Share, found: Found) -> Iterator[tuple[int, _Share]]:
+def _divide_by_phase(share: _FamilyShare, found: FoundProfile) -> Iterator[tuple[int, _FamilyShare]]:
     """Yield the shares by sending phase; all in the nearest one if it overlaps none."""
     sending = [(index, phase) for index, phase in enumerate(found.phases) if phase.sends]
     ends = [(phase.begin_ms.value, phase.begin_ms.value + phase.duration_ms.value) for _, phase in sending]
@@ -170,14 +182,14 @@ def _divided(share: _Share, found: Found) -> Iterator[tuple[int, _Share]]:
     for (index, _), (begin, end), common in zip(sending, ends, common_ms, strict=True):
         if common > 0:
             within = max(share.begin_ms, begin), min(share.end_ms, end)
-            yield index, _Share(*within, share.bytes * common / lasts_ms, share.family)
+            yield index, _FamilyShare(*within, share.bytes * common / lasts_ms, share.family)
 
 
-def _shares(here: Sequence[_Share]) -> tuple[Part, ...]:
+def _merge_by_family(here: Sequence[_FamilyShare]) -> tuple[PhasePart, ...]:
     """Return the families of a phase, in the order in which they come."""
-    sizes: dict[Family, float] = {}
-    times_ms: dict[Family, float] = {}
-    when: dict[Family, list[float]] = {}
+    sizes: dict[CollectiveFamily, float] = {}
+    times_ms: dict[CollectiveFamily, float] = {}
+    when: dict[CollectiveFamily, list[float]] = {}
     for share in here:
         sizes[share.family] = sizes.get(share.family, 0.0) + share.bytes
         times_ms[share.family] = times_ms.get(share.family, 0.0) + share.end_ms - share.begin_ms
@@ -185,4 +197,4 @@ def _shares(here: Sequence[_Share]) -> tuple[Part, ...]:
     named = [family for family in sizes if sizes[family] >= OVERLAP * sum(sizes.values())]
     named.sort(key=lambda family: float(np.median(when[family])))
     total, lasted_ms = (sum(each[family] for family in named) for each in (sizes, times_ms))
-    return tuple(Part(family, sizes[family] / total, times_ms[family] / lasted_ms) for family in named)
+    return tuple(PhasePart(family, sizes[family] / total, times_ms[family] / lasted_ms) for family in named)

@@ -35,13 +35,13 @@ def csv_of(figure: Figure) -> str:
     names = _names(figure)
     for panel in figure.axes:
         about = (panel.get_title(loc="left"), panel.get_xlabel(), panel.get_ylabel())
-        for artist, points in _drawn(panel):
-            series, part = _called(artist, names), artist.get_gid() or ""
+        for artist, points in _series_of(panel):
+            series, part = _name_of(artist, names), artist.get_gid() or ""
             writer.writerows((about[0], series, part, *about[1:], *map(_figure, point)) for point in points)
     return text.getvalue()
 
 
-def _drawn(panel: Axes) -> Iterator[tuple[Artist, Iterator[Ends]]]:
+def _series_of(panel: Axes) -> Iterator[tuple[Artist, Iterator[Ends]]]:
     """Yield artists with data, without lines that mark a level."""
     lines = [line for line in panel.lines if line.get_transform() == panel.transData]
     yield from ((line, ((x, "", y, "") for x, y in np.asarray(line.get_xydata()))) for line in lines)
@@ -74,7 +74,7 @@ def _names(figure: Figure) -> Names:
     return names
 
 
-def _called(artist: Any, names: Names) -> str:
+def _name_of(artist: Any, names: Names) -> str:
     if not isinstance(artist, Line2D):
         return names.get(to_hex(tuple(np.ravel(artist.get_facecolor())[:3])), "")
     colour, dashes = to_hex(artist.get_color()), _dashes(artist)

@@ -9,38 +9,40 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.reading.cells import jobs_of
-from analysis.reading.traces import Trace
-from analysis.render.style import figure, job_colours, level, words
+from analysis.reading.traces import TrialTrace
+from analysis.render.style import draw_level, draw_word_key, job_colours, new_figure
 from roundabout.spec import Link
 
 SHOWN_MS = 2400.0
 
 
-def link_use(traces: Sequence[Trace], link: str | None = None, *, settled: bool = False) -> Figure:
+def draw_link_use(traces: Sequence[TrialTrace], link: str | None = None, *, settled: bool = False) -> Figure:
     """Draw a link's use by the jobs that share it, stacked, one row a trial, beside its capacity.
 
     HotNets'22, Figures 2a and 2b, and the interleaving thesis' Figure 4.16. The link is the bottleneck unless named;
     shown are the first `SHOWN_MS`, or, once settled, the last in which all jobs run.
     """
-    result, axes = figure(len(traces), 1, 1.0 + 1.45 * len(traces), sharex=True)
+    result, axes = new_figure(len(traces), 1, 1.0 + 1.45 * len(traces), sharex=True)
     colours = job_colours(jobs_of(trace.cell for trace in traces))
     for panel, trace in zip(axes, traces, strict=True):
-        on = _named(trace, link)
+        on = _find_link(trace, link)
         until_ms = min(spans[-1, 1] for spans in trace.spans.values()) if settled else min(SHOWN_MS, trace.edges_ms[-1])
         _stack(panel, trace, on, until_ms, colours)
-        level(panel, on.payload_rate_gbps, f"{on.name} carries {on.payload_rate_gbps:g}" if panel is axes[0] else "")
-    crossing = {job for trace in traces for job in trace.rates if _crosses(trace, job, _named(trace, link))}
-    words(axes[0], {job: colour for job, colour in colours.items() if job in crossing})
+        draw_level(
+            panel, on.payload_rate_gbps, f"{on.name} carries {on.payload_rate_gbps:g}" if panel is axes[0] else ""
+        )
+    crossing = {job for trace in traces for job in trace.rates if _crosses(trace, job, _find_link(trace, link))}
+    draw_word_key(axes[0], {job: colour for job, colour in colours.items() if job in crossing})
     axes[-1].set_xlabel("ms, the last in which all jobs run" if settled else "ms since the start")
     return result
 
 
-def _named(trace: Trace, link: str | None) -> Link:
+def _find_link(trace: TrialTrace, link: str | None) -> Link:
     topology = trace.cell.spec.topology
     return next((each for each in topology.links if each.name == link), topology.bottleneck)
 
 
-def _stack(panel: Axes, trace: Trace, link: Link, until_ms: float, colours: Mapping[str, str]) -> None:
+def _stack(panel: Axes, trace: TrialTrace, link: Link, until_ms: float, colours: Mapping[str, str]) -> None:
     """Draw each job's rate over the link in the `SHOWN_MS` before an instant."""
     middles_ms = (trace.edges_ms[:-1] + trace.edges_ms[1:]) / 2 - max(until_ms - SHOWN_MS, 0.0)
     seen = (middles_ms >= 0) & (middles_ms <= SHOWN_MS)
@@ -54,5 +56,5 @@ def _stack(panel: Axes, trace: Trace, link: Link, until_ms: float, colours: Mapp
     panel.set_ylabel("Gbit/s")
 
 
-def _crosses(trace: Trace, job: str, link: Link) -> bool:
+def _crosses(trace: TrialTrace, job: str, link: Link) -> bool:
     return any(hop.link == link for hop in trace.cell.spec.hops(job))

@@ -8,14 +8,14 @@ from rich.console import RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from analysis.render.tables import SOFT_BREAK, SOFT_HYPHEN, Cell, Column, Section, Table, Tone, span
+from analysis.render.tables import SOFT_BREAK, SOFT_HYPHEN, Cell, Column, Section, Table, Tone, format_interval
 
 MARKS = {Tone.GOOD: ("✓", "green"), Tone.BAD: ("✗", "red"), Tone.OPEN: ("?", "yellow"), Tone.UNKNOWN: ("-", "dim")}
 
 
-def shown(table: Table, *, title_style: str = "bold") -> RenderableType:
+def table_renderable(table: Table, *, title_style: str = "bold") -> RenderableType:
     """Return a table; intervals and notes are on a second line."""
-    table = table.on("screen")
+    table = table.for_medium("screen")
     if not table.sections and table.empty:
         return Text(table.empty, style="dim")
     named = any(column.kind == "names" for column in table.columns)
@@ -34,7 +34,7 @@ def shown(table: Table, *, title_style: str = "bold") -> RenderableType:
     return result
 
 
-def facts(pairs: Sequence[tuple[str, str]]) -> RenderableType:
+def facts_renderable(pairs: Sequence[tuple[str, str]]) -> RenderableType:
     """Return terms and their values, without empty ones."""
     grid = RichTable.grid(padding=(0, 2))
     for term, text in pairs:
@@ -56,12 +56,12 @@ def _title(column: Column) -> str:
 
 
 def _cell(column: Column, cell: Cell) -> Text:
-    text = Text(column.text(cell.value))
+    text = Text(column.format(cell.value))
     if cell.tone is not None:
         mark, colour = MARKS[cell.tone]
         text = Text(f"{mark} {text.plain}", style=colour)
-    ends = column.ends(cell.interval)
-    under = ("-".join(ends) if all(ends) else span(ends)) if ends else cell.note
+    ends = column.format_ends(cell.interval)
+    under = ("-".join(ends) if all(ends) else format_interval(ends)) if ends else cell.note
     if under:
         text.append(f"\n{under}" if text.plain else under, style="dim")
     return text

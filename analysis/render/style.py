@@ -57,7 +57,7 @@ RC: Any = {
 }
 
 
-def figure(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
+def new_figure(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
     """Return a figure of the common width, and its axes in reading order.
 
     `height` in inches; `options` as for subplots.
@@ -68,10 +68,10 @@ def figure(rows: int, columns: int, height: float, **options: Any) -> tuple[Figu
     return result, list(axes.flat)
 
 
-def panels(count: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
+def new_panels(count: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
     """Return a figure of `count` axes of the same height and y-axis, up to `ROW` beside each other."""
     rows = -(-count // ROW)
-    result, axes = figure(rows, min(count, ROW), height * rows, sharey=True, **options)
+    result, axes = new_figure(rows, min(count, ROW), height * rows, sharey=True, **options)
     for spare in axes[count:]:
         spare.remove()
     return result, axes[:count]
@@ -89,21 +89,21 @@ def variant_colours(variants: Sequence[str]) -> dict[str, str]:
     return {variant: VARIANTS.get(variant) or next(others, INK) for variant in dict.fromkeys(variants)}
 
 
-def note(axes: Axes, x: float, y: float, text: str, colour: str = SOFT, **options: Any) -> None:
+def add_note(axes: Axes, x: float, y: float, text: str, colour: str = SOFT, **options: Any) -> None:
     """Add a label beside its subject, legible on lines and bands."""
     look = {"fontsize": 8.5, "color": colour, "va": "center", **options}
     label = axes.annotate(text, (x, y), xytext=look.pop("offset", (0, 0)), textcoords="offset points", **look)
     label.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
 
 
-def level(axes: Axes, y: float, text: str, *, below: bool = False) -> None:
+def draw_level(axes: Axes, y: float, text: str, *, below: bool = False) -> None:
     """Draw a dashed horizontal line with its meaning at the right end."""
     axes.axhline(y, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=1.5)
     side: dict[str, Any] = {"va": "top", "offset": (0, -3)} if below else {"va": "bottom", "offset": (0, 2)}
-    note(axes, axes.get_xlim()[1], y, text, ha="right", **side)
+    add_note(axes, axes.get_xlim()[1], y, text, ha="right", **side)
 
 
-def words(axes: Axes, coloured: dict[str, str], weight: str = "bold") -> None:
+def draw_word_key(axes: Axes, coloured: dict[str, str], weight: str = "bold") -> None:
     """Draw a key made of colored words, right above the axes, in as many rows as the figure's width needs."""
     rows: list[list[Artist]] = [[]]
     letters = 0

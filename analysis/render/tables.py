@@ -39,13 +39,13 @@ class Column:
     wraps: bool = False
     only: Literal["screen", "page"] | None = None
 
-    def text(self, value: float | str | None) -> str:
+    def format(self, value: float | str | None) -> str:
         """Format a value of the column."""
         if value is None or isinstance(value, str):
             return value or ""
         return f"{value:{self.form}}{self.unit}"
 
-    def ends(self, interval: Ends | None) -> tuple[str, str] | None:
+    def format_ends(self, interval: Ends | None) -> tuple[str, str] | None:
         """Format an interval's ends, empty where open; exact values have none."""
         if interval is None or (interval[0] is not None and interval[0] == interval[1]):
             return None
@@ -86,7 +86,7 @@ class Table:
     empty: str = ""
     tight: bool = False
 
-    def on(self, medium: Literal["screen", "page"]) -> "Table":
+    def for_medium(self, medium: Literal["screen", "page"]) -> "Table":
         """Return the table with the columns of a medium."""
         kept = [place for place, column in enumerate(self.columns) if column.only in (None, medium)]
         sections = (
@@ -97,7 +97,9 @@ class Table:
         return Table(columns, tuple(sections), self.title, self.caption, self.empty, self.tight)
 
 
-def named_once(items: Iterable[T], name: Callable[[T], str], row: Callable[[T], Sequence[Cell]]) -> tuple[Section, ...]:
+def group_by_name(
+    items: Iterable[T], name: Callable[[T], str], row: Callable[[T], Sequence[Cell]]
+) -> tuple[Section, ...]:
     """Return a section for each run of items of one name, which stands in the first of its rows."""
     sections = []
     for text, same in groupby(items, key=name):
@@ -106,14 +108,14 @@ def named_once(items: Iterable[T], name: Callable[[T], str], row: Callable[[T], 
     return tuple(sections)
 
 
-def under_titles(
+def group_by_title(
     items: Iterable[T], title: Callable[[T], str], row: Callable[[T], Sequence[Cell]]
 ) -> tuple[Section, ...]:
     """Return a section for each run of items of one title, on a line above its rows."""
     return tuple(Section(tuple(tuple(row(item)) for item in same), text) for text, same in groupby(items, key=title))
 
 
-def plain(rows: Iterable[Sequence[Cell]]) -> tuple[Section, ...]:
+def one_section(rows: Iterable[Sequence[Cell]]) -> tuple[Section, ...]:
     """Return all rows in one section; none without rows."""
     found = tuple(tuple(row) for row in rows)
     return (Section(found),) if found else ()
@@ -123,7 +125,7 @@ REPETITIONS = Column("n", "d", only="page")
 """Of how many repetitions a row's figures are."""
 
 
-def repeated(count: int, invalid: int) -> Cell:
+def repetitions_cell(count: int, invalid: int) -> Cell:
     """Return the number of repetitions, and of invalid trials that are left out."""
     return Cell(count, note=f"{invalid} left out" if invalid else "")
 
@@ -131,12 +133,12 @@ def repeated(count: int, invalid: int) -> Cell:
 TAIL = "p99\nor max"
 
 
-def tail(p99: float | None, ci95: Ends | None, longest: float, count: int) -> Cell:
+def tail_cell(p99: float | None, ci95: Ends | None, longest: float, count: int) -> Cell:
     """Return a 99th percentile; with too few iterations the greatest value, and their number."""
     return Cell(longest, note=f"max of {count}") if p99 is None else Cell(p99, ci95)
 
 
-def span(ends: tuple[str, str]) -> str:
+def format_interval(ends: tuple[str, str]) -> str:
     """Format an interval in words; an unbounded end is open."""
     low, high = ends
     if low and high:

@@ -11,17 +11,17 @@ from analysis.expectations.results import InvalidTrial, Summary
 from analysis.reading import applied_settings as settings
 from analysis.reading.cells import CellTrials, cells_of
 from analysis.reading.data import iterations
-from analysis.reading.machines import AGREE, Machines, Reference, machines
-from analysis.render.page import Html, filled, named, shown, text
-from analysis.render.tables import Cell, Column, Table, plain
+from analysis.reading.machines import AGREE, Machines, ReferenceTrial, read_machines
+from analysis.render.page import Html, bold_heading, fill_template, paragraph, table_html
+from analysis.render.tables import Cell, Column, Table, one_section
 from roundabout.store import Run
 
 AUTHORS = "The Roundabout authors"
-TOLD = "What transports were told: asked for in the papers' units → on hosts, in theirs"
+FACT_NAMES = "What transports were told: asked for in the papers' units → on hosts, in theirs"
 Facts = Iterable[tuple[str, str]]
 
 
-def header(run: Run, results: Summary) -> Html:
+def page_header(run: Run, results: Summary) -> Html:
     """Return the page's head: the experiment, the run, and how real it is."""
     experiment = run.manifest["experiment"]
     count = experiment["repetitions"]
@@ -32,20 +32,22 @@ def header(run: Run, results: Summary) -> Html:
         results.run,
     ]
     lead = " · ".join(fact for fact in facts if fact)
-    return filled("header", fidelity=results.testbed.fidelity, about=experiment["about"], lead=lead)
+    return fill_template("header", fidelity=results.testbed.fidelity, about=experiment["about"], lead=lead)
 
 
-def invalid(trials: Sequence[InvalidTrial]) -> Html:
+def invalid_trials(trials: Sequence[InvalidTrial]) -> Html:
     """Return the trials that count in no figure, and the reasons."""
     if not trials:
-        return text("No trial was invalid.")
+        return paragraph("No trial was invalid.")
     columns = Column("invalid trial", kind="words"), Column("key", kind="code"), Column("why", kind="words")
-    return shown(Table(columns, plain((Cell(each.name), Cell(each.key), Cell(each.reason)) for each in trials)))
+    return table_html(
+        Table(columns, one_section((Cell(each.name), Cell(each.key), Cell(each.reason)) for each in trials))
+    )
 
 
 def fidelity_notes(results: Summary) -> Html:
     """Return how real the figures are, and what cannot be seen."""
-    return filled("fidelity", fidelity=results.testbed.fidelity)
+    return fill_template("fidelity", fidelity=results.testbed.fidelity)
 
 
 def headroom(run: Run) -> Html:
@@ -65,22 +67,24 @@ def headroom(run: Run) -> Html:
             "unknown" if late_ms is None else f"at most {late_ms:.2f} ms late",
         ),
     ]
-    return filled("facts", facts=facts)
+    return fill_template("facts", facts=facts)
 
 
-def applied(run: Run) -> Html:
+def applied_settings(run: Run) -> Html:
     """Return the transports' requested settings beside the applied ones, with a warning for equal timers."""
-    values = settings.applied(run)
+    values = settings.applied_parameters(run)
     timers = [
         f"{each.transport}: T of {each.asked:g} µs is {each.on_hosts:g} µs on hosts."
         for each in values
         if each.parameter == settings.TIMER and each.asked is not None
     ]
-    told = ((f"{each.transport} {each.parameter}", _told(each)) for each in values)
-    return Html("").join([*map(text, timers), *map(named, settings.alike(values)), _folded(TOLD, told)])
+    told = ((f"{each.transport} {each.parameter}", _describe_value(each)) for each in values)
+    return Html("").join(
+        [*map(paragraph, timers), *map(bold_heading, settings.timer_warnings(values)), _folded(FACT_NAMES, told)]
+    )
 
 
-def _told(each: settings.Applied) -> str:
+def _describe_value(each: settings.AppliedParameter) -> str:
     asked = "the testbed's own" if each.asked is None else _plain(each.asked)
     return f"{asked} → {_plain(each.on_hosts)}"
 
@@ -106,35 +110,35 @@ def provenance(run: Run) -> Html:
     trials = run.table("trials", valid_only=False)
     bound_ns = pc.max(iterations(run)["offset_bound_ns"]).as_py()
     facts = [
-        ("run", filled("code", text=run.id)),
+        ("run", fill_template("code", text=run.id)),
         ("trials", f"{trials.num_rows} of {len(manifest['plan'])} done, {pc.sum(trials['valid']).as_py() or 0} valid"),
         *((("changed in its file", _pairs(changes)),) if changes else ()),
         *((f"session {number}", _session(session)) for number, session in enumerate(sessions, start=1)),
         ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
-        ("machines", filled("lines", lines=_machines(machines(run)))),
+        ("machines", fill_template("lines", lines=_machines(read_machines(run)))),
         ("clocks", "" if bound_ns is None else f"hosts against the controller within {bound_ns / 1e3:.0f} µs"),
-        ("transports", filled("lines", lines=_transports(cells_of(run)))),
+        ("transports", fill_template("lines", lines=_transports(cells_of(run)))),
         ("cite as", _citation(run)),
     ]
     hosts = sessions[-1]["hosts"] if sessions else {}
     programs = manifest.get("artefacts", {})
     return (
-        filled("facts", facts=facts)
+        fill_template("facts", facts=facts)
         + _folded("Hosts", ((host, _pairs(known)) for host, known in hosts.items()))
         + _folded(
             "Programs that measured, with SHA-256",
-            ((path, filled("code", text=digest)) for path, digest in programs.items()),
+            ((path, fill_template("code", text=digest)) for path, digest in programs.items()),
         )
     )
 
 
 def _folded(title: str, facts: Facts) -> Html:
     known = list(facts)
-    return filled("folded_facts", title=title, facts=known) if known else Html("")
+    return fill_template("folded_facts", title=title, facts=known) if known else Html("")
 
 
 def _pairs(values: Mapping[str, Any]) -> Html:
-    return filled("pairs", pairs=values)
+    return fill_template("pairs", pairs=values)
 
 
 def _transports(cells: Sequence[CellTrials]) -> list[str]:
@@ -155,24 +159,24 @@ def _machines(found: Machines) -> list[str]:
         for name, count in found.trials.items()
     ]
     alike = f"They differ in: {', '.join(found.differing)}." if found.differing else "They are alike in all of this."
-    return [*lines, alike, *([_compared(found.reference)] if found.reference else [])]
+    return [*lines, alike, *([_describe_reference(found.reference)] if found.reference else [])]
 
 
-def _compared(reference: Reference) -> str:
+def _describe_reference(reference: ReferenceTrial) -> str:
     """Return one trial's times on each machine."""
     times = (
         f"{job} {', '.join(f'{ms:.1f} ms on {name}' for name, ms in each.items())}"
         for job, each in reference.median_ms.items()
     )
-    verdict = "agree" if reference.apart <= AGREE else "do not agree"
+    verdict = "agree" if reference.largest_difference <= AGREE else "do not agree"
     return (
         f"One trial was measured on each ({reference.variant}, repetition {reference.repetition}; medians): "
-        f"{'; '.join(times)}. They {verdict} within {AGREE:.0%}: {reference.apart:.1%} apart."
+        f"{'; '.join(times)}. They {verdict} within {AGREE:.0%}: {reference.largest_difference:.1%} apart."
     )
 
 
 def _session(session: dict[str, Any]) -> Html:
-    return filled(
+    return fill_template(
         "session", started=session["started_utc"][:19], code=session["code"], controller=session["controller"]
     )
 

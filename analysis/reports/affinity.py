@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from analysis.reading.cells import CellId
 from analysis.render import style
 from analysis.render.tables import Cell, Column, Section, Table
-from roundabout.models.cassini import Candidate, Scored, rotations
+from roundabout.models.cassini import Candidate, ScoredCandidate, best_rotations
 from roundabout.spec import TrialSpec
 from roundabout.spec.base import Level
 
@@ -22,23 +22,23 @@ NOTED = 0.4
 PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
 
 
-def placed(name: str, spec: TrialSpec) -> Scored:
+def place_jobs(name: str, spec: TrialSpec) -> ScoredCandidate:
     """Return the scored placement of an experiment's jobs, under a name. Raises CassiniError, of a loop for example."""
-    links = rotations(spec)
+    links = best_rotations(spec)
     crossing = {link: tuple(circle.job for circle in found.unified.circles) for link, found in links.items()}
-    return Scored(Candidate(name, crossing), fmean([found.score for found in links.values()] or [1.0]), links)
+    return ScoredCandidate(Candidate(name, crossing), fmean([found.score for found in links.values()] or [1.0]), links)
 
 
-def placements(cells: Iterable[tuple[Mapping[str, Level], TrialSpec]]) -> list[Scored]:
+def placements(cells: Iterable[tuple[Mapping[str, Level], TrialSpec]]) -> list[ScoredCandidate]:
     """Return one placement for all variants, of each combination of the other levels in which jobs share links."""
     specs: dict[str, TrialSpec] = {}
     for levels, spec in cells:
-        if spec.jobs_meet:
-            specs.setdefault(CellId(levels).others, spec)
-    return [placed(name, spec) for name, spec in specs.items()]
+        if spec.has_concurrent_jobs:
+            specs.setdefault(CellId(levels).other_levels, spec)
+    return [place_jobs(name, spec) for name, spec in specs.items()]
 
 
-def table(found: Sequence[Scored]) -> Table:
+def table(found: Sequence[ScoredCandidate]) -> Table:
     """Return a row for each edge: a job on a link."""
     columns = (
         Column("link", kind="names"),
@@ -51,7 +51,7 @@ def table(found: Sequence[Scored]) -> Table:
     return Table(columns, tuple(sections), "One time-shift a job", empty="No jobs share a link.")
 
 
-def _rows(found: Scored) -> Iterable[tuple[Cell, ...]]:
+def _rows(found: ScoredCandidate) -> Iterable[tuple[Cell, ...]]:
     shifts_ms = found.shifts_ms
     for link, weights in found.weights.items():
         for place, (job, ms) in enumerate(weights.items()):
@@ -59,7 +59,7 @@ def _rows(found: Scored) -> Iterable[tuple[Cell, ...]]:
             yield tuple(map(Cell, (*first, job, ms, shifts_ms[job])))
 
 
-def record(found: Scored) -> dict[str, Any]:
+def record(found: ScoredCandidate) -> dict[str, Any]:
     """Return the placements as JSON-compatible values."""
     scores = {link: each.score for link, each in found.links.items()}
     return {
@@ -72,13 +72,13 @@ def record(found: Scored) -> dict[str, Any]:
     }
 
 
-def figure(found: Sequence[Scored]) -> Figure:
+def figure(found: Sequence[ScoredCandidate]) -> Figure:
     """Draw jobs on the left, their shared links on the right; on each edge the job's time-shift there."""
     drawn = [each for each in found if each.links]
     most = max((max(len(each.links), len(each.shifts_ms)) for each in drawn), default=1)
-    result, axes = style.panels(max(len(drawn), 1), 0.5 + ROW_INCHES * max(most, 2))
+    result, axes = style.new_panels(max(len(drawn), 1), 0.5 + ROW_INCHES * max(most, 2))
     if not drawn:
-        style.note(axes[0], 0.5, 0.5, "no jobs share a link", xycoords="axes fraction", ha="center")
+        style.add_note(axes[0], 0.5, 0.5, "no jobs share a link", xycoords="axes fraction", ha="center")
     for panel in axes:
         panel.set_axis_off()
         panel.set_xlim(-0.55, 1.45)
@@ -89,24 +89,26 @@ def figure(found: Sequence[Scored]) -> Figure:
     return result
 
 
-def _draw(panel: Axes, found: Scored, most: int) -> None:
+def _draw(panel: Axes, found: ScoredCandidate, most: int) -> None:
     shifts_ms, colours = found.shifts_ms, style.job_colours(sorted(found.shifts_ms))
-    at_job, at_link = (_spread(names, most) for names in (shifts_ms, found.links))
+    at_job, at_link = (_spread_heights(names, most) for names in (shifts_ms, found.links))
     for link, weights in found.weights.items():
         for job, ms in weights.items():
             panel.plot([0, 1], [at_job[job], at_link[link]], color=colours[job], linewidth=1.6, zorder=1)
             height = at_job[job] + NOTED * (at_link[link] - at_job[job])
-            style.note(panel, NOTED, height, f"{ms:.0f} ms", colours[job], ha="center", bbox=PAPER)
+            style.add_note(panel, NOTED, height, f"{ms:.0f} ms", colours[job], ha="center", bbox=PAPER)
     for job, height in at_job.items():
         panel.scatter([0], [height], s=150, color=colours[job], zorder=2)
-        style.note(panel, 0, height, f"{job}\nshift {shifts_ms[job]:.0f} ms", style.INK, ha="right", offset=(-10, 0))
+        style.add_note(
+            panel, 0, height, f"{job}\nshift {shifts_ms[job]:.0f} ms", style.INK, ha="right", offset=(-10, 0)
+        )
     for link, height in at_link.items():
         panel.scatter([1], [height], s=130, color=LINK, marker="s", zorder=2)
         text = f"{link}\nscore {found.links[link].score:.2f}"
-        style.note(panel, 1, height, text, style.INK, ha="left", offset=(10, 0))
+        style.add_note(panel, 1, height, text, style.INK, ha="left", offset=(10, 0))
 
 
-def _spread(names: Iterable[str], most: int) -> dict[str, float]:
+def _spread_heights(names: Iterable[str], most: int) -> dict[str, float]:
     """Return heights of vertices of one kind, in their order, evenly over those of the larger kind."""
     listed = list(names)
     return {name: (place + 0.5) * most / len(listed) - 0.5 for place, name in enumerate(listed)}

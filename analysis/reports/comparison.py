@@ -11,8 +11,8 @@ from rich.text import Text
 from analysis.expectations.results import JobCell, Result, Summary, Testbed
 from analysis.reading.cells import CellId, CellTrials, cells_of, speedup
 from analysis.render import screen
-from analysis.render.tables import Cell, Column, Table, plain
-from analysis.reports.summary import stored_or_new, summarise
+from analysis.render.tables import Cell, Column, Table, one_section
+from analysis.reports.summary import stored_or_new, summarize_run
 from analysis.statistics.intervals import Interval
 from roundabout.core.errors import RoundaboutError
 from roundabout.spec.base import Level
@@ -31,7 +31,7 @@ class ComparedRun(Result):
     testbed: Testbed
 
 
-class Side(Result):
+class RunSide(Result):
     """A job in one of the runs."""
 
     repetitions: int
@@ -47,8 +47,8 @@ class ComparedCell(Result):
     variant: str
     levels: dict[str, Level]
     job: str
-    a: Side
-    b: Side
+    a: RunSide
+    b: RunSide
     speedup: float
     speedup_ci95: Interval | None
 
@@ -82,7 +82,7 @@ def compare(one: Run, *others: Run, mixed: bool = False) -> Comparison:
                 f"{one.id} is {natures[0]} and {other.id} is {natures[1]}",
                 f"what was {natures[0]} is not what was {natures[1]}; say --mixed to compare them all the same",
             )
-        cells += _compared(one, other, a.cells, b.cells)
+        cells += _compare_cells(one, other, a.cells, b.cells)
         summaries.append(b)
     return Comparison(runs=tuple(map(_run, summaries)), cells=tuple(cells))
 
@@ -92,7 +92,7 @@ def _summary_of(run: Run) -> Summary:
     found = stored_or_new(run)
     known = {(cell.id, cell.job) for cell in found.cells}
     measured = {(cell.id, job) for cell in cells_of(run) for job in cell.times}
-    return found if measured <= known else summarise(run)
+    return found if measured <= known else summarize_run(run)
 
 
 def pairs(one: Run, other: Run) -> Iterator[tuple[CellTrials, CellTrials, str]]:
@@ -118,16 +118,16 @@ def pairs(one: Run, other: Run) -> Iterator[tuple[CellTrials, CellTrials, str]]:
 
 def table(comparison: Comparison) -> RenderableType:
     """Return a comparison for a screen of 100 columns."""
-    named = [(_letter(place), run) for place, run in enumerate(comparison.runs)]
+    named = [(_run_letter(place), run) for place, run in enumerate(comparison.runs)]
     lines = [Text(f"{name}  {run.experiment} {run.run} ({run.testbed.fidelity.stamp})") for name, run in named]
     natures = list(dict.fromkeys(run.testbed.fidelity.nature for run in comparison.runs))
     if len(natures) > 1:
         differ = "their figures differ in more than the runs"
         lines.append(Text(f"one of them was {natures[0]}, the other was {natures[1]}: {differ}", "yellow"))
-    return Group(*lines, *(_beside(name, run, comparison) for name, run in named[1:]))
+    return Group(*lines, *(_compare_table(name, run, comparison) for name, run in named[1:]))
 
 
-def _beside(name: str, run: ComparedRun, comparison: Comparison) -> RenderableType:
+def _compare_table(name: str, run: ComparedRun, comparison: Comparison) -> RenderableType:
     """Return the comparison of A and one other."""
     columns = (
         *(Column(kind="words"), Column("job", kind="words")),
@@ -135,16 +135,18 @@ def _beside(name: str, run: ComparedRun, comparison: Comparison) -> RenderableTy
         Column(kind="words"),
     )
     rows = (_row(each, name) for each in comparison.cells if each.run == run.run)
-    return screen.shown(Table(columns, plain(rows), "Median iteration time in ms, with 95 % intervals"))
+    return screen.table_renderable(
+        Table(columns, one_section(rows), "Median iteration time in ms, with 95 % intervals")
+    )
 
 
-def _letter(place: int) -> str:
+def _run_letter(place: int) -> str:
     """Return A to Z, then A1."""
     return ascii_uppercase[place % 26] + (str(place // 26) if place > 25 else "")
 
 
-def _compared(one: Run, other: Run, a: Sequence[JobCell], b: Sequence[JobCell]) -> Iterator[ComparedCell]:
-    sides = [{(cell.id, cell.job): Side.model_validate(cell.model_dump()) for cell in cells} for cells in (a, b)]
+def _compare_cells(one: Run, other: Run, a: Sequence[JobCell], b: Sequence[JobCell]) -> Iterator[ComparedCell]:
+    sides = [{(cell.id, cell.job): RunSide.model_validate(cell.model_dump()) for cell in cells} for cells in (a, b)]
     for cell, twin, job in pairs(one, other):
         if effect := speedup(cell, twin, job):
             yield ComparedCell(
@@ -170,11 +172,11 @@ def _row(cell: ComparedCell, name: str) -> Sequence[Cell]:
         Cell(cell.a.median_ms, cell.a.median_ci95_ms),
         Cell(cell.b.median_ms, cell.b.median_ci95_ms),
         Cell(cell.speedup, cell.speedup_ci95),
-        _reading(cell.speedup_ci95, name),
+        _interval_cell(cell.speedup_ci95, name),
     )
 
 
-def _reading(interval: Interval | None, name: str) -> Cell:
+def _interval_cell(interval: Interval | None, name: str) -> Cell:
     if interval is None:
         return Cell(note="not measured")
     if interval[0] > 1:

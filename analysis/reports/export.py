@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from analysis.reading.cells import CellId
-from analysis.reading.data import rows_of
-from roundabout.spec.errors import choices
+from analysis.reading.data import filter_rows
+from roundabout.spec.errors import list_choices
 from roundabout.store import Run, StoreError
-from roundabout.store.files import disk_errors, make_directory, replacing
-from roundabout.store.rates import increments
+from roundabout.store.files import disk_errors, make_directory, replace_file
+from roundabout.store.rates import compute_increments
 from roundabout.store.schemas import TABLES, columns
 
 DICTIONARY = "columns"
@@ -24,7 +24,7 @@ LINKS = 1
 """The trace's process of links; jobs are those after it. 0 would be the idle process of a kernel."""
 
 
-def tables(run: Run, folder: Path) -> Iterator[tuple[Path, int]]:
+def export_tables(run: Run, folder: Path) -> Iterator[tuple[Path, int]]:
     """Write every table with rows into `folder`/<table>.csv, and the columns' meanings into columns.csv.
 
     Rows are of valid trials; `trials` has all. Yields each file and its rows. Raises StoreError.
@@ -44,7 +44,7 @@ def tables(run: Run, folder: Path) -> Iterator[tuple[Path, int]]:
     yield _write(folder / f"{DICTIONARY}.csv", pa.Table.from_pylist(described))
 
 
-def trace(run: Run, which: str) -> str:
+def export_trace(run: Run, which: str) -> str:
     """Return a committed trial, named by its key, by a prefix of it, or `first`, as JSON in Chrome's trace format.
 
     A process a job and a thread a worker: iterations, and in them computing and communication; link rates and backlogs
@@ -53,11 +53,11 @@ def trace(run: Run, which: str) -> str:
     """
     record = _trial(run, which)
     iterations, queue = (
-        rows_of(run.table(name, valid_only=False), trial=record["trial"]) for name in ("iterations", "queue")
+        filter_rows(run.table(name, valid_only=False), trial=record["trial"]) for name in ("iterations", "queue")
     )
     starts = iterations["start_ns"].to_pylist()
     begin_ns = min(starts, default=0)
-    events = [*_worked(iterations, list(record["spec"]["jobs"]), begin_ns), *_carried(queue, begin_ns)]
+    events = [*_worker_events(iterations, list(record["spec"]["jobs"]), begin_ns), *_port_events(queue, begin_ns)]
     about = {"run": run.id, "trial": record["trial"], "is": _described(record)}
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": about})
 
@@ -65,7 +65,7 @@ def trace(run: Run, which: str) -> str:
 def _write(path: Path, table: pa.Table) -> tuple[Path, int]:
     plain = [pa.string() if pa.types.is_dictionary(field.type) else field.type for field in table.schema]
     table = table.cast(pa.schema([pa.field(*pair) for pair in zip(table.schema.names, plain, strict=True)]))
-    with disk_errors(path), replacing(path) as file:
+    with disk_errors(path), replace_file(path) as file:
         csv.write_csv(table, file)
     return path, table.num_rows
 
@@ -74,7 +74,7 @@ def _trial(run: Run, which: str) -> dict[str, Any]:
     records = run.trials()
     found = records[:1] if which == "first" else [each for each in records if each["trial"].startswith(which)]
     if len(found) != 1:
-        known = choices(f"{each['trial']} ({_described(each)})" for each in records) or "none"
+        known = list_choices(f"{each['trial']} ({_described(each)})" for each in records) or "none"
         raise StoreError(f"found {len(found) or 'no'} trials '{which}' in {run.path}", f"expected one of {known}")
     return found[0]
 
@@ -83,16 +83,16 @@ def _described(record: dict[str, Any]) -> str:
     return f"{CellId.of(record).name}, repetition {record['repetition']}"
 
 
-def _worked(iterations: pa.Table, jobs: list[str], begin_ns: int) -> Iterator[dict[str, Any]]:
+def _worker_events(iterations: pa.Table, jobs: list[str], begin_ns: int) -> Iterator[dict[str, Any]]:
     """Yield jobs and workers by name, and each worker's activities."""
     processes = {job: number for number, job in enumerate(jobs, start=LINKS + 1)}
     for job, process in processes.items():
-        yield _meta(job, pid=process)
+        yield _metadata_event(job, pid=process)
     rows = iterations.to_pylist()
     hosts = {(row["job"], row["rank"]): row["host"] for row in rows}
     threads = {worker: number for number, worker in enumerate(hosts, start=1)}
     for (job, rank), host in hosts.items():
-        yield _meta(f"worker {rank} on {host}", pid=processes[job], tid=threads[job, rank])
+        yield _metadata_event(f"worker {rank} on {host}", pid=processes[job], tid=threads[job, rank])
     for row in rows:
         job, rank = row["job"], row["rank"]
         place = {"ph": "X", "cat": "job", "pid": processes[job], "tid": threads[job, rank]}
@@ -106,14 +106,14 @@ def _worked(iterations: pa.Table, jobs: list[str], begin_ns: int) -> Iterator[di
             yield place | {"name": name, "ts": start_us, "dur": end_us - start_us}
 
 
-def _carried(queue: pa.Table, begin_ns: int) -> Iterator[dict[str, Any]]:
+def _port_events(queue: pa.Table, begin_ns: int) -> Iterator[dict[str, Any]]:
     """Yield each switch port's rate until the next sample, and its backlog; unknown values are left out."""
-    yield _meta("links", pid=LINKS)
+    yield _metadata_event("links", pid=LINKS)
     queue = queue.filter(pc.greater_equal(queue["controller_ns"], begin_ns))  # readers know no time below 0
     for link, towards in dict.fromkeys(zip(queue["link"].to_pylist(), queue["towards"].to_pylist(), strict=True)):
-        port = rows_of(queue, link=link, towards=towards).sort_by("controller_ns")
+        port = filter_rows(queue, link=link, towards=towards).sort_by("controller_ns")
         at_ns = port["controller_ns"].to_numpy()
-        gained = increments(at_ns, port["tx_bytes"].to_numpy(), 64).gained
+        gained = compute_increments(at_ns, port["tx_bytes"].to_numpy(), 64).gained
         gbps = gained * 8 / np.maximum(np.diff(at_ns), 1)
         waiting = port["backlog_bytes"].to_pylist()[:-1]
         for at, rate, backlog in zip(at_ns[:-1], gbps, waiting, strict=True):
@@ -134,6 +134,6 @@ def _us(at_ns: int, begin_ns: int) -> int:
     return (at_ns - begin_ns) // 1000
 
 
-def _meta(called: str, **place: int) -> dict[str, Any]:
+def _metadata_event(called: str, **place: int) -> dict[str, Any]:
     """Return the name of a thread, or of a process."""
     return {"ph": "M", "name": "thread_name" if "tid" in place else "process_name", **place, "args": {"name": called}}

@@ -13,14 +13,14 @@ from rich.console import RenderableType
 
 from analysis.expectations.results import Result
 from analysis.reading.cells import CellTrials, experiment_of
-from analysis.reading.fidelity import fidelity
+from analysis.reading.fidelity import read_fidelity
 from analysis.render import screen
-from analysis.render.tables import Cell, Column, Table, Tone, plain
+from analysis.render.tables import Cell, Column, Table, Tone, one_section
 from analysis.reports.comparison import pairs
 from analysis.statistics.intervals import LEAST_REPETITIONS, LEAST_TAIL, Array
-from analysis.statistics.one_sided import exceeds, holm
+from analysis.statistics.one_sided import correct_by_holm, p_value_of_excess
 from roundabout.core.errors import UsageError
-from roundabout.spec.errors import choices
+from roundabout.spec.errors import list_choices
 from roundabout.store import Run
 
 ALPHA = 0.01
@@ -38,7 +38,10 @@ TONES = {"broken": Tone.BAD, "kept": Tone.GOOD, "cannot tell": Tone.UNKNOWN}
 
 @dataclass(frozen=True)
 class Rule:
-    """A change that must not happen: a quantity of iteration times larger, or smaller, than in A by more than a bound."""
+    """A change that must not happen.
+
+    A quantity of iteration times larger, or smaller, than in A by more than a bound.
+    """
 
     quantity: str
     side: str
@@ -47,10 +50,10 @@ class Rule:
     def __str__(self) -> str:
         return f"{self.quantity} {self.side} {self.percent:g} %"
 
-    def likely(self, one: Sequence[Array], other: Sequence[Array]) -> float:
+    def p_value(self, one: Sequence[Array], other: Sequence[Array]) -> float:
         """Return the probability of the repetitions' iteration times under the rule."""
         a, b = ([float(QUANTITIES[self.quantity](each)) for each in side] for side in (one, other))
-        return exceeds(a, b, self.ratio) if self.side == ">" else exceeds(b, a, 1 / self.ratio)
+        return p_value_of_excess(a, b, self.ratio) if self.side == ">" else p_value_of_excess(b, a, 1 / self.ratio)
 
     def is_broken(self, a: float, b: float) -> bool:
         """Return True if the quantity, exactly `a` in A and `b` in the other run, changed by more than it may."""
@@ -62,7 +65,7 @@ class Rule:
         return 1 + self.percent / 100
 
 
-class Judged(Result):
+class RuleVerdict(Result):
     """The verdict on one rule of one job in one cell of a run, against A.
 
     `chance` is p, corrected for all rules judged at once. A computed figure is exact: its chance is 0 or 1.
@@ -78,7 +81,7 @@ class Judged(Result):
     why: str = ""
 
 
-class Question(NamedTuple):
+class RuleCheck(NamedTuple):
     """The check of a rule on a job's iteration times in a cell of a run, beside those of A."""
 
     rule: Rule
@@ -90,7 +93,7 @@ class Question(NamedTuple):
     exact: bool
 
     @property
-    def too_little(self) -> str:
+    def missing_data(self) -> str:
         """Return the reason why it cannot be judged; empty if it can."""
         if self.exact:
             return ""
@@ -107,10 +110,10 @@ class Question(NamedTuple):
         quantity = QUANTITIES[self.rule.quantity]
         return float(quantity(np.concatenate(self.one))), float(quantity(np.concatenate(self.other)))
 
-    def judged(self, chance: float | None) -> Judged:
+    def verdict(self, chance: float | None) -> RuleVerdict:
         """Return the verdict; `chance` is None if it cannot be judged."""
         a, b = self.figures
-        return Judged(
+        return RuleVerdict(
             rule=str(self.rule),
             run=self.run.id,
             cell=self.cell.name,
@@ -118,54 +121,54 @@ class Question(NamedTuple):
             change=b / a - 1,
             chance=chance,
             verdict="cannot tell" if chance is None else "broken" if chance < ALPHA else "kept",
-            why=self.too_little,
+            why=self.missing_data,
         )
 
 
-def rule(text: str) -> Rule:
+def parse_rule(text: str) -> Rule:
     """Parse a rule. Raises UsageError."""
     found = RULE.fullmatch(text)
     if found and found["quantity"] in QUANTITIES and float(found["percent"]) > -100:
         return Rule(found["quantity"], found["side"], float(found["percent"]))
     raise UsageError(
         f"--fail-if: found '{text}', expected QUANTITY > NUMBER % or QUANTITY < NUMBER %, as in 'p99 > 5 %'",
-        f"QUANTITY is one of {choices(QUANTITIES)}; the number is by how much it may change, more than -100",
+        f"QUANTITY is one of {list_choices(QUANTITIES)}; the number is by how much it may change, more than -100",
     )
 
 
-def judge(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[Judged]:
+def judge_rules(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[RuleVerdict]:
     """Judge each rule of every job in every cell that A and another run share.
 
     p is corrected over all measured figures (Holm). Computed figures have no scatter and need no p.
     """
-    exact = _exactness(one)
+    exact = _is_exact(one)
     asked = [
-        Question(each, other, cell, cell.repetitions(job), twin.repetitions(job), job, exact(cell) and its_exact(twin))
+        RuleCheck(each, other, cell, cell.repetitions(job), twin.repetitions(job), job, exact(cell) and its_exact(twin))
         for other in others
-        for its_exact in [_exactness(other)]
+        for its_exact in [_is_exact(other)]
         for cell, twin, job in pairs(one, other)
         for each in rules
     ]
-    able = [each for each in asked if not each.exact and not each.too_little]
-    chances = iter(holm([each.rule.likely(each.one, each.other) for each in able]))
+    able = [each for each in asked if not each.exact and not each.missing_data]
+    chances = iter(correct_by_holm([each.rule.p_value(each.one, each.other) for each in able]))
 
-    def chance(each: Question) -> float | None:
+    def chance(each: RuleCheck) -> float | None:
         if each.exact:
             return 0.0 if each.rule.is_broken(*each.figures) else 1.0
-        return None if each.too_little else next(chances)
+        return None if each.missing_data else next(chances)
 
-    return [each.judged(chance(each)) for each in asked]
+    return [each.verdict(chance(each)) for each in asked]
 
 
-def _exactness(run: Run) -> Callable[[CellTrials], bool]:
+def _is_exact(run: Run) -> Callable[[CellTrials], bool]:
     """Return a predicate of a run's cells: True if a repetition would give the same, since no seed draws anything."""
-    if fidelity(run.manifest["testbed"]).nature != "computed":
+    if read_fidelity(run.manifest["testbed"]).nature != "computed":
         return lambda _: False
-    drawn = any(cell.spec.draws for cell in experiment_of(run).cells)
-    return lambda cell: not cell.spec.draws and not (drawn and cell.spec.takes)
+    drawn = any(cell.spec.has_random_parts for cell in experiment_of(run).cells)
+    return lambda cell: not cell.spec.has_random_parts and not (drawn and cell.spec.has_inputs)
 
 
-def table(judged: Sequence[Judged]) -> RenderableType:
+def table(judged: Sequence[RuleVerdict]) -> RenderableType:
     """Return every rule, for the screen."""
     columns = (
         *(Column("rule", kind="words"), Column("", kind="words"), Column("job", kind="words")),
@@ -183,10 +186,12 @@ def table(judged: Sequence[Judged]) -> RenderableType:
         )
         for each in judged
     )
-    return screen.shown(Table(columns, plain(rows), f"Rules, broken where a chance is below {ALPHA:.0%}"))
+    return screen.table_renderable(
+        Table(columns, one_section(rows), f"Rules, broken where a chance is below {ALPHA:.0%}")
+    )
 
 
-def junit(judged: Sequence[Judged]) -> str:
+def junit(judged: Sequence[RuleVerdict]) -> str:
     """Return JUnit XML: a case for each rule, cell, job and run; undecided ones are skipped."""
     count = {verdict: sum(each.verdict == verdict for each in judged) for verdict in TONES}
     counted = {"tests": len(judged), "failures": count["broken"], "skipped": count["cannot tell"]}
@@ -201,10 +206,10 @@ def junit(judged: Sequence[Judged]) -> str:
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _word(each: Judged) -> Cell:
+def _word(each: RuleVerdict) -> Cell:
     return Cell(each.verdict, note=each.why, tone=TONES[each.verdict])
 
 
-def broken(judged: Sequence[Judged]) -> Iterator[Judged]:
+def broken_rules(judged: Sequence[RuleVerdict]) -> Iterator[RuleVerdict]:
     """Yield the rules that are broken."""
     return (each for each in judged if each.verdict == "broken")

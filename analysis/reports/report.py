@@ -9,12 +9,12 @@ from rich.text import Text
 
 from analysis.expectations import verdict_tables
 from analysis.expectations.results import Summary
-from analysis.notebooks import on_run
+from analysis.notebooks import notebook_on_run
 from analysis.notebooks.execution import CellTimeoutError, execute
 from analysis.reading.cells import experiment_of
 from analysis.render import screen
-from analysis.render.page import whole_page
-from analysis.studies import DEFAULT, named, study_of
+from analysis.render.page import render_document
+from analysis.studies import DEFAULT, find_study, study_of
 from roundabout.core.errors import RoundaboutError
 from roundabout.store import Run
 from roundabout.store.files import write_text
@@ -26,11 +26,11 @@ class ReportError(RoundaboutError):
     """The report cannot be made."""
 
 
-def on_terminal(results: Summary) -> RenderableType:
+def terminal_report(results: Summary) -> RenderableType:
     """Return the study's tables, every verdict, invalid trials, and how real it is; for 80 columns."""
     return Group(
-        *named(results.study.kind or DEFAULT).screen(results),
-        *map(screen.shown, verdict_tables.screen(results.expectations)),
+        *find_study(results.study.kind or DEFAULT).screen(results),
+        *map(screen.table_renderable, verdict_tables.screen(results.expectations)),
         *(
             Text(f"invalid: {trial.name or trial.key}: {trial.reason}", style="yellow")
             for trial in results.invalid_trials
@@ -39,10 +39,10 @@ def on_terminal(results: Summary) -> RenderableType:
     )
 
 
-def render(run: Run) -> Path:
+def write_report(run: Run) -> Path:
     """Execute the notebook of the run's study and write its report.html; return the path. Raises ReportError."""
     study = study_of(experiment_of(run))
-    notebook = on_run(study.notebook, run)
+    notebook = notebook_on_run(study.notebook, run)
     try:
         execute(notebook, TIMEOUT_S)
     except CellTimeoutError as error:
@@ -60,5 +60,5 @@ def render(run: Run) -> Path:
     )
     body, _ = exporter.from_notebook_node(notebook)
     path = run.path / "report.html"
-    write_text(path, whole_page(f"{run.experiment} {run.id}", body))
+    write_text(path, render_document(f"{run.experiment} {run.id}", body))
     return path

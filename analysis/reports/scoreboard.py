@@ -14,27 +14,27 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis import papers
-from analysis.expectations.expectations import resolved
+from analysis.expectations.expectations import resolve
 from analysis.expectations.results import Summary
-from analysis.expectations.verdict_tables import TONES, WORDS, described
-from analysis.expectations.verdicts import Verdict, Word, expectations, together
-from analysis.quantities import known
-from analysis.reading.fidelity import fidelity
+from analysis.expectations.verdict_tables import TONES, WORDS, describe
+from analysis.expectations.verdicts import Verdict, Word, combine, expectations
+from analysis.quantities import all_quantities
+from analysis.reading.fidelity import read_fidelity
 from analysis.render.screen import MARKS
 from analysis.reports.summary import stored_or_new
 from analysis.studies import study_of
 from roundabout.core.errors import RoundaboutError
-from roundabout.spec import EXPERIMENTS, catalogue, load_experiment
+from roundabout.spec import EXPERIMENTS, load_experiment, read_catalog
 from roundabout.store import Run
 
-Complain = Callable[[RoundaboutError], None]
+ErrorHandler = Callable[[RoundaboutError], None]
 
 MOST = 3
 """So many findings of a row are listed on the screen; all of them are in the page and in JSON."""
 
 
 @dataclass(frozen=True)
-class Showing:
+class ShowingExperiment:
     """An experiment that shows a row, and its newest valid run's verdicts; `run` is None without one.
 
     `nature` is real, emulated or computed, and `age_s` the time since the run began.
@@ -53,7 +53,7 @@ class Showing:
 
 
 @dataclass(frozen=True)
-class Line:
+class ScoreboardRow:
     """A row of the scoreboard."""
 
     id: str
@@ -61,7 +61,7 @@ class Line:
     what: str
     headline: str
     source: str
-    showings: tuple[Showing, ...]
+    showings: tuple[ShowingExperiment, ...]
 
     @property
     def measured(self) -> list[Verdict]:
@@ -76,7 +76,7 @@ class Line:
     @property
     def verdict(self) -> Word:
         """Return the combined verdict of all measured expectations."""
-        return together([each.verdict for each in self.measured])
+        return combine([each.verdict for each in self.measured])
 
     @property
     def bases(self) -> list[str]:
@@ -107,32 +107,34 @@ class Line:
         }
 
 
-def scoreboard(runs: Path, complain: Complain, root: Path = EXPERIMENTS, now: datetime | None = None) -> list[Line]:
+def read_scoreboard(
+    runs: Path, complain: ErrorHandler, root: Path = EXPERIMENTS, now: datetime | None = None
+) -> list[ScoreboardRow]:
     """Return all rows, in the order of the papers, with the newest valid run of each experiment.
 
     Experiments are those of the catalog and of `runs`. Left out are runs without a valid trial, runs with overrides,
     computed runs if a measured one exists, and unreadable runs, whose error `complain` receives.
     """
-    shown = _shown_by(root)
-    newest = {run.experiment: (run, summary) for run, summary in _newest(runs, complain)}
+    shown = _rows_by_experiment(root)
+    newest = {run.experiment: (run, summary) for run, summary in _newest_runs(runs, complain)}
     at = now or datetime.now(UTC)
     lines = []
     for paper, row in papers.rows():
         experiments = [name for name, rows in shown.items() if row.id in rows]
         others = [name for name, (_, summary) in newest.items() if name not in experiments and _of(row.id, summary)]
         showings = tuple(_showing(name, row.id, newest, at) for name in (*experiments, *others))
-        lines.append(Line(row.id, paper.name, row.what, row.headline, f"{paper.name}, {row.source}", showings))
+        lines.append(ScoreboardRow(row.id, paper.name, row.what, row.headline, f"{paper.name}, {row.source}", showings))
     return lines
 
 
-def as_record(lines: Sequence[Line]) -> dict[str, Any]:
+def scoreboard_record(lines: Sequence[ScoreboardRow]) -> dict[str, Any]:
     """Return the scoreboard as JSON-compatible values."""
     computed = sum(line.computed for line in lines)
     measured = sum(bool(line.measured) for line in lines) - computed
     return {"rows": [line.record() for line in lines], "measured": measured, "computed": computed, "of": len(lines)}
 
 
-def age(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """Format an age in one unit."""
     for unit, length_s in (("day", 86_400), ("hour", 3600), ("minute", 60)):
         count = int(seconds // length_s)
@@ -141,7 +143,7 @@ def age(seconds: float) -> str:
     return "now"
 
 
-def table(lines: Sequence[Line]) -> RenderableType:
+def table(lines: Sequence[ScoreboardRow]) -> RenderableType:
     """Return a row for each result, and under it the findings, for the screen."""
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
     result.title = "What the papers show, and what is shown here"
@@ -149,21 +151,21 @@ def table(lines: Sequence[Line]) -> RenderableType:
     result.add_column("what, and what was found here", ratio=1)
     result.add_column("verdict", width=15)
     for line in lines:
-        result.add_row(line.id, _found(line), _judged(line))
-    return Group(result, Text(in_short(lines)))
+        result.add_row(line.id, _found(line), _verdict_text(line))
+    return Group(result, Text(summarize(lines)))
 
 
-def quantities() -> Table:
+def quantity_table() -> Table:
     """Return the quantities of `expect:`."""
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("quantity", "unit", "what it is"):
         result.add_column(name)
-    for name, each in known().items():
+    for name, each in all_quantities().items():
         result.add_row(name, each.unit, each.about)
     return result
 
 
-def in_short(lines: Sequence[Line]) -> str:
+def summarize(lines: Sequence[ScoreboardRow]) -> str:
     """Return how many rows are measured, and how they agree."""
     known = [line for line in lines if line.measured]
     computed = sum(line.computed for line in known)
@@ -178,7 +180,7 @@ def in_short(lines: Sequence[Line]) -> str:
     )
 
 
-def _found(line: Line) -> Text:
+def _found(line: ScoreboardRow) -> Text:
     """Describe the row; each of the first findings on a line of its own, with its source."""
     text = Text(line.what)
     if line.missing:
@@ -187,16 +189,16 @@ def _found(line: Line) -> Text:
         text.append(f"\n  {line.missing}", "dim")
     for record in line.measured[:MOST]:
         mark, colour = MARKS[TONES[record.verdict]]
-        text.append(f"\n{mark} ", colour).append(brief(record))
+        text.append(f"\n{mark} ", colour).append(describe_briefly(record))
     if len(line.measured) > MOST:
         text.append(f"\n  and {len(line.measured) - MOST} more", "dim")
     for showing in line.showings:
         if showing.measured:
-            text.append(f"\n  {showing.experiment}, {age(showing.age_s or 0)} old, {showing.nature}", "dim")
+            text.append(f"\n  {showing.experiment}, {format_age(showing.age_s or 0)} old, {showing.nature}", "dim")
     return text
 
 
-def _judged(line: Line) -> Text:
+def _verdict_text(line: ScoreboardRow) -> Text:
     if line.missing:
         return Text("not measured" if line.showings else "nothing yet", "dim")
     mark, colour = MARKS[TONES[line.verdict]]
@@ -207,25 +209,25 @@ def _judged(line: Line) -> Text:
     return word
 
 
-def brief(verdict: Verdict) -> str:
+def describe_briefly(verdict: Verdict) -> str:
     """Describe the finding beside the paper's figure."""
-    what = verdict.claim or described(verdict)
+    what = verdict.claim or describe(verdict)
     return f"{what}: {verdict.found}" + ("" if verdict.claim else f" (paper {verdict.expected})")
 
 
-def _shown_by(root: Path) -> dict[str, set[str]]:
+def _rows_by_experiment(root: Path) -> dict[str, set[str]]:
     """Return the rows that the expectations of each experiment of the catalog show."""
     shown: dict[str, set[str]] = {}
-    for each in catalogue(root):
+    for each in read_catalog(root):
         if not each.error:
             experiment = load_experiment(each.name, root)
             kinds = {traffic.kind for cell in experiment.cells for traffic in cell.spec.cross_traffic.values()}
             wanted = expectations(experiment, study_of(experiment).kind)
-            shown[each.name] = {row for one in wanted for row in (*one.shows(kinds), *resolved(one.expectation).rows)}
+            shown[each.name] = {row for one in wanted for row in (*one.shows(kinds), *resolve(one.expectation).rows)}
     return shown
 
 
-def _newest(runs: Path, complain: Complain) -> Iterator[tuple[Run, Summary]]:
+def _newest_runs(runs: Path, complain: ErrorHandler) -> Iterator[tuple[Run, Summary]]:
     """Yield each experiment's newest run with a valid trial, a measured one before a computed one."""
     by_experiment: dict[str, list[Run]] = {}
     for run in sorted(Run.all(runs), key=lambda run: run.id, reverse=True):
@@ -234,8 +236,8 @@ def _newest(runs: Path, complain: Complain) -> Iterator[tuple[Run, Summary]]:
         found = []
         for run in own:
             try:
-                if _as_in_its_file(run) and any(record["valid"] for record in run.trials()):
-                    found.append((fidelity(run.manifest["testbed"]).nature == "computed", run))
+                if _is_unaltered(run) and any(record["valid"] for record in run.trials()):
+                    found.append((read_fidelity(run.manifest["testbed"]).nature == "computed", run))
             except RoundaboutError as error:
                 complain(error)
         chosen = min(found, key=itemgetter(0), default=None)
@@ -246,7 +248,7 @@ def _newest(runs: Path, complain: Complain) -> Iterator[tuple[Run, Summary]]:
                 complain(error)
 
 
-def _as_in_its_file(run: Run) -> bool:
+def _is_unaltered(run: Run) -> bool:
     """Return True if overrides changed at most the number of repetitions."""
     changes: dict[str, Any] = run.manifest["experiment"].get("set", {})
     return changes.keys() <= {"repetitions"}
@@ -256,8 +258,10 @@ def _of(row: str, summary: Summary) -> tuple[Verdict, ...]:
     return tuple(each for each in summary.expectations if row in each.rows)
 
 
-def _showing(name: str, row: str, newest: dict[str, tuple[Run, Summary]], now: datetime) -> Showing:
+def _showing(name: str, row: str, newest: dict[str, tuple[Run, Summary]], now: datetime) -> ShowingExperiment:
     if name not in newest:
-        return Showing(name)
+        return ShowingExperiment(name)
     run, summary = newest[name]
-    return Showing(name, run.id, (now - run.begun).total_seconds(), summary.testbed.fidelity.nature, _of(row, summary))
+    return ShowingExperiment(
+        name, run.id, (now - run.start_time).total_seconds(), summary.testbed.fidelity.nature, _of(row, summary)
+    )

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scoreboard as a page: a row for each result, with a small picture of the paper's figures and the measured ones."""
+"""The scoreboard as a page.
+
+A row for each result, with a small picture of the paper's figures and the measured ones.
+"""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -13,11 +16,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import papers
-from analysis.expectations.verdict_tables import WORDS, described
+from analysis.expectations.verdict_tables import WORDS, describe
 from analysis.expectations.verdicts import Part, Verdict
-from analysis.render.page import Html, filled, whole_page
+from analysis.render.page import Html, fill_template, render_document
 from analysis.render.style import FAINT, INK, RC, SOFT
-from analysis.reports.scoreboard import Line, Showing, age, in_short
+from analysis.reports.scoreboard import ScoreboardRow, ShowingExperiment, format_age, summarize
 from roundabout.store.files import write_text
 
 COLOURS = {"inside": "#009e73", "outside": "#d55e00", "undecided": "#e69f00"}
@@ -26,37 +29,37 @@ MOST = 9
 """Figures in a picture."""
 
 
-def write_page(lines: Sequence[Line], path: Path) -> Path:
+def write_page(lines: Sequence[ScoreboardRow], path: Path) -> Path:
     """Write the page and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, page(lines))
+    write_text(path, render_scoreboard(lines))
     return path
 
 
-def page(lines: Sequence[Line]) -> str:
+def render_scoreboard(lines: Sequence[ScoreboardRow]) -> str:
     """Return the page's HTML."""
     rows = [(line, [_shown(each) for each in line.showings if each.measured], _image(line)) for line in lines]
-    return whole_page("Scoreboard", filled("scoreboard", lead=in_short(lines), rows=rows, words=WORDS))
+    return render_document("Scoreboard", fill_template("scoreboard", lead=summarize(lines), rows=rows, words=WORDS))
 
 
-def _shown(showing: Showing) -> dict[str, Any]:
-    found = [(each.verdict, each.claim or f"{described(each)} (paper {each.expected})", each.found)
+def _shown(showing: ShowingExperiment) -> dict[str, Any]:
+    found = [(each.verdict, each.claim or f"{describe(each)} (paper {each.expected})", each.found)
              for each in showing.measured]  # fmt: skip
-    return {"of": showing, "found": found, "age": age(showing.age_s or 0)}
+    return {"of": showing, "found": found, "age": format_age(showing.age_s or 0)}
 
 
-def _image(line: Line) -> Html:
-    figure = picture(line)
+def _image(line: ScoreboardRow) -> Html:
+    figure = draw_row(line)
     if figure is None:
         return Html("")
     buffer = BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     data = base64.b64encode(buffer.getvalue()).decode()
     alt = f"{line.id}: the paper's figures{' against the measured ones' if line.measured else ''}"
-    return filled("picture", data=data, alt=alt, width=f"{WIDTH_IN * 96:.0f}")
+    return fill_template("picture", data=data, alt=alt, width=f"{WIDTH_IN * 96:.0f}")
 
 
-def picture(line: Line) -> Figure | None:
+def draw_row(line: ScoreboardRow) -> Figure | None:
     """Draw paper against measured; the paper alone without a measurement, None if it printed no figure."""
     mpl.rcParams.update(RC)
     curves = [each for each in line.measured if any(part.x is not None for part in each.parts)]
@@ -128,7 +131,7 @@ def _curve(record: Verdict) -> Figure:
     return figure
 
 
-def _alone(line: Line) -> Figure | None:
+def _alone(line: ScoreboardRow) -> Figure | None:
     """Draw the paper's figures, a bar each; those of one table's row on one scale."""
     entries = next(row for _, row in papers.rows() if row.id == line.id).entries
     found: list[tuple[str, float, str, float]] = []

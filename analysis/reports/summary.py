@@ -6,14 +6,14 @@ from contextlib import suppress
 from pydantic import ValidationError
 
 from analysis.expectations.results import Summary
-from analysis.reading.cached_run import ReadOnce
+from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import experiment_of
 from analysis.studies import study_of
 from roundabout.store import Run, StoreError
 from roundabout.store.files import read_json
 
 
-def summarise(run: Run) -> Summary:
+def summarize_run(run: Run) -> Summary:
     """Compute the results of the run's study; the caller stores them. The same run gives the same.
 
     Raises UsageError, and StoreError if any stored file is missing or changed.
@@ -21,7 +21,7 @@ def summarise(run: Run) -> Summary:
     run.check()
     experiment = experiment_of(run)
     known = experiment.study.model_copy(update={"baseline": experiment.baseline.level})
-    return study_of(experiment).of(ReadOnce(run), known)
+    return study_of(experiment).compute(CachedRun(run), known)
 
 
 def stored_or_new(run: Run) -> Summary:
@@ -34,4 +34,4 @@ def stored_or_new(run: Run) -> Summary:
         found = results.model_validate(read_json(run.path / "summary.json"))
         if found.run == run.id:
             return found
-    return summarise(run)
+    return summarize_run(run)

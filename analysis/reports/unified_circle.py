@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 from matplotlib.projections.polar import PolarAxes
 
 from analysis.render import style
-from analysis.render.tables import Cell, Column, Table, plain
+from analysis.render.tables import Cell, Column, Table, one_section
 from roundabout.models.cassini import Rotations
 from roundabout.models.cassini.circles import Floats
 
@@ -37,7 +37,7 @@ def table(found: Rotations) -> Table:
         (Cell(circle.job), *map(Cell, (circle.iteration_ms, turns, 100 * error, degrees, shift_ms)))
         for circle, turns, error, degrees, shift_ms in jobs
     )
-    return Table(columns, plain(rows), f"Unified circle of {unified.perimeter_ms:.2f} ms")
+    return Table(columns, one_section(rows), f"Unified circle of {unified.perimeter_ms:.2f} ms")
 
 
 def verdict(found: Rotations, given_ms: Sequence[float] | None = None) -> str:
@@ -45,7 +45,7 @@ def verdict(found: Rotations, given_ms: Sequence[float] | None = None) -> str:
 
     And the score of `given_ms` as shifts.
     """
-    room = "with one job at a time" if found.strict else f"at {_room(found)}"
+    room = "with one job at a time" if found.strict else f"at {_describe_room(found)}"
     fits = ", fully compatible" if found.excess_gbps == 0 else ""
     lines = [f"score {found.score:.4f} {room}{fits}; unrotated {found.score_unrotated:.4f}"]
     if found.is_best:
@@ -66,7 +66,7 @@ def verdict(found: Rotations, given_ms: Sequence[float] | None = None) -> str:
     return "\n".join(lines)
 
 
-def _room(found: Rotations) -> str:
+def _describe_room(found: Rotations) -> str:
     return "one job at a time" if found.strict else f"{found.capacity_gbps:g} Gbit/s"
 
 
@@ -109,7 +109,7 @@ def record(found: Rotations, given_ms: Sequence[float] | None = None) -> dict[st
 
 def figure(found: Rotations) -> Figure:
     """Draw the circles before and after rotation: a ring a job, and around them their total demand."""
-    drawn, axes = style.figure(1, 2, 5.6, subplot_kw={"projection": "polar"})
+    drawn, axes = style.new_figure(1, 2, 5.6, subplot_kw={"projection": "polar"})
     jobs = [circle.job for circle in found.unified.circles]
     colours = list(style.job_colours(jobs).values())
     sides = (
@@ -121,10 +121,10 @@ def figure(found: Rotations) -> Figure:
     for panel, (title, demands, degrees, score) in zip(axes, sides, strict=True):
         assert isinstance(panel, PolarAxes)
         panel.set_ylim(0, RIM + band * most + 0.04)
-        _rings(panel, found, degrees, colours)
-        _together(panel, band * demands / found.capacity_gbps, band, colours)
-        _around(panel, found)
-        style.note(panel, _emptiest(demands), RIM + band, _room(found), style.INK, ha="center")
+        _draw_rings(panel, found, degrees, colours)
+        _draw_stacked(panel, band * demands / found.capacity_gbps, band, colours)
+        _label_perimeter(panel, found)
+        style.add_note(panel, _emptiest_angle(demands), RIM + band, _describe_room(found), style.INK, ha="center")
         panel.set_title(f"{title}: score {score:.2f}", loc="center")
     shifted = zip(jobs, found.shifts_ms, found.degrees, strict=True)
     key = [f"{job}, {f'shifted by {ms:.1f} ms ({angle:.1f}°)' if ms else 'not shifted'}" for job, ms, angle in shifted]
@@ -135,14 +135,14 @@ def figure(found: Rotations) -> Figure:
     return drawn
 
 
-def _emptiest(demands: Floats) -> float:
+def _emptiest_angle(demands: Floats) -> float:
     """Return an angle beside the axes where a label hides little."""
     angles = np.pi / 8 * np.arange(1, 16, 2)
     sectors = (angles / (2 * np.pi) * demands.shape[1]).astype(int)
     return float(angles[demands.sum(axis=0)[sectors].argmin()])
 
 
-def _rings(panel: PolarAxes, found: Rotations, degrees: tuple[float, ...], colours: list[str]) -> None:
+def _draw_rings(panel: PolarAxes, found: Rotations, degrees: tuple[float, ...], colours: list[str]) -> None:
     """Draw a ring for each job, the first outermost, an arc for each Up phase, the paler the lower its rate."""
     unified, width = found.unified, (RIM - HUB) / len(colours)
     highest = max((arc.gbps for circle in unified.circles for arc in circle.arcs), default=0) or 1
@@ -158,18 +158,18 @@ def _rings(panel: PolarAxes, found: Rotations, degrees: tuple[float, ...], colou
                 panel.bar(angle, width=2 * np.pi * (end - begin), color=colours[place], alpha=shade, **look)
 
 
-def _together(panel: PolarAxes, heights: Floats, band: float, colours: list[str]) -> None:
+def _draw_stacked(panel: PolarAxes, heights: Floats, band: float, colours: list[str]) -> None:
     """Draw stacked demands, the circle of the link's capacity, and the excess."""
     levels = RIM + np.vstack([np.zeros(heights.shape[1]), np.cumsum(heights, axis=0)])
     for low, high, colour in zip(levels, levels[1:], colours, strict=False):
-        _arcs(panel, low, high, color=colour, alpha=0.75)
-    _arcs(panel, np.full_like(levels[-1], RIM + band), np.maximum(levels[-1], RIM + band), color=EXCESS)
+        _draw_arcs(panel, low, high, color=colour, alpha=0.75)
+    _draw_arcs(panel, np.full_like(levels[-1], RIM + band), np.maximum(levels[-1], RIM + band), color=EXCESS)
     around = np.linspace(0, 2 * np.pi, 720)
     panel.plot(around, np.full_like(around, RIM), color=style.INK, linewidth=0.8)
     panel.plot(around, np.full_like(around, RIM + band), color=style.INK, linewidth=0.9, linestyle=(0, (4, 3)))
 
 
-def _arcs(panel: PolarAxes, low: Floats, high: Floats, **look: Any) -> None:
+def _draw_arcs(panel: PolarAxes, low: Floats, high: Floats, **look: Any) -> None:
     """Draw the area between two levels, given by sectors: an arc for each run of equal sectors."""
     changes = np.flatnonzero((np.diff(low) != 0) | (np.diff(high) != 0)) + 1
     begins = np.concatenate(([0], changes))
@@ -181,7 +181,7 @@ def _arcs(panel: PolarAxes, low: Floats, high: Floats, **look: Any) -> None:
     panel.bar(begins * turn, heights, widths * turn, low[begins], align="edge", linewidth=0, **look)
 
 
-def _around(panel: PolarAxes, found: Rotations) -> None:
+def _label_perimeter(panel: PolarAxes, found: Rotations) -> None:
     """Label instants of the perimeter instead of degrees."""
     quarters = np.arange(4) / 4
     panel.set_xticks(2 * np.pi * quarters, [f"{part * found.unified.perimeter_ms:.0f} ms" for part in quarters])

@@ -25,7 +25,7 @@ class Gains(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Counted:
+class CumulativeCounter:
     """A counter's gain since its first sample: `totals` at `at_ns`, arrays of length n, both never falling.
 
     `known`, of length n - 1, is false between samples where the gain is not known (the counter was reset, or gone): it
@@ -38,19 +38,22 @@ class Counted:
     bound_ns: int = 0
 
     @classmethod
-    def of(cls, at_ns: Integers, increments: Floats | Integers, bound_ns: int = 0) -> "Counted":
+    def from_increments(cls, at_ns: Integers, increments: Floats | Integers, bound_ns: int = 0) -> "CumulativeCounter":
         """Return the counter of n instants and the n - 1 increments between them; nan for an unknown increment."""
         known = np.isfinite(increments)
         gained = np.where(known, increments, 0).astype(np.int64)
         return cls(at_ns, np.concatenate([np.zeros(min(len(at_ns), 1), np.int64), np.cumsum(gained)]), known, bound_ns)
 
     @property
-    def gained(self) -> int:
+    def total_gain(self) -> int:
         """Return the gain from the first sample to the last."""
         return int(self.totals[-1]) if len(self.totals) else 0
 
-    def at(self, edges_ns: Integers) -> Integers:
-        """Return the total at each edge, linear between samples and rounded down; the nearest sample's outside of them."""
+    def value_at(self, edges_ns: Integers) -> Integers:
+        """Return the total at each edge, linear between samples and rounded down.
+
+        The nearest sample's outside of them.
+        """
         if len(self.at_ns) < 2:
             return np.zeros(len(edges_ns), np.int64)
         after = np.clip(np.searchsorted(self.at_ns, edges_ns, side="right"), 1, len(self.at_ns) - 1)
@@ -60,14 +63,14 @@ class Counted:
         step = (upper - lower).astype(object) * (np.clip(edges_ns, begin, end) - begin) // (end - begin)
         return np.asarray(lower + step.astype(np.int64))
 
-    def between(self, edges_ns: Integers, bound_ns: int = 0) -> Gains:
+    def gains_between(self, edges_ns: Integers, bound_ns: int = 0) -> Gains:
         """Return the gains between consecutive edges, which never fall and are not off by more than `bound_ns`.
 
         A count between two samples may have come at any instant between them, and edges and samples may be off by their
         bounds: so much may be on the wrong side of an edge.
         """
         pieces = max(len(edges_ns) - 1, 0)
-        totals = self.at(edges_ns)
+        totals = self.value_at(edges_ns)
         if len(self.at_ns) < 2:
             return Gains(np.diff(totals), np.zeros(pieces, np.int64), np.zeros(pieces, np.bool_))
         slack, last = self.bound_ns + bound_ns, len(self.at_ns) - 1
@@ -79,16 +82,16 @@ class Counted:
         known = (last_before[:-1] >= 0) & (first_after[1:] <= last) & (lost[upper[1:]] == lost[lower[:-1]])
         return Gains(np.diff(totals), off[:-1] + off[1:], known)
 
-    def during(self, begin_ns: int, end_ns: int) -> "Counted":
+    def restrict_to(self, begin_ns: int, end_ns: int) -> "CumulativeCounter":
         """Return the counter restricted to an interval: it stands still before and after."""
-        begin, end = self.at(np.array([begin_ns, end_ns]))
+        begin, end = self.value_at(np.array([begin_ns, end_ns]))
         return replace(self, totals=np.clip(self.totals, begin, end) - begin)
 
     def rate(self, edges_ns: Integers) -> Floats:
         """Return the mean rate between consecutive edges, per second; nan if it is not known."""
-        gains = self.between(edges_ns)
+        gains = self.gains_between(edges_ns)
         return np.where(gains.known, gains.counts / np.diff(edges_ns) * 1e9, np.nan)
 
 
-NEVER = Counted.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
+EMPTY = CumulativeCounter.from_increments(np.zeros(0, np.int64), np.zeros(0, np.int64))
 """A counter that was never sampled."""

@@ -43,10 +43,10 @@ def estimate(
     the like.
     """
     figures = [float(statistic(each)) for each in repetitions]
-    return around(float(statistic(np.concatenate(repetitions))), figures, at_least)
+    return scatter_interval(float(statistic(np.concatenate(repetitions))), figures, at_least)
 
 
-def stacked(repetitions: Sequence[Array]) -> Array:
+def stack_to_shortest(repetitions: Sequence[Array]) -> Array:
     """Return series as the rows of one array, cut to the shortest, because departing jobs do not all get as far."""
     shortest = min(map(len, repetitions))
     return np.stack([each[:shortest] for each in repetitions])
@@ -54,10 +54,10 @@ def stacked(repetitions: Sequence[Array]) -> Array:
 
 def mean_of(figures: Sequence[float], *, at_least: float = -math.inf) -> Measured:
     """Return the mean of one figure a repetition; `at_least` as in `estimate`."""
-    return around(math.fsum(figures) / len(figures), figures, at_least)
+    return scatter_interval(math.fsum(figures) / len(figures), figures, at_least)
 
 
-def around(figure: float, figures: Sequence[float], at_least: float = -math.inf) -> Measured:
+def scatter_interval(figure: float, figures: Sequence[float], at_least: float = -math.inf) -> Measured:
     """Return a figure with the interval of the single repetitions' scatter.
 
     An infinite one has no scatter: it is only sure to be no less than the least of them.
@@ -71,7 +71,7 @@ def around(figure: float, figures: Sequence[float], at_least: float = -math.inf)
     return figure, (max(figure - off, at_least), figure + off)
 
 
-def tail(repetitions: Sequence[Array]) -> Measured | None:
+def tail_estimate(repetitions: Sequence[Array]) -> Measured | None:
     """Return the 99th percentile of all iterations of all repetitions; None with fewer than `LEAST_TAIL`.
 
     If the interval would reach beyond the longest iteration, it ends there.
@@ -82,7 +82,10 @@ def tail(repetitions: Sequence[Array]) -> Measured | None:
     figure = float(np.quantile(together, TAIL))
     if len(repetitions) < LEAST_REPETITIONS:
         return figure, None
-    beyond, worth = 1 - TAIL, _worth([float(np.mean(each > figure)) for each in repetitions], len(together))
+    beyond, worth = (
+        1 - TAIL,
+        _effective_iterations([float(np.mean(each > figure)) for each in repetitions], len(together)),
+    )
     count = beyond * worth
     shares = scipy.special.betaincinv([count + 1, count], [worth - count, worth - count + 1], [1 - _BEYOND, _BEYOND])
     low, high = np.quantile(together, 1 - shares, method="weibull")
@@ -109,12 +112,12 @@ def paired_ratio(pairs: Sequence[tuple[Array, Array]], statistic: Callable[[Arra
         float(statistic(one)) / float(statistic(other))
         for one, other in (tuple(map(np.concatenate, zip(*pairs, strict=True))), *pairs)
     )
-    return around(figure, figures)
+    return scatter_interval(figure, figures)
 
 
 def difference(one: Measured, other: Measured) -> Measured:
     """Return one figure less another that was measured independently."""
-    value, ends = average([one, through(lambda each: -each, other)])
+    value, ends = average([one, transform(lambda each: -each, other)])
     return 2 * value, None if ends is None else (2 * ends[0], 2 * ends[1])
 
 
@@ -138,7 +141,7 @@ def least(measured: Iterable[Measured]) -> Measured:
     return min(figures), (min(lows), min(highs))
 
 
-def through(function: Callable[[float], float], measured: Measured) -> Measured:
+def transform(function: Callable[[float], float], measured: Measured) -> Measured:
     """Return a monotonic function of a figure and its interval."""
     figure, ends = measured
     if ends is None:
@@ -147,12 +150,12 @@ def through(function: Callable[[float], float], measured: Measured) -> Measured:
     return function(figure), (low, high)
 
 
-def exactly(figure: float) -> Measured:
+def exact(figure: float) -> Measured:
     """Return an exact figure: counted, or planned."""
     return figure, (figure, figure)
 
 
-def redrawn(repetitions: Sequence[float], draws: int, generator: np.random.Generator) -> Array:
+def redraw_means(repetitions: Sequence[float], draws: int, generator: np.random.Generator) -> Array:
     """Return draws of the mean of a positive figure from its repetitions, by Student's t of its logarithm.
 
     For results of many means without a formula: the 95 % interval lies between percentiles of as many results.
@@ -173,7 +176,7 @@ def quantile_of_t(repetitions: int) -> float:
     return float(scipy.special.stdtrit(repetitions - 1, 1 - _BEYOND))
 
 
-def _worth(shares: Sequence[float], iterations: int) -> float:
+def _effective_iterations(shares: Sequence[float], iterations: int) -> float:
     """Return how many independent iterations determine a share equally well, by the repetitions' scatter.
 
     Fewer yet with few repetitions to take the scatter from.

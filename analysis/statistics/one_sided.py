@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One-sided tests whether a figure is larger by a factor in one set of repetitions than in another, and many at once."""
+"""One-sided tests whether a figure is larger by a factor in one set of repetitions than in another."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import stdtr
 
 
-def exceeds(one: Sequence[float], other: Sequence[float], ratio: float) -> float:
+def p_value_of_excess(one: Sequence[float], other: Sequence[float], ratio: float) -> float:
     """Return the probability (p) of the repetitions if `other` is at most `ratio` times `one`.
 
     One-sided t of the logarithms, whose variances may differ (Welch 1947). Both are positive, and at least two.
@@ -22,7 +22,7 @@ def exceeds(one: Sequence[float], other: Sequence[float], ratio: float) -> float
     return float(stdtr(freedom, -off / math.sqrt(sum(parts))))
 
 
-def holm(likely: Sequence[float]) -> list[float]:
+def correct_by_holm(likely: Sequence[float]) -> list[float]:
     """Return each p corrected for their number (Holm 1979): the chance that any at or below it is one by chance."""
     ranked = sorted(range(len(likely)), key=likely.__getitem__)
     adjusted, most = [0.0] * len(likely), 0.0

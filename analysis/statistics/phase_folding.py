@@ -17,9 +17,9 @@ LEAST_LIKENESS = 0.4
 """Correlation of the rate with itself one period later; noise and random bursts stay below."""
 SAME_LIKENESS = 0.8
 """The shortest lag with this share of the best likeness is the period; longer ones are its multiples."""
-FINER = 3
+OVERSAMPLING = 3
 """Points a sample on which the rate is held against itself, so that a period falls between no two of them."""
-LEAST_LAG = 5 * FINER
+LEAST_LAG = 5 * OVERSAMPLING
 """Points in a period."""
 TIGHTNESS = 5.0
 """What an odd length of one iteration costs, against the prominence of the edge that it would be read from."""
@@ -41,14 +41,14 @@ class NoPeriodError(RoundaboutError):
 
 
 @dataclass(frozen=True)
-class Sent:
+class WorkerCounter:
     """One worker's counter: `payload_bytes` sent until `at_ns` (both ascending), at the papers' scale."""
 
     at_ns: Integers
     payload_bytes: Integers
 
 
-class Folded(NamedTuple):
+class FoldedIterations(NamedTuple):
     """The samples of all iterations, folded.
 
     `at` and `sent` are shares of the period and of an iteration's bytes, both from the middle of the longest quiet time
@@ -81,7 +81,7 @@ class Folded(NamedTuple):
         """Return the median length of an iteration."""
         return float(np.median(self.lengths_ms))
 
-    def resampled(self, generator: np.random.Generator) -> "Folded":
+    def resample(self, generator: np.random.Generator) -> "FoldedIterations":
         """Return as many iterations, drawn with repetition."""
         numbers = np.unique(self.number)
         drawn = generator.choice(numbers, len(numbers))
@@ -95,7 +95,7 @@ class Folded(NamedTuple):
         )
 
 
-def fold(workers: Sequence[Sent]) -> Folded:
+def fold_iterations(workers: Sequence[WorkerCounter]) -> FoldedIterations:
     """Fold the iterations of the job with these workers, which had the network to itself.
 
     The period is first read from the autocorrelation of the workers' common rate. Its iterations are then found by
@@ -105,11 +105,11 @@ def fold(workers: Sequence[Sent]) -> Folded:
     Raises:
         NoPeriodError: nothing was sent, or evenly, or without a period, or in fewer than `LEAST_ITERATIONS` iterations.
     """
-    total = _together(workers)
-    guess_ms, likeness = _likely_period(total)
+    total = _mean_series(workers)
+    guess_ms, likeness = _find_period(total)
     anchors = _anchors(total, guess_ms)
     offset_ms = _quiet(total, anchors, guess_ms)
-    cuts = [_cut(_series(worker, workers[0]), anchors, offset_ms) for worker in workers]
+    cuts = [_cut_iterations(_series(worker, workers[0]), anchors, offset_ms) for worker in workers]
     lengths = np.concatenate([cut.lengths_ms for cut in cuts])
     _check(lengths, cuts, guess_ms)
     period_ms = float(np.median(lengths))
@@ -118,7 +118,7 @@ def fold(workers: Sequence[Sent]) -> Folded:
     length_of = np.concatenate([cut.length_of for cut in cuts])
     payload = float(np.median(np.concatenate([cut.bytes[cut.usual] for cut in cuts])))
     begins_ns = workers[0].at_ns[0] + np.rint(cuts[0].begins_ms[:-1][cuts[0].usual] * 1e6).astype(np.int64)
-    return Folded(at, sent, number, lengths, length_of, payload, likeness, begins_ns)
+    return FoldedIterations(at, sent, number, lengths, length_of, payload, likeness, begins_ns)
 
 
 class _Series(NamedTuple):
@@ -131,7 +131,7 @@ class _Series(NamedTuple):
         return np.interp(at_ms, self.at_ms, self.bytes)
 
 
-class _Cut(NamedTuple):
+class _IterationCuts(NamedTuple):
     """One worker's iterations: begins, bytes until then and in each, and whether they are usual.
 
     `anchors` and `begins_ms` have one more than `bytes` and `usual`: the end of the last one.
@@ -153,20 +153,20 @@ class _Cut(NamedTuple):
         return np.diff(self.anchors)[self.length_of]
 
 
-def _series(worker: Sent, first: Sent) -> _Series:
+def _series(worker: WorkerCounter, first: WorkerCounter) -> _Series:
     """Return a worker's counter in ms since the first worker's first sample, and in bytes since its own."""
     since_ns, since_bytes = worker.at_ns - first.at_ns[0], worker.payload_bytes - worker.payload_bytes[0]
     return _Series(since_ns / 1e6, since_bytes.astype(np.float64))
 
 
-def _together(workers: Sequence[Sent]) -> _Series:
+def _mean_series(workers: Sequence[WorkerCounter]) -> _Series:
     """Return a worker's mean counter, evenly and `FINER` times more finely sampled, from the first byte to the last."""
     if not workers or any(len(worker.at_ns) < 2 for worker in workers):
         raise NoPeriodError("found no samples of a worker's counter, expected those of some ten iterations")
     if any((np.diff(worker.payload_bytes) < 0).any() for worker in workers):
         raise NoPeriodError("found a byte counter that fell, expected one that only grows")
     each = [_series(worker, workers[0]) for worker in workers]
-    step = float(np.median(np.diff(each[0].at_ms))) / FINER
+    step = float(np.median(np.diff(each[0].at_ms))) / OVERSAMPLING
     at = np.arange(max(series.at_ms[0] for series in each), min(series.at_ms[-1] for series in each), step)
     mean = np.mean([series.until(at) for series in each], axis=0)
     busy = np.flatnonzero(np.diff(mean) > 0)
@@ -175,12 +175,12 @@ def _together(workers: Sequence[Sent]) -> _Series:
     return _Series(at[busy[0] : busy[-1] + 2], mean[busy[0] : busy[-1] + 2])
 
 
-def _likely_period(series: _Series) -> tuple[float, float]:
+def _find_period(series: _Series) -> tuple[float, float]:
     """Return the shortest lag (ms) with the largest autocorrelation of the rate, and that correlation (of 1)."""
     sent = np.diff(series.bytes)
     if len(sent) < 2 * LEAST_LAG or sent.std() < QUIET_SHARE * sent.mean():
         raise NoPeriodError("found that bytes were sent evenly, expected phases that send and phases that do not")
-    likeness = _likeness(sent)
+    likeness = _autocorrelation(sent)
     inner = likeness[1:-1]
     peaks = 1 + np.flatnonzero((inner >= likeness[:-2]) & (inner > likeness[2:]))
     peaks = peaks[peaks >= LEAST_LAG]
@@ -196,8 +196,11 @@ def _likely_period(series: _Series) -> tuple[float, float]:
     return float((lag + vertex) * (series.at_ms[1] - series.at_ms[0])), float(middle)
 
 
-def _likeness(values: Floats) -> Floats:
-    """Return the autocorrelation for lags up to half the length, each by as many values as overlap there; 1 at lag 0."""
+def _autocorrelation(values: Floats) -> Floats:
+    """Return the autocorrelation for lags up to half the length, each by as many values as overlap there.
+
+    1 at lag 0.
+    """
     length, lags = len(values), len(values) // 2 + 1
     spectrum = scipy.fft.rfft(values - values.mean(), 2 * length)
     products = scipy.fft.irfft(np.abs(spectrum) ** 2, 2 * length)[:lags]
@@ -239,7 +242,7 @@ def _quiet(series: _Series, anchors: Floats, period_ms: float) -> float:
     return float(np.interp(middle, np.arange(GRID + 1), edges))
 
 
-def _cut(series: _Series, anchors: Floats, offset_ms: float) -> _Cut:
+def _cut_iterations(series: _Series, anchors: Floats, offset_ms: float) -> _IterationCuts:
     """Return a worker's iterations, with anchors moved until each had sent its bytes when all others had."""
     like = np.ones(len(anchors) - 1, dtype=bool)
     for _ in range(ALIGNMENTS):
@@ -255,10 +258,10 @@ def _cut(series: _Series, anchors: Floats, offset_ms: float) -> _Cut:
         like = np.median(np.abs(off - late[:, None]), axis=1) < SAME_COURSE * np.median(np.diff(anchors))
         anchors = anchors + np.append(late, 0.0)
     until = series.until(anchors + offset_ms)
-    return _Cut(anchors, anchors + offset_ms, until, np.diff(until), usual & like)
+    return _IterationCuts(anchors, anchors + offset_ms, until, np.diff(until), usual & like)
 
 
-def _check(lengths_ms: Floats, cuts: Sequence[_Cut], guess_ms: float) -> None:
+def _check(lengths_ms: Floats, cuts: Sequence[_IterationCuts], guess_ms: float) -> None:
     found = min(int(cut.usual.sum()) for cut in cuts)
     if found < LEAST_ITERATIONS or len(lengths_ms) == 0:
         raise NoPeriodError(
@@ -270,7 +273,7 @@ def _check(lengths_ms: Floats, cuts: Sequence[_Cut], guess_ms: float) -> None:
         raise NoPeriodError(f"found iterations of {low:.0f} to {high:.0f} ms, expected lengths that are much the same")
 
 
-def _samples(series: _Series, cut: _Cut, period_ms: float) -> tuple[Floats, Floats, Integers]:
+def _samples(series: _Series, cut: _IterationCuts, period_ms: float) -> tuple[Floats, Floats, Integers]:
     """Return a worker's samples as shares of the period and of their iteration's bytes, and the iteration's number."""
     number = np.searchsorted(cut.begins_ms, series.at_ms, side="right") - 1
     inside = (number >= 0) & (number < len(cut.usual))

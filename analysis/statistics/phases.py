@@ -8,7 +8,13 @@ import numpy as np
 import scipy
 
 from analysis.statistics.cumulative_counter import Floats
-from analysis.statistics.phase_folding import QUIET_SHARE, Folded, NoPeriodError, Sent, fold
+from analysis.statistics.phase_folding import (
+    QUIET_SHARE,
+    FoldedIterations,
+    NoPeriodError,
+    WorkerCounter,
+    fold_iterations,
+)
 
 DETAIL = 0.005
 """Of an iteration's bytes: how near the broken line stays to the samples."""
@@ -16,7 +22,7 @@ SHORTEST = 0.015
 """Of an iteration's length: what is shorter is no phase."""
 SAME_RATE = 0.1
 """Of a rate: phases that follow each other differ by more."""
-TOGETHER = 8
+MEDIAN_POINTS = 8
 """Samples of which some may be wrong: read late, or of an iteration that went differently."""
 LEAST = 1e-6
 """What stands for no time and no bytes where they divide or bound."""
@@ -48,7 +54,7 @@ class FoundPhase:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundProfile:
     """A job's profile by its counters: its period, and its phases in order, the longest quiet one first.
 
     `iterations` is the number of used ones; `likeness` the correlation of the rate with itself one period later;
@@ -58,20 +64,20 @@ class Found:
     period_ms: Estimate
     phases: tuple[FoundPhase, ...]
     iterations: int
-    likeness: float
+    correlation: float
     outside_share: float
 
 
-def find(workers: Sequence[Sent]) -> Found:
+def find_phases(workers: Sequence[WorkerCounter]) -> FoundProfile:
     """Find the period and the phases of the job with these workers, which had the network to itself.
 
     Raises:
         NoPeriodError: see `fold` and `find_in`.
     """
-    return find_in(fold(workers))
+    return find_phases_in(fold_iterations(workers))
 
 
-def find_in(folded: Folded) -> Found:
+def find_phases_in(folded: FoldedIterations) -> FoundProfile:
     """Find the period and the phases of a job whose iterations are folded.
 
     Phases are the pieces of the broken line with the fewest vertices that stays within `DETAIL` of the course of an
@@ -80,70 +86,73 @@ def find_in(folded: Folded) -> Found:
     Raises:
         NoPeriodError: bytes are sent at one rate only.
     """
-    line = _settled(_fewest(folded.points, _outline(folded.points)), folded.points)
+    line = _merge_short_pieces(_fit_fewest_vertices(folded.points, _outline(folded.points)), folded.points)
     generator = np.random.default_rng(0)
-    again = (folded.resampled(generator) for _ in range(RESAMPLINGS))
-    lines = [(line, folded.period_ms), *((_fitted(line, each.points), each.period_ms) for each in again)]
+    again = (folded.resample(generator) for _ in range(RESAMPLINGS))
+    lines = [(line, folded.period_ms), *((_fit_line(line, each.points), each.period_ms) for each in again)]
     phases = _phases(lines, folded.bytes)
     if len(phases) < 2:
         raise NoPeriodError(f"found one rate only in iterations of {folded.period_ms:.0f} ms, expected several phases")
-    return Found(
+    return FoundProfile(
         period_ms=_estimate([period_ms for _, period_ms in lines]),
         phases=phases,
         iterations=folded.iterations,
-        likeness=folded.likeness,
+        correlation=folded.likeness,
         outside_share=sum(phase.bytes.value for phase in phases if not phase.sends) / folded.bytes,
     )
 
 
 def _outline(points: Floats) -> Floats:
-    """Return the cumulative bytes of an iteration from (0, 0) to (1, 1): medians of `TOGETHER` neighboring points each."""
+    """Return the cumulative bytes of an iteration from (0, 0) to (1, 1).
+
+    Medians of `TOGETHER` neighboring points each.
+    """
     ordered = points[points[:, 0].argsort()]
-    medians = [np.median(each, axis=0) for each in np.array_split(ordered, max(len(points) // TOGETHER, 1))]
+    medians = [np.median(each, axis=0) for each in np.array_split(ordered, max(len(points) // MEDIAN_POINTS, 1))]
     return np.vstack([(0.0, 0.0), *medians, (1.0, 1.0)])
 
 
-def _fewest(points: Floats, outline: Floats) -> Floats:
+def _fit_fewest_vertices(points: Floats, outline: Floats) -> Floats:
     """Return the broken line with the fewest vertices that is near all of the outline, tried from the least bend on.
 
     Near is `DETAIL`, or more if one sample in ten is farther off.
     """
-    detail = max(DETAIL, float(np.percentile(_misses(outline, points), 90)))
+    detail = max(DETAIL, float(np.percentile(_distances(outline, points), 90)))
     line = _simplified(outline, detail)
     while len(line) > 2:
         chords = [np.interp(line[each, 0], *line[[each - 1, each + 1]].T) for each in range(1, len(line) - 1)]
         bends = np.abs(line[1:-1, 1] - chords)
-        fewer = (_fitted(np.delete(line, vertex + 1, axis=0), outline) for vertex in bends.argsort())
-        shorter = next((each for each in fewer if _misses(each, outline).max() <= detail), None)
+        fewer = (_fit_line(np.delete(line, vertex + 1, axis=0), outline) for vertex in bends.argsort())
+        shorter = next((each for each in fewer if _distances(each, outline).max() <= detail), None)
         if shorter is None:
             break
         line = shorter
     return line
 
 
-def _misses(line: Floats, points: Floats) -> Floats:
+def _distances(line: Floats, points: Floats) -> Floats:
     return np.abs(np.interp(points[:, 0], *line.T) - points[:, 1])
 
 
 def _simplified(points: Floats, detail: float) -> Floats:
-    """Return as many of the points as a broken line needs to stay within `detail` of all (Douglas and Peucker, 1973)."""
-    distance = _misses(points[[0, -1]], points)
+    """Return the points that a broken line needs to stay within `detail` of all (Douglas and Peucker, 1973)."""
+    distance = _distances(points[[0, -1]], points)
     farthest = int(distance.argmax())
     if distance[farthest] <= detail:
         return points[[0, -1]]
     return np.vstack([_simplified(points[: farthest + 1], detail)[:-1], _simplified(points[farthest:], detail)])
 
 
-def _settled(line: Floats, points: Floats) -> Floats:
+def _merge_short_pieces(line: Floats, points: Floats) -> Floats:
     """Return the line fitted to the points, without pieces that are too short to be told from their neighbors."""
-    line = _fitted(line, points)
+    line = _fit_line(line, points)
     lengths = np.diff(line[1:-1, 0])
     if lengths.min(initial=1.0) >= SHORTEST:
         return line
-    return _settled(np.delete(line, lengths.argmin() + 1, axis=0), points)
+    return _merge_short_pieces(np.delete(line, lengths.argmin() + 1, axis=0), points)
 
 
-def _fitted(line: Floats, points: Floats) -> Floats:
+def _fit_line(line: Floats, points: Floats) -> Floats:
     """Return the broken line with as many vertices that lies nearest to all points, except a few outliers."""
 
     def vertices(steps: Floats) -> Floats:
@@ -166,7 +175,7 @@ def _fitted(line: Floats, points: Floats) -> Floats:
 def _phases(lines: Sequence[tuple[Floats, float]], bytes_: float) -> tuple[FoundPhase, ...]:
     """Return the phases by the first of these lines with their periods in ms, and their variation over the others."""
     pieces = [np.diff(line, axis=0) * (period_ms, bytes_) for line, period_ms in lines]
-    groups = _groups(pieces[0])
+    groups = _merge_pieces(pieces[0])
     sums = np.array([[each[group].sum(axis=0) for group in groups] for each in pieces])
     durations, sent = np.moveaxis(sums, 2, 0)
     begins = np.cumsum(durations, axis=1) - durations
@@ -181,7 +190,7 @@ def _phases(lines: Sequence[tuple[Floats, float]], bytes_: float) -> tuple[Found
     )
 
 
-def _groups(pieces: Floats) -> list[list[int]]:
+def _merge_pieces(pieces: Floats) -> list[list[int]]:
     """Return which pieces of a line, shape (pieces, 2), are one phase.
 
     Neighbors of one rate, and the last with the first.

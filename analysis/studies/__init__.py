@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from roundabout.core import plugins
 from roundabout.core.errors import UsageError
 from roundabout.spec import Experiment, StudyChoice
-from roundabout.spec.errors import choices, did_you_mean
+from roundabout.spec.errors import list_choices, suggest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from analysis.expectations.results import Summary
     from roundabout.store import Run
 
-__path__ = plugins.extended(__path__, __name__)
+__path__ = plugins.extend_path(__path__, __name__)
 DEFAULT = "interleaving"
 
 
@@ -56,12 +56,12 @@ class Study:
         """Return the path of its notebook."""
         return Path(str(self._study.__file__)).with_name("notebook.py")
 
-    def suits(self, experiment: Experiment) -> bool:
+    def suits_experiment(self, experiment: Experiment) -> bool:
         """Return True if experiments like this one are of this study when they name none."""
         rule: Callable[[Experiment], bool] | None = getattr(self._study, "suits", None)
         return rule is not None and rule(experiment)
 
-    def of(self, run: "Run", choice: StudyChoice) -> "Summary":
+    def compute(self, run: "Run", choice: StudyChoice) -> "Summary":
         """Compute all its results of a run."""
         found: Summary = self._study.study(run, choice.model_copy(update={"kind": self.kind}))
         return found
@@ -75,22 +75,22 @@ class Study:
         return importlib.import_module(f"{__name__}.{self.kind.replace('-', '_')}.{name}")
 
 
-def kinds() -> tuple[str, ...]:
+def study_kinds() -> tuple[str, ...]:
     """Return the names of all studies."""
-    return tuple(name.replace("_", "-") for name in plugins.names(importlib.import_module(__name__)))
+    return tuple(name.replace("_", "-") for name in plugins.module_names(importlib.import_module(__name__)))
 
 
-def named(kind: str) -> Study:
+def find_study(kind: str) -> Study:
     """Return the study of that name. Raises UsageError."""
-    if kind not in kinds():
-        expected = f"expected one of those in analysis/studies ({choices(kinds())})"
-        raise UsageError(f"found no study '{kind}', {expected}", did_you_mean(kind, kinds()))
+    if kind not in study_kinds():
+        expected = f"expected one of those in analysis/studies ({list_choices(study_kinds())})"
+        raise UsageError(f"found no study '{kind}', {expected}", suggest(kind, study_kinds()))
     return Study(kind)
 
 
 def study_of(experiment: Experiment) -> Study:
     """Return the study that reports on runs of an experiment. Raises UsageError."""
     if experiment.study.kind is not None:
-        return named(experiment.study.kind)
-    fitting = (study for study in map(Study, kinds()) if study.suits(experiment))
+        return find_study(experiment.study.kind)
+    fitting = (study for study in map(Study, study_kinds()) if study.suits_experiment(experiment))
     return next(fitting, Study(DEFAULT))

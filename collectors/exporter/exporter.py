@@ -141,7 +141,7 @@ class Exporter:
 
 
 def end_with(pid):
-    """End at once when that process does, because files of a lab held open by a sampler would keep the lab from ending."""
+    """End at once when that process does, because a sampler's open files would keep a lab from ending."""
 
     def follow():
         ended = select.poll()

@@ -161,11 +161,11 @@ class Families:
 
 
 def _labels(labels):
-    pairs = ['%s="%s"' % (name, _escaped(str(value))) for name, value in sorted(labels.items())]
+    pairs = ['%s="%s"' % (name, _escape(str(value))) for name, value in sorted(labels.items())]
     return "{%s}" % ",".join(pairs) if pairs else ""
 
 
-def _escaped(text):
+def _escape(text):
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -227,7 +227,7 @@ def _add_counters(families, record, facts):
         for row in record.of(number):
             for position, (device, source, counter, unit) in enumerate(counters):
                 if row.get(str(position)):
-                    name, kind, labels, factor = named(source, counter, unit)
+                    name, kind, labels, factor = device_metric(source, counter, unit)
                     labels[SOURCES[source][1]] = device
                     if source == "ethtool":
                         labels.update(_way(facts, device, labels.get("direction", "")))
@@ -236,7 +236,7 @@ def _add_counters(families, record, facts):
                     families.add(name, labels, value if factor == 1 else value * factor, about)
 
 
-def named(source, counter, unit):
+def device_metric(source, counter, unit):
     """Return a device's counter as a metric: name, type, labels, and the factor of its values."""
     word, factor, said = UNITS.get(unit, ("", 1, ""))
     gauge = unit in GAUGE_UNITS or (source == "transport" and counter in GAUGES)

@@ -29,17 +29,23 @@ class Acceptance:
     runs: list[str] = field(default_factory=list)
 
     @property
-    def failed(self) -> list[Verdict]:
+    def failures(self) -> list[Verdict]:
         """Return the verdicts that do not pass."""
         return [each for verdicts in self.parts.values() for each in verdicts if each.good is False]
 
     def record(self, limits: Limits) -> dict[str, Any]:
         """Return the result as JSON-compatible values."""
         told = {name: [each._asdict() for each in verdicts] for name, verdicts in self.parts.items()}
-        return {"schema": 1, "accepted": not self.failed, **asdict(self), "parts": told, "limits": limits.model_dump()}
+        return {
+            "schema": 1,
+            "accepted": not self.failures,
+            **asdict(self),
+            "parts": told,
+            "limits": limits.model_dump(),
+        }
 
 
-def parts(asked: Iterable[str]) -> tuple[Part, ...]:
+def select_parts(asked: Iterable[str]) -> tuple[Part, ...]:
     """Return the requested parts in order, or all. Raises UsageError for an unknown one."""
     wanted = set(asked) or set(PARTS)
     if strange := wanted - set(PARTS):

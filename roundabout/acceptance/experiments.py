@@ -41,12 +41,12 @@ def shared_links(topology: Topology) -> dict[str, Pairs]:
     return found
 
 
-def links_of(topology: Topology) -> dict[str, tuple[str, str]]:
+def link_variants(topology: Topology) -> dict[str, tuple[str, str]]:
     """Return the link and the number of flows (`two`, `many`), by variant of the links' trials."""
     return {f"{link}-{word}": (link, word) for link in shared_links(topology) for word in FLOWS}
 
 
-def of_links(topology: Topology, transport: Transport, dscp: int | None = None) -> Experiment:
+def link_experiment(topology: Topology, transport: Transport, dscp: int | None = None) -> Experiment:
     """Return the experiment of two and many flows through each shared link, and of captured flows among all hosts.
 
     The latter have a `dscp` if no inventory gives one.
@@ -55,12 +55,12 @@ def of_links(topology: Topology, transport: Transport, dscp: int | None = None) 
     by_name, pairs = {link.name: link for link in roomy.links}, shared_links(topology)
     trials = {
         variant: _flows(roomy, by_name[name], pairs[name], FLOWS[word], transport)
-        for variant, (name, word) in links_of(topology).items()
+        for variant, (name, word) in link_variants(topology).items()
     }
-    return _experiment("acceptance-links", {CLASSES: _everybody(roomy, transport, dscp), **trials}, repetitions=1)
+    return _experiment("acceptance-links", {CLASSES: _all_to_all(roomy, transport, dscp), **trials}, repetitions=1)
 
 
-def of_job(topology: Topology, transport: Transport) -> Experiment:
+def job_experiment(topology: Topology, transport: Transport) -> Experiment:
     """Return the experiment of the standard job, alone and beside each congestor, over the most shared link."""
     links = shared_links(topology)
     name = topology.bottleneck.name if topology.bottleneck.name in links else next(iter(links))
@@ -91,7 +91,7 @@ def _flows(topology: Topology, link: Link, pairs: Pairs, flows: int, transport: 
     return _trial(topology, jobs, iterations=round(LASTS_MS / TURN_MS))
 
 
-def _everybody(topology: Topology, transport: Transport, dscp: int | None) -> TrialSpec:
+def _all_to_all(topology: Topology, transport: Transport, dscp: int | None) -> TrialSpec:
     """Return a trial in which all hosts send to each other, so that a faulty path shows by comparison."""
     slowest_gbps = min(link.payload_rate_gbps for link in topology.links)
     profile = _profile("everybody", HALF_MS, TURN_MS, slowest_gbps, "all-to-all")

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.base import NotNegative, Strict
-from roundabout.spec.reader.yaml_source import Block, Document, read, shown
+from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 
-OURS = Path(__file__).with_name("limits.yaml")
+DEFAULT_LIMITS = Path(__file__).with_name("limits.yaml")
 
 
 class Limits(Strict):
@@ -40,10 +40,10 @@ class Limits(Strict):
 
 def read_limits(path: Path | None) -> Limits:
     """Read the default limits, overridden by a user's file. Raises SpecError for an invalid file."""
-    ours = read(OURS, shown(OURS))
+    ours = read_document(DEFAULT_LIMITS, shown_path(DEFAULT_LIMITS))
     if path is None:
         return parse_as(Limits, ours)
-    document = read(path, shown(path))
+    document = read_document(path, shown_path(path))
     merged = Block(document.root)
     for name, value in ours.root.items():
         merged.setdefault(name, value)

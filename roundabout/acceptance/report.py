@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from analysis.render import page
-from analysis.render.tables import Cell, Column, Table, Tone, plain
+from analysis.render.tables import Cell, Column, Table, Tone, one_section
 from roundabout.acceptance.acceptance import PARTS, Acceptance
 from roundabout.acceptance.verdicts import Verdict
 
@@ -43,28 +43,32 @@ def tables(found: Acceptance, *, only_failed: bool = False) -> Iterator[Table]:
     )
     for part, verdicts in found.parts.items():
         rows = [_row(each) for each in verdicts if each.good is False or not only_failed]
-        yield Table(columns, plain(rows), TITLES[part], empty=f"{TITLES[part]}: nothing is beyond its limit.")
+        yield Table(columns, one_section(rows), TITLES[part], empty=f"{TITLES[part]}: nothing is beyond its limit.")
 
 
-def outcome(found: Acceptance) -> str:
+def summarize_outcome(found: Acceptance) -> str:
     """Return the outcome in one sentence."""
     left_out = [part for part in PARTS if part not in found.parts]
     end = f" Not measured: {', '.join(left_out)}." if left_out else ""
-    return f"It does not pass: {len(found.failed)} findings.{end}" if found.failed else f"It passes.{end}"
+    return f"It does not pass: {len(found.failures)} findings.{end}" if found.failures else f"It passes.{end}"
 
 
-def whole_page(found: Acceptance) -> str:
+def render_page(found: Acceptance) -> str:
     """Return the page's HTML."""
     about = f"Acceptance of {found.topology}"
     parts = [
-        *([page.filled("header", fidelity=found.fidelity, about=about, lead=_lead(found))] if found.fidelity else []),
-        page.named(outcome(found)),
-        *(part for table in tables(found) for part in (page.named(table.title), page.shown(table))),
-        page.by_name("What names mean", MEANINGS),
-        page.listed("Measured in:", found.runs),
-        *([page.filled("fidelity", fidelity=found.fidelity)] if found.fidelity else []),
+        *(
+            [page.fill_template("header", fidelity=found.fidelity, about=about, lead=_lead(found))]
+            if found.fidelity
+            else []
+        ),
+        page.bold_heading(summarize_outcome(found)),
+        *(part for table in tables(found) for part in (page.bold_heading(table.title), page.table_html(table))),
+        page.named_values("What names mean", MEANINGS),
+        page.list_html("Measured in:", found.runs),
+        *([page.fill_template("fidelity", fidelity=found.fidelity)] if found.fidelity else []),
     ]
-    return page.whole_page(about, page.all_of(parts))
+    return page.render_document(about, page.concatenate(parts))
 
 
 def _lead(found: Acceptance) -> str:

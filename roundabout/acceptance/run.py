@@ -22,19 +22,19 @@ from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.runner.hosts.playbooks import ProvisionError
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Testbed
-from roundabout.runner.trial.ssh_testbed import SshFacility, SshTestbed
+from roundabout.runner.trial.ssh_testbed import SshTestbed, SshTestbedProvider
 from roundabout.spec import Experiment, load_topology
-from roundabout.spec.errors import did_you_mean
+from roundabout.spec.errors import suggest
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry
 from roundabout.store import Run, new_run_id
-from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
+from roundabout.store.files import make_directory, return_tree_to_caller, write_json, write_text
 from roundabout.terminal import execution
-from roundabout.terminal.live_display import watching
-from roundabout.terminal.playbook import drifts, run as run_playbook
+from roundabout.terminal.live_display import show_progress
+from roundabout.terminal.playbook import find_drift, run as run_playbook
 from roundabout.terminal.screen import Screen, show_paths
 from roundabout.testbeds import undo
-from roundabout.testbeds.rack.provider import RackFacility
+from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.traffic import NoRdmaError, Row
 
 SHOWN = 5
@@ -47,12 +47,12 @@ class FailedError(RoundaboutError):
     exit_code = 3
 
 
-class EnoughError(RoundaboutError):
+class NoFlowNeededError(RoundaboutError):
     """No flow is needed: nothing else was requested, or the findings suffice."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class AcceptanceRequest:
     """The request of the command line."""
 
     topology: str
@@ -64,45 +64,45 @@ class Asked:
     inventory: Path | None
 
 
-def accept(asked: Asked, *, as_json: bool) -> None:
+def accept(asked: AcceptanceRequest, *, as_json: bool) -> None:
     """Measure a fabric, judge it, store and show the result. Raises FailedError if it does not pass."""
     execution.undo_when_ended()
     console = Screen(stderr=as_json)
     topology, limits, transport = load_topology(asked.topology), read_limits(asked.limits), _transport(asked.transport)
     if not experiments.shared_links(topology):
         raise UsageError(f"topology {topology.name}: found no link where two pairs of hosts meet alone, expected one")
-    facility = execution.asked(asked.testbed, asked.inventory)
-    if not isinstance(facility, SshFacility):
+    facility = execution.requested_provider(asked.testbed, asked.inventory)
+    if not isinstance(facility, SshTestbedProvider):
         raise UsageError(f"found testbed {facility.where['testbed']}, expected one whose hosts send packets")
     found = Acceptance(topology.name, dict(facility.where))
-    with watching(console) as observer:
+    with show_progress(console) as observer:
         if asked.inventory:
             observer.step("reading settings back")
-            found.parts["settings"] = _settings(asked.inventory)
-        if isinstance(facility, RackFacility) and not found.failed:
+            found.parts["settings"] = _settings_verdicts(asked.inventory)
+        if isinstance(facility, RackProvider) and not found.failures:
             observer.step("letting RDMA's packets show where they ride")
-            found.parts["rdma"] = rdma(partial(facility.traffic, f"acceptance-{os.getpid()}"))
-        fabric = Fabric(topology, transport, limits, None if asked.inventory else experiments.OWN_DSCP)
+            found.parts["rdma"] = rdma_verdicts(partial(facility.check_traffic, f"acceptance-{os.getpid()}"))
+        fabric = FabricTest(topology, transport, limits, None if asked.inventory else experiments.OWN_DSCP)
         measure(fabric, asked.parts, found, Runner(facility, observer, undo), asked.runs)
-    path = _kept(found, limits, asked.runs)
+    path = _store_result(found, limits, asked.runs)
     _show(found, path, console)
     if as_json:
         json.dump(found.record(limits), sys.stdout, indent=2)
         print()
-    if found.failed:
-        told = [f"{each.of}: {each.name}: found {each.found}, expected {each.expected}" for each in found.failed]
+    if found.failures:
+        told = [f"{each.of}: {each.name}: found {each.found}, expected {each.expected}" for each in found.failures]
         raise FailedError("the fabric does not pass", "\n".join(told[:SHOWN]))
 
 
 def _transport(name: str) -> Transport:
-    if name not in registry.names():
-        hint = did_you_mean(name, registry.names())
-        raise UsageError(f"--transport: found {name!r}, expected one of {', '.join(registry.names())}", hint)
+    if name not in registry.transport_names():
+        hint = suggest(name, registry.transport_names())
+        raise UsageError(f"--transport: found {name!r}, expected one of {', '.join(registry.transport_names())}", hint)
     return Transport.model_validate({"name": name})
 
 
 @dataclass(frozen=True)
-class Fabric:
+class FabricTest:
     """A fabric under test with its transport and limits. `dscp` is of packets if no inventory gives one."""
 
     topology: Topology
@@ -113,36 +113,36 @@ class Fabric:
     def experiment(self, part: Part) -> Experiment:
         """Return the experiment of a part."""
         if part == "job":
-            return experiments.of_job(self.topology, self.transport)
-        return experiments.of_links(self.topology, self.transport, self.dscp)
+            return experiments.job_experiment(self.topology, self.transport)
+        return experiments.link_experiment(self.topology, self.transport, self.dscp)
 
 
-def measure(fabric: Fabric, wanted: Sequence[Part], found: Acceptance, runner: Runner, runs: Path) -> None:
+def measure(fabric: FabricTest, wanted: Sequence[Part], found: Acceptance, runner: Runner, runs: Path) -> None:
     """Fill `found`, cheapest part first, until a part fails, because later parts would measure a broken fabric."""
     flowing = [part for part in wanted if part in FLOWING]
     for part in flowing or FLOWING[:1]:
-        if found.failed:
+        if found.failures:
             return
-        look = partial(_look, fabric, found, flows=bool(flowing))
+        look = partial(_check_before_flows, fabric, found, flows=bool(flowing))
         try:
-            run = replace(runner, first=look).start(fabric.experiment(part), "acceptance", runs)
-        except EnoughError:
+            run = replace(runner, preflight=look).start(fabric.experiment(part), "acceptance", runs)
+        except NoFlowNeededError:
             return
         found.runs.append(str(run.path))
         found.parts[part] = (_links if part == "links" else _job)(fabric, found, run)
 
 
-def _look(fabric: Fabric, found: Acceptance, testbed: Testbed, *, flows: bool) -> None:
+def _check_before_flows(fabric: FabricTest, found: Acceptance, testbed: Testbed, *, flows: bool) -> None:
     """Check the fabric before the first trial. Raises EnoughError if no trial is needed."""
     assert isinstance(testbed, SshTestbed)
     found.fidelity, seen = testbed.fidelity, testbed.survey()
     found.dscp = fabric.dscp or seen.dscp
-    found.parts["paths"] = verdicts.of_survey(fabric.topology, seen, fabric.limits)
-    if found.failed or not flows:
-        raise EnoughError("no flow need be sent")
+    found.parts["paths"] = verdicts.survey_verdicts(fabric.topology, seen, fabric.limits)
+    if found.failures or not flows:
+        raise NoFlowNeededError("no flow need be sent")
 
 
-def _settings(inventory: Path) -> list[Verdict]:
+def _settings_verdicts(inventory: Path) -> list[Verdict]:
     """Return the settings of hosts and switches that differ from the request.
 
     Raises ProvisionError for one that cannot be asked.
@@ -150,14 +150,14 @@ def _settings(inventory: Path) -> list[Verdict]:
     try:
         reports = run_playbook("verify", str(inventory)).reports
     except ProvisionError as error:
-        if not any(drifts(error.reports)):
+        if not any(find_drift(error.reports)):
             raise
         reports = error.reports
-    found = [Verdict(host, what, is_, expected, False) for host, what, expected, is_ in drifts(reports)]
+    found = [Verdict(host, what, is_, expected, False) for host, what, expected, is_ in find_drift(reports)]
     return found or [Verdict(verdicts.ALL, "settings", "as provisioned", "as provisioned", True)]
 
 
-def rdma(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
+def rdma_verdicts(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
     """Return the verdicts on `ib_write_bw` between servers, as in `verify --traffic`; not measured without RDMA."""
     try:
         rows = list(traffic())
@@ -171,34 +171,34 @@ def rdma(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
     ]
 
 
-def _links(fabric: Fabric, found: Acceptance, run: Run) -> list[Verdict]:
-    links = experiments.links_of(fabric.topology)
-    met = analysis.of_links(run, {variant: link for variant, (link, _) in links.items()})
+def _links(fabric: FabricTest, found: Acceptance, run: Run) -> list[Verdict]:
+    links = experiments.link_variants(fabric.topology)
+    met = analysis.link_figures(run, {variant: link for variant, (link, _) in links.items()})
     figures = {variant: each._asdict() for variant, each in met.items()}
     return [
-        *verdicts.of_trials(run.trials()),
-        *verdicts.of_links(links, figures, fabric.limits),
-        *verdicts.of_resent(fabric.topology, analysis.resent(run), fabric.limits),
-        *verdicts.of_classes(fabric.topology, analysis.classes(run), found.dscp, fabric.limits),
+        *verdicts.trial_verdicts(run.trials()),
+        *verdicts.link_verdicts(links, figures, fabric.limits),
+        *verdicts.retransmission_verdicts(fabric.topology, analysis.retransmissions(run), fabric.limits),
+        *verdicts.class_verdicts(fabric.topology, analysis.dscp_counts(run), found.dscp, fabric.limits),
     ]
 
 
-def _job(fabric: Fabric, _: Acceptance, run: Run) -> list[Verdict]:
+def _job(fabric: FabricTest, _: Acceptance, run: Run) -> list[Verdict]:
     slowdowns = analysis.slowdowns(run, experiments.STANDARD, experiments.IDLE)
-    return [*verdicts.of_trials(run.trials()), *verdicts.of_job(slowdowns, fabric.limits)]
+    return [*verdicts.trial_verdicts(run.trials()), *verdicts.job_verdicts(slowdowns, fabric.limits)]
 
 
-def _kept(found: Acceptance, limits: Limits, runs: Path) -> Path:
+def _store_result(found: Acceptance, limits: Limits, runs: Path) -> Path:
     path = runs / "acceptance" / new_run_id()
     make_directory(path)
     write_json(path / "acceptance.json", found.record(limits))
-    write_text(path / "report.html", report.whole_page(found))
-    give_back_tree(path)
+    write_text(path / "report.html", report.render_page(found))
+    return_tree_to_caller(path)
     return path
 
 
 def _show(found: Acceptance, path: Path, console: Console) -> None:
     for table in report.tables(found, only_failed=True):
-        console.print(screen.shown(table))
-    console.print(Text(report.outcome(found), style="bold"))
+        console.print(screen.table_renderable(table))
+    console.print(Text(report.summarize_outcome(found), style="bold"))
     show_paths(console, path / "report.html", path / "acceptance.json")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from roundabout.acceptance.limits import Limits
-from roundabout.runner.session.connectivity_check import Survey
+from roundabout.runner.session.connectivity_check import ConnectivityReport
 from roundabout.spec.topology import Hop, Topology
 
 Interval = tuple[float, float]
@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
     good: bool | None
 
 
-def judged(of: str, name: str, measured: Measured | None, limits: Limits) -> Verdict:
+def judge_figure(of: str, name: str, measured: Measured | None, limits: Limits) -> Verdict:
     """Judge a figure by its limits. With an interval, it fails if the whole interval is beyond them."""
     least, most = (getattr(limits, f"{bound}_{name}", None) for bound in ("least", "most"))
     bounds = (("least", least), ("most", most))
@@ -42,7 +42,7 @@ def judged(of: str, name: str, measured: Measured | None, limits: Limits) -> Ver
     return Verdict(of, name, f"{value:.4g}{ends}", expected, good if expected else None)
 
 
-def of_survey(topology: Topology, survey: Survey, limits: Limits) -> list[Verdict]:
+def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limits) -> list[Verdict]:
     """Return the verdicts on checks before any flow: MTUs, full packets, losses, round trips."""
     usual, _ = Counter(survey.mtu_bytes.values()).most_common(1)[0]
     mtus = [
@@ -55,13 +55,13 @@ def of_survey(topology: Topology, survey: Survey, limits: Limits) -> list[Verdic
     rtts = {(each.sender, each.receiver): each.rtt_ms for each in survey.pinged if each.rtt_ms is not None}
     return [
         *(mtus or [Verdict(ALL, "mtu_bytes", str(usual), "the same", True)]),
-        *_over_links(topology, "lost", lost, limits, _there_and_back),
-        *_over_links(topology, "lost_whole", cut, limits, _there_and_back),
-        *_over_links(topology, "rtt_ms", rtts, limits, _there_and_back),
+        *_judge_paths(topology, "lost", lost, limits, _there_and_back),
+        *_judge_paths(topology, "lost_whole", cut, limits, _there_and_back),
+        *_judge_paths(topology, "rtt_ms", rtts, limits, _there_and_back),
     ]
 
 
-def of_links(
+def link_verdicts(
     links: Mapping[str, tuple[str, str]], met: Mapping[str, Mapping[str, float | None]], limits: Limits
 ) -> list[Verdict]:
     """Return the verdicts on flows that shared a link, by variant.
@@ -69,7 +69,7 @@ def of_links(
     `links` has the link and the number of flows (`two`, `many`) of each variant; `met` their figures.
     """
     return [
-        judged(
+        judge_figure(
             f"link {link}, {flows} flows",
             f"{name}_{flows}" if flows in _counts(name) else name,
             _exactly(value),
@@ -80,7 +80,9 @@ def of_links(
     ]
 
 
-def of_resent(topology: Topology, resent: Mapping[Pair, tuple[int, int]], limits: Limits) -> list[Verdict]:
+def retransmission_verdicts(
+    topology: Topology, resent: Mapping[Pair, tuple[int, int]], limits: Limits
+) -> list[Verdict]:
     """Return the verdicts on retransmitted segments, by the path that the affected hosts have in common.
 
     A host that waits for a lost acknowledgement may also retransmit, but seldom. Below `FEW` of the worst path's count,
@@ -89,24 +91,26 @@ def of_resent(topology: Topology, resent: Mapping[Pair, tuple[int, int]], limits
     often = {pair: again / max(came, 1) for pair, (again, came) in resent.items()}
     few = FEW * max(often.values(), default=0.0)
     lost = {pair: float(again) if often[pair] > few else 0.0 for pair, (again, _) in resent.items()}
-    return _over_links(topology, "resent", lost, limits, _one_way)
+    return _judge_paths(topology, "resent", lost, limits, _one_way)
 
 
-def of_classes(topology: Topology, came: Mapping[Pair, Mapping[int, int]], dscp: int, limits: Limits) -> list[Verdict]:
+def class_verdicts(
+    topology: Topology, came: Mapping[Pair, Mapping[int, int]], dscp: int, limits: Limits
+) -> list[Verdict]:
     """Return the verdicts on the DSCP of arrived packets."""
     wrong = {pair: float(sum(counts.values()) - counts.get(dscp, 0)) for pair, counts in came.items()}
-    found = _over_links(topology, "wrong_class", wrong, limits, _one_way)
+    found = _judge_paths(topology, "wrong_class", wrong, limits, _one_way)
     others = sorted({other for counts in came.values() for other in counts} - {dscp})
     words = f" with DSCP {', '.join(map(str, others))}, expected {dscp}" if others else f", all with DSCP {dscp}"
     return [each._replace(found=each.found + words) for each in found]
 
 
-def of_job(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verdict]:
+def job_verdicts(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verdict]:
     """Return the verdicts on the standard job, by congestor."""
-    return [judged("the job", f"slowdown_{name}", each, limits) for name, each in slowdowns.items()]
+    return [judge_figure("the job", f"slowdown_{name}", each, limits) for name, each in slowdowns.items()]
 
 
-def of_trials(records: Collection[Mapping[str, object]]) -> list[Verdict]:
+def trial_verdicts(records: Collection[Mapping[str, object]]) -> list[Verdict]:
     """Return a verdict for each invalid trial, in the runner's words. Settings are read back after each trial."""
     reasons = {(str(each["variant"]), str(each["reason"])): None for each in records if not each["valid"]}
     found = [Verdict(f"trial {variant}", "valid", reason, "a valid trial", False) for variant, reason in reasons]
@@ -114,24 +118,26 @@ def of_trials(records: Collection[Mapping[str, object]]) -> list[Verdict]:
     return found or [Verdict(ALL, "valid", good, "valid trials", True)]
 
 
-def suspects(topology: Topology, bad: Iterable[Pair], good: Iterable[Pair], name: Callable[[Hop], str]) -> list[str]:
+def find_suspects(
+    topology: Topology, bad: Iterable[Pair], good: Iterable[Pair], name: Callable[[Hop], str]
+) -> list[str]:
     """Return the parts of paths that all bad paths have in common and no good path crosses, called by `name`."""
     ways = [{name(hop) for hop in topology.path(*pair)} for pair in bad]
     fine = {name(hop) for pair in good for hop in topology.path(*pair)}
     return sorted(set.intersection(*ways) - fine) if ways else []
 
 
-def _over_links(
+def _judge_paths(
     topology: Topology, name: str, values: Mapping[Pair, float], limits: Limits, called: Callable[[Hop], str]
 ) -> list[Verdict]:
     """Judge the worst figure of all paths between hosts; if it is too large, judge the links to blame for it."""
     if not values:
-        return [judged(ALL, name, None, limits)]
-    worst = judged(ALL, name, _exactly(max(values.values())), limits)
-    bad = [pair for pair, value in values.items() if judged("", name, _exactly(value), limits).good is False]
+        return [judge_figure(ALL, name, None, limits)]
+    worst = judge_figure(ALL, name, _exactly(max(values.values())), limits)
+    bad = [pair for pair, value in values.items() if judge_figure("", name, _exactly(value), limits).good is False]
     if not bad:
         return [worst]
-    blamed = suspects(topology, bad, values.keys() - set(bad), called)
+    blamed = find_suspects(topology, bad, values.keys() - set(bad), called)
     return [worst._replace(of=each) for each in blamed or [f"{sender} to {receiver}" for sender, receiver in bad]]
 
 

@@ -17,7 +17,7 @@ from typer.main import get_group
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.terminal import output
-from roundabout.terminal.lines import complain
+from roundabout.terminal.lines import print_error
 
 # Group -> command -> module of roundabout.cli, in the order of a working day. The module's function `command` is the
 # command, or the callback of the module's group `app`.
@@ -137,7 +137,7 @@ def build_app() -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 1 for an error, 2 for bad usage, 130 when interrupted."""
-    output.prepare()
+    output.prepare_output()
     os.environ.pop("MPLBACKEND", None)  # no command opens a window, and matplotlib refuses a backend that it lacks
     status = _run(list(sys.argv[1:] if arguments is None else arguments))
     try:
@@ -153,23 +153,23 @@ def _run(words: list[str]) -> int:
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else int(exit_.code is not None)
     except RoundaboutError as error:
-        complain(error.message, error.hint)
+        print_error(error.message, error.hint)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
     except Exception as error:
         if isinstance(error, OSError) and output.is_refusal(error):
             return _cannot_write(error)
-        complain(f"unexpected {type(error).__name__}: {error}", _crash_log())
+        print_error(f"unexpected {type(error).__name__}: {error}", _crash_log())
         return 1
     return 0
 
 
 def _cannot_write(error: OSError) -> int:
     """Say that output, or a file, cannot be written. Say nothing if the reader of a pipe ended."""
-    output.mute(sys.stdout)
+    output.discard_output(sys.stdout)
     if not isinstance(error, BrokenPipeError):
-        complain(output.describe(error), None)
+        print_error(output.describe_refusal(error), None)
     return 1
 
 

@@ -50,7 +50,7 @@ Only = Annotated[
 Repetitions = Annotated[int | None, typer.Option("--repetitions", metavar="N", help="Run each trial so often.")]
 
 
-def number(value: float | None) -> float | None:
+def finite_number(value: float | None) -> float | None:
     """Return an option's value. Raises BadParameter for NaN, which compares as within all limits."""
     if value is not None and math.isnan(value):
         raise typer.BadParameter("nan is not a number.")
@@ -70,7 +70,7 @@ def check_capacity(capacity: float) -> None:
 Scale = Annotated[
     float | None,
     typer.Option(
-        min=1, max=100_000, callback=number, help="Divide a lab's rates by this; the calibration's unless given."
+        min=1, max=100_000, callback=finite_number, help="Divide a lab's rates by this; the calibration's unless given."
     ),
 ]
 Dilation = Annotated[
@@ -78,7 +78,7 @@ Dilation = Annotated[
     typer.Option(
         min=1,
         max=1000,
-        callback=number,
+        callback=finite_number,
         help="Stretch a lab's time so many times: published parameters, nothing calibrated.",
     ),
 ]
@@ -95,10 +95,10 @@ Picture = Annotated[Path | None, typer.Option(help="Draw it into this SVG or PNG
 
 def check_output(option: str, path: Path, *, is_new: bool = False) -> None:
     """Raise UsageError if no file can be written to `path`; if `is_new`, also if anything is there already."""
-    from roundabout.store.files import odd_kind  # noqa: PLC0415 - takes longer to import than `--help` takes
+    from roundabout.store.files import unexpected_kind  # noqa: PLC0415 - takes longer to import than `--help` takes
 
     try:
-        kind = odd_kind(path)
+        kind = unexpected_kind(path)
     except (OSError, ValueError) as error:
         raise UsageError(f"{option}: found '{path}', expected a file's name: {_reason(error)}") from None
     if not path.parent.is_dir():
@@ -115,7 +115,7 @@ def _reason(error: OSError | ValueError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def checked_picture(picture: Path | None) -> None:
+def check_picture(picture: Path | None) -> None:
     """Raise UsageError if no picture can be drawn into that file."""
     if picture is None:
         return
@@ -124,25 +124,25 @@ def checked_picture(picture: Path | None) -> None:
     check_output("--picture", picture)
 
 
-def saved(figure: "Figure", picture: Path) -> None:
+def save_picture(figure: "Figure", picture: Path) -> None:
     """Write a figure into a file that was checked. Raises StoreError."""
-    from roundabout.store.files import replacing  # noqa: PLC0415 - most commands draw nothing
+    from roundabout.store.files import replace_file  # noqa: PLC0415 - most commands draw nothing
 
     metadata = {"Date": None} if picture.suffix == ".svg" else None
-    with replacing(picture) as file:
+    with replace_file(picture) as file:
         figure.savefig(file, format=picture.suffix.removeprefix("."), dpi=150, metadata=metadata)
 
 
-def changes(fields: Sequence[str] | None, only: Sequence[str] | None, repetitions: int | None) -> "Block":
+def collect_overrides(fields: Sequence[str] | None, only: Sequence[str] | None, repetitions: int | None) -> "Block":
     """Return what options change in an experiment. Raises UsageError, and SpecError for a value that YAML refuses."""
-    from roundabout.spec.assembly.overrides import from_text  # noqa: PLC0415
+    from roundabout.spec.assembly.overrides import parse_overrides  # noqa: PLC0415
     from roundabout.spec.reader.yaml_source import Items, Mark  # noqa: PLC0415
 
     said = [field.partition("=") for field in fields or ()]
     for path, equals, _ in said:
         if not equals:
             raise UsageError(f"--set: found '{path}', expected PATH=VALUE, like jobs.j1.transport.T_us=90")
-    block = from_text({path: text for path, _, text in said}, "--set")
+    block = parse_overrides({path: text for path, _, text in said}, "--set")
     if only:
         block.put("only", Items(only, [Mark(None, "--only")] * len(only)), Mark(None, "--only"))
     if repetitions is not None:
@@ -150,7 +150,7 @@ def changes(fields: Sequence[str] | None, only: Sequence[str] | None, repetition
     return block
 
 
-def length(*, quick: bool, full: bool) -> str | None:
+def chosen_length(*, quick: bool, full: bool) -> str | None:
     """Return the name of the requested `lengths` entry. Raises UsageError if two are requested."""
     if quick and full:
         raise UsageError("found --quick and --full, expected one of them")

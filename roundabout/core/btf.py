@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of BTF, a kernel's or a program's description of its own types (Documentation/bpf/btf.rst), as far as needed."""
+"""Reader of BTF, a kernel's or a program's description of its own types (Documentation/bpf/btf.rst)."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -80,7 +80,7 @@ class Btf:
     @refuse_damage("BTF")
     def has_field(self, field: Field) -> bool:
         """Return True if a structure has that member, also within nameless structures."""
-        return any(self._leads(each, field.path) for each in self._called(field.structure, STRUCT))
+        return any(self._contains_path(each, field.path) for each in self._called(field.structure, STRUCT))
 
     @refuse_damage("BTF")
     def outside_functions(self) -> list[str]:
@@ -98,12 +98,15 @@ class Btf:
     @refuse_damage("BTF")
     def fields(self, relocations: bytes) -> list[Field]:
         """Return the kernel structures' members that a program accesses, by its section .BTF.ext."""
-        found = (self._field(type_id, self.name(access)) for type_id, access in _accesses(relocations))
+        found = (self._field(type_id, self.name(access)) for type_id, access in _read_accesses(relocations))
         return sorted({each for each in found if each.path})
 
     @refuse_damage("BTF")
     def callback_arguments(self, structure: str, member: str) -> int | None:
-        """Return the number of arguments of the function at `member` of `structure`; None if there is no such member."""
+        """Return the number of arguments of the function at `member` of `structure`.
+
+        None if there is no such member.
+        """
         found = self.member(structure, member)
         return found and self._prototype(found.type).members
 
@@ -129,35 +132,35 @@ class Btf:
         """Return a type by its number, from 1; 0 is void, which has no members."""
         return self._types[type_id - 1] if type_id else _Type(0, 0, 0, 0, 0)
 
-    def _plain(self, type_id: int) -> _Type:
+    def _resolve_aliases(self, type_id: int) -> _Type:
         """Return the type behind other names for it."""
         found = self._numbered(type_id)
-        return self._plain(found.refers_to) if found.kind in SAME else found
+        return self._resolve_aliases(found.refers_to) if found.kind in SAME else found
 
-    def _leads(self, of: _Type, path: Sequence[str]) -> bool:
+    def _contains_path(self, of: _Type, path: Sequence[str]) -> bool:
         if not path:
             return True
         if of.kind == ARRAY:
             (element,) = struct.unpack_from("<I", self._blob, of.members_at)
-            return self._leads(self._plain(element), path)
+            return self._contains_path(self._resolve_aliases(element), path)
         return any(
-            self._leads(self._plain(each.type), path[1:] if each.name else path)
+            self._contains_path(self._resolve_aliases(each.type), path[1:] if each.name else path)
             for each in self._members(of)
             if each.name in ("", path[0])
         )
 
     def _field(self, type_id: int, access: str) -> Field:
         """Return the member of an access such as `0:5:2`: the sixth member of the type, and the third of that."""
-        here = self._plain(type_id)
+        here = self._resolve_aliases(type_id)
         structure, path = self.name(here.name_at).partition(FLAVOUR)[0], []
         for word in access.split(":")[1:]:
             if here.kind == ARRAY:
                 (element,) = struct.unpack_from("<I", self._blob, here.members_at)
-                here = self._plain(element)
+                here = self._resolve_aliases(element)
                 continue
             member = list(self._members(here))[int(word)]
             path += [member.name] if member.name else []
-            here = self._plain(member.type)
+            here = self._resolve_aliases(member.type)
         return Field(structure, tuple(path))
 
     def _prototype(self, type_id: int) -> _Type:
@@ -165,7 +168,7 @@ class Btf:
         return found if found.kind == FUNCTION_PROTOTYPE else self._prototype(found.refers_to)
 
 
-def _accesses(blob: bytes) -> Iterator[tuple[int, int]]:
+def _read_accesses(blob: bytes) -> Iterator[tuple[int, int]]:
     """Yield the type and the place of the access among names, for each CO-RE relocation that needs a field."""
     magic, _, _, header = struct.unpack_from("<HBBI", blob)
     if magic != MAGIC:

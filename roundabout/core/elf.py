@@ -38,7 +38,7 @@ class Elf:
     def section(self, name: str) -> bytes | None:
         """Return the content of a section; None if there is none of that name."""
         found = next((each for each in self.sections if each.name == name), None)
-        return None if found is None else self._held(found)
+        return None if found is None else self._content(found)
 
     @refuse_damage("ELF")
     def variables(self, section: str) -> dict[str, int]:
@@ -46,14 +46,14 @@ class Elf:
         found: dict[str, int] = {}
         for table in (each for each in self.sections if each.type == SYMBOLS):
             names_at = self.sections[table.link].at
-            for name, info, _, number, value, size in struct.iter_unpack("<IBBHQQ", self._held(table)):
+            for name, info, _, number, value, size in struct.iter_unpack("<IBBHQQ", self._content(table)):
                 if info & 0xF == OBJECT and number < len(self.sections) and self.sections[number].name == section:
-                    if value + size > len(self._held(self.sections[number])):
+                    if value + size > len(self._content(self.sections[number])):
                         raise DamagedError(f"found a variable that reaches out of the section {section}")
                     found[self._text(names_at + name)] = self.sections[number].at + value
         return found
 
-    def _held(self, section: Section) -> bytes:
+    def _content(self, section: Section) -> bytes:
         if section.type == NOT_IN_FILE:
             return b""
         held = self._blob[section.at : section.at + section.size]

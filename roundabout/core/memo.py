@@ -25,13 +25,13 @@ MOST_ANSWERS = 8  # of a name: enough for eight checkouts or branches
 FOLDER = "roundabout"
 
 
-def remember(name: str, folders: Iterable[Path], compute: Callable[[], tuple[Any, bool]]) -> Any:
+def cached_answer(name: str, folders: Iterable[Path], compute: Callable[[], tuple[Any, bool]]) -> Any:
     """Return a JSON value that depends on the program and on files in `folders` alone, computed unless it was kept.
 
     `compute` returns the value, and True if it may be kept: False if it depends on something else. Nothing is kept
     while ROUNDABOUT_PATH adds modules, whose files are not known here.
     """
-    if plugins.folders():
+    if plugins.plugin_folders():
         return compute()[0]
     files = [*_files(SOURCE, (".py", ".yaml")), *_files(folders, ("",))]
     before = _fingerprint(files)

@@ -14,20 +14,20 @@ from types import ModuleType
 VARIABLE = "ROUNDABOUT_PATH"
 
 
-def folders() -> tuple[Path, ...]:
+def plugin_folders() -> tuple[Path, ...]:
     """Return the folders outside the tree, in the order of the variable."""
     return tuple(Path(os.path.realpath(each)) for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each)
 
 
-def extended(path: Sequence[str], *packages: str) -> list[str]:
+def extend_path(path: Sequence[str], *packages: str) -> list[str]:
     """Return a plugin package's `__path__`, extended by its folder in each folder outside the tree.
 
     `packages` are its dotted names: the present one, and former ones that are accepted for one release.
     """
-    return [*path, *(str(folder.joinpath(*each.split("."))) for folder in folders() for each in packages)]
+    return [*path, *(str(folder.joinpath(*each.split("."))) for folder in plugin_folders() for each in packages)]
 
 
-def names(room: ModuleType) -> tuple[str, ...]:
+def module_names(package: ModuleType) -> tuple[str, ...]:
     """Return the public modules and packages of a plugin package, in alphabetical order."""
-    found = {module.name for module in pkgutil.iter_modules(room.__path__)}
+    found = {module.name for module in pkgutil.iter_modules(package.__path__)}
     return tuple(sorted(name for name in found if not name.startswith("_")))

@@ -10,40 +10,40 @@ from contextlib import suppress
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Channel, LostHostError
-from roundabout.runner.hosts.programs import answering
-from roundabout.runner.testbed import Exported
+from roundabout.runner.hosts.programs import limit_answer_time
+from roundabout.runner.testbed import ExporterTarget
 
 ANSWER_S, END_S = 10, 5
 AGAIN_S = 15  # a host that was lost is not tried more often
 AT_ONCE = 32
 END = b"# EOF\n"
 
-Place = tuple[str, str]
+ExporterAddress = tuple[str, str]
 """A site, and a host or switch of it."""
 
 
 class Exporter:
     """One exporter, from its start until it is lost or closed."""
 
-    def __init__(self, what: Exported) -> None:
+    def __init__(self, what: ExporterTarget) -> None:
         """Connect to the node and start the exporter. Raises LostHostError."""
         self.what, self.lost = what, False
         self._lock = threading.Lock()
         self._connection = what.connect()
         try:
             self._channel: Channel = self._connection.start(what.argv)
-            self.beside: list[str] = json.loads(self._said(json.dumps(what.facts), b"\n"))
+            self.beside: list[str] = json.loads(self._read_until(json.dumps(what.facts), b"\n"))
         except (RoundaboutError, ValueError) as error:
             self._connection.close()
             raise LostHostError(what.node, f"its exporter did not start: {error}") from error
 
-    def ask(self, question: str) -> bytes:
+    def query(self, question: str) -> bytes:
         """Return the exporter's answer, metrics as text. Raises LostHostError."""
         with self._lock:
             if self.lost:
                 raise LostHostError(self.what.node, "its exporter ended")
             try:
-                return self._said(question, END)
+                return self._read_until(question, END)
             except RoundaboutError:
                 self.lost = True
                 raise
@@ -53,13 +53,13 @@ class Exporter:
         with self._lock, suppress(RoundaboutError):
             if not self.lost:
                 self.lost = True
-                with answering(self._connection, self._channel, END_S, "ending its exporter"):
+                with limit_answer_time(self._connection, self._channel, END_S, "ending its exporter"):
                     self._channel.close_stdin()
                     self._why_ended()
         self._connection.close()
 
-    def _said(self, line: str, end: bytes) -> bytes:
-        with answering(self._connection, self._channel, ANSWER_S, "its exporter"):
+    def _read_until(self, line: str, end: bytes) -> bytes:
+        with limit_answer_time(self._connection, self._channel, ANSWER_S, "its exporter"):
             self._channel.write(f"{line}\n".encode())
             answer = b""
             while not answer.endswith(end):
@@ -75,17 +75,17 @@ class Exporter:
         return said.splitlines()[-1] if said else f"exit status {status}"
 
 
-class Exporters:
+class ExporterPool:
     """The exporters of all existing nodes. `standing` lists the nodes, and is called again and again."""
 
-    def __init__(self, standing: Callable[[], Iterable[Exported]]) -> None:
+    def __init__(self, standing: Callable[[], Iterable[ExporterTarget]]) -> None:
         self._standing = standing
-        self._wanted: Mapping[Place, Exported] = {}
-        self._running: dict[Place, Exporter] = {}
-        self._tried_s: dict[Place, float] = {}
-        self._refused: dict[Place, str] = {}
+        self._wanted: Mapping[ExporterAddress, ExporterTarget] = {}
+        self._running: dict[ExporterAddress, Exporter] = {}
+        self._tried_s: dict[ExporterAddress, float] = {}
+        self._refused: dict[ExporterAddress, str] = {}
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Start missing exporters, and end those of removed nodes. One thread may call this."""
         self._wanted = {(each.site, each.node): each for each in self._standing()}
         gone = [place for place, exporter in self._running.items() if self._is_over(place, exporter)]
@@ -94,30 +94,30 @@ class Exporters:
             list(pool.map(Exporter.close, [self._running.pop(place) for place in gone]))
             list(pool.map(self._start, missing))
 
-    def places(self) -> dict[Place, list[str]]:
+    def addresses(self) -> dict[ExporterAddress, list[str]]:
         """Return the addresses of nodes, and the other exporters beside each."""
         running = dict(self._running)
         return {place: running[place].beside if place in running else [] for place in self._wanted}
 
-    def ask(self, place: Place, question: str) -> bytes:
+    def query(self, place: ExporterAddress, question: str) -> bytes:
         """Return an exporter's answer. Raises LostHostError."""
         if place not in self._running:
             raise LostHostError(place[1], self._refused.get(place, "it has no exporter yet"))
-        return self._running[place].ask(question)
+        return self._running[place].query(question)
 
     def close(self) -> None:
         """End all exporters of the pool."""
         self._standing = tuple
-        self.look()
+        self.update()
 
-    def _is_over(self, place: Place, exporter: Exporter) -> bool:
+    def _is_over(self, place: ExporterAddress, exporter: Exporter) -> bool:
         wanted = self._wanted.get(place)
         return exporter.lost or wanted is None or wanted.argv != exporter.what.argv
 
-    def _may_start(self, place: Place) -> bool:
+    def _may_start(self, place: ExporterAddress) -> bool:
         return place not in self._running and time.monotonic() - self._tried_s.get(place, -AGAIN_S) >= AGAIN_S
 
-    def _start(self, place: Place) -> None:
+    def _start(self, place: ExporterAddress) -> None:
         self._tried_s[place] = time.monotonic()
         try:
             self._running[place] = Exporter(self._wanted[place])

@@ -24,10 +24,10 @@ from roundabout.store import files
 
 DASHBOARDS = ROOT / "collectors/dashboards"
 RULES = DASHBOARDS / "rules.yml"
-EVERY_S = 5  # what rules and dashboards count on
+SCRAPE_INTERVAL_S = 5  # what rules and dashboards count on
 READY_S, END_S, LOOK_S = 60, 10, 0.1
 CONFIGURATION, LOG, DATA = "prometheus.yml", "prometheus.log", "data"
-KEPT = (CONFIGURATION, LOG, DATA, RULES.name)  # the content of a folder of --keep
+RETENTION = (CONFIGURATION, LOG, DATA, RULES.name)  # the content of a folder of --keep
 UNPRIVILEGED = ("prometheus", "nobody")  # Debian's package makes the first user; the lab's jobs run as the second
 
 
@@ -36,9 +36,9 @@ def configuration(relay: str) -> dict[str, Any]:
     discovery = {"url": f"{relay}/targets", "refresh_interval": "1s"}
     return {
         "global": {
-            "scrape_interval": f"{EVERY_S}s",
-            "scrape_timeout": f"{EVERY_S}s",
-            "evaluation_interval": f"{EVERY_S}s",
+            "scrape_interval": f"{SCRAPE_INTERVAL_S}s",
+            "scrape_timeout": f"{SCRAPE_INTERVAL_S}s",
+            "evaluation_interval": f"{SCRAPE_INTERVAL_S}s",
         },
         "rule_files": [RULES.name],
         # What exporters say of themselves holds: a target's labels are the same, and for those of others.
@@ -55,13 +55,13 @@ def prometheus(relay: str, folder: Path, port: int) -> Iterator[str]:
     _refuse_taken(port)
     log, url = folder / LOG, f"http://{LOOPBACK}:{port}"
     # setpriv: it ends with us, however we end, and is not root.
-    command = ["setpriv", "--pdeathsig", "TERM", *_stepping_down(folder), program]
+    command = ["setpriv", "--pdeathsig", "TERM", *_setpriv_options(folder), program]
     command += ["--config.file", CONFIGURATION, "--storage.tsdb.path", DATA]
     command += ["--web.listen-address", f"{LOOPBACK}:{port}"]
     with files.disk_errors(folder):
         _write(folder / CONFIGURATION, yaml.safe_dump(configuration(relay)))
         _write(folder / RULES.name, RULES.read_text())
-        with files.new_file(log) as output:
+        with files.create_file(log) as output:
             process = subprocess.Popen(
                 command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
@@ -88,7 +88,7 @@ def dashboards() -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def graphs(url: str, queries: list[tuple[str, str]]) -> str:
+def graph_url(url: str, queries: list[tuple[str, str]]) -> str:
     """Return the URL of Prometheus' page with these panels, over the last ten minutes."""
     fields: dict[str, str] = {}
     for number, (_, query) in enumerate(queries):
@@ -110,12 +110,12 @@ def _refuse_taken(port: int) -> None:
 
 def _write(path: Path, text: str) -> None:
     """Write a file that Prometheus can read as another user."""
-    with files.new_file(path) as file:
+    with files.create_file(path) as file:
         os.fchmod(file.fileno(), 0o644)
         file.write(text.encode())
 
 
-def _stepping_down(folder: Path) -> list[str]:
+def _setpriv_options(folder: Path) -> list[str]:
     """Return setpriv's options that run Prometheus as the owner of `folder`/data, which is made if missing.
 
     Only `data` is Prometheus' own. Root writes beside it, so no other user may have write access there. Raises
@@ -125,7 +125,7 @@ def _stepping_down(folder: Path) -> list[str]:
         return []
     with files.disk_errors(folder):
         with _open_folder(folder) as handle:
-            _take(folder, handle)
+            _own_folder(folder, handle)
         with suppress(FileExistsError):
             (folder / DATA).mkdir(0o755)
             os.chown(folder / DATA, *_unprivileged()[0], follow_symlinks=False)
@@ -139,11 +139,11 @@ def _stepping_down(folder: Path) -> list[str]:
     return [f"--reuid={about.st_uid}", f"--regid={about.st_gid}", "--clear-groups"]
 
 
-def _take(folder: Path, handle: int) -> None:
+def _own_folder(folder: Path, handle: int) -> None:
     """Make root, or the caller of sudo, the owner of `folder`. Earlier revisions gave it to Prometheus' user."""
     if os.fstat(handle).st_uid in {user for user, _ in _unprivileged()}:
         os.fchown(handle, 0, 0)
-        files.give_back(handle)
+        files.return_to_caller(handle)
     about = os.fstat(handle)
     if about.st_uid not in (0, int(os.environ.get("SUDO_UID", "0"))) or about.st_mode & 0o022:
         raise UsageError(

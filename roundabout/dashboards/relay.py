@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.dashboards.exporters import Exporters
+from roundabout.dashboards.exporters import ExporterPool
 from roundabout.runner.exporter_targets import Series
 from roundabout.runner.hosts.clocks import CONTROLLER
 from roundabout.runner.hosts.connections import LostHostError
@@ -33,7 +33,7 @@ class Relay(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128  # all hosts may be asked at once
 
-    def __init__(self, exporters: Exporters, now: Callable[[], list[Series]], page: Callable[[], str]) -> None:
+    def __init__(self, exporters: ExporterPool, now: Callable[[], list[Series]], page: Callable[[], str]) -> None:
         super().__init__((LOOPBACK, 0), _Handler)
         self.exporters, self._now, self._page = exporters, now, page
 
@@ -49,11 +49,11 @@ class Relay(ThreadingHTTPServer):
                 return "text/html; charset=utf-8", self._page().encode()
             case ["targets"]:
                 return "application/json", json.dumps(self.targets()).encode()
-            case ["metrics", site, node] if (site, node) in self.exporters.places():
+            case ["metrics", site, node] if (site, node) in self.exporters.addresses():
                 known = f"own {json.dumps(self._now())}" if site == CONTROLLER else "own"
-                return TEXT, self.exporters.ask((site, node), known)
-            case ["metrics", site, node, name] if name in self.exporters.places().get((site, node), ()):
-                return TEXT, self.exporters.ask((site, node), name)
+                return TEXT, self.exporters.query((site, node), known)
+            case ["metrics", site, node, name] if name in self.exporters.addresses().get((site, node), ()):
+                return TEXT, self.exporters.query((site, node), name)
         raise KeyError(path)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -64,7 +64,7 @@ class Relay(ThreadingHTTPServer):
     def targets(self) -> list[dict[str, Any]]:
         """Return all targets, as Prometheus discovers them."""
         found = []
-        for (site, node), beside in self.exporters.places().items():
+        for (site, node), beside in self.exporters.addresses().items():
             for name in ("", *beside):
                 path = "/".join(quote(part, safe="") for part in (site, node, name) if part)
                 labels = {"instance": f"{site}/{node}", "site": site, "host": node, **({"job": name} if name else {})}
@@ -97,19 +97,19 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def relaying(exporters: Exporters, now: Callable[[], list[Series]], page: Callable[[], str]) -> Iterator[Relay]:
+def run_relay(exporters: ExporterPool, now: Callable[[], list[Series]], page: Callable[[], str]) -> Iterator[Relay]:
     """Run a relay that follows the existing nodes; at the end all exporters have ended."""
     ended = threading.Event()
 
     def follow() -> None:
         while not ended.wait(LOOK_S):
             with suppress(RoundaboutError):  # a lab that went meanwhile: the next look finds what is there
-                exporters.look()
+                exporters.update()
 
     with Relay(exporters, now, page) as relay:
         threads = [threading.Thread(target=relay.serve_forever, daemon=True), threading.Thread(target=follow)]
         try:
-            exporters.look()
+            exporters.update()
             for thread in threads:
                 thread.start()
             yield relay

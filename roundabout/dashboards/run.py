@@ -8,14 +8,14 @@ from roundabout.runner.exporter_targets import Series
 from roundabout.runner.progress import Progress
 
 
-def series_of(runs: Path) -> list[Series]:
+def run_series(runs: Path) -> list[Series]:
     """Return the series of the run that holds this machine, or else of the latest under `runs`."""
-    path = progress_file.on_machine() or next(iter(progress_file.going_on(runs)[::-1]), None)
+    path = progress_file.run_on_machine() or next(iter(progress_file.running_runs(runs)[::-1]), None)
     told = progress_file.read(path) if path else None
-    return of_progress(told.progress) if told and told.lives else []
+    return progress_series(told.progress) if told and told.is_live else []
 
 
-def of_progress(now: Progress) -> list[Series]:
+def progress_series(now: Progress) -> list[Series]:
     """Return the progress of a run as series."""
     trial = now.trial
     about = {

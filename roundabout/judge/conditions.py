@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from roundabout.core.errors import UsageError
 from roundabout.judge.figures import NAMES, QUANTITIES, Figures, Scene
-from roundabout.spec.errors import did_you_mean
+from roundabout.spec.errors import suggest
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
@@ -30,20 +30,20 @@ class Condition(NamedTuple):
     def __str__(self) -> str:
         return f"{self.quantity} {self.comparison} {self.bound:g}"
 
-    def holds(self, figures: Figures) -> bool:
+    def is_met(self, figures: Figures) -> bool:
         """Return True if the condition is met, or if the figure is missing, so that an unmeasured candidate fails."""
         value = figures.get(self.quantity)
         return value is None or COMPARISONS[self.comparison](value, self.bound)
 
 
-def condition(text: str, scenes: Sequence[Scene]) -> Condition:
+def parse_condition(text: str, scenes: Sequence[Scene]) -> Condition:
     """Parse a condition. Raises UsageError for an invalid one, or for a quantity that `scenes` do not measure."""
     found = _FORM.fullmatch(text)
     if not found:
         raise UsageError(f"--fail-if: found {text!r}, expected QUANTITY < NUMBER (or <=, >, >=), as 'jain_8 < 0.9'")
     name, comparison, number = found.groups()
     if name not in NAMES:
-        hint = did_you_mean(name, NAMES)
+        hint = suggest(name, NAMES)
         raise UsageError(f"--fail-if: found the quantity {name!r}, expected one of {', '.join(NAMES)}", hint)
     scene = next(each.scene for each in QUANTITIES if each.name == name)
     if scene not in scenes:

@@ -15,12 +15,12 @@ PROFILES: dict[Scene, str] = {"two-jobs": "vgg19-fig1", "three-jobs": "thirds"}
 COUNTS: dict[Scene, int] = {"two-jobs": 2, "three-jobs": 3}
 
 
-def variant(scene: Scene, contestant: str) -> str:
+def variant_name(scene: Scene, contestant: str) -> str:
     """Return the name of the variant of a contestant in a scene."""
     return f"{contestant}-{COUNTS[scene]}"
 
 
-def written(program: Path, name: str, scenes: Sequence[Scene], iterations: int, folder: Path) -> Path:
+def write_experiment(program: Path, name: str, scenes: Sequence[Scene], iterations: int, folder: Path) -> Path:
     """Write the experiment: a variant for each contestant and number of jobs.
 
     At least one number declares the transports.
@@ -40,7 +40,7 @@ def written(program: Path, name: str, scenes: Sequence[Scene], iterations: int, 
         "iterations": iterations,
         "factors": {
             "variant": {
-                variant(scene, contestant): {
+                variant_name(scene, contestant): {
                     "profile": PROFILES[scene],
                     "transport": transport,
                     "jobs": {job: {"workers": WORKERS[job]} for job in list(WORKERS)[: COUNTS[scene]]},
@@ -49,7 +49,7 @@ def written(program: Path, name: str, scenes: Sequence[Scene], iterations: int, 
                 for contestant, transport in transports.items()
             }
         },
-        "study": {"kind": "levels", "baseline": variant(counts[0], "cubic")},
+        "study": {"kind": "levels", "baseline": variant_name(counts[0], "cubic")},
     }
     path = folder / "jobs.yaml"
     write_text(path, json.dumps(document, indent=1, ensure_ascii=False))  # JSON is YAML, too

@@ -71,7 +71,7 @@ QUANTITIES = (
 NAMES = tuple(each.name for each in QUANTITIES)
 
 
-def scenes(asked: Iterable[str]) -> tuple[Scene, ...]:
+def select_scenes(asked: Iterable[str]) -> tuple[Scene, ...]:
     """Return the requested scenes in order, or all. Raises UsageError for an unknown one."""
     wanted = set(asked) or set(SCENES)
     if strange := wanted - set(SCENES):
@@ -79,7 +79,7 @@ def scenes(asked: Iterable[str]) -> tuple[Scene, ...]:
     return tuple(scene for scene in SCENES if scene in wanted)
 
 
-def over_cubic(figures: Mapping[str, Figures]) -> None:
+def add_ratios_to_cubic(figures: Mapping[str, Figures]) -> None:
     """Add the figures that are ratios to cubic's, by contestant. A CPU time that noise made negative has no ratio."""
     for name, of in (("throughput", "gbps"), ("cost", "cpu_us")):
         cubic = figures["cubic"].get(of)

@@ -9,23 +9,23 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
-from roundabout.judge.sandbox import Place
+from roundabout.judge.sandbox import NetnsHost
 from roundabout.judge.traffic import StuckError
-from roundabout.testbeds.lab.network.namespaces import inside
+from roundabout.testbeds.lab.network.namespaces import run_inside
 
 CONNECT_S, LIMIT_S = 5.0, 30.0
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what is left at the end goes nowhere
 
 
-def incast(senders: Sequence[Place], receiver: Place, flows: int, each_bytes: int) -> float:
+def measure_incast(senders: Sequence[NetnsHost], receiver: NetnsHost, flows: int, each_bytes: int) -> float:
     """Return the seconds from the start of `flows` answers to the last byte, over connections spread among `senders`.
 
     Raises StuckError if that takes longer than `LIMIT_S`.
     """
     with ExitStack() as stack:
-        listener = stack.enter_context(inside(receiver.pid, lambda: socket.create_server((receiver.address, 0))))
+        listener = stack.enter_context(run_inside(receiver.pid, lambda: socket.create_server((receiver.address, 0))))
         listener.settimeout(CONNECT_S)
-        pairs = [_connected(senders[number % len(senders)], listener, stack) for number in range(flows)]
+        pairs = [_connect(senders[number % len(senders)], listener, stack) for number in range(flows)]
         threads = [threading.Thread(target=_send, args=(one, each_bytes), daemon=True) for one, _ in pairs]
         begin = time.monotonic()
         for thread in threads:
@@ -34,9 +34,9 @@ def incast(senders: Sequence[Place], receiver: Place, flows: int, each_bytes: in
         return time.monotonic() - begin
 
 
-def _connected(sender: Place, listener: socket.socket, stack: ExitStack) -> tuple[socket.socket, socket.socket]:
+def _connect(sender: NetnsHost, listener: socket.socket, stack: ExitStack) -> tuple[socket.socket, socket.socket]:
     address = listener.getsockname()
-    one = stack.enter_context(inside(sender.pid, lambda: socket.create_connection(address, timeout=CONNECT_S)))
+    one = stack.enter_context(run_inside(sender.pid, lambda: socket.create_connection(address, timeout=CONNECT_S)))
     other = stack.enter_context(listener.accept()[0])
     for end in (one, other):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)

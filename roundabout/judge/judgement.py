@@ -5,11 +5,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from roundabout.judge.figures import Figures
-from roundabout.judge.kernel_requirements import Kernel, Needs
+from roundabout.judge.kernel_requirements import KernelCheck, Requirements
 from roundabout.judge.session import Spread
 from roundabout.judge.verdicts import Verdict, verdicts
 
-SAYS = (
+VERDICT_WORDS = (
     "A lab's verdict is not a NIC's: this is kernel TCP on emulated links of one machine, a hundredth as fast. "
     "What fails here fails elsewhere; what passes here has yet to be shown there."
 )
@@ -27,8 +27,8 @@ class Judgement:
     name: str
     program: str
     system: str
-    needs: Needs = field(default_factory=Needs)
-    kernels: tuple[Kernel, ...] = ()
+    needs: Requirements = field(default_factory=Requirements)
+    kernels: tuple[KernelCheck, ...] = ()
     refused: str = ""
     figures: dict[str, Figures] = field(default_factory=dict)
     spread: Spread = field(default_factory=dict)
@@ -47,4 +47,4 @@ class Judgement:
     def record(self) -> dict[str, Any]:
         """Return the result as JSON-compatible values."""
         told = [each._asdict() for each in self.verdicts]
-        return {"schema": 1, **asdict(self), "verdicts": told, "about": SAYS}
+        return {"schema": 1, **asdict(self), "verdicts": told, "about": VERDICT_WORDS}

@@ -13,7 +13,7 @@ RUNNING = Path("/sys/kernel/btf/vmlinux")
 
 
 @dataclass(frozen=True)
-class Needs:
+class Requirements:
     """Functions that a program calls, and structure members that it accesses, such as `sock.sk_pacing_rate`."""
 
     functions: tuple[str, ...] = ()
@@ -21,29 +21,31 @@ class Needs:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelCheck:
     """A kernel, by its BTF, and the requirements that it lacks. The program's branches may do without."""
 
     name: str
     lacks: tuple[str, ...]
 
 
-def needs_of(program: Path, kernels: tuple[Path, ...] = (RUNNING,)) -> tuple[Needs, tuple[Kernel, ...]]:
+def check_kernels(
+    program: Path, kernels: tuple[Path, ...] = (RUNNING,)
+) -> tuple[Requirements, tuple[KernelCheck, ...]]:
     """Return the requirements of a built program, and the check of each kernel.
 
     Raises UsageError for a file without BTF.
     """
-    functions, fields = _needed(program)
+    functions, fields = _read_requirements(program)
     answers = []
     for path in kernels:
         kernel = _read(path)
         lacks = [f"{name}()" for name in functions if not kernel.has_function(name)]
         lacks += [str(field) for field in fields if not kernel.has_field(field)]
-        answers.append(Kernel("this one" if path == RUNNING else path.name, tuple(lacks)))
-    return Needs(tuple(functions), tuple(map(str, fields))), tuple(answers)
+        answers.append(KernelCheck("this one" if path == RUNNING else path.name, tuple(lacks)))
+    return Requirements(tuple(functions), tuple(map(str, fields))), tuple(answers)
 
 
-def _needed(program: Path) -> tuple[list[str], list[Field]]:
+def _read_requirements(program: Path) -> tuple[list[str], list[Field]]:
     try:
         elf = Elf(program.read_bytes())
         types, relocations = (elf.section(name) for name in (".BTF", ".BTF.ext"))

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from roundabout.judge.figures import Figures, Scene
-from roundabout.judge.incast import incast
-from roundabout.judge.sandbox import Place
-from roundabout.judge.traffic import Flows, send
+from roundabout.judge.incast import measure_incast
+from roundabout.judge.sandbox import NetnsHost
+from roundabout.judge.traffic import FlowResults, send_flows
 from roundabout.runner.transports import TOOL
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.calibration.calibration import NEVER, Ecn
+from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
 from roundabout.testbeds.lab.network.layout import HOST_INTERFACE
 
 MARKS_MS, DROPS_MS = 0.5, 5.0  # of the link's own rate waiting: 16 first windows fit before anything is dropped
@@ -30,24 +30,26 @@ SEGMENT_BYTES = 1448
 FREE = {"net.ipv4.tcp_wmem": "4096 262144 33554432", "net.ipv4.tcp_early_retrans": 3}
 
 
-def waiting_bytes(topology: Topology, ms: float) -> int:
+def bytes_in(topology: Topology, ms: float) -> int:
     """Return the bytes that the bottleneck carries in `ms`, at the papers' scale."""
     return round(topology.bottleneck.payload_rate_gbps * 1e9 / 8 * ms / 1e3)
 
 
-def dropping(topology: Topology) -> Topology:
+def with_short_queues(topology: Topology) -> Topology:
     """Return the topology with short queues that drop."""
-    return topology.model_copy(update={"queue": "lossy", "queue_bytes": waiting_bytes(topology, DROPS_MS)})
+    return topology.model_copy(update={"queue": "lossy", "queue_bytes": bytes_in(topology, DROPS_MS)})
 
 
-class Link:
+class SharedLink:
     """A lab whose two sides share one link. Hosts on the left send to the first on the right."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._link = lab.topology.bottleneck
         places = {
-            name: Place(pid, lab.hosts[name].address) for name, pid in lab.pids().items() if pid and name in lab.hosts
+            name: NetnsHost(pid, lab.hosts[name].address)
+            for name, pid in lab.pids().items()
+            if pid and name in lab.hosts
         }
         first = next(iter(places))
         others = [name for name in places if len(lab.topology.path(first, name)) > 2]
@@ -56,10 +58,10 @@ class Link:
         self._places = places
         self.gbps = self._link.payload_rate_gbps / lab.scale
 
-    def mark(self, *, at_all: bool) -> None:
+    def set_marking(self, *, at_all: bool) -> None:
         """Mark every packet that leaves `MARKS_MS` behind it, or none."""
-        step = round(waiting_bytes(self._lab.topology, MARKS_MS) / self._lab.scale)
-        self._lab.set_thresholds(Ecn(kmin_bytes=step, kmax_bytes=step, pmax=1) if at_all else NEVER)
+        step = round(bytes_in(self._lab.topology, MARKS_MS) / self._lab.scale)
+        self._lab.set_thresholds(Ecn(kmin_bytes=step, kmax_bytes=step, pmax=1) if at_all else NEVER_MARK)
 
     def prepare(self, trial: TrialSpec) -> None:
         """Let all hosts use the trial's transport, as in a trial."""
@@ -68,7 +70,7 @@ class Link:
         asked = self._lab.settings_document(trial, host)
         values = asked.get("transport", {}).get(transport.name, {})
         for place in self._places.values():
-            place.set(asked["sysctl"] | FREE)
+            place.set_sysctls(asked["sysctl"] | FREE)
             place.run(
                 "ip", "link", "set", HOST_INTERFACE, "gso_max_size", str(asked["link"][HOST_INTERFACE]["gso_max_size"])
             )
@@ -76,9 +78,9 @@ class Link:
                 place.run(str(TOOL), "set", transport.name, *(f"{name}={value}" for name, value in values.items()))
 
     @contextmanager
-    def counted(self) -> Iterator[list[float]]:
+    def count_marks(self) -> Iterator[list[float]]:
         """Yield a list that holds the share of marked packets once the context has ended."""
-        (port,) = (each for each in self._lab.ports if each.link == self._link.name and each.towards == self._far)
+        (port,) = (each for each in self._lab.ports if each.link == self._link.name and each.towards == self._receiver)
         before = self._lab.counters()[port.ifindex]
         share: list[float] = []
         yield share
@@ -86,55 +88,55 @@ class Link:
         share.append((after.marks - before.marks) / max(1, after.packets - before.packets))
 
     @property
-    def _far(self) -> str:
+    def _receiver(self) -> str:
         receiver = next(name for name, place in self._places.items() if place == self.receiver)
         hops = self._lab.topology.path(next(iter(self._places)), receiver)
         return next(hop.receiver for hop in hops if hop.link == self._link)
 
 
-def fairness(link: Link) -> Figures:
+def measure_fairness(link: SharedLink) -> Figures:
     """Measure Jain's index among flows, and the use of the link."""
     found: Figures = {}
     for count in FAIRNESS:
-        flows = send(link.senders, link.receiver, count, SECONDS)
+        flows = send_flows(link.senders, link.receiver, count, SECONDS)
         found |= {f"jain_{count}": flows.jain, f"use_{count}": _use(flows, link)}
     return found
 
 
-def marks(link: Link) -> Figures:
+def measure_marks(link: SharedLink) -> Figures:
     """Measure one flow whose packets are marked: its window cut, its queue, its share of marks."""
-    with link.counted() as share:
-        flows = send(link.senders[:1], link.receiver, 1, SECONDS)
+    with link.count_marks() as share:
+        flows = send_flows(link.senders[:1], link.receiver, 1, SECONDS)
     return {**_answer(flows, link, "marks"), "marked": share[0]}
 
 
-def losses(link: Link) -> Figures:
+def measure_losses(link: SharedLink) -> Figures:
     """Measure one flow whose packets are dropped."""
-    flows = send(link.senders[:1], link.receiver, 1, SECONDS)
+    flows = send_flows(link.senders[:1], link.receiver, 1, SECONDS)
     return {**_answer(flows, link, "loss"), "lost": flows.retransmitted * SEGMENT_BYTES / max(1, flows.sent_bytes)}
 
 
-def many(link: Link) -> Figures:
+def measure_incast_on_link(link: SharedLink) -> Figures:
     """Measure an incast: the median time over the time that the link needs for its bytes."""
     least_s = INCAST * INCAST_BYTES * 8 / (link.gbps * 1e9)
-    times_s = [incast(link.senders, link.receiver, INCAST, INCAST_BYTES) for _ in range(INCAST_ROUNDS)]
+    times_s = [measure_incast(link.senders, link.receiver, INCAST, INCAST_BYTES) for _ in range(INCAST_ROUNDS)]
     return {"incast": statistics.median(times_s) / least_s}
 
 
-MEASURED: Mapping[Scene, Callable[[Link], Figures]] = {
-    "fairness": fairness,
-    "marks": marks,
-    "loss": losses,
-    "incast": many,
+MEASURED: Mapping[Scene, Callable[[SharedLink], Figures]] = {
+    "fairness": measure_fairness,
+    "marks": measure_marks,
+    "loss": measure_losses,
+    "incast": measure_incast_on_link,
 }
 
 
-def _use(flows: Flows, link: Link) -> float:
+def _use(flows: FlowResults, link: SharedLink) -> float:
     """Return the use of the link, at most 1, because a queue may drain after the end."""
     return min(1.0, flows.total_gbps / link.gbps)
 
 
-def _answer(flows: Flows, link: Link, to: str) -> Figures:
+def _answer(flows: FlowResults, link: SharedLink, to: str) -> Figures:
     return {
         f"use_{to}": _use(flows, link),
         f"dip_{to}": flows.dip,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from roundabout.judge import programs
-from roundabout.judge.sandbox import Place, at_rate, unshaped
-from roundabout.judge.traffic import WARM_UP_S, StuckError, send
+from roundabout.judge.sandbox import NetnsHost, transport_arguments, unshaped_pair
+from roundabout.judge.traffic import WARM_UP_S, StuckError, send_flows
 from roundabout.runner.transports import TOOL
 from roundabout.spec.transports import Transport
 
@@ -23,15 +23,15 @@ Samples = dict[str, list[float]]
 """By contestant, one a round; none of a round in which its flow got stuck."""
 
 
-def throughput(contestants: Mapping[str, Transport], rounds: int, seconds: int) -> Samples:
+def measure_throughput(contestants: Mapping[str, Transport], rounds: int, seconds: int) -> Samples:
     """Measure the Gbit/s of one flow that only the machine limits. Transports must be loaded."""
     found: Samples = {name: [] for name in contestants}
-    with unshaped() as (sender, receiver):
+    with unshaped_pair() as (sender, receiver):
         for _ in range(rounds):
             for name, transport in contestants.items():
                 _prepare(transport, (sender, receiver), None)
                 with suppress(StuckError):
-                    found[name].append(send([sender], receiver, 1, seconds).total_gbps)
+                    found[name].append(send_flows([sender], receiver, 1, seconds).total_gbps)
     return found
 
 
@@ -42,7 +42,7 @@ class Cost(NamedTuple):
     per_megabyte: float
 
 
-def cost(
+def measure_cost(
     contestants: Mapping[str, Transport], rounds: int, seconds: int, unpaced: Collection[str] = ()
 ) -> dict[str, list[Cost]]:
     """Measure the CPU cost of sending, by contestant and round, at one rate with the same bursts and ACKs.
@@ -51,7 +51,7 @@ def cost(
     quiet machine only.
     """
     found: dict[str, list[Cost]] = {name: [] for name in contestants}
-    with unshaped(*SMALL_BURSTS) as (sender, receiver):
+    with unshaped_pair(*SMALL_BURSTS) as (sender, receiver):
         for _ in range(rounds):
             for name, transport in contestants.items():
                 _prepare(transport, (sender, receiver), PACED_MBPS)
@@ -60,40 +60,42 @@ def cost(
     return found
 
 
-def programs_ns(contestants: Mapping[str, Transport], own: Mapping[str, Sequence[int]], seconds: int) -> Samples:
+def measure_program_time(
+    contestants: Mapping[str, Transport], own: Mapping[str, Sequence[int]], seconds: int
+) -> Samples:
     """Return the ns per ACK inside each contestant's own eBPF programs, whose ids `own` has.
 
     The kernel's own have none.
     """
     found: Samples = {name: [] for name in contestants}
-    with unshaped(*SMALL_BURSTS) as (sender, receiver), programs.statistics():
+    with unshaped_pair(*SMALL_BURSTS) as (sender, receiver), programs.enable_statistics():
         for name, transport in contestants.items():
             if own.get(name):
                 _prepare(transport, (sender, receiver), PACED_MBPS)
-                before_ns, before = _spent_ns(own[name]), sender.acks()
+                before_ns, before = _spent_ns(own[name]), sender.received_segments()
                 with suppress(StuckError):
-                    send([sender], receiver, 1, seconds, *PACED)
-                    found[name].append((_spent_ns(own[name]) - before_ns) / max(1, sender.acks() - before))
+                    send_flows([sender], receiver, 1, seconds, *PACED)
+                    found[name].append((_spent_ns(own[name]) - before_ns) / max(1, sender.received_segments() - before))
     return found
 
 
-def _prepare(transport: Transport, places: Sequence[Place], rate_mbps: float | None) -> None:
+def _prepare(transport: Transport, places: Sequence[NetnsHost], rate_mbps: float | None) -> None:
     for place in places:
-        place.use(transport.kernel_name)
-        if values := at_rate(transport, rate_mbps):
+        place.use_congestion_control(transport.kernel_name)
+        if values := transport_arguments(transport, rate_mbps):
             place.run(str(TOOL), "set", transport.name, *values)
 
 
-def _cost(sender: Place, receiver: Place, seconds: int, options: Sequence[str]) -> Cost:
+def _cost(sender: NetnsHost, receiver: NetnsHost, seconds: int, options: Sequence[str]) -> Cost:
     idle_from_s, begun_s = _softirq_s(), time.monotonic()
     time.sleep(IDLE_S)
     idle = (_softirq_s() - idle_from_s) / (time.monotonic() - begun_s)
-    busy_from_s, begun_s, before = _softirq_s(), time.monotonic(), sender.acks()
-    flows = send([sender], receiver, 1, seconds, *options)
+    busy_from_s, begun_s, before = _softirq_s(), time.monotonic(), sender.received_segments()
+    flows = send_flows([sender], receiver, 1, seconds, *options)
     softirq_s = _softirq_s() - busy_from_s - idle * (time.monotonic() - begun_s)
     spent_us = (flows.cpu_s + softirq_s) * 1e6
     megabytes = flows.total_gbps * (WARM_UP_S + seconds) * 1e3 / 8
-    return Cost(spent_us / max(1, sender.acks() - before), spent_us / max(1, megabytes))
+    return Cost(spent_us / max(1, sender.received_segments() - before), spent_us / max(1, megabytes))
 
 
 def _softirq_s() -> float:
@@ -103,5 +105,5 @@ def _softirq_s() -> float:
 
 
 def _spent_ns(ids: Sequence[int]) -> int:
-    now = programs.spent_ns()
+    now = programs.program_times_ns()
     return sum(now.get(each, 0) for each in ids)

@@ -16,8 +16,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @contextmanager
-def statistics() -> Iterator[None]:
-    """Let the kernel measure programs' time. It does so while a descriptor is open, so that nothing stays switched on."""
+def enable_statistics() -> Iterator[None]:
+    """Let the kernel measure programs' time.
+
+    It does so while a descriptor is open, so that nothing stays switched on.
+    """
     handle = _bpf(ENABLE_STATISTICS, (ctypes.c_uint32 * 4)())
     if handle < 0:
         reason = os.strerror(ctypes.get_errno())
@@ -28,7 +31,7 @@ def statistics() -> Iterator[None]:
         os.close(handle)
 
 
-def spent_ns() -> dict[int, int]:
+def program_times_ns() -> dict[int, int]:
     """Return the nanoseconds in each struct_ops program of this machine, by its id, since measuring began."""
     found: dict[int, int] = {}
     attributes = (ctypes.c_uint32 * 4)()

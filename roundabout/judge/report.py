@@ -4,9 +4,9 @@
 from collections.abc import Iterator
 
 from analysis.render import page
-from analysis.render.tables import Cell, Column, Table, Tone, plain
+from analysis.render.tables import Cell, Column, Table, Tone, one_section
 from roundabout.judge.figures import QUANTITIES, SCENES, Quantity, Scene
-from roundabout.judge.judgement import SAYS, Judgement
+from roundabout.judge.judgement import VERDICT_WORDS, Judgement
 from roundabout.runner.fidelity import Fidelity
 
 TITLES: dict[Scene, str] = {
@@ -19,26 +19,26 @@ TITLES: dict[Scene, str] = {
     "two-jobs": "Two training jobs",
     "three-jobs": "Three training jobs",
 }
-FIDELITY = Fidelity("emulated", "emulated: namespaces of one machine", SAYS)
+FIDELITY = Fidelity("emulated", "emulated: namespaces of one machine", VERDICT_WORDS)
 
 
-def verdicts(found: Judgement) -> Table:
+def verdict_table(found: Judgement) -> Table:
     """Return the table of verdicts."""
     rows = ([Cell(each.words, tone=Tone.GOOD if each.good else Tone.BAD)] for each in found.verdicts)
-    return Table((Column(kind="words"),), plain(rows), f"{found.name}, beside cubic, dctcp and dcqcn")
+    return Table((Column(kind="words"),), one_section(rows), f"{found.name}, beside cubic, dctcp and dcqcn")
 
 
-def needs(found: Judgement) -> Table:
+def requirements_table(found: Judgement) -> Table:
     """Return the table of requirements and the kernels that lack them."""
     rows = [
         [Cell(kernel.name), Cell(", ".join(kernel.lacks) or "nothing", tone=Tone.BAD if kernel.lacks else Tone.GOOD)]
         for kernel in found.kernels
     ]
     columns = (Column("kernel", kind="names"), Column("lacks, by its BTF", kind="words"))
-    return Table(columns, plain(rows), "What it needs of a kernel", empty="Nobody can tell.")
+    return Table(columns, one_section(rows), "What it needs of a kernel", empty="Nobody can tell.")
 
 
-def measured(found: Judgement) -> Iterator[Table]:
+def figure_tables(found: Judgement) -> Iterator[Table]:
     """Yield a table for each scene, with a row for each contestant."""
     for scene in SCENES:
         quantities = [each for each in QUANTITIES if each.scene == scene]
@@ -49,38 +49,42 @@ def measured(found: Judgement) -> Iterator[Table]:
         ]
         if rows:
             columns = (Column(kind="names"), *(Column(each.title, each.form) for each in quantities))
-            yield Table(columns, plain(rows), TITLES[scene])
+            yield Table(columns, one_section(rows), TITLES[scene])
 
 
-def asked(found: Judgement) -> str:
+def describe_requirements(found: Judgement) -> str:
     """Return the requirements on a kernel in one sentence."""
     names = (*(f"{name}()" for name in found.needs.functions), *found.needs.fields)
     return f"It needs {', '.join(names)}." if names else ""
 
 
-def meanings(found: Judgement) -> list[tuple[str, str]]:
+def figure_meanings(found: Judgement) -> list[tuple[str, str]]:
     """Return the name of each figure in `--fail-if`, and its meaning."""
     known = {name for figures in found.figures.values() for name in figures}
     titled = ((each.name, " ".join(each.title.split("\n")), each.about) for each in QUANTITIES if each.name in known)
     return [(name, f" {title}: {about}") for name, title, about in titled]
 
 
-def whole_page(found: Judgement) -> str:
+def render_page(found: Judgement) -> str:
     """Return the page's HTML."""
     lead = " · ".join(each for each in (found.program, found.system, found.run) if each)
     parts = [
-        page.filled("header", fidelity=FIDELITY, about=f"{found.name}, judged", lead=lead),
-        page.shown(verdicts(found)),
-        page.text(found.refused),
-        *(part for table in measured(found) for part in (page.filled("strong", text=table.title), page.shown(table))),
-        page.filled("strong", text=needs(found).title),
-        page.shown(needs(found)),
-        page.text(asked(found)),
-        page.by_name("What columns mean", meanings(found)),
-        page.listed("Trials of jobs that were invalid, and count for nothing:", found.invalid),
-        page.filled("fidelity", fidelity=FIDELITY),
+        page.fill_template("header", fidelity=FIDELITY, about=f"{found.name}, judged", lead=lead),
+        page.table_html(verdict_table(found)),
+        page.paragraph(found.refused),
+        *(
+            part
+            for table in figure_tables(found)
+            for part in (page.fill_template("strong", text=table.title), page.table_html(table))
+        ),
+        page.fill_template("strong", text=requirements_table(found).title),
+        page.table_html(requirements_table(found)),
+        page.paragraph(describe_requirements(found)),
+        page.named_values("What columns mean", figure_meanings(found)),
+        page.list_html("Trials of jobs that were invalid, and count for nothing:", found.invalid),
+        page.fill_template("fidelity", fidelity=FIDELITY),
     ]
-    return page.whole_page(f"{found.name}, judged", page.all_of(parts))
+    return page.render_document(f"{found.name}, judged", page.concatenate(parts))
 
 
 def _cell(found: Judgement, name: str, quantity: Quantity) -> Cell:

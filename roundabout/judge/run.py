@@ -13,28 +13,28 @@ from rich.text import Text
 
 from analysis.expectations import judge_metrics as analysis
 from analysis.render import screen
-from analysis.reports.report import render
-from analysis.reports.summary import summarise
+from analysis.reports.report import write_report
+from analysis.reports.summary import summarize_run
 from roundabout.core.errors import RoundaboutError
 from roundabout.judge import experiment, report
 from roundabout.judge.conditions import Condition
-from roundabout.judge.figures import JOBS, Scene, over_cubic
-from roundabout.judge.judgement import SAYS, Judgement
-from roundabout.judge.kernel_requirements import RUNNING, needs_of
+from roundabout.judge.figures import JOBS, Scene, add_ratios_to_cubic
+from roundabout.judge.judgement import VERDICT_WORDS, Judgement
+from roundabout.judge.kernel_requirements import RUNNING, check_kernels
 from roundabout.judge.session import RefusedError, Session
 from roundabout.runner.observer import Observer
 from roundabout.runner.run import Runner
-from roundabout.runner.transports import build
+from roundabout.runner.transports import build_transport
 from roundabout.spec import Experiment, load_experiment
 from roundabout.spec.transports import registry
 from roundabout.store import Run, new_run_id, scratch
-from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
+from roundabout.store.files import make_directory, return_tree_to_caller, write_json, write_text
 from roundabout.terminal.execution import undo_when_ended
-from roundabout.terminal.live_display import watching
+from roundabout.terminal.live_display import show_progress
 from roundabout.terminal.screen import Screen, show_paths
 from roundabout.terminal.validity import check_measured
 from roundabout.testbeds import undo
-from roundabout.testbeds.lab.provider import LabFacility
+from roundabout.testbeds.lab.provider import LabProvider
 
 ITERATIONS = 40
 
@@ -46,7 +46,7 @@ class FailedError(RoundaboutError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class JudgeRequest:
     """The request of the command line."""
 
     program: Path
@@ -56,7 +56,7 @@ class Asked:
     runs: Path
 
 
-def judge(asked: Asked, *, as_json: bool) -> None:
+def judge(asked: JudgeRequest, *, as_json: bool) -> None:
     """Judge a program, store and show the result.
 
     Raises RefusedError if the compiler or the kernel rejects it, FailedError if a condition is met, and UnmeasuredError
@@ -64,62 +64,62 @@ def judge(asked: Asked, *, as_json: bool) -> None:
     """
     undo_when_ended()
     console = Screen(stderr=as_json)
-    name = registry.program_name(_source(asked))
+    name = registry.program_name(_resolve_source(asked))
     # A mistake is reported for this file, not for the experiment that names it.
-    registry.declaration(name, str(asked.program))
+    registry.find_declaration(name, str(asked.program))
     with scratch.folder("judge") as folder:  # nothing is stored of a file that cannot be judged
-        jobs = load_experiment(_written(asked, name, folder))
+        jobs = load_experiment(_write_experiment(asked, name, folder))
     path = make_directory(asked.runs / "cc" / new_run_id())
-    written = _written(asked, name, path)
+    written = _write_experiment(asked, name, path)
     found = Judgement(name, str(asked.program), f"Linux {os.uname().release}")
     refused = None
     try:
-        with watching(console) as observer:
+        with show_progress(console) as observer:
             _measure(asked, found, jobs, written, observer)
     except RefusedError as error:
         found.refused, refused = error.message, error
-    _keep(found, path)
+    _store_result(found, path)
     _show(found, path, console)
     if as_json:
         json.dump(found.record(), sys.stdout, indent=2)
         print()
     if refused:
         raise refused
-    if failed := [each for each in asked.conditions if each.holds(found.figures[name])]:
+    if failed := [each for each in asked.conditions if each.is_met(found.figures[name])]:
         told = ", ".join(f"{each} (found {found.figures[name].get(each.quantity)})" for each in failed)
         raise FailedError(f"{name}: {told}")
     if found.run:
         check_measured(Run(Path(found.run)))
 
 
-def _source(asked: Asked) -> Path:
+def _resolve_source(asked: JudgeRequest) -> Path:
     """Return the program's path without links. Reading it reports links in a loop."""
     return Path(os.path.realpath(asked.program))
 
 
-def _written(asked: Asked, name: str, folder: Path) -> Path:
-    return experiment.written(_source(asked), name, asked.scenes, ITERATIONS, folder)
+def _write_experiment(asked: JudgeRequest, name: str, folder: Path) -> Path:
+    return experiment.write_experiment(_resolve_source(asked), name, asked.scenes, ITERATIONS, folder)
 
 
-def _measure(asked: Asked, found: Judgement, jobs: Experiment, written: Path, observer: Observer) -> None:
+def _measure(asked: JudgeRequest, found: Judgement, jobs: Experiment, written: Path, observer: Observer) -> None:
     """Fill `found`, cheapest scene first."""
     trials = {name: cell.spec for cell in jobs.cells for name in cell.spec.transports}
     transport = trials[found.name].transports[found.name]
     assert transport.declaration
     try:
-        program, *_ = build(transport.declaration)
+        program, *_ = build_transport(transport.declaration)
     except RoundaboutError as error:
         raise RefusedError(error.message, error.hint) from error
-    found.needs, found.kernels = needs_of(program, (RUNNING, *asked.kernels))
-    facility = LabFacility()
+    found.needs, found.kernels = check_kernels(program, (RUNNING, *asked.kernels))
+    facility = LabProvider()
     runner = Runner(facility, observer, undo)
     found.figures, found.spread = Session(runner, facility, trials, observer.step).measure(asked.scenes, written.parent)
-    over_cubic(found.figures)
+    add_ratios_to_cubic(found.figures)
     if wanted := [scene for scene in asked.scenes if scene in JOBS]:
         run = runner.start(jobs, str(written), asked.runs)
-        run.write_summary(summarise(run).record())
-        render(run)
-        give_back_tree(run.path)
+        run.write_summary(summarize_run(run).record())
+        write_report(run)
+        return_tree_to_caller(run.path)
         _add_jobs(found, run, wanted)
 
 
@@ -127,22 +127,22 @@ def _add_jobs(found: Judgement, run: Run, scenes: Sequence[Scene]) -> None:
     """Add the figures of training jobs."""
     found.run = str(run.path)
     found.invalid = [f"{each['variant']}: {each['reason']}" for each in run.trials() if not each["valid"]]
-    told = analysis.of_jobs(run)
+    told = analysis.job_figures(run)
     for scene in scenes:
         for name, figures in found.figures.items():
-            of_trial = told.get(experiment.variant(scene, name), {})
+            of_trial = told.get(experiment.variant_name(scene, name), {})
             figures |= {f"{scene.replace('-', '_')}_{what}": value for what, value in of_trial.items()}
 
 
-def _keep(found: Judgement, path: Path) -> None:
+def _store_result(found: Judgement, path: Path) -> None:
     write_json(path / "judgement.json", found.record())
-    write_text(path / "report.html", report.whole_page(found))
-    give_back_tree(path)
+    write_text(path / "report.html", report.render_page(found))
+    return_tree_to_caller(path)
 
 
 def _show(found: Judgement, path: Path, console: Console) -> None:
-    for table in (*report.measured(found), report.needs(found), report.verdicts(found)):
-        console.print(screen.shown(table))
-    console.print(Text(report.asked(found), style="dim"))
-    console.print(Text(SAYS, style="dim"))
+    for table in (*report.figure_tables(found), report.requirements_table(found), report.verdict_table(found)):
+        console.print(screen.table_renderable(table))
+    console.print(Text(report.describe_requirements(found), style="dim"))
+    console.print(Text(VERDICT_WORDS, style="dim"))
     show_paths(console, path / "report.html", path / "judgement.json")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.spec.transports import Transport
-from roundabout.testbeds.lab.network.namespaces import inside
+from roundabout.testbeds.lab.network.namespaces import run_inside
 
 HOLDER = ["unshare", "--net", "sh", "-c", "echo; exec cat"]  # a namespace until its standard input closes
 
@@ -30,7 +30,7 @@ exit "$status"
 
 
 @dataclass(frozen=True)
-class Place:
+class NetnsHost:
     """A host: a process in its network namespace, and its address."""
 
     pid: int
@@ -38,18 +38,18 @@ class Place:
 
     def run(self, *argv: str) -> str:
         """Run a short program on the host, and return its stdout. Raises RoundaboutError with its stderr."""
-        done = inside(self.pid, lambda: subprocess.run(argv, capture_output=True, text=True))
+        done = run_inside(self.pid, lambda: subprocess.run(argv, capture_output=True, text=True))
         if done.returncode != 0:
             raise RoundaboutError(f"{' '.join(argv[:3])}: {done.stderr.strip() or f'exit status {done.returncode}'}")
         return done.stdout
 
     @contextmanager
-    def started(self, *argv: str) -> Iterator["subprocess.Popen[str]"]:
+    def start(self, *argv: str) -> Iterator["subprocess.Popen[str]"]:
         """Start a program on the host. It ends with the context, and if this process is killed."""
         pipe = subprocess.PIPE
         alive, ends = os.pipe()
         words = ["sh", "-c", GUARDED, "sh", *argv]
-        with inside(
+        with run_inside(
             self.pid, lambda: subprocess.Popen(words, stdin=alive, stdout=pipe, stderr=pipe, text=True)
         ) as program:
             os.close(alive)
@@ -58,27 +58,27 @@ class Place:
             finally:
                 os.close(ends)
 
-    def acks(self) -> int:
+    def received_segments(self) -> int:
         """Return the number of TCP segments received; at a sender these are ACKs."""
-        lines = inside(self.pid, lambda: Path("/proc/thread-self/net/snmp").read_text()).splitlines()
+        lines = run_inside(self.pid, lambda: Path("/proc/thread-self/net/snmp").read_text()).splitlines()
         names, values = (line.split() for line in lines if line.startswith("Tcp:"))
         return int(values[names.index("InSegs")])
 
-    def set(self, sysctls: Mapping[str, str | int]) -> None:
+    def set_sysctls(self, sysctls: Mapping[str, str | int]) -> None:
         """Set sysctls of the host's namespace, such as `net.ipv4.tcp_ecn`. Raises RoundaboutError if one is refused."""
         for name, value in sysctls.items():
-            inside(self.pid, partial(_write, name, str(value)))
+            run_inside(self.pid, partial(_write, name, str(value)))
 
-    def use(self, kernel_name: str) -> None:
+    def use_congestion_control(self, kernel_name: str) -> None:
         """Make a congestion control the host's default, with ECN."""
-        self.set({"net.ipv4.tcp_congestion_control": kernel_name, "net.ipv4.tcp_ecn": 1})
+        self.set_sysctls({"net.ipv4.tcp_congestion_control": kernel_name, "net.ipv4.tcp_ecn": 1})
 
 
 @contextmanager
-def unshaped(*gso_max: str) -> Iterator[tuple[Place, Place]]:
+def unshaped_pair(*gso_max: str) -> Iterator[tuple[NetnsHost, NetnsHost]]:
     """Yield a sender and a receiver. `gso_max` are the arguments of `ip link` about the bursts that they send."""
     with ExitStack() as stack:
-        one, other = (Place(stack.enter_context(_namespace()), f"10.77.9.{number}") for number in (1, 2))
+        one, other = (NetnsHost(stack.enter_context(_namespace()), f"10.77.9.{number}") for number in (1, 2))
         _ip("link", "add", "eth0", "netns", str(one.pid), "type", "veth", "peer", "eth0", "netns", str(other.pid))
         for each in (one, other):
             each.run("ip", "addr", "add", f"{each.address}/24", "dev", "eth0")
@@ -86,13 +86,13 @@ def unshaped(*gso_max: str) -> Iterator[tuple[Place, Place]]:
         yield one, other
 
 
-def at_rate(transport: Transport, rate_mbps: float | None) -> list[str]:
-    """Return the arguments of `transport set` for a line rate of `rate_mbps`, or the highest that the program allows."""
+def transport_arguments(transport: Transport, rate_mbps: float | None) -> list[str]:
+    """Return the arguments of `transport set` for a line rate of `rate_mbps`, or the highest allowed one."""
     declared = transport.declaration.parameters if transport.declaration else ()
     values = {
         each.name: rate_mbps or each.most
         if each.chosen_by == "line_rate"
-        else transport.asked.get(each.name, each.usual)
+        else transport.requested.get(each.name, each.default)
         for each in declared
     }
     return [f"{name}={value}" for name, value in values.items()]

@@ -10,7 +10,7 @@ from pathlib import Path
 from roundabout.core.errors import RoundaboutError
 from roundabout.judge import link, pair, programs
 from roundabout.judge.figures import LINK, PAIR, QUANTITIES, Figures, Scene
-from roundabout.judge.link import Link
+from roundabout.judge.link import SharedLink
 from roundabout.judge.traffic import StuckError
 from roundabout.runner.machine.journal import Journal
 from roundabout.runner.run import Runner
@@ -18,7 +18,7 @@ from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.provider import LabFacility
+from roundabout.testbeds.lab.provider import LabProvider
 
 SECONDS = {"alone": 2, "cost": 2}
 ROUNDS = 3
@@ -37,9 +37,9 @@ class Session:
     """The contestants' trials by name, the judged one first, and how they are measured."""
 
     runner: Runner
-    facility: LabFacility
+    facility: LabProvider
     contestants: Mapping[str, TrialSpec]
-    tell: Callable[[str], None]
+    notify: Callable[[str], None]
 
     @property
     def transports(self) -> dict[str, Transport]:
@@ -53,67 +53,69 @@ class Session:
         """
         figures: dict[str, Figures] = {name: {} for name in self.contestants}
         spread: Spread = {name: {} for name in self.contestants}
-        with self.runner.machine("cc", path) as notes, self._loaded(notes, path.name.lower()) as own:
+        with self.runner.hold_machine("cc", path) as notes, self._load_programs(notes, path.name.lower()) as own:
             for scene in (each for each in scenes if each in PAIR):
-                self.tell(f"{scene}: one flow, unshaped")
-                for quantity, samples in self._on_pair(scene, own).items():
+                self.notify(f"{scene}: one flow, unshaped")
+                for quantity, samples in self._measure_on_pair(scene, own).items():
                     for name, values in samples.items():
                         figures[name][quantity] = statistics.median(values) if values else None
                         if len(values) > 1:
                             spread[name][quantity] = (min(values), max(values))
             if wanted := [each for each in scenes if each in LINK]:
-                for name, found in self._on_link(wanted, notes, path.name.lower()):
+                for name, found in self._measure_on_link(wanted, notes, path.name.lower()):
                     figures[name] |= found
         return figures, spread
 
     @contextmanager
-    def _loaded(self, notes: Journal, owner: str) -> Iterator[dict[str, list[int]]]:
+    def _load_programs(self, notes: Journal, owner: str) -> Iterator[dict[str, list[int]]]:
         """Load each contestant's programs for the context, and yield their ids."""
         own: dict[str, list[int]] = {}
         with ExitStack() as stack:
             for name, transport in self.transports.items():
                 where = {"owner": owner, "where": dict(self.facility.where)}
-                stack.enter_context(notes.owing({"kind": "transport", "name": name, **where}, self.facility.undo))
-                before = programs.spent_ns()
+                stack.enter_context(
+                    notes.register_undo({"kind": "transport", "name": name, **where}, self.facility.undo)
+                )
+                before = programs.program_times_ns()
                 try:
                     self.facility.load_transport(transport, owner)
                 except RoundaboutError as error:
                     raise (error if own else RefusedError(error.message, error.hint)) from error
-                own[name] = [each for each in programs.spent_ns() if each not in before]
+                own[name] = [each for each in programs.program_times_ns() if each not in before]
             yield own
 
-    def _on_pair(self, scene: Scene, own: Mapping[str, Sequence[int]]) -> dict[str, pair.Samples]:
+    def _measure_on_pair(self, scene: Scene, own: Mapping[str, Sequence[int]]) -> dict[str, pair.Samples]:
         if scene == "alone":
-            return {"gbps": pair.throughput(self.transports, ROUNDS, SECONDS["alone"])}
-        costs = pair.cost(self.transports, ROUNDS, SECONDS["cost"])
+            return {"gbps": pair.measure_throughput(self.transports, ROUNDS, SECONDS["alone"])}
+        costs = pair.measure_cost(self.transports, ROUNDS, SECONDS["cost"])
         return {
-            "program_ns": pair.programs_ns(self.transports, own, SECONDS["cost"]),
+            "program_ns": pair.measure_program_time(self.transports, own, SECONDS["cost"]),
             "cpu_us": {name: [each.per_ack for each in rounds] for name, rounds in costs.items()},
         }
 
-    def _on_link(self, scenes: Sequence[Scene], notes: Journal, owner: str) -> Iterator[tuple[str, Figures]]:
+    def _measure_on_link(self, scenes: Sequence[Scene], notes: Journal, owner: str) -> Iterator[tuple[str, Figures]]:
         topology = next(iter(self.contestants.values())).topology
         marking = [each for each in scenes if each in ("fairness", "marks")]
         losing = [each for each in scenes if each in ("loss", "incast")]
-        for there, wanted, marks in ((topology, marking, True), (link.dropping(topology), losing, False)):
+        for there, wanted, marks in ((topology, marking, True), (link.with_short_queues(topology), losing, False)):
             if wanted:
-                yield from self._in_lab(there, wanted, notes, owner, marks=marks)
+                yield from self._measure_in_lab(there, wanted, notes, owner, marks=marks)
 
-    def _in_lab(
+    def _measure_in_lab(
         self, topology: Topology, scenes: Sequence[Scene], notes: Journal, owner: str, *, marks: bool
     ) -> Iterator[tuple[str, Figures]]:
         """Measure some scenes in one lab with queues that suit them."""
         entry = {"kind": "testbed", "name": owner, "where": dict(self.facility.where)}
-        with notes.owing(entry, self.facility.undo):
-            self.tell(f"{', '.join(scenes)}: building a lab whose queues {'mark' if marks else 'drop'}")
-            shared = Link(Lab.up(topology, owner))
-            shared.mark(at_all=marks)
+        with notes.register_undo(entry, self.facility.undo):
+            self.notify(f"{', '.join(scenes)}: building a lab whose queues {'mark' if marks else 'drop'}")
+            shared = SharedLink(Lab.create(topology, owner))
+            shared.set_marking(at_all=marks)
             for scene in scenes:
                 for name, trial in self.contestants.items():
-                    self.tell(f"{scene}: {name}")
+                    self.notify(f"{scene}: {name}")
                     shared.prepare(trial)
                     try:
                         yield name, link.MEASURED[scene](shared)
                     except StuckError as error:
-                        self.tell(f"{scene}: {name}: {error.message}")
+                        self.notify(f"{scene}: {name}: {error.message}")
                         yield name, {each.name: None for each in QUANTITIES if each.scene == scene}

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.judge.sandbox import Place
+from roundabout.judge.sandbox import NetnsHost
 
 PORT = 5201
 EVERY_S = 0.1
@@ -24,7 +24,7 @@ class StuckError(RoundaboutError):
 
 
 @dataclass(frozen=True)
-class Flows:
+class FlowResults:
     """Flows that shared a path, after the warm-up: payload rate of each, and the total over time, every `EVERY_S`."""
 
     gbps: tuple[float, ...]
@@ -62,7 +62,9 @@ class Flows:
         return statistics.median(falls) if len(falls) > 1 else None
 
 
-def send(senders: Sequence[Place], receiver: Place, flows: int, seconds: int, *options: str) -> Flows:
+def send_flows(
+    senders: Sequence[NetnsHost], receiver: NetnsHost, flows: int, seconds: int, *options: str
+) -> FlowResults:
     """Send over `flows` connections spread among `senders` for `seconds` after a warm-up.
 
     Raises StuckError if they do not end, and RoundaboutError if iperf3 fails.
@@ -76,14 +78,14 @@ def send(senders: Sequence[Place], receiver: Place, flows: int, seconds: int, *o
                 port = PORT + number
                 stack.enter_context(_server(receiver, port))
                 argv = ["iperf3", "-c", receiver.address, "-p", str(port), "-P", str(share), *words]
-                clients.append(stack.enter_context(sender.started(*argv)))
+                clients.append(stack.enter_context(sender.start(*argv)))
         lasts_s = WARM_UP_S + seconds
-        return _flows([_told(client, lasts_s + PATIENCE_S) for client in clients], lasts_s)
+        return _flows([_read_client(client, lasts_s + PATIENCE_S) for client in clients], lasts_s)
 
 
 @contextmanager
-def _server(place: Place, port: int) -> Iterator[None]:
-    with place.started("iperf3", "-s", "-1", "-p", str(port), "--forceflush") as server:
+def _server(place: NetnsHost, port: int) -> Iterator[None]:
+    with place.start("iperf3", "-s", "-1", "-p", str(port), "--forceflush") as server:
         assert server.stdout
         for line in server.stdout:
             if "listening" in line:
@@ -94,7 +96,7 @@ def _server(place: Place, port: int) -> Iterator[None]:
         yield
 
 
-def _told(client: "subprocess.Popen[str]", limit_s: float) -> dict[str, Any]:
+def _read_client(client: "subprocess.Popen[str]", limit_s: float) -> dict[str, Any]:
     try:
         out, errors = client.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
@@ -108,7 +110,7 @@ def _told(client: "subprocess.Popen[str]", limit_s: float) -> dict[str, Any]:
     return told
 
 
-def _flows(told: Sequence[dict[str, Any]], lasts_s: float) -> Flows:
+def _flows(told: Sequence[dict[str, Any]], lasts_s: float) -> FlowResults:
     ends = [stream for each in told for stream in each["end"]["streams"]]
     courses = [[one for one in each["intervals"] if not one["sum"]["omitted"]] for each in told]
     intervals = [stream for course in courses for one in course for stream in one["streams"]]
@@ -120,7 +122,7 @@ def _flows(told: Sequence[dict[str, Any]], lasts_s: float) -> Flows:
                 sockets.setdefault((number, stream["socket"]), []).append(stream.get("snd_cwnd", 0) / 1e3)
     used = [each["end"]["cpu_utilization_percent"] for each in told]
     round_trips = [stream["rtt"] / 1e3 for stream in intervals if stream.get("rtt")]
-    return Flows(
+    return FlowResults(
         gbps=tuple(stream["receiver"]["bits_per_second"] / 1e9 for stream in ends),
         course_gbps=tuple(map(sum, sums)),
         rtt_ms=statistics.median(round_trips) if round_trips else 0.0,

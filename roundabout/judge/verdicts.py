@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from roundabout.judge.figures import Figures
 
-Test = Callable[[float, list[float]], bool]
+FigureTest = Callable[[float, list[float]], bool]
 
 
 class Verdict(NamedTuple):
@@ -23,16 +23,16 @@ class _Rule(NamedTuple):
     """A rule on one quantity. `is_good` takes the figure and those of the peers; the words take the figure."""
 
     quantity: str
-    is_good: Test
+    is_good: FigureTest
     good: str
     bad: str
 
 
-def _at_least(bound: float) -> Test:
+def _at_least(bound: float) -> FigureTest:
     return lambda value, _: value >= bound
 
 
-def _at_most(bound: float) -> Test:
+def _at_most(bound: float) -> FigureTest:
     return lambda value, _: value <= bound
 
 
@@ -78,7 +78,7 @@ RULES = (
 )
 
 
-ALWAYS = ("gbps", "jain_8", "use_marks", "use_loss", "incast")
+UNCONDITIONAL = ("gbps", "jain_8", "use_marks", "use_loss", "incast")
 """What can be told of whatever sends at all."""
 
 
@@ -88,7 +88,7 @@ def verdicts(judged: Figures, peers: Mapping[str, Figures]) -> list[Verdict]:
     for rule in RULES:
         value = judged.get(rule.quantity)
         if value is None:
-            if rule.quantity in judged and rule.quantity in ALWAYS:
+            if rule.quantity in judged and rule.quantity in UNCONDITIONAL:
                 found.append(Verdict(False, f"{rule.quantity} could not be told: its flows got stuck"))
             continue
         others = [other for each in peers.values() if (other := each.get(rule.quantity)) is not None]

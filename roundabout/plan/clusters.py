@@ -7,15 +7,15 @@ from functools import partial
 from random import Random
 
 from roundabout.models.cluster import models
-from roundabout.models.cluster.cassini import Decided, decide_with_cassini
-from roundabout.models.cluster.simulator import Cluster, Decide, conduct, dedicated
-from roundabout.models.cluster.state import Known, Request, Scheduler
-from roundabout.models.cluster.timeline import Stint, Timeline
-from roundabout.models.cluster.traces import TraceError, requests
+from roundabout.models.cluster.cassini import PlacementDecision, decide_with_cassini
+from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
+from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
+from roundabout.models.cluster.timeline import Allocation, Timeline
+from roundabout.models.cluster.traces import TraceError, trace_requests
 from roundabout.models.fluid.engine import Engine
-from roundabout.models.fluid.residual_capacity import Left
-from roundabout.models.schedulers import named
-from roundabout.spec.cluster import MOVE_S, MOVES_S, Ranked
+from roundabout.models.fluid.residual_capacity import ResidualCapacity
+from roundabout.models.schedulers import make_scheduler
+from roundabout.spec.cluster import MOVE_S, MOVES_S, CassiniRanking
 from roundabout.spec.experiment import MOST_ITERATIONS, ResolvedJob, TrialSpec
 
 AT_ONCE_MS = 0.001
@@ -25,11 +25,11 @@ LATEST_S = 1e6
 """The latest arrival that is played: a float of a later one cannot tell instants 1e-9 s apart."""
 
 
-def asked(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
+def trace_requests_of(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
     """Return the jobs of a cluster's trace. Raises UsageError, also for a job that can never run or runs too long."""
     assert spec.cluster
     gpus = len(spec.topology.hosts) * spec.topology.gpus_per_host
-    wanted = requests(spec.cluster.trace, gpus, seed, guesses=_guesses(spec, seed), submitted=spec.submitted)
+    wanted = trace_requests(spec.cluster.trace, gpus, seed, guesses=_guesses(spec, seed), submitted=spec.submitted)
     part = spec.cluster.slice
     for each in wanted:
         where = f"{spec.cluster.trace.kind} trace, job {each.name}"
@@ -44,51 +44,55 @@ def asked(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
     return wanted
 
 
-def check(spec: TrialSpec, seed: int) -> None:
+def check_cluster_trial(spec: TrialSpec, seed: int) -> None:
     """Raise UsageError if a job of the trace can never run, or if there is no such scheduler.
 
     Raises EngineError if the flow-level engine is not built.
     """
-    Engine(Left.always({}))
-    asked(spec, seed)
-    _scheduler(spec, _known(None))
+    Engine(ResidualCapacity.constant({}))
+    trace_requests_of(spec, seed)
+    _scheduler(spec, _job_knowledge(None))
 
 
-def least_s(spec: TrialSpec, seed: int) -> float:
+def least_duration_s(spec: TrialSpec, seed: int) -> float:
     """Return the least duration of a cluster's trial: its window; or until each job had ended alone without waiting."""
     assert spec.cluster
     if spec.cluster.slice:
         return spec.cluster.slice.lasts_s
-    known = _known(_guesses(spec, seed))
-    return max(each.arrives_s + known.alone_s(each, each.iterations, each.workers) for each in asked(spec, seed))
+    known = _job_knowledge(_guesses(spec, seed))
+    return max(
+        each.arrives_s + known.alone_s(each, each.iterations, each.workers) for each in trace_requests_of(spec, seed)
+    )
 
 
-def conducted(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline]:
+def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline]:
     """Return a cluster's trial with one job for each allocation, and its timeline. Jobs without traffic have no part.
 
     Raises UsageError: the trace, the scheduler or its options. SchedulingError: an invalid answer of the scheduler.
     """
     assert spec.cluster
-    guesses, wanted = _guesses(spec, seed), asked(spec, seed)
-    known = _known(guesses)
+    guesses, wanted = _guesses(spec, seed), trace_requests_of(spec, seed)
+    known = _job_knowledge(guesses)
     scheduler = _scheduler(spec, known)
     cluster = Cluster(
         topology=spec.topology,
         scheduler=scheduler,
         known=known,
-        decide=_decide(spec.cluster.cassini, scheduler, known),
-        employ=partial(_employed, spec, known, {each.name: each for each in wanted}),
+        decide=_policy(spec.cluster.cassini, scheduler, known),
+        employ=partial(_resolve_job, spec, known, {each.name: each for each in wanted}),
         move_s=_move_s(spec, guesses),
         seed=seed,
     )
     part = spec.cluster.slice
     window = (part.from_s, part.lasts_s) if part else None
-    timeline = dedicated(wanted, cluster) if scheduler.dedicated else conduct(wanted, cluster, window)
-    jobs = {stint.name: cluster.employ(stint) for stint in timeline.stints if stint.sends}
+    timeline = simulate_dedicated(wanted, cluster) if scheduler.dedicated else simulate_trace(wanted, cluster, window)
+    jobs = {stint.name: cluster.employ(stint) for stint in timeline.stints if stint.has_traffic}
     return spec.model_copy(update={"jobs": jobs}), timeline
 
 
-def _employed(spec: TrialSpec, known: Known, requests: Mapping[str, Request], stint: Stint) -> ResolvedJob:
+def _resolve_job(
+    spec: TrialSpec, known: JobKnowledge, requests: Mapping[str, Request], stint: Allocation
+) -> ResolvedJob:
     """Return an allocation as a job of a trial, which departs at its end."""
     assert spec.cluster
     return ResolvedJob(
@@ -102,13 +106,13 @@ def _employed(spec: TrialSpec, known: Known, requests: Mapping[str, Request], st
     )
 
 
-def _scheduler(spec: TrialSpec, known: Known) -> Scheduler:
+def _scheduler(spec: TrialSpec, known: JobKnowledge) -> Scheduler:
     assert spec.cluster
-    return named(spec.cluster.scheduler.name, known, **spec.cluster.scheduler.options)
+    return make_scheduler(spec.cluster.scheduler.name, known, **spec.cluster.scheduler.options)
 
 
-def _known(guesses: models.Guesses) -> Known:
-    return Known(partial(models.profile, guesses=guesses), partial(models.noise_examples, guesses=guesses))
+def _job_knowledge(guesses: models.Guesses) -> JobKnowledge:
+    return JobKnowledge(partial(models.make_profile, guesses=guesses), partial(models.noise_examples, guesses=guesses))
 
 
 def _guesses(spec: TrialSpec, seed: int) -> models.Guesses:
@@ -123,8 +127,8 @@ def _move_s(spec: TrialSpec, guesses: models.Guesses) -> float:
     return MOVE_S if guesses is None else Random(f"{guesses} move_s").uniform(*MOVES_S)
 
 
-def _decide(cassini: Ranked | None, scheduler: Scheduler, known: Known) -> Decide:
+def _policy(cassini: CassiniRanking | None, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
     """Return the scheduler's own policy, or Cassini's around it."""
     if cassini:
         return lambda state, seed: decide_with_cassini(scheduler, state, seed, known, cassini.threshold)
-    return lambda state, seed: Decided(scheduler.decide(state, seed)[0], {}, ())
+    return lambda state, seed: PlacementDecision(scheduler.decide(state, seed)[0], {}, ())

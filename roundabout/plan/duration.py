@@ -18,13 +18,13 @@ def expected_iterations_s(spec: TrialSpec) -> float:
 
 def iteration_s(spec: TrialSpec, name: str) -> float:
     """Return the longest time of a job's iterations, as if all jobs that may overlap always sent at once."""
-    job, demands, taken = spec.jobs[name], _demands_gbps(spec, name), _taken_gbps(spec)
+    job, demands, taken = spec.jobs[name], _demands_gbps(spec, name), _cross_traffic_gbps(spec)
     load = defaultdict[Hop, float](float)
     for other in spec.jobs:
-        if _may_meet(job, spec.jobs[other]):
+        if _may_overlap(job, spec.jobs[other]):
             for hop, gbps in _demands_gbps(spec, other).items():
                 load[hop] += gbps
-    slowdown = max([1.0, *(load[hop] / _left_gbps(hop, taken) for hop in demands)])
+    slowdown = max([1.0, *(load[hop] / _residual_gbps(hop, taken) for hop in demands)])
     return (job.profile.compute_ms + slowdown * job.profile.comm_ms) / 1e3
 
 
@@ -34,14 +34,14 @@ def _end_s(spec: TrialSpec, name: str) -> float:
     return end_s if job.departs_ms is None else min(end_s, job.departs_ms / 1e3)
 
 
-def _may_meet(one: ResolvedJob, other: ResolvedJob) -> bool:
+def _may_overlap(one: ResolvedJob, other: ResolvedJob) -> bool:
     """Return True unless one job has surely departed when the other begins."""
     return all(
         gone.departs_ms is None or gone.departs_ms > comes.begins_ms for gone, comes in ((one, other), (other, one))
     )
 
 
-def _taken_gbps(spec: TrialSpec) -> Mapping[Hop, float]:
+def _cross_traffic_gbps(spec: TrialSpec) -> Mapping[Hop, float]:
     """Return the rate of cross traffic on each link."""
     taken: defaultdict[Hop, float] = defaultdict(float)
     for traffic in spec.cross_traffic.values():
@@ -51,7 +51,7 @@ def _taken_gbps(spec: TrialSpec) -> Mapping[Hop, float]:
     return taken
 
 
-def _left_gbps(hop: Hop, taken: Mapping[Hop, float]) -> float:
+def _residual_gbps(hop: Hop, taken: Mapping[Hop, float]) -> float:
     """Return the rate that cross traffic leaves to jobs on a link, which is never 0."""
     rate = hop.link.payload_rate_gbps
     return max(rate - taken.get(hop, 0.0), LEAST_SHARE * rate)
@@ -62,6 +62,6 @@ def _demands_gbps(spec: TrialSpec, name: str) -> Mapping[Hop, float]:
     demands: defaultdict[Hop, float] = defaultdict(float)
     profile = spec.jobs[name].profile
     for phase in profile.phases:
-        for hop, size in spec.crossing(name, phase).items():
+        for hop, size in spec.bytes_by_hop(name, phase).items():
             demands[hop] += size * 8 / profile.comm_ms / 1e6
     return demands

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from roundabout.plan.clusters import least_s
+from roundabout.plan.clusters import least_duration_s
 from roundabout.plan.duration import expected_iterations_s
 from roundabout.spec.experiment import Cell, Experiment, TrialSpec
 from roundabout.spec.topology import Topology
@@ -34,7 +34,7 @@ class PlannedTrial:
     job: str | None
     spec: TrialSpec
     seed: int
-    needs: tuple[str, ...]
+    depends_on: tuple[str, ...]
     expected_s: float
 
 
@@ -52,9 +52,9 @@ class Plan:
         return sum(trial.expected_s for trial in self.trials)
 
 
-def expected_s(spec: TrialSpec, dilation: float = 1.0, seed: int = 1) -> float:
+def expected_duration_s(spec: TrialSpec, dilation: float = 1.0, seed: int = 1) -> float:
     """Return the longest expected duration of a trial with this dilation; for a cluster's, the least."""
-    return OVERHEAD_S + dilation * (least_s(spec, seed) if spec.cluster else expected_iterations_s(spec))
+    return OVERHEAD_S + dilation * (least_duration_s(spec, seed) if spec.cluster else expected_iterations_s(spec))
 
 
 def make_plan(
@@ -72,7 +72,7 @@ def make_plan(
     trials: list[PlannedTrial] = []
     for repetition in range(1, experiment.repetitions + 1):
         seed = int(content_hash([experiment.seed, repetition]), 16) >> 1
-        trials.extend(_in_order(_Block(repetition, seed, where, dilation), experiment.cells))
+        trials.extend(_shuffle_in_waves(_Block(repetition, seed, where, dilation), experiment.cells))
     return Plan(experiment, tuple(trials), artefacts)
 
 
@@ -90,7 +90,7 @@ class _Block:
         return [self.trial(cell, job, needs) for job in jobs]
 
     def trial(self, cell: Cell, job: str | None, needs: tuple[str, ...]) -> PlannedTrial:
-        spec = cell.spec if job is None else cell.spec.only(job)
+        spec = cell.spec if job is None else cell.spec.with_one_job(job)
         content = {
             "spec": spec.model_dump(mode="json", exclude=_PROSE),
             "levels": cell.levels,
@@ -108,12 +108,12 @@ class _Block:
             job=job,
             spec=spec,
             seed=self.seed,
-            needs=needs,
-            expected_s=expected_s(spec, self.dilation, self.seed),
+            depends_on=needs,
+            expected_s=expected_duration_s(spec, self.dilation, self.seed),
         )
 
 
-def _in_order(block: _Block, cells: tuple[Cell, ...]) -> Iterator[PlannedTrial]:
+def _shuffle_in_waves(block: _Block, cells: tuple[Cell, ...]) -> Iterator[PlannedTrial]:
     """Yield the trials of a block.
 
     A shuffled wave of those without dependencies, then of those that depend on these, and so on.
@@ -139,13 +139,13 @@ def _in_order(block: _Block, cells: tuple[Cell, ...]) -> Iterator[PlannedTrial]:
 
 def _ready(cells: tuple[Cell, ...], done: Container[int]) -> dict[int, set[int]]:
     """Return the cells whose dependencies are done, with these. Checked cells have no cycles."""
-    needs = {index: _needed(cell, cells) for index, cell in enumerate(cells) if index not in done}
+    needs = {index: _dependencies(cell, cells) for index, cell in enumerate(cells) if index not in done}
     return {index: needed for index, needed in needs.items() if needed.isdisjoint(needs)}
 
 
-def _needed(cell: Cell, cells: tuple[Cell, ...]) -> set[int]:
+def _dependencies(cell: Cell, cells: tuple[Cell, ...]) -> set[int]:
     """Return the cells on which `cell` depends: those of the variants it names, at its own other levels."""
-    levels = [{**cell.levels, "variant": variant} for variant in cell.needed.values()]
+    levels = [{**cell.levels, "variant": variant} for variant in cell.dependencies.values()]
     return {index for index, other in enumerate(cells) if other.levels in levels}
 
 

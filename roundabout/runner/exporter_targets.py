@@ -11,7 +11,7 @@ from roundabout.runner.hosts.clocks import CONTROLLER
 from roundabout.runner.hosts.connections import Connection, LocalConnection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.session.host_settings import PYTHON
-from roundabout.runner.testbed import Exported
+from roundabout.runner.testbed import ExporterTarget
 from roundabout.runner.trial.sampler import controller_sampler, host_sampler
 
 HERE = ROOT / "collectors/exporter/exporter.py"
@@ -23,7 +23,7 @@ Series = tuple[str, Mapping[str, str], float]
 
 
 @dataclass(frozen=True)
-class Way:
+class LinkDirection:
     """One direction of a link: from `here` to `there`."""
 
     link: str
@@ -36,12 +36,12 @@ class Way:
         return {"link": self.link, "direction": f"{self.here} to {self.there}"}
 
     @property
-    def back(self) -> "Way":
+    def reverse(self) -> "LinkDirection":
         """Return the opposite direction."""
-        return Way(self.link, self.there, self.here)
+        return LinkDirection(self.link, self.there, self.here)
 
 
-def exported(  # noqa: PLR0913 - what a node is
+def exporter_target(  # noqa: PLR0913 - what a node is
     site: str,
     node: str,
     sampler: Iterable[str],
@@ -49,10 +49,10 @@ def exported(  # noqa: PLR0913 - what a node is
     *,
     program: Path = HERE,
     scaled: tuple[float, float] = (1.0, 1.0),
-    ways: Mapping[str, Way] | None = None,
-    capacities: Iterable[tuple[Way, float]] = (),
+    directions: Mapping[str, LinkDirection] | None = None,
+    capacities: Iterable[tuple[LinkDirection, float]] = (),
     **facts: Any,
-) -> Exported:
+) -> ExporterTarget:
     """Return the exporter of `node`, where `sampler` counts and `ways` are the directions of its interfaces.
 
     `scaled` are the testbed's scale and dilation; `capacities` its bytes per second, headers included.
@@ -60,24 +60,24 @@ def exported(  # noqa: PLR0913 - what a node is
     scale, dilation = scaled
     series: list[Series] = [("roundabout_testbed_scale", {}, scale), ("roundabout_testbed_dilation", {}, dilation)]
     series += [("roundabout_link_capacity_bytes_per_second", way.labels, rate) for way, rate in capacities]
-    told = {
+    facts_of_node = {
         "labels": {"site": site, "host": node},
         "interfaces": {
-            name: {"link": way.link, "out": way.labels["direction"], "in": way.back.labels["direction"]}
-            for name, way in (ways or {}).items()
+            name: {"link": way.link, "out": way.labels["direction"], "in": way.reverse.labels["direction"]}
+            for name, way in (directions or {}).items()
         },
         "series": series,
         **facts,
     }
     # Not by -I, which would not find what lies beside the program.
-    return Exported(site, node, (PYTHON, "-ESs", str(program), *sampler), told, connect)
+    return ExporterTarget(site, node, (PYTHON, "-ESs", str(program), *sampler), facts_of_node, connect)
 
 
-def of_host(host: Host, *, rdma: bool = False, cpu: bool = False) -> list[str]:
+def host_sampler_command(host: Host, *, rdma: bool = False, cpu: bool = False) -> list[str]:
     """Return the command of a host's sampler, for its exporter."""
     return host_sampler(host, {"rdma"} if rdma else (), PERIOD_MS, cpu=cpu)
 
 
-def of_controller() -> Exported:
+def controller_target() -> ExporterTarget:
     """Return this machine's exporter: its CPU, which is a lab's too, and the progress of the run."""
-    return exported(CONTROLLER, CONTROLLER, controller_sampler(SAMPLER))
+    return exporter_target(CONTROLLER, CONTROLLER, controller_sampler(SAMPLER))

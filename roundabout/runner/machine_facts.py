@@ -16,7 +16,7 @@ from roundabout.core.paths import IS_CHECKOUT, REVISION, ROOT
 LIBRARIES = ("fabric", "numpy", "paramiko", "pyarrow", "pydantic", "pyroute2")
 
 
-def of_controller() -> dict[str, Any]:
+def controller_facts() -> dict[str, Any]:
     """Return the facts of the machine that controls the run, and the versions of the libraries used."""
     return {
         "kernel": platform.release(),
@@ -26,7 +26,7 @@ def of_controller() -> dict[str, Any]:
 
 
 @cache
-def of_machine() -> dict[str, Any]:
+def machine_facts() -> dict[str, Any]:
     """Return the facts of the machine that executes a trial, because several machines may share a run."""
     models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return {
@@ -38,7 +38,7 @@ def of_machine() -> dict[str, Any]:
     }
 
 
-def of_code() -> dict[str, Any]:
+def code_facts() -> dict[str, Any]:
     """Return the version of the code, its revision, and whether it is a checkout or a wheel."""
     revision = revision_of(ROOT) if IS_CHECKOUT else json.loads((ROOT / REVISION).read_text())
     return {"version": version("roundabout"), "source": "checkout" if IS_CHECKOUT else "wheel", **revision}

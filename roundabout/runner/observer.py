@@ -23,7 +23,7 @@ class LinkUse:
 
 
 @dataclass(frozen=True)
-class CrossUse:
+class CrossTrafficUse:
     """A cross traffic's load, and the rate that its sender sends, headers included.
 
     None if the sender also sends for others.
@@ -51,7 +51,7 @@ class Observer(Protocol):
     def iteration(self, job: str, number: int, ms: float) -> None:
         """Note that a job's first worker finished an iteration. `number` counts from 1."""
 
-    def traffic(self, links: Mapping[str, LinkUse], crossing: Mapping[str, CrossUse]) -> None:
+    def traffic(self, links: Mapping[str, LinkUse], crossing: Mapping[str, CrossTrafficUse]) -> None:
         """Note the rates of links and cross traffic in the last second. Unknown ones are left out."""
 
     def leaves(self, owed: Sequence[str]) -> None:

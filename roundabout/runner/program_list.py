@@ -8,36 +8,38 @@ from pathlib import Path
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import BUILD, ROOT
-from roundabout.spec.reader.yaml_source import read
+from roundabout.spec.reader.yaml_source import read_document
 from roundabout.spec.trainers import MODELS
 
 LIST = Path(__file__).with_name("programs.yaml")
 
 
 @cache
-def programs(*groups: str) -> tuple[str, ...]:
+def program_paths(*groups: str) -> tuple[str, ...]:
     """Return the paths of the list's `groups` ("hosts", "controller", "lab"), in its order."""
-    listed = read(LIST).root
+    listed = read_document(LIST).root
     return tuple(path for group in groups for path in listed[group])
 
 
-def outside() -> tuple[Path, ...]:
+def plugin_programs() -> tuple[Path, ...]:
     """Return trainers' programs from folders outside the tree, which runs copy to hosts."""
     sources = (model.source() for model in MODELS.values())
     return tuple(path for path in sources if not path.is_relative_to(ROOT))
 
 
-def artefacts(*groups: str, root: Path = ROOT) -> dict[str, str]:
+def hash_artifacts(*groups: str, root: Path = ROOT) -> dict[str, str]:
     """Return the SHA-256 of these groups' programs, of plugin trainers and of all eBPF objects, by path.
 
     Raises RoundaboutError if one is missing.
     """
-    files = {path: root / path for path in programs(*groups)} | {f"outside/{path.name}": path for path in outside()}
+    files = {path: root / path for path in program_paths(*groups)} | {
+        f"outside/{path.name}": path for path in plugin_programs()
+    }
     objects = sorted((root / "build/bpf").glob("*.bpf.o"))
-    return hashes(files | {str(path.relative_to(root)): path for path in objects})
+    return hash_files(files | {str(path.relative_to(root)): path for path in objects})
 
 
-def hashes(files: Mapping[str, Path]) -> dict[str, str]:
+def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
     """Return the SHA-256 of files, by their names. Raises RoundaboutError if one is missing."""
     missing = [name for name, path in files.items() if not path.is_file()]
     if missing:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from roundabout.plan import Plan, PlannedTrial
-from roundabout.runner.observer import CrossUse, LinkUse
+from roundabout.runner.observer import CrossTrafficUse, LinkUse
 from roundabout.store import Run
 
 
@@ -39,7 +39,7 @@ class TrialProgress:
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedAttempt:
     """An attempt that ended. `reasons` make it invalid; `again` tells whether it is repeated."""
 
     label: str
@@ -50,7 +50,10 @@ class Ended:
 
 @dataclass
 class Progress:
-    """The progress of a run. Rates, times and bytes are the paper's. A trial's values stay until the next one begins."""
+    """The progress of a run. Rates, times and bytes are the paper's.
+
+    A trial's values stay until the next one begins.
+    """
 
     experiment: str = ""
     run: str = ""
@@ -64,8 +67,8 @@ class Progress:
     trial: TrialProgress | None = None
     jobs: dict[str, JobProgress] = field(default_factory=dict)
     links: dict[str, LinkUse] = field(default_factory=dict)
-    cross_traffic: dict[str, CrossUse] = field(default_factory=dict)
-    ended: Ended | None = None
+    cross_traffic: dict[str, CrossTrafficUse] = field(default_factory=dict)
+    ended: EndedAttempt | None = None
 
 
 class View(Protocol):
@@ -105,7 +108,7 @@ class Follower:
         now = self.progress
         self._left.begin(trial.expected_s)
         again = f", attempt {attempt}" if attempt > 1 else ""
-        now.what = f"{now.done + 1} of {now.trials}: {label(trial)}{again}"
+        now.what = f"{now.done + 1} of {now.trials}: {trial_label(trial)}{again}"
         now.trial = TrialProgress(trial.key, trial.variant, trial.levels, trial.repetition, trial.job, attempt)
         now.jobs = {name: JobProgress(trial.spec.iterations_of(name)) for name in trial.spec.jobs}
         now.links, now.cross_traffic = {}, {}
@@ -121,7 +124,7 @@ class Follower:
         self.progress.jobs[job].add(ms)
         self._show()
 
-    def traffic(self, links: Mapping[str, LinkUse], crossing: Mapping[str, CrossUse]) -> None:
+    def traffic(self, links: Mapping[str, LinkUse], crossing: Mapping[str, CrossTrafficUse]) -> None:
         """Note the rates of links and cross traffic."""
         self.progress.links, self.progress.cross_traffic = dict(links), dict(crossing)
         self._show()
@@ -132,7 +135,7 @@ class Follower:
         self._left.end(again)
         now.done += not again
         now.attempts += 1
-        now.ended = Ended(label(trial), now.jobs, reasons, again)
+        now.ended = EndedAttempt(trial_label(trial), now.jobs, reasons, again)
         now.trial, now.phase = None, ""
         self._show()
 
@@ -179,7 +182,7 @@ class TimeLeft:
         return max(self._left_s * repeats - running_s, 0)
 
 
-def label(trial: PlannedTrial) -> str:
+def trial_label(trial: PlannedTrial) -> str:
     """Return a trial's name for people: its variant, other levels, job and repetition."""
     others = [f"{factor} {level}" for factor, level in trial.levels.items() if factor != "variant"]
     alone = [trial.job] if trial.job else []

@@ -41,14 +41,14 @@ def _progress() -> "TypeAdapter[Progress]":
 
 
 @dataclass(frozen=True)
-class Live:
+class StoredProgress:
     """The progress in a progress file, and whether its writer is alive."""
 
     progress: "Progress"
-    lives: bool
+    is_live: bool
 
 
-class Recorder:
+class ProgressWriter:
     """A View that writes the progress file: at once if a trial begins or ends, else every PERIOD_S."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Recorder:
         partial = path.with_name(f".{path.name}.partial")
         spare = None
         try:
-            with files.new_file(partial) as file:
+            with files.create_file(partial) as file:
                 fcntl.flock(file.fileno(), fcntl.LOCK_EX)
                 file.write(content)
                 spare = os.dup(file.fileno())  # the lock outlives the file's closing
@@ -98,13 +98,13 @@ class Recorder:
     def _end(self) -> None:
         if self._path and self._held is not None:
             with suppress(OSError):
-                if _lies_at(self._held, self._path):  # who resumed the run meanwhile has its own
+                if _is_file_at(self._held, self._path):  # who resumed the run meanwhile has its own
                     self._path.unlink()
             os.close(self._held)
         self._path = self._held = None
 
 
-def read(run: Path) -> Live | None:
+def read(run: Path) -> StoredProgress | None:
     """Read the progress of the run in this folder, also if it was killed.
 
     Return None if the run has ended or its progress file is not readable.
@@ -115,25 +115,25 @@ def read(run: Path) -> Live | None:
             with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
                 progress = _progress().validate_json(file.read())
                 if not files.lock(file.fileno(), fcntl.LOCK_SH):
-                    return Live(progress, lives=True)
-                if _lies_at(file.fileno(), path):
-                    return Live(progress, lives=False)
+                    return StoredProgress(progress, is_live=True)
+                if _is_file_at(file.fileno(), path):
+                    return StoredProgress(progress, is_live=False)
         except (OSError, ValueError):
             return None
 
 
-def is_going_on(run: Path) -> bool:
+def is_running(run: Path) -> bool:
     """Return True if a live process executes the run in this folder."""
     told = read(run)
-    return told is not None and told.lives
+    return told is not None and told.is_live
 
 
-def going_on(runs: Path) -> list[Path]:
+def running_runs(runs: Path) -> list[Path]:
     """Return the folders of all runs under `runs` that are being executed, the latest last."""
-    return [run.path for run in sorted(Run.all(runs), key=lambda run: run.id) if is_going_on(run.path)]
+    return [run.path for run in sorted(Run.all(runs), key=lambda run: run.id) if is_running(run.path)]
 
 
-def on_machine(state: Path = STATE, journals: Path = JOURNALS) -> Path | None:
+def run_on_machine(state: Path = STATE, journals: Path = JOURNALS) -> Path | None:
     """Return the folder of the run that holds this machine, which may not exist yet.
 
     None without one, or without permission.
@@ -142,5 +142,5 @@ def on_machine(state: Path = STATE, journals: Path = JOURNALS) -> Path | None:
     return journal.run_path(owner.rpartition(" ")[2], journals) if owner else None
 
 
-def _lies_at(handle: int, path: Path) -> bool:
+def _is_file_at(handle: int, path: Path) -> bool:
     return os.path.samestat(os.stat(path), os.fstat(handle))

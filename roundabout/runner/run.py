@@ -18,16 +18,16 @@ from pydantic_core import to_jsonable_python
 
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.cluster.timeline import Timeline
-from roundabout.plan import Plan, PlannedTrial, conducted, make_plan
+from roundabout.plan import Plan, PlannedTrial, make_plan, with_simulated_jobs
 from roundabout.runner import machine_facts
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
 from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.machine.journal import JOURNALS, Journal, Undo
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.observer import Observer
-from roundabout.runner.testbed import Facility, Testbed, Visit
+from roundabout.runner.testbed import RunContext, Testbed, TestbedProvider
 from roundabout.spec.cluster import Cluster
-from roundabout.spec.experiment import Experiment, TrialSpec, Value
+from roundabout.spec.experiment import Experiment, InputValue, TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.store import Attempt, Identity, Run, StoreError, new_run_id
 from roundabout.store.schemas import VERSION
@@ -39,20 +39,22 @@ LONGEST_S = 3600.0  # of a trial of a cluster
 TIMELINE = "timeline.json"  # docs/cluster-runs.md
 INTERRUPTED = 128 + signal.SIGINT  # the exit status
 
-Give = Callable[[Run, TrialSpec, Sequence[str]], Mapping[str, Mapping[str, Value]]]  # what trials take from others
-First = Callable[[Testbed], None]  # what is looked at before the first trial; what it raises ends the run
-Settle = Callable[[Plan, Testbed], Run]  # makes the run's folder, or checks that it still fits
-Keep = Callable[[Attempt, dict[str, Any]], None]  # what becomes of the attempt that counts
+InputResolver = Callable[
+    [Run, TrialSpec, Sequence[str]], Mapping[str, Mapping[str, InputValue]]
+]  # what trials take from others
+PreflightCheck = Callable[[Testbed], None]  # what is looked at before the first trial; what it raises ends the run
+OpenRun = Callable[[Plan, Testbed], Run]  # makes the run's folder, or checks that it still fits
+CommitAttempt = Callable[[Attempt, dict[str, Any]], None]  # what becomes of the attempt that counts
 
 
 class ChangedError(RoundaboutError):
     """A run cannot be resumed because its experiment, testbed or programs have changed."""
 
 
-class Testbeds:
+class TestbedPool:
     """The one open testbed: created when it is first needed, and anew for another topology or after it was lost."""
 
-    def __init__(self, facility: Facility, visit: Visit) -> None:
+    def __init__(self, facility: TestbedProvider, visit: RunContext) -> None:
         self._facility, self._visit = facility, visit
         self._stack = ExitStack()
         self._topology: Topology | None = None
@@ -71,7 +73,7 @@ class Testbeds:
         if self._testbed is None or self._topology != topology:
             self.close()
             self._visit.observer.step(f"raising testbed {topology.name}")
-            opened = self._facility.opened(topology, self._visit)
+            opened = self._facility.open_testbed(topology, self._visit)
             self._testbed, self._topology = self._stack.enter_context(opened), topology
         return self._testbed
 
@@ -81,8 +83,8 @@ class Testbeds:
         self._stack.close()
 
 
-def planned(
-    facility: Facility, experiment: Experiment, testbed_identity: Mapping[str, Any], artefacts: Mapping[str, str]
+def make_run_plan(
+    facility: TestbedProvider, experiment: Experiment, testbed_identity: Mapping[str, Any], artefacts: Mapping[str, str]
 ) -> Plan:
     """Return the plan of an experiment on a testbed.
 
@@ -90,18 +92,18 @@ def planned(
     UsageError for a computed trace that would take hours.
     """
     if not facility.computes:
-        return _in_time(make_plan(experiment, testbed_identity, artefacts, facility.dilation))
-    if not any(cell.spec.draws for cell in experiment.cells):
+        return _refuse_long_trials(make_plan(experiment, testbed_identity, artefacts, facility.dilation))
+    if not any(cell.spec.has_random_parts for cell in experiment.cells):
         experiment = experiment.model_copy(update={"repetitions": 1})
     plan = make_plan(experiment, testbed_identity, artefacts)
     kept: list[PlannedTrial] = []
     for trial in reversed(plan.trials):  # what a trial needs comes before it
-        if trial.repetition == 1 or trial.spec.draws or any(trial.key in later.needs for later in kept):
+        if trial.repetition == 1 or trial.spec.has_random_parts or any(trial.key in later.depends_on for later in kept):
             kept.append(replace(trial, expected_s=0.0))
     return replace(plan, trials=tuple(reversed(kept)))
 
 
-def _in_time(plan: Plan) -> Plan:
+def _refuse_long_trials(plan: Plan) -> Plan:
     """Return `plan`. Reject cluster trials expected to exceed LONGEST_S. Raises UsageError."""
     for trial in plan.trials:
         if trial.spec.cluster and trial.expected_s > LONGEST_S:
@@ -121,13 +123,13 @@ class Runner:
     `undo` must handle journal entries from every testbed type, not only this one.
     """
 
-    facility: Facility
+    facility: TestbedProvider
     observer: Observer
     undo: Undo
     state: Path = STATE
     journals: Path = JOURNALS
-    give: Give | None = None
-    first: First | None = None
+    resolve_inputs: InputResolver | None = None
+    preflight: PreflightCheck | None = None
 
     def start(self, experiment: Experiment, which: str | None, runs: Path, length: str | None = None) -> Run:
         """Run a whole experiment into a new folder under `runs`.
@@ -139,24 +141,28 @@ class Runner:
 
         def create(plan: Plan, testbed: Testbed) -> Run:
             identity = self._identity(run_id, plan, testbed)
-            return create_run(runs, run_id, experiment, identity | asked_manifest(self.facility, which, length, clock))
+            return create_run(
+                runs, run_id, experiment, identity | request_manifest(self.facility, which, length, clock)
+            )
 
         return self._execute(experiment, runs / experiment.name / run_id, clock, create)
 
     def resume(self, run: Run, experiment: Experiment) -> Run:
         """Finish the trials of `run` that are not committed. Raises ChangedError if the plan has changed."""
 
-        return self._execute(experiment, run.path, RunClock.carry_on(run.recorded("clock")), partial(self._agreed, run))
+        return self._execute(
+            experiment, run.path, RunClock.resume(run.recorded("clock")), partial(self._check_plan, run)
+        )
 
     def plan(self, run: Run, experiment: Experiment) -> None:
         """Write the trial plan for this machine into the manifest of `run`.
 
         The caller must already hold the run's lock.
         """
-        clock = RunClock.carry_on(run.recorded("clock"))
-        with self._standing(experiment, run.path, clock, partial(self._agreed, run)) as standing:
-            if self.first:
-                self.first(standing.testbed)
+        clock = RunClock.resume(run.recorded("clock"))
+        with self._open_session(experiment, run.path, clock, partial(self._check_plan, run)) as standing:
+            if self.preflight:
+                self.preflight(standing.testbed)
             _note_session(run, standing.testbed, clock)
 
     def trial(self, run: Run, experiment: Experiment, key: str, *, reference: bool = False) -> None:
@@ -167,16 +173,18 @@ class Runner:
         """
         if key in run.committed() and not reference:
             return
-        clock = RunClock.carry_on(run.recorded("clock"))
-        with self._standing(experiment, run.path, clock, partial(self._agreed, run)) as standing:
+        clock = RunClock.resume(run.recorded("clock"))
+        with self._open_session(experiment, run.path, clock, partial(self._check_plan, run)) as standing:
             trial = next((each for each in standing.plan.trials if each.key == key), None)
             if trial is None:
                 raise UsageError(f"found no trial {key} in {run.path}, expected one of its plan")
-            if missing := sorted({*trial.needs} - run.committed()):
+            if missing := sorted({*trial.depends_on} - run.committed()):
                 raise StoreError(f"{run.path}: trial {key} needs trial {missing[0]}, which is not done")
-            self._settle(trial, run, standing.testbeds, clock, Attempt.refer if reference else Attempt.commit)
+            self._run_until_valid(
+                trial, run, standing.testbeds, clock, Attempt.add_reference if reference else Attempt.commit
+            )
 
-    def _agreed(self, run: Run, plan: Plan, testbed: Testbed) -> Run:
+    def _check_plan(self, run: Run, plan: Plan, testbed: Testbed) -> Run:
         """Return `run` after checking that its planned trials are unchanged. If it has no plan yet, store this one.
 
         Raises ChangedError.
@@ -188,29 +196,31 @@ class Runner:
             run.write_manifest({**run.manifest, **identity})
         return run
 
-    def _execute(self, experiment: Experiment, path: Path, clock: RunClock, settle: Settle) -> Run:
+    def _execute(self, experiment: Experiment, path: Path, clock: RunClock, settle: OpenRun) -> Run:
         with (
-            self._standing(experiment, path, clock, settle) as standing,
-            standing.run.held(),
+            self._open_session(experiment, path, clock, settle) as standing,
+            standing.run.hold(),
             ExitStack() as stack,
         ):
             run, plan, testbeds = standing.run, standing.plan, standing.testbeds
-            stack.callback(_refresh, run)
+            stack.callback(_repair_index, run)
             stack.callback(standing.ending.begin)  # before the refreshing, too
-            if self.first:
-                self.first(standing.testbed)
+            if self.preflight:
+                self.preflight(standing.testbed)
             done = run.committed()
             self.observer.run_started(run, plan, len(done))
             left = [trial for trial in plan.trials if trial.key not in done]
             if left:
                 _note_session(run, testbeds.of(left[0].spec.topology), clock)
             for trial in left:
-                self._settle(trial, run, testbeds, clock, Attempt.commit)
-                keep_up(run, [trial])
+                self._run_until_valid(trial, run, testbeds, clock, Attempt.commit)
+                update_index(run, [trial])
         return run
 
     @contextmanager
-    def _standing(self, experiment: Experiment, path: Path, clock: RunClock, settle: Settle) -> "Iterator[_Standing]":
+    def _open_session(
+        self, experiment: Experiment, path: Path, clock: RunClock, settle: OpenRun
+    ) -> "Iterator[_RunSession]":
         """Open a testbed, plan the trials on it and open the run by `settle`; undo everything at the end."""
         if self.facility.takes_machine and threading.current_thread() is not threading.main_thread():
             raise UsageError(
@@ -221,28 +231,30 @@ class Runner:
         with ExitStack() as stack:
             for cell in experiment.cells:
                 self.facility.check_trial(cell.spec)
-            ending = stack.enter_context(_Ending(self.observer))
-            notes = stack.enter_context(self.machine(experiment.name, path)) if self.facility.takes_machine else None
+            ending = stack.enter_context(_SignalGuard(self.observer))
+            notes = (
+                stack.enter_context(self.hold_machine(experiment.name, path)) if self.facility.takes_machine else None
+            )
             ending.notes = notes
             transports = tuple(experiment.transports.values())
-            artefacts = self.facility.artefacts(transports)
-            visit = Visit(path.name.lower(), transports, experiment.probes, clock, self.observer, notes)
-            testbeds = stack.enter_context(Testbeds(self.facility, visit))
+            artefacts = self.facility.artifacts(transports)
+            visit = RunContext(path.name.lower(), transports, experiment.probes, clock, self.observer, notes)
+            testbeds = stack.enter_context(TestbedPool(self.facility, visit))
             stack.callback(ending.begin)
             testbed = testbeds.of(experiment.cells[0].spec.topology)
-            plan = planned(self.facility, experiment, testbed.identity(), artefacts)
-            yield _Standing(settle(plan, testbed), plan, testbeds, testbed, ending)
+            plan = make_run_plan(self.facility, experiment, testbed.identity(), artefacts)
+            yield _RunSession(settle(plan, testbed), plan, testbeds, testbed, ending)
 
     @contextmanager
-    def machine(self, what: str, path: Path) -> Iterator[Journal]:
+    def hold_machine(self, what: str, path: Path) -> Iterator[Journal]:
         """Lock this machine, clean up after crashed runs, and yield the journal for the new run."""
         with lease.hold("machine", f"{what} {path.name}", self.state):
-            self._settle_debts()
-            notes = journal.keep(path.name, path.resolve(), self.journals)
-            with notes as kept, temporary.files(path.name, kept, self.state):
+            self._clean_up_dead_runs()
+            notes = journal.open_journal(path.name, path.resolve(), self.journals)
+            with notes as kept, temporary.temporary_files(path.name, kept, self.state):
                 yield kept
 
-    def _settle_debts(self) -> None:
+    def _clean_up_dead_runs(self) -> None:
         """Clean up after crashed runs, because their leftovers would distort measurements.
 
         If cleanup fails on another testbed, only warn.
@@ -250,8 +262,8 @@ class Runner:
         here = self.facility.where["testbed"]
         refused = []
         journal.adopt(self.state, self.journals)
-        for error in journal.settle(self.journals, self.undo, self.observer.step):
-            if error.owed and here not in {entry["where"]["testbed"] for entry in error.owed}:
+        for error in journal.replay(self.journals, self.undo, self.observer.step):
+            if error.entries and here not in {entry["where"]["testbed"] for entry in error.entries}:
                 self.observer.step(f"{error.message}; {error.hint}")
             else:
                 refused.append(error)
@@ -270,13 +282,13 @@ class Runner:
             "plan": [{name: getattr(trial, name) for name in fields} for trial in plan.trials],
         }
 
-    def _given(self, trial: PlannedTrial, run: Run) -> tuple[PlannedTrial, dict[str, Any]]:
+    def _resolve(self, trial: PlannedTrial, run: Run) -> tuple[PlannedTrial, dict[str, Any]]:
         """Return the trial with the inputs that it takes from earlier trials, and their record. Raises StoreError."""
-        if not trial.spec.takes:
+        if not trial.spec.has_inputs:
             return trial, {}
-        if self.give is None:
+        if self.resolve_inputs is None:
             raise StoreError(f"{run.path}: found nobody who could give trial {trial.key} what it takes, expected one")
-        values = self.give(run, trial.spec, trial.needs)
+        values = self.resolve_inputs(run, trial.spec, trial.depends_on)
         told = {
             name: {
                 field: {"value": to_jsonable_python(each.value, by_alias=True), "trials": each.trials}
@@ -284,13 +296,15 @@ class Runner:
             }
             for name, fields in values.items()
         }
-        return replace(trial, spec=trial.spec.given(values)), {"given": told}
+        return replace(trial, spec=trial.spec.with_inputs(values)), {"given": told}
 
-    def _settle(self, trial: PlannedTrial, run: Run, testbeds: Testbeds, clock: RunClock, keep: Keep) -> None:
+    def _run_until_valid(
+        self, trial: PlannedTrial, run: Run, testbeds: TestbedPool, clock: RunClock, keep: CommitAttempt
+    ) -> None:
         """Attempt a trial until it is valid or the number of repeats is reached. Every attempt is stored."""
         try:
-            trial, given = self._given(trial, run)
-            trial, timeline = _conducted(trial, self.observer)
+            trial, given = self._resolve(trial, run)
+            trial, timeline = _simulate_cluster(trial, self.observer)
         except RoundaboutError as error:  # the trial that it needs is not valid, or does not tell
             self.observer.trial_started(trial, 1)
             _commit_unmeasured(trial, run, clock, error.message)
@@ -299,44 +313,44 @@ class Runner:
         again = True
         while again:
             testbed = testbeds.of(trial.spec.topology)
-            attempt = run.begin(trial.key)
+            attempt = run.begin_attempt(trial.key)
             self.observer.trial_started(trial, attempt.number)
             started_ns = clock.now_ns()
-            who = identity(run.id, trial, attempt.number)
+            who = row_identity(run.id, trial, attempt.number)
             outcome = testbed.execute(trial, attempt, who)
             for name, table in outcome.tables.items():
                 attempt.write(name, table)
             if timeline and trial.spec.cluster:
-                _store(timeline, trial.spec.cluster, attempt, outcome.record.get("start_ns", started_ns))
+                _store_timeline(timeline, trial.spec.cluster, attempt, outcome.record.get("start_ns", started_ns))
             may_differ = not self.facility.computes
-            again = bool(outcome.faults) and may_differ and run.rejected(trial.key) < REPEATS
+            again = bool(outcome.invalid_reasons) and may_differ and run.rejected_count(trial.key) < REPEATS
             record = {
-                **_record(trial, who),
+                **_trial_record(trial, who),
                 **given,
                 **_when(started_ns, clock),
-                "valid": not outcome.faults,
-                "reason": "; ".join(outcome.faults),
+                "valid": not outcome.invalid_reasons,
+                "reason": "; ".join(outcome.invalid_reasons),
                 **outcome.record,
             }
             (Attempt.reject if again else keep)(attempt, record)
-            self.observer.trial_ended(trial, list(outcome.faults), again)
+            self.observer.trial_ended(trial, list(outcome.invalid_reasons), again)
             if outcome.lost:
                 testbeds.close()
 
 
-def _conducted(trial: PlannedTrial, observer: Observer) -> tuple[PlannedTrial, Timeline | None]:
+def _simulate_cluster(trial: PlannedTrial, observer: Observer) -> tuple[PlannedTrial, Timeline | None]:
     """Return the trial with the jobs of its cluster's trace and their timeline, if it has a trace.
 
     Raises RoundaboutError.
     """
     if not trial.spec.cluster:
         return trial, None
-    observer.step(f"working out who runs where: {trial.spec.cluster.told}")
-    spec, timeline = conducted(trial.spec, trial.seed)
+    observer.step(f"working out who runs where: {trial.spec.cluster.describe}")
+    spec, timeline = with_simulated_jobs(trial.spec, trial.seed)
     return replace(trial, spec=spec), timeline
 
 
-def _store(timeline: Timeline, cluster: Cluster, attempt: Attempt, start_ns: int) -> None:
+def _store_timeline(timeline: Timeline, cluster: Cluster, attempt: Attempt, start_ns: int) -> None:
     """Store the timeline as a table of the trial, and its decisions as events."""
     told = timeline.as_json(cluster.scheduler.name, cassini=cluster.cassini is not None)
     attempt.write_json(TIMELINE, told)
@@ -345,12 +359,14 @@ def _store(timeline: Timeline, cluster: Cluster, attempt: Attempt, start_ns: int
 
 
 def _commit_unmeasured(trial: PlannedTrial, run: Run, clock: RunClock, reason: str) -> None:
-    attempt = run.begin(trial.key)
-    record = _record(trial, identity(run.id, trial, attempt.number))
+    attempt = run.begin_attempt(trial.key)
+    record = _trial_record(trial, row_identity(run.id, trial, attempt.number))
     attempt.commit({**record, **_when(clock.now_ns(), clock), "valid": False, "reason": reason})
 
 
-def asked_manifest(facility: Facility, which: str | None, length: str | None, clock: RunClock) -> dict[str, Any]:
+def request_manifest(
+    facility: TestbedProvider, which: str | None, length: str | None, clock: RunClock
+) -> dict[str, Any]:
     """Return the manifest's record of the request, which `resume` repeats."""
     where = {"which": which, "length": length, "where": dict(facility.where)}
     return {**where, "clock": asdict(clock), "sessions": []}
@@ -364,7 +380,7 @@ def create_run(runs: Path, run_id: str, experiment: Experiment, manifest: dict[s
     return run
 
 
-def keep_up(run: Run, done: Iterable[PlannedTrial]) -> None:
+def update_index(run: Run, done: Iterable[PlannedTrial]) -> None:
     """List the committed trials `done`, and delete raw files beyond the run's budget."""
     run.refresh_trials()
     for trial in done:
@@ -372,27 +388,27 @@ def keep_up(run: Run, done: Iterable[PlannedTrial]) -> None:
             run.drop_raw(trial.spec.capture.keep_mb * MB)
 
 
-def _refresh(run: Run) -> None:
+def _repair_index(run: Run) -> None:
     """Add rows that are missing because a run was interrupted between a trial's commit and its row."""
     with suppress(StoreError):  # a full disk was reported already
         run.refresh_trials()
 
 
-def identity(run_id: str, trial: PlannedTrial, attempt: int) -> Identity:
+def row_identity(run_id: str, trial: PlannedTrial, attempt: int) -> Identity:
     """Return the columns that every row of this attempt has."""
     return Identity(run_id, trial.key, trial.variant, json.dumps(trial.levels), trial.repetition, attempt)
 
 
-def _record(trial: PlannedTrial, who: Identity) -> dict[str, Any]:
+def _trial_record(trial: PlannedTrial, who: Identity) -> dict[str, Any]:
     """Return the entries of trial.json that do not depend on the attempt's outcome."""
     return {
         "schema": VERSION,
         **asdict(who),
         "job": trial.job,
         "host": CONTROLLER,
-        "machine": machine_facts.of_machine(),
+        "machine": machine_facts.machine_facts(),
         "seed": trial.seed,
-        "needs": trial.needs,
+        "needs": trial.depends_on,
         "spec": trial.spec.model_dump(mode="json", by_alias=True),
     }
 
@@ -413,14 +429,14 @@ def _utc(run_ns: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Standing:
+class _RunSession:
     """The objects that a run works with while its testbeds exist. `testbed` is that of the experiment's first cell."""
 
     run: Run
     plan: Plan
-    testbeds: Testbeds
+    testbeds: TestbedPool
     testbed: Testbed
-    ending: "_Ending"
+    ending: "_SignalGuard"
 
 
 def _note_session(run: Run, testbed: Testbed, clock: RunClock) -> None:
@@ -428,8 +444,8 @@ def _note_session(run: Run, testbed: Testbed, clock: RunClock) -> None:
     session = {
         "started_utc": _utc(clock.now_ns()),
         "clock": asdict(clock),
-        "code": machine_facts.of_code(),
-        "controller": machine_facts.of_controller(),
+        "code": machine_facts.code_facts(),
+        "controller": machine_facts.controller_facts(),
         **testbed.facts(),
     }
     run.write_manifest({**run.manifest, "sessions": [*run.recorded("sessions"), session]})
@@ -455,15 +471,15 @@ def _changes(where: str, was: Any, now: Any) -> list[str]:
     if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         pairs = enumerate(zip(was, now, strict=True))
         return [change for at, pair in pairs for change in _changes(f"{where}[{at}]", *pair)]
-    return [] if was == now else [f"{where}: was {_short(was)}, is {_short(now)}"]
+    return [] if was == now else [f"{where}: was {_shorten(was)}, is {_shorten(now)}"]
 
 
-def _short(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-class _Ending:
+class _SignalGuard:
     """A guard that cleans up on SIGINT, SIGTERM and SIGHUP. A second Ctrl-C skips the cleanup.
 
     After a second Ctrl-C the entries stay in the journal, because hosts may not answer and waiting may be useless.
@@ -494,11 +510,11 @@ class _Ending:
             self._handlers[number] = signal.signal(number, handler)
 
     def _interrupt(self, *_signal: object) -> None:
-        signal.signal(signal.SIGINT, self._leave)
+        signal.signal(signal.SIGINT, self._leave_at_once)
         self._observer.step("undoing all of it; Ctrl-C once more leaves it to `roundabout clean`")
         if not self._begun:
             raise KeyboardInterrupt
 
-    def _leave(self, *_signal: object) -> NoReturn:
-        self._observer.leaves(self.notes.kinds if self.notes else [])
+    def _leave_at_once(self, *_signal: object) -> NoReturn:
+        self._observer.leaves(self.notes.entry_kinds if self.notes else [])
         os._exit(INTERRUPTED)  # threads may wait for hosts, and would be waited for

@@ -59,7 +59,7 @@ class Slurm:
     partition: str | None = None
 
     @classmethod
-    def asked(cls, text: str) -> "Slurm":
+    def parse(cls, text: str) -> "Slurm":
         """Parse the value of `--executor`. Raises UsageError."""
         engine, colon, partition = text.partition(":")
         if engine != ENGINE or (colon and not partition):
@@ -68,7 +68,7 @@ class Slurm:
 
     def check(self) -> None:
         """Raise SlurmError if Slurm or the partition is missing."""
-        there = _said(["sinfo", "--noheader", "--format=%R"]).split()
+        there = _call(["sinfo", "--noheader", "--format=%R"]).split()
         if self.partition and not there:
             raise SlurmError(
                 f"found no partition {self.partition!r}: Slurm lists none to this user",
@@ -96,20 +96,20 @@ class Slurm:
         }
         flags = ["--parsable", "--requeue", *(["--exclusive"] if job.alone else [])]
         said = [f"--{name}={value}" for name, value in options.items() if value is not None]
-        return _said(["sbatch", *flags, *said], job.script(keys)).partition(";")[0].strip()
+        return _call(["sbatch", *flags, *said], job.script(keys)).partition(";")[0].strip()
 
     def queue(self, job: Job) -> Counter[str]:
         """Return the number of the run's jobs in Slurm's queue, by state. Raises SlurmError."""
-        said = _said(["squeue", "--noheader", "--array", f"--name={job.name}", "--format=%T %r"])
+        said = _call(["squeue", "--noheader", "--array", f"--name={job.name}", "--format=%T %r"])
         found = (line.partition(" ") for line in said.splitlines())
         return Counter(f"{state} ({why})" if state == "PENDING" else state for state, _, why in found)
 
     def cancel(self, job: Job) -> None:
         """End all jobs of the run, as SIGTERM does. Raises SlurmError."""
-        _said(["scancel", f"--name={job.name}"])
+        _call(["scancel", f"--name={job.name}"])
 
 
-def _said(words: Sequence[str], told: str = "") -> str:
+def _call(words: Sequence[str], told: str = "") -> str:
     """Return the output of one of Slurm's programs. Raises SlurmError."""
     try:
         done = subprocess.run(words, input=told, capture_output=True, text=True, timeout=ANSWER_S)

@@ -21,9 +21,9 @@ from roundabout.plan import Plan, PlannedTrial
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.machine.journal import raise_together
 from roundabout.runner.observer import Observer
-from roundabout.runner.run import INTERRUPTED, ChangedError, asked_manifest, create_run, keep_up, planned
+from roundabout.runner.run import INTERRUPTED, ChangedError, create_run, make_run_plan, request_manifest, update_index
 from roundabout.runner.slurm import LARGEST_ARRAY, Job, Slurm, SlurmError
-from roundabout.runner.testbed import Facility
+from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec.experiment import Experiment
 from roundabout.store import Run, new_run_id
 
@@ -41,7 +41,7 @@ class SweepError(RoundaboutError):
 class Sweep:
     """Runs experiments as jobs of `slurm`, on testbeds of its nodes."""
 
-    facility: Facility
+    facility: TestbedProvider
     observer: Observer
     slurm: Slurm
 
@@ -55,7 +55,7 @@ class Sweep:
         document = experiment.model_dump(mode="json", by_alias=True)
         kind = {"kind": self.facility.where["testbed"]}
         unplanned = {"run": run_id, "experiment": document, "testbed": kind, "artefacts": {}, "plan": []}
-        manifest = unplanned | asked_manifest(self.facility, which, length, clock)
+        manifest = unplanned | request_manifest(self.facility, which, length, clock)
         run = create_run(Path(os.path.realpath(runs)), run_id, experiment, manifest)
         try:
             return self.resume(run, experiment)
@@ -68,15 +68,17 @@ class Sweep:
         self._check()
         job = Job(run.path, alone=self.facility.takes_machine)
         if there := self.slurm.queue(job):
-            raise SweepError(f"{run.path} is going on: {_told(there)} on Slurm", f"wait, or: scancel --name={job.name}")
-        with run.held(), self._cancelled(job):
+            raise SweepError(
+                f"{run.path} is going on: {_read_logs(there)} on Slurm", f"wait, or: scancel --name={job.name}"
+            )
+        with run.hold(), self._cancel_on_error(job):
             if not run.manifest["plan"]:
-                run = self._planned(job, run)
+                run = self._plan_on_node(job, run)
             plan = self._plan(run, experiment)
             self.observer.run_started(run, plan, len(run.committed()))
-            self._settle(job, run, plan)
+            self._submit_until_done(job, run, plan)
             if not self.facility.computes:
-                self._refer(job, run, plan)
+                self._measure_references(job, run, plan)
             shutil.rmtree(job.logs, ignore_errors=True)
         return run
 
@@ -86,7 +88,7 @@ class Sweep:
         self.slurm.check()
 
     @contextmanager
-    def _cancelled(self, job: Job) -> Iterator[None]:
+    def _cancel_on_error(self, job: Job) -> Iterator[None]:
         """Cancel all jobs if an error ends the run; each job undoes what it made.
 
         If jobs may be left, the error says so, in addition to the error that ended the run.
@@ -118,57 +120,57 @@ class Sweep:
                 said = error.message
             if not there:
                 return []
-            said = said or _told(there)
+            said = said or _read_logs(there)
             if time.monotonic() > deadline:
                 message = f"jobs of the run may be left on Slurm, after {END_S:g} s of waiting for their end: {said}"
                 return [SweepError(message, f"cancel them: scancel --name={job.name}")]
             self.observer.step(f"cancelling jobs on Slurm: {said}")
             time.sleep(LOOK_S)
 
-    def _planned(self, job: Job, run: Run) -> Run:
+    def _plan_on_node(self, job: Job, run: Run) -> Run:
         """Return the run with a plan, which a node makes. Raises SweepError."""
         _empty_logs(job)
         self.slurm.submit(job, [])
-        for said in self._queued(job):
+        for said in self._poll_queue(job):
             self.observer.step(f"planning on Slurm: {said}")
         run = Run(run.path)  # its manifest was written elsewhere
         if not run.manifest["plan"]:
-            raise _lost(job, "no plan was made")
+            raise _explain_failure(job, "no plan was made")
         return run
 
     def _plan(self, run: Run, experiment: Experiment) -> Plan:
         """Return the plan that nodes made, with the fields that a manifest leaves out. Raises ChangedError."""
         told = run.manifest
-        plan = planned(self.facility, experiment, told["testbed"]["identity"], told["artefacts"])
+        plan = make_run_plan(self.facility, experiment, told["testbed"]["identity"], told["artefacts"])
         if {trial.key for trial in plan.trials} != {trial["key"] for trial in told["plan"]}:
             raise ChangedError(
                 f"{run.path}: its nodes plan other trials than this machine", "install the same roundabout on all"
             )
         return plan
 
-    def _settle(self, job: Job, run: Run, plan: Plan) -> None:
+    def _submit_until_done(self, job: Job, run: Run, plan: Plan) -> None:
         """Submit missing trials until all are committed. Raises SweepError if a repeated submission commits none."""
-        left = _left(run, plan)
+        left = _missing_trials(run, plan)
         while left:
             _empty_logs(job)
             self._submit(job, left)
-            self._follow(job, run, left)
-            before, left = left, _left(run, plan)
+            self._follow_jobs(job, run, left)
+            before, left = left, _missing_trials(run, plan)
             if len(left) == len(before):
-                raise _lost(job, f"{len(left)} of {len(plan.trials)} trials were not done")
+                raise _explain_failure(job, f"{len(left)} of {len(plan.trials)} trials were not done")
 
     def _submit(self, job: Job, trials: Sequence[PlannedTrial]) -> None:
         """Submit all trials, and those that need others when these have ended."""
         after: list[str] = []
-        for wave in waves(trials):
+        for wave in group_in_waves(trials):
             keys = [trial.key for trial in wave]
             arrays = (keys[begin : begin + LARGEST_ARRAY] for begin in range(0, len(keys), LARGEST_ARRAY))
             after = [self.slurm.submit(job, array, after) for array in arrays]
 
-    def _follow(self, job: Job, run: Run, trials: Sequence[PlannedTrial]) -> None:
+    def _follow_jobs(self, job: Job, run: Run, trials: Sequence[PlannedTrial]) -> None:
         """Report and index committed trials until no job is left."""
         awaited = {trial.key: trial for trial in trials}
-        for said in self._queued(job):
+        for said in self._poll_queue(job):
             if fresh := run.committed() & awaited.keys():
                 done = [record for record in run.trials() if record["trial"] in fresh]
                 for record in done:
@@ -176,46 +178,46 @@ class Sweep:
                     self.observer.trial_ended(
                         awaited[record["trial"]], [record["reason"]] * (not record["valid"]), False
                     )
-                keep_up(run, [awaited.pop(record["trial"]) for record in done])
+                update_index(run, [awaited.pop(record["trial"]) for record in done])
             self.observer.step(f"on Slurm: {said}")
 
-    def _queued(self, job: Job) -> Iterator[str]:
+    def _poll_queue(self, job: Job) -> Iterator[str]:
         """Yield the state of the run's jobs until none is left, and once more. A missing answer is not an end."""
         there: Mapping[str, int] = {"submitted": 1}
         while there:
             try:
                 there = self.slurm.queue(job)
-                yield _told(there)
+                yield _read_logs(there)
             except SlurmError as error:
                 yield error.message
             if there:
                 time.sleep(LOOK_S)
 
-    def _refer(self, job: Job, run: Run, plan: Plan) -> None:
+    def _measure_references(self, job: Job, run: Run, plan: Plan) -> None:
         """Measure the plan's first valid trial once on each other machine that took part, to compare the machines."""
         valid = {record["trial"]: record["machine"]["name"] for record in run.trials() if record["valid"]}
-        trial = next((each for each in plan.trials if each.key in valid and not each.needs), None)
+        trial = next((each for each in plan.trials if each.key in valid and not each.depends_on), None)
         if trial is None:
             return
         known = {valid[trial.key], *(record["machine"]["name"] for record in run.references())}
         others = sorted({*valid.values()} - known)
         for machine in others:
             self.slurm.submit(Job(job.run, job.alone, reference=True), [trial.key], node=machine)
-        for said in self._queued(job) if others else ():
+        for said in self._poll_queue(job) if others else ():
             self.observer.step(f"reference trials on Slurm: {said}")
 
 
-def waves(trials: Sequence[PlannedTrial]) -> list[list[PlannedTrial]]:
+def group_in_waves(trials: Sequence[PlannedTrial]) -> list[list[PlannedTrial]]:
     """Group trials, in the order of a plan, by the length of the chain of inputs before each."""
     depth: dict[str, int] = {}
     found = defaultdict[int, list[PlannedTrial]](list)
     for trial in trials:
-        depth[trial.key] = 1 + max((depth.get(key, 0) for key in trial.needs), default=0)
+        depth[trial.key] = 1 + max((depth.get(key, 0) for key in trial.depends_on), default=0)
         found[depth[trial.key]].append(trial)
     return [found[each] for each in sorted(found)]
 
 
-def _left(run: Run, plan: Plan) -> list[PlannedTrial]:
+def _missing_trials(run: Run, plan: Plan) -> list[PlannedTrial]:
     done = run.committed()
     return [trial for trial in plan.trials if trial.key not in done]
 
@@ -225,11 +227,11 @@ def _empty_logs(job: Job) -> None:
     job.logs.mkdir()
 
 
-def _told(there: Mapping[str, int]) -> str:
+def _read_logs(there: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {state.lower()}" for state, count in sorted(there.items())) or "none left"
 
 
-def _lost(job: Job, what: str) -> SweepError:
+def _explain_failure(job: Job, what: str) -> SweepError:
     """Return the error of jobs that failed, with their messages by node.
 
     Jobs without a message cannot see the run's folder.

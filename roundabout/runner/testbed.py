@@ -28,7 +28,7 @@ from roundabout.store import Attempt, Identity
 
 
 @dataclass(frozen=True)
-class Visit:
+class RunContext:
     """The context of a run on a testbed: the run's name, clock, observer and undo journal."""
 
     name: str
@@ -44,7 +44,7 @@ class Outcome:
     """The outcome of one attempt at a trial."""
 
     tables: Mapping[str, pa.Table]  # by name, as store/schemas.py describes them, in the papers' units
-    faults: Sequence[str] = ()  # why it may not be used
+    invalid_reasons: Sequence[str] = ()  # why it may not be used
     record: Mapping[str, Any] = field(default_factory=dict)  # what else trial.json says, columns of `trials` above all
     lost: bool = False  # the testbed is of no more use, and must be raised anew
 
@@ -100,7 +100,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExporterTarget:
     """A host or switch whose counters an exporter serves."""
 
     site: str
@@ -110,7 +110,7 @@ class Exported:
     connect: Callable[[], Connection]
 
 
-class Facility(ABC):
+class TestbedProvider(ABC):
     """A provider of testbeds of one kind on this machine."""
 
     where: Mapping[str, str]
@@ -125,13 +125,13 @@ class Facility(ABC):
     """Whether a model gives the figures: soon, and the same ones for the same seed. What no seed draws is run once."""
 
     @abstractmethod
-    def opened(self, topology: Topology, visit: Visit) -> AbstractContextManager[Testbed]:
+    def open_testbed(self, topology: Topology, visit: RunContext) -> AbstractContextManager[Testbed]:
         """Open a testbed with `topology`, and give it up when the context ends."""
 
     def check_trial(self, trial: TrialSpec, /) -> None:  # noqa: B027 - a model takes every trial
         """Raise RoundaboutError if no testbed of this kind can run `trial`. Nothing is reached for it."""
 
-    def artefacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:  # noqa: ARG002 - of hosts alone
+    def artifacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:  # noqa: ARG002 - of hosts alone
         """Return the artifacts deployed for these transports, name -> hash; part of every trial's key.
 
         Raises RoundaboutError if one is missing.
@@ -146,7 +146,7 @@ class Facility(ABC):
         """Yield the requirements of this kind of testbed, and whether they are met. Nothing is changed."""
         return ()
 
-    def exported(self) -> Iterable[Exported]:
+    def exporter_targets(self) -> Iterable[ExporterTarget]:
         """Return the hosts and switches that exist now, and whose counters may be read while others use them."""
         return ()
 

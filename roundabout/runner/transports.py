@@ -27,25 +27,25 @@ OPERATIONS, REGISTERED = "tcp_congestion_ops", ".struct_ops"  # a congestion con
 NAME_BYTES, NON_RESTRICTED = 16, 1  # of its name; its flag without which only the machine's own namespace may use it
 
 
-def objects(transport: Transport) -> Path | None:
+def object_folder(transport: Transport) -> Path | None:
     """Return the folder of a transport's eBPF objects on the controller; None if the kernel has the transport."""
     found = transport.declaration
     if found is None:
         return None
-    return OUTSIDE / found.name if registry.is_outside(found) else BUILT
+    return OUTSIDE / found.name if registry.is_plugin(found) else BUILT
 
 
-def build_outside(transports: Iterable[Transport]) -> dict[str, str]:
+def build_plugins(transports: Iterable[Transport]) -> dict[str, str]:
     """Build the transports of plugins, and return the SHA-256 of their objects, by path.
 
     Raises RoundaboutError if one does not build, or if its program differs from its declaration.
     """
     found = (each.declaration for each in transports)
-    built = [path for each in found if each and registry.is_outside(each) for path in build(each)]
+    built = [path for each in found if each and registry.is_plugin(each) for path in build_transport(each)]
     return {str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in built}
 
 
-def build(found: Declaration) -> list[Path]:
+def build_transport(found: Declaration) -> list[Path]:
     """Build one plugin's transport, for both of the kernel's signatures. Raises RoundaboutError."""
     folder = files.make_directory(OUTSIDE / found.name)
     paths = []
@@ -54,9 +54,9 @@ def build(found: Declaration) -> list[Path]:
         with scratch.folder("transport") as fresh:
             path = fresh / paths[-1].name
             _compile(found.program, path, defines)
-            _rename(found, path)
+            _rename_operations(found, path)
             _check_declarations(found, path)
-            with files.replacing(paths[-1]) as built:  # a reader has the old object or the new one
+            with files.replace_file(paths[-1]) as built:  # a reader has the old object or the new one
                 built.write(path.read_bytes())
     return paths
 
@@ -78,7 +78,7 @@ def _compile(program: Path, path: Path, defines: list[str]) -> None:
     command = [clang, *flags, *multiarch, *include, *defines, "-c", program.name, "-o", str(path)]
     done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RoundaboutError(f"{program} does not build:\n{_beginning(done.stderr)}")
+        raise RoundaboutError(f"{program} does not build:\n{_first_lines(done.stderr)}")
     subprocess.run([strip, "-g", str(path)], check=True)  # drops DWARF, keeps BTF
 
 
@@ -87,7 +87,7 @@ def _strip() -> str | None:
     return next((path for name in names if (path := shutil.which(name))), None)
 
 
-def _rename(found: Declaration, path: Path) -> None:
+def _rename_operations(found: Declaration, path: Path) -> None:
     """Rename the congestion control to the transport's name, and let lab hosts use it."""
     variables, name, flags = _operations(found.program, path.read_bytes())
     if not variables or not name or not flags:
@@ -142,7 +142,7 @@ def _check_declarations(found: Declaration, path: Path) -> None:
             )
 
 
-def _beginning(said: str) -> str:
+def _first_lines(said: str) -> str:
     lines = said.splitlines()
     more = [f"... and {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
     return "\n".join(f"  {line}" for line in [*lines[:SHOWN_LINES], *more])

@@ -47,7 +47,7 @@ if not __package__:  # run as a program, on a host: the parts lie beside it, and
 
 from roundabout.settings import settings_linux, settings_nic, settings_qos
 from roundabout.settings.settings_host import AbsentError, Host, Kind, SettingsError, Value
-from roundabout.settings.settings_journal import JOURNAL, Entry, Journal, Key, leave, outstanding
+from roundabout.settings.settings_journal import JOURNAL, Entry, Journal, Key, owners_by_setting, remove_owner
 
 KINDS: Dict[str, Kind] = {**settings_linux.KINDS, **settings_qos.KINDS, **settings_nic.KINDS}
 WITHOUT_TARGET = ("sysctl", "cpu")
@@ -161,7 +161,7 @@ def _apply(host: Host, wanted: Dict[Key, Value], owner: str) -> Dict[str, Any]:
         found = read_all(host, wanted)
         changes = [key for key, value in wanted.items() if not _equal(key, value, found[key])]
         if changes:
-            dragged = _dragged(host, changes)
+            dragged = _side_effects(host, changes)
             touched = {**found, **read_all(host, dragged)}
             writes = {key: value for key, value in wanted.items() if key in changes or key in dragged}
             boot = host.boot_id()
@@ -172,7 +172,7 @@ def _apply(host: Host, wanted: Dict[Key, Value], owner: str) -> Dict[str, Any]:
     return {"found": nest(found), "applied": nest(now), "changed": changed, "differs": differences(wanted, now)}
 
 
-def _dragged(host: Host, changes: List[Key]) -> List[Key]:
+def _side_effects(host: Host, changes: List[Key]) -> List[Key]:
     """Return other settings that the kernel may change as a side effect of writing `changes`."""
     dragged = [
         (kind, target, name)
@@ -195,7 +195,7 @@ def restore(host: Host, owner: str) -> Dict[str, Any]:
     """
     report: Dict[str, List[Any]] = {"restored": [], "overridden": [], "skipped": [], "failed": []}
     with Journal(host.state) as journal:
-        stacks = outstanding(journal.entries())
+        stacks = owners_by_setting(journal.entries())
         mine = {key: stack for key, stack in stacks.items() if any(entry["owner"] == owner for entry in stack)}
         held: Dict[Key, Entry] = {}
         for key, stack in mine.items():
@@ -204,14 +204,14 @@ def restore(host: Host, owner: str) -> Dict[str, Any]:
                 report["skipped"].append({"setting": _label(key), "reason": reason})
             else:
                 held[key] = stack[-1]
-        strange = {key: reason for key, reason in ((key, _why_strange(key)) for key in held) if reason}
+        strange = {key: reason for key, reason in ((key, _why_unknown(key)) for key in held) if reason}
         for key, reason in strange.items():
             report["failed"].append({"setting": _label(key), "found": held.pop(key)["found"], "reason": reason})
         for (kind, target), names in reversed(list(_grouped(held).items())):
             _restore_target(host, {(kind, target, name): held[kind, target, name] for name in names}, report)
         if mine and not report["failed"]:
             journal.append([{"entry": "restored", "owner": owner}])
-            if all(leave(stack, owner) == [] for stack in stacks.values()):
+            if all(remove_owner(stack, owner) == [] for stack in stacks.values()):
                 journal.empty()
     return report
 
@@ -224,7 +224,7 @@ def _why_skip(host: Host, holder: Entry, owner: str) -> str:
     return ""
 
 
-def _why_strange(key: Key) -> str:
+def _why_unknown(key: Key) -> str:
     """Return why this version cannot restore a setting that another version journalled; empty if it can."""
     kind, target, name = key
     if kind not in KINDS:
@@ -267,7 +267,7 @@ def _write_back(host: Host, wanted: Dict[Key, Value], wrong: List[Key]) -> Dict[
     for _ in range(2):
         if not wrong:
             break
-        refused = _each(wrong, lambda keys: write_all(host, {key: wanted[key] for key in keys}))
+        refused = _act_on_each(wrong, lambda keys: write_all(host, {key: wanted[key] for key in keys}))
         now, reasons = _read_each(host, wanted)
         different = [key for key in now if not _equal(key, now[key], wanted[key])]
         reasons.update({key: SettingsError(f"reads {now[key]} after it was written") for key in different})
@@ -279,24 +279,24 @@ def _write_back(host: Host, wanted: Dict[Key, Value], wrong: List[Key]) -> Dict[
 def _read_each(host: Host, keys: Iterable[Key]) -> Tuple[Dict[Key, Value], Dict[Key, SettingsError]]:
     """Return the readable values, and the errors of the others."""
     now: Dict[Key, Value] = {}
-    return now, _each(list(keys), lambda some: now.update(read_all(host, some)))
+    return now, _act_on_each(list(keys), lambda some: now.update(read_all(host, some)))
 
 
-def _each(keys: List[Key], act: Callable[[List[Key]], None]) -> Dict[Key, SettingsError]:
+def _act_on_each(keys: List[Key], act: Callable[[List[Key]], None]) -> Dict[Key, SettingsError]:
     """Act on all keys at once or, if that fails, on one after another; return the errors by key."""
     try:
         act(keys)
     except SettingsError as error:
         if len(keys) == 1:
             return {keys[0]: error}
-        return {key: why for one in keys for key, why in _each([one], act).items()}
+        return {key: why for one in keys for key, why in _act_on_each([one], act).items()}
     return {}
 
 
 def show_journal(host: Host) -> Dict[str, Any]:
     """Return the settings still to be restored."""
     with Journal(host.state) as journal:
-        stacks = outstanding(journal.entries())
+        stacks = owners_by_setting(journal.entries())
     fields = ("owner", "boot", "found", "wrote")
     return {
         "outstanding": [
@@ -312,7 +312,7 @@ def drifted(host: Host) -> Dict[str, Any]:
     if not (host.state / JOURNAL).exists():
         return {"differs": []}
     with Journal(host.state) as journal:  # nobody is half way through
-        newest = {key: stack[-1] for key, stack in outstanding(journal.entries()).items()}
+        newest = {key: stack[-1] for key, stack in owners_by_setting(journal.entries()).items()}
         wrote = {
             key: entry["wrote"]
             for key, entry in newest.items()

@@ -75,7 +75,7 @@ class Journal:
         os.ftruncate(self._file, 0)
 
 
-def leave(stack: List[Entry], owner: str) -> List[Entry]:
+def remove_owner(stack: List[Entry], owner: str) -> List[Entry]:
     """Return the stack without `owner`. The next owner inherits the value that it had found."""
     left: List[Entry] = []
     heir_finds: Optional[Entry] = None
@@ -103,12 +103,12 @@ def _push(stack: List[Entry], entry: Entry) -> None:
         stack.append(entry)
 
 
-def outstanding(entries: Iterable[Entry]) -> Dict[Key, List[Entry]]:
+def owners_by_setting(entries: Iterable[Entry]) -> Dict[Key, List[Entry]]:
     """Return for each setting the owners that still have to restore it, in order; the last one's value is in force."""
     stacks: Dict[Key, List[Entry]] = {}
     for entry in entries:
         if entry["entry"] == "restored":
-            stacks = {key: leave(stack, entry["owner"]) for key, stack in stacks.items()}
+            stacks = {key: remove_owner(stack, entry["owner"]) for key, stack in stacks.items()}
             stacks = {key: stack for key, stack in stacks.items() if stack}
         else:
             _push(stacks.setdefault((entry["kind"], entry["target"], entry["name"]), []), entry)

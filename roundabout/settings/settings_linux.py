@@ -78,7 +78,7 @@ def _sysctl_path(host: Host, name: str) -> Path:
     return host.root / "proc/sys" / name.translate({ord("."): "/", ord("/"): "."})
 
 
-def _sysctl_value(content: str) -> Value:
+def _parse_sysctl(content: str) -> Value:
     """Parse a sysctl. The kernel separates several numbers by tabs; a single one is an integer."""
     words = content.split()
     is_integer = len(words) == 1 and re.fullmatch(r"-?[0-9]+", words[0])
@@ -90,7 +90,7 @@ def read_sysctls(host: Host, _target: str, names: Iterable[str]) -> Values:
     found = {}
     for name in names:
         try:
-            found[name] = _sysctl_value(_sysctl_path(host, name).read_text())
+            found[name] = _parse_sysctl(_sysctl_path(host, name).read_text())
         except OSError as error:
             raise AbsentError(f"cannot read sysctl {name}: {error.strerror}") from error
     return found
@@ -114,7 +114,7 @@ def _available(host: Host) -> str:
 # --- One value for all CPUs or interrupts, or words that they take in turn
 
 
-def same_in_turn(left: Value, right: Value) -> bool:
+def is_same_cycle(left: Value, right: Value) -> bool:
     """Return True if two lists of words are equal once each is repeated as often as needed."""
     ours, theirs = str(left).split(), str(right).split()
     return all(ours[index % len(ours)] == theirs[index % len(theirs)] for index in range(max(len(ours), len(theirs))))
@@ -183,7 +183,7 @@ def write_irq(host: Host, target: str, values: Mapping[str, Value]) -> None:
 # --- Links
 
 
-def _ask(host: Host, tool: str, *arguments: str) -> str:
+def _query(host: Host, tool: str, *arguments: str) -> str:
     """Return a tool's answer about an object that may be absent."""
     try:
         return host.run(tool, *arguments)
@@ -196,14 +196,14 @@ def read_link(host: Host, target: str, names: Iterable[str]) -> Values:
     wanted = list(names)
     found: Values = {}
     if any(name in IP_NAMES for name in wanted):
-        found.update(json.loads(_ask(host, "ip", "-j", "-d", "link", "show", "dev", target))[0])
+        found.update(json.loads(_query(host, "ip", "-j", "-d", "link", "show", "dev", target))[0])
     if "speed_mbps" in wanted or "autoneg" in wanted:
-        found.update(_speed(_ask(host, "ethtool", target)))
+        found.update(_speed(_query(host, "ethtool", target)))
     if any(name in PAUSE for name in wanted):
-        said = _fields(_ask(host, "ethtool", "-a", target))
+        said = _fields(_query(host, "ethtool", "-a", target))
         found.update({name: int(said[shown] == "on") for name, (shown, _) in PAUSE.items() if shown in said})
     if "pfc_prevention_ms" in wanted:
-        said = _fields(_ask(host, "ethtool", "--get-tunable", target, PFC_PREVENTION))
+        said = _fields(_query(host, "ethtool", "--get-tunable", target, PFC_PREVENTION))
         found.update({"pfc_prevention_ms": int(said[PFC_PREVENTION])} if PFC_PREVENTION in said else {})
     missing = [name for name in wanted if name not in found]
     if missing:
@@ -297,12 +297,12 @@ def check_route(target: str, name: str, value: Optional[Value]) -> None:
 
 def _route(host: Host, target: str) -> Tuple[List[str], Values]:
     """Return the words of the present route without the settable ones, and those."""
-    lines = _ask(host, "ip", "-4", "-o", "route", "show", "exact", target).splitlines()
+    lines = _query(host, "ip", "-4", "-o", "route", "show", "exact", target).splitlines()
     if not lines:
         raise AbsentError(f"route {target}: this host has no such route", "look at: ip route")
     if len(lines) > 1:
         raise SettingsError(f"route {target}: found {len(lines)} routes, expected one", "look at: ip route")
-    words = _as_input(lines[0].split())
+    words = _to_ip_input(lines[0].split())
     if words[0].isalpha():
         raise SettingsError(f"route {target}: found a route of type {words[0]}, expected one to a data network")
     found: Values = dict.fromkeys(ROUTE_WORDS, "none")
@@ -319,7 +319,7 @@ def _route(host: Host, target: str) -> Tuple[List[str], Values]:
     return words, found
 
 
-def _as_input(shown: List[str]) -> List[str]:
+def _to_ip_input(shown: List[str]) -> List[str]:
     """Return the words of a route as `ip route` takes them."""
     words = [word for at, word in enumerate(shown) if word not in ROUTE_FLAGS or shown[at - 1] == "dev"]
     if "scope" not in words and not {"via", "nexthop", "nhid"} & set(words):
@@ -363,7 +363,7 @@ def _devices(host: Host, words: List[str]) -> Set[str]:
 
 
 def _devices_behind(host: Host, next_hop: str) -> Set[str]:
-    (hop,) = json.loads(_ask(host, "ip", "-j", "nexthop", "show", "id", next_hop))
+    (hop,) = json.loads(_query(host, "ip", "-j", "nexthop", "show", "id", next_hop))
     members = (_devices_behind(host, str(each["id"])) for each in hop.get("group", ()))
     return {hop["dev"]} if "dev" in hop else {device for devices in members for device in devices}
 
@@ -371,7 +371,7 @@ def _devices_behind(host: Host, next_hop: str) -> Set[str]:
 def read_route(host: Host, target: str, names: Iterable[str]) -> Values:
     """Return the metrics of connections to a prefix. Raises SettingsError for an interface of the default route."""
     words, found = _route(host, target)
-    lines = _ask(host, "ip", "-4", "-o", "route", "show", "exact", "default").splitlines()
+    lines = _query(host, "ip", "-4", "-o", "route", "show", "exact", "default").splitlines()
     default = {device for line in lines for device in _devices(host, line.split())}
     shared = sorted(_devices(host, words) & default)
     if shared:
@@ -419,7 +419,7 @@ def _missing(host: Host, congctl: str) -> str:
 
 def read_transport(host: Host, target: str, names: Iterable[str]) -> Values:
     """Return the parameters in force in this network namespace."""
-    parameters = json.loads(_ask(host, "transport", "get", target))["params"]
+    parameters = json.loads(_query(host, "transport", "get", target))["params"]
     unknown = [name for name in names if name not in parameters]
     if unknown:
         raise SettingsError(f"transport {target} has no parameter {unknown[0]!r}", f"known: {', '.join(parameters)}")
@@ -445,9 +445,9 @@ def _any_name(_target: str, _name: str, _value: Optional[Value]) -> None:
 
 KINDS = {
     "sysctl": Kind(read_sysctls, write_sysctls, same, check_sysctl),
-    "cpu": Kind(read_cpu, write_cpu, same_in_turn, check_by("cpu", {"governor": text()})),
+    "cpu": Kind(read_cpu, write_cpu, is_same_cycle, check_by("cpu", {"governor": text()})),
     "link": Kind(read_link, write_link, same, check_by("link", LINK_RULES), drags_link, moot_link),
-    "irq": Kind(read_irq, write_irq, same_in_turn, check_by("irq", {"cpus": either(text(), whole(0, 10**5))})),
+    "irq": Kind(read_irq, write_irq, is_same_cycle, check_by("irq", {"cpus": either(text(), whole(0, 10**5))})),
     "route": Kind(read_route, write_route, same, check_route),
     "transport": Kind(read_transport, write_transport, _nearly_same, _any_name),
 }

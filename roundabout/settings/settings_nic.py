@@ -47,7 +47,7 @@ PHYSICAL_ONLY = "OFED's attributes are writable on physical functions only"
 
 
 class InertError(AbsentError):
-    """A NIC accepts cc_params and ignores them, until the setting `cure` is 1 and firmware was reset as `reset` says."""
+    """A NIC ignores cc_params until the setting `cure` is 1 and firmware was reset as `reset` says."""
 
     def __init__(self, target: str, hint: str, reset: str) -> None:
         super().__init__(f"dcqcn {target}: cc_params do nothing on this NIC: {LEGACY_DCQCN} is False", hint)
@@ -216,7 +216,7 @@ def drags_dcqcn(host: Host, target: str, names: List[str]) -> List[str]:
 
 def _refuse_inert(host: Host, target: str) -> None:
     """Raise InertError if firmware accepts cc_params and ignores them."""
-    if _always_heeds_dcqcn(host, target):
+    if _always_obeys_dcqcn(host, target):
         return
     try:
         now = _query_nv(host, target, [LEGACY_DCQCN])[LEGACY_DCQCN]
@@ -229,7 +229,7 @@ def _refuse_inert(host: Host, target: str) -> None:
         raise InertError(target, reset if now.next_boot else apply + reset, reset)
 
 
-def _always_heeds_dcqcn(host: Host, target: str) -> bool:
+def _always_obeys_dcqcn(host: Host, target: str) -> bool:
     device = int(read_file(nic_folder(host, target) / "device/device", f"dcqcn {target}"), 16)
     return device < FIRST_WITHOUT_LEGACY_DCQCN
 
@@ -300,7 +300,7 @@ def read_nv(host: Host, target: str, names: Iterable[str]) -> Values:
     """Return the values of the next boot. NICs with DCQCN only are as ROCE_CC_LEGACY_DCQCN asks."""
     by_name = {name: _nv_name(host, target, name) for name in names}
     found: Values = {}
-    if LEGACY_DCQCN in by_name and _always_heeds_dcqcn(host, target):
+    if LEGACY_DCQCN in by_name and _always_obeys_dcqcn(host, target):
         found[by_name.pop(LEGACY_DCQCN)] = 1
     stored = _query_nv(host, target, list(by_name.values())) if by_name else {}
     read = {name: _unit(name).from_nic(int(stored[nv_name].next_boot)) for name, nv_name in by_name.items()}

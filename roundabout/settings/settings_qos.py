@@ -141,13 +141,13 @@ def parse_mlnx_qos(said: str) -> Values:
             state["pfc" if words[0] == "enabled" else "prio2buffer"] = ",".join(words[1:])
     if "trust" not in state or "pfc" not in state:
         raise SettingsError(f"mlnx_qos says neither trust nor PFC: found {said.strip()!r}")
-    schedule = [_scheduled(each) for each in re.findall(r"^tc: .*tsa: (.*)", said, re.MULTILINE)]
+    schedule = [_parse_schedule(each) for each in re.findall(r"^tc: .*tsa: (.*)", said, re.MULTILINE)]
     if len(schedule) == 8:  # it leaves out classes that no priority is mapped to
         state["tc_schedule"] = ",".join(schedule)
     return state
 
 
-def _scheduled(said: str) -> str:
+def _parse_schedule(said: str) -> str:
     """Return `strict` or `vendor`, or the percentage of `ets, bw: 14%`."""
     share = re.search(r"bw: ([0-9]+)%", said)
     return share.group(1) if share else said.strip()
@@ -217,15 +217,15 @@ def parse_dcb(told: List[str]) -> Values:
     state["trust"] = "dscp" if entries else "pcp"
     shares = zip(classes["tc_tsa"], classes["tc_bw"])  # noqa: B905 (mlx5 has 100 for a class without any)
     state["tc_schedule"] = ",".join(str(share) if kind == "ets" else kind for kind, share in shares)
-    state["pfc"] = _commas(lossless["prio_pfc"])
+    state["pfc"] = _join_by_commas(lossless["prio_pfc"])
     state["cable_length_m"] = lossless["delay"]  # the field that mlnx_qos --cable_len sets (mlnx-tools: set_ieee_pfc)
     if buffers:
-        state["prio2buffer"] = _commas(buffers["prio_buffer"])
-        state["buffer_size_bytes"] = _commas(buffers["buffer_size"])
+        state["prio2buffer"] = _join_by_commas(buffers["prio_buffer"])
+        state["buffer_size_bytes"] = _join_by_commas(buffers["buffer_size"])
     return state
 
 
-def _commas(numbers: Iterable[Any]) -> str:
+def _join_by_commas(numbers: Iterable[Any]) -> str:
     return ",".join(str(int(number)) for number in numbers)
 
 

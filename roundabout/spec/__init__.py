@@ -3,8 +3,8 @@
 
 from roundabout.spec.assembly.library import EXPERIMENTS
 from roundabout.spec.errors import SpecError
-from roundabout.spec.experiment import Cell, Experiment, ResolvedJob, StudyChoice, TrialSpec, Value
-from roundabout.spec.load import Summary, catalogue, load_experiment, load_profile, load_topology
+from roundabout.spec.experiment import Cell, Experiment, InputValue, ResolvedJob, StudyChoice, TrialSpec
+from roundabout.spec.load import Summary, load_experiment, load_profile, load_topology, read_catalog
 from roundabout.spec.profile import Phase, Profile
 from roundabout.spec.topology import Hop, Link, Topology
 from roundabout.spec.transports import Transport
@@ -14,6 +14,7 @@ __all__ = [
     "Cell",
     "Experiment",
     "Hop",
+    "InputValue",
     "Link",
     "Phase",
     "Profile",
@@ -24,9 +25,8 @@ __all__ = [
     "Topology",
     "Transport",
     "TrialSpec",
-    "Value",
-    "catalogue",
     "load_experiment",
     "load_profile",
     "load_topology",
+    "read_catalog",
 ]

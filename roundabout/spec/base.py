@@ -10,7 +10,10 @@ T = TypeVar("T")
 
 
 class Strict(BaseModel):
-    """A part of a specification: unknown fields are refused, nothing is converted, and nothing changes after reading."""
+    """A part of a specification.
+
+    Unknown fields are refused, nothing is converted, and nothing changes after reading.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, serialize_by_alias=True)
 
@@ -57,6 +60,6 @@ def _level(value: Any) -> Any:
 Level = Annotated[str | int | float, BeforeValidator(_level)]
 
 
-def without(unsaid: Mapping[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
+def drop_defaults(unsaid: Mapping[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
     """Drop fields at their defaults from a stored part, so that trial keys hashed before a field existed stay valid."""
     return {name: value for name, value in stored.items() if name not in unsaid or value != unsaid[name]}

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from roundabout.spec.base import Name, NotNegative, Positive, Strict, without
+from roundabout.spec.base import Name, NotNegative, Positive, Strict, drop_defaults
 
 THRESHOLD = 0.01
 """Of an iteration. A choice; docs/cassini.md has its effect."""
@@ -40,12 +40,12 @@ class Timetable(Strict):
     threshold_ms: Positive
     holds: bool = True
 
-    def told_by(self, clock: Clock) -> "Timetable":
+    def as_kept_by(self, clock: Clock) -> "Timetable":
         """Return the timetable in true time, as agents with that clock keep it."""
-        slower = self.stretched(1 + clock.slow_ppm / 1e6)
+        slower = self.stretch(1 + clock.slow_ppm / 1e6)
         return slower.model_copy(update={"shift_ms": self.shift_ms + clock.behind_ms})
 
-    def stretched(self, by: float) -> "Timetable":
+    def stretch(self, by: float) -> "Timetable":
         """Return the timetable slowed down by the factor `by`."""
         names = ("shift_ms", "period_ms", "threshold_ms")
         return self.model_copy(update={name: by * getattr(self, name) for name in names})
@@ -62,7 +62,7 @@ class Timetable(Strict):
 
 
 class Cassini(Strict):
-    """Jobs that begin their iterations by the rotations of their circles, or by given timetables, and are held to them."""
+    """Jobs that begin iterations by the rotations of their circles, or by given timetables, and are held to them."""
 
     profiles: Name | None = Field(
         default=None, description="the variant whose trials measure the jobs' profiles; the given ones unless named"
@@ -87,4 +87,4 @@ class Cassini(Strict):
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without({"held": True, "clocks": {}, "timetables": {}}, handler(self))
+        return drop_defaults({"held": True, "clocks": {}, "timetables": {}}, handler(self))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from roundabout.spec.base import Name, NotNegative, Positive, Strict, without
+from roundabout.spec.base import Name, NotNegative, Positive, Strict, drop_defaults
 from roundabout.spec.cassini import THRESHOLD
 from roundabout.spec.trace import Trace
 from roundabout.spec.transports import Transport
@@ -40,7 +40,7 @@ def _named(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
 
 
-class Ranked(Strict):
+class CassiniRanking(Strict):
     """Cassini ranks a scheduler's candidate placements, and shifts the jobs of the chosen one."""
 
     threshold: Annotated[float, Field(gt=0, lt=0.5)] = Field(
@@ -49,7 +49,7 @@ class Ranked(Strict):
     )
 
 
-class Slice(Strict):
+class TraceWindow(Strict):
     """A window of a trace, which is the trial: the jobs present then, at their places."""
 
     from_s: NotNegative
@@ -60,7 +60,7 @@ class Cluster(Strict):
     """Jobs that arrive by a trace, and are placed by a scheduler."""
 
     scheduler: Annotated[SchedulerChoice, BeforeValidator(_named, json_schema_input_type=Name | SchedulerChoice)]
-    cassini: Ranked | None = Field(default=None, description="around the scheduler, if at all")
+    cassini: CassiniRanking | None = Field(default=None, description="around the scheduler, if at all")
     trace: Trace
     guesses: Literal["stated", "drawn"] = Field(
         default="stated", description="of models and of moving: as they stand, or drawn from their ranges by the seed"
@@ -68,14 +68,14 @@ class Cluster(Strict):
     move_s: NotNegative | None = Field(
         default=None, description="for which a job stands still that is moved; a guess unless given"
     )
-    slice: Slice | None = Field(default=None, description="a window of the trace; all of it unless given")
+    slice: TraceWindow | None = Field(default=None, description="a window of the trace; all of it unless given")
     transport: Transport = Field(description="of every job; the experiment's unless given")
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without({"move_s": None, "slice": None}, handler(self))
+        return drop_defaults({"move_s": None, "slice": None}, handler(self))
 
     @property
-    def told(self) -> str:
+    def describe(self) -> str:
         """Describe the cluster in a word or two."""
         return f"{self.scheduler.name} with cassini" if self.cassini else self.scheduler.name

@@ -30,13 +30,13 @@ class SpecError(UsageError):
         self.expected = expected
 
 
-def did_you_mean(word: object, known: Iterable[object]) -> str | None:
+def suggest(word: object, known: Iterable[object]) -> str | None:
     """Return a hint that names the known words most like `word`, or None."""
     near = difflib.get_close_matches(str(word), [str(name) for name in known], n=2, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else None
 
 
-def show(value: object) -> str:
+def quote_value(value: object) -> str:
     """Return `value` as a message quotes it: short, and never a page of nested data."""
     if isinstance(value, dict):
         return f"a mapping of {len(value)}"
@@ -55,7 +55,7 @@ def shorten(word: str) -> str:
     return word if len(word) <= 40 else f"{word[:37]}..."
 
 
-def choices(known: Iterable[object]) -> str:
+def list_choices(known: Iterable[object]) -> str:
     """Return `known` as a message lists it."""
     names = [str(name) for name in known]
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")

@@ -33,7 +33,7 @@ class Basis(StrEnum):
     BY_CONSTRUCTION = "by construction"
 
 
-def _or(expected: str) -> WrapValidator:
+def _one_message(expected: str) -> WrapValidator:
     """Return a validator with one message for a value of several shapes, each of which would give its own."""
 
     def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
@@ -48,7 +48,7 @@ def _or(expected: str) -> WrapValidator:
 Label = Annotated[str, StringConstraints(min_length=1, max_length=80)]
 Printed = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(/[A-Za-z0-9._-]+)+$", max_length=80)]
 """The name of something that a paper printed, as `analysis/papers` has it: `hotnets/fig-1d`."""
-Figure = Annotated[float | Printed, _or("a number, or the name of a printed figure")]
+Figure = Annotated[float | Printed, _one_message("a number, or the name of a printed figure")]
 Points = Annotated[Tuple[Annotated[tuple[float, float], Field(strict=False)]], Field(min_length=2)]
 BasisOrNone = Annotated[Basis | None, Field(strict=False), WithJsonSchema({"enum": [each.value for each in Basis]})]
 
@@ -76,7 +76,7 @@ class Expectation(Strict):
     over: Name | None = Field(default=None, description="the variant that it is compared with")
     job: Name | None = Field(default=None, description="a job; all of them unless given")
     at: dict[Name, Level] | None = Field(default=None, description="levels of other factors")
-    only: dict[Name, Annotated[Label | Tuple[Label], _or("a text, or a list of texts")]] | None = Field(
+    only: dict[Name, Annotated[Label | Tuple[Label], _one_message("a text, or a list of texts")]] | None = Field(
         default=None, description="of what is measured, that with these properties: a model, a kind of traffic"
     )
     claim: Text | None = Field(default=None, description="the same in words")
@@ -84,7 +84,7 @@ class Expectation(Strict):
     basis: BasisOrNone = Field(description="what agreement is worth: foretold, tuned until it came out, or put in")
 
 
-class _Close(Expectation):
+class _Tolerance(Expectation):
     """The tolerance of a measured figure around the paper's."""
 
     tolerance: NotNegative | None = Field(default=None, description="in the quantity's own unit")
@@ -97,7 +97,7 @@ class _Close(Expectation):
         return self
 
 
-class Value(_Close):
+class Value(_Tolerance):
     """One figure, of every job or other case for which it is measured."""
 
     kind = "value"
@@ -110,11 +110,11 @@ class Bound(Expectation, Bounds):
     kind = "bound"
 
 
-class Curve(_Close):
+class Curve(_Tolerance):
     """Points [x, y], or a printed curve, to which measured points are compared."""
 
     kind = "curve"
-    curve: Annotated[Printed | Points, _or("points [x, y], two at least, or the name of a printed curve")]
+    curve: Annotated[Printed | Points, _one_message("points [x, y], two at least, or the name of a printed curve")]
 
 
 class Order(Expectation):
@@ -125,13 +125,13 @@ class Order(Expectation):
     by: Name = Field(default="variant", description="what they are names of: a factor's levels, `job`, `model`")
 
 
-class Row(_Close):
+class Row(_Tolerance):
     """A table's row: figures or bounds, by their columns."""
 
     kind = "row"
     row: Annotated[
         Printed | Annotated[dict[Label, float | Printed | Bounds], Field(min_length=1)],
-        _or("figures (or at_least, at_most) by name, or the name of a printed row"),
+        _one_message("figures (or at_least, at_most) by name, or the name of a printed row"),
     ]
     by: Name | None = Field(default=None, description="what the names are: the quantity says it unless given")
 
@@ -208,7 +208,7 @@ class TrialCell(Protocol):
         ...
 
 
-Complain = Callable[[Expectation, Sequence[TrialCell]], Complaint | None]
+ExpectationCheck = Callable[[Expectation, Sequence[TrialCell]], Complaint | None]
 """Says what is wrong with an expectation about these cells, beyond what a specification knows by itself."""
 
 

@@ -14,14 +14,14 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, Strict, Text, Tuple, without
+from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, Strict, Text, Tuple, drop_defaults
 from roundabout.spec.cassini import Cassini, Timetable
 from roundabout.spec.cluster import Cluster
 from roundabout.spec.expectation import AnyExpectation, with_basis
 from roundabout.spec.patterns import ALIKE, Pattern, Transfer
-from roundabout.spec.profile import Phase, Profile, Resized
+from roundabout.spec.profile import Phase, Profile, ProfileScaling
 from roundabout.spec.topology import Hop, Topology
-from roundabout.spec.trace import Submitted
+from roundabout.spec.trace import SubmittedJob
 from roundabout.spec.trainers import DEFAULT, Trainer
 from roundabout.spec.training.launch import SLURM_PROBE
 from roundabout.spec.transports import Transport
@@ -47,14 +47,14 @@ Queues = Annotated[int, Field(ge=2, le=MOST_QUEUES)]
 Taken = Literal["profile", "start_offset_ms"]
 
 
-class Value(NamedTuple):
+class InputValue(NamedTuple):
     """The value of a field, and the keys of the trials that it comes from."""
 
     value: Any
     trials: tuple[str, ...]
 
 
-class Worked(Strict):
+class JobFields(Strict):
     """The workers and times of a training job. Instants count from the trial's agreed start.
 
     A host that is named several times has as many workers. A job begins `start_offset_ms` (its time-shift) after it
@@ -97,10 +97,10 @@ class Worked(Strict):
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
-        return without({"priority": None, "timetable": None}, handler(self))
+        return drop_defaults({"priority": None, "timetable": None}, handler(self))
 
 
-class Job(Worked):
+class Job(JobFields):
     """A training job as declared. The experiment's profile and transport apply unless it has its own."""
 
     profile: Name
@@ -142,10 +142,10 @@ class CrossTraffic(Strict):
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return without({"traffic_class": "jobs"}, handler(self))
+        return drop_defaults({"traffic_class": "jobs"}, handler(self))
 
     @property
-    def drawn(self) -> bool:
+    def is_random(self) -> bool:
         """Return True if it sends flows that a trial's seed draws."""
         return self.kind != "iperf" and self.load_gbps > 0
 
@@ -188,7 +188,10 @@ class Capture(Strict):
 
 
 class Treatment(Strict):
-    """The fields that overlays may change: everything that makes one trial, before profiles and topology are looked up."""
+    """The fields that overlays may change.
+
+    Everything that makes one trial, before profiles and topology are looked up.
+    """
 
     topology: Name
     line_rate_gbps: Positive | None = Field(
@@ -196,7 +199,7 @@ class Treatment(Strict):
     )
     payload_rate_gbps: Positive | None = Field(default=None, description="in place of the topology's own")
     profile: Name | None = Field(default=None, description="of every job that names none")
-    resized: Resized | None = Field(default=None, description="what every job's profile is multiplied by")
+    resized: ProfileScaling | None = Field(default=None, description="what every job's profile is multiplied by")
     jobs: Annotated[dict[Name, Job], Field(min_length=1)]
     cluster: Cluster | None = Field(default=None, description="in place of jobs: a trace, and who places its jobs")
     cross_traffic: dict[Name, CrossTraffic] = Field(default={}, description="beside the jobs, from before they start")
@@ -228,7 +231,7 @@ class Treatment(Strict):
         return self
 
 
-class Clustered(Treatment):
+class ClusterTreatment(Treatment):
     """A treatment whose jobs arrive by a trace."""
 
     cluster: Cluster
@@ -250,7 +253,7 @@ TIMELINE = frozenset({"arrives_ms", "start_offset_ms", "departs_ms", "iterations
 """What places a job among others."""
 
 
-class ResolvedJob(Worked):
+class ResolvedJob(JobFields):
     """A training job with everything that it refers to. Trials under Cassini are given its timetable.
 
     A job of a cluster's trace may have one worker, which sends nothing. With fewer workers than it asked for, it has
@@ -271,22 +274,22 @@ class ResolvedJob(Worked):
         return comes_ms if self.timetable is None else comes_ms + self.timetable.early_ms(comes_ms)
 
     @property
-    def held_to(self) -> Timetable | None:
+    def held_timetable(self) -> Timetable | None:
         """Return the timetable by which its agents delay iterations."""
         return self.timetable if self.timetable and self.timetable.holds else None
 
     @property
-    def by_itself(self) -> dict[str, Any]:
+    def as_document(self) -> dict[str, Any]:
         """Return the job as a file without other jobs has it; its profile by name."""
         declared = self.model_dump(mode="json", exclude=set(TIMELINE), exclude_none=True)
-        return declared | {"profile": self.profile.name, "transport": self.transport.written}
+        return declared | {"profile": self.profile.name, "transport": self.transport.as_document}
 
     def transfers(self, phase: Phase) -> tuple[Transfer, ...]:
         """Return the transfers of one of its phases, by rank."""
         return phase.transfers(len(self.workers))
 
     @property
-    def alike(self) -> Pattern | None:
+    def common_pattern(self) -> Pattern | None:
         """Return the one pattern by which all hosts of the job send equally in every phase; None without one."""
         sending = [phase for phase in self.profile.phases if phase.bytes]
         patterns = {phase.pattern for phase in sending}
@@ -296,7 +299,7 @@ class ResolvedJob(Worked):
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Return the hosts that send to each other, as (sender, receiver), each once, in the order of phases and ranks."""
+        """Return the pairs of hosts (sender, receiver) of all transfers, each once, in the order of phases and ranks."""
         everything = (transfer for phase in self.profile.phases for transfer in self.transfers(phase))
         hosts = ((self.workers[each.sender], self.workers[each.receiver]) for each in everything)
         return tuple(dict.fromkeys(pair for pair in hosts if pair[0] != pair[1]))
@@ -308,7 +311,7 @@ class TrialSpec(Strict):
     topology: Topology
     jobs: dict[Name, ResolvedJob]
     cluster: Cluster | None = None
-    submitted: Tuple[Submitted] = Field(default=(), description="the jobs in the file of a cluster's trace")
+    submitted: Tuple[SubmittedJob] = Field(default=(), description="the jobs in the file of a cluster's trace")
     cross_traffic: dict[Name, CrossTraffic] = Field(default={})
     iterations: Iterations
     tcp: Tcp = Tcp()
@@ -322,15 +325,15 @@ class TrialSpec(Strict):
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
         of_jobs = {"queue": "thresholds", "priority_queues": MOST_QUEUES, "cassini": None}
-        return without({**of_jobs, "cluster": None, "submitted": []}, handler(self))
+        return drop_defaults({**of_jobs, "cluster": None, "submitted": []}, handler(self))
 
     @property
-    def loses(self) -> bool:
+    def may_drop(self) -> bool:
         """Return True if ports may drop packets."""
         return self.queue == "drop-tail" or self.topology.queue == "lossy"
 
     @property
-    def queue_of(self) -> dict[int, int]:
+    def queue_of_priority(self) -> dict[int, int]:
         """Return the port queue of each priority. Queue 0 is served last, and serves packets without a priority.
 
         The highest priorities have a queue each while there are any; the others share the last. Without any priority
@@ -342,7 +345,7 @@ class TrialSpec(Strict):
         return {priority: max(own - rank, 0) for rank, priority in enumerate(ranked)}
 
     @property
-    def jobs_meet(self) -> bool:
+    def has_concurrent_jobs(self) -> bool:
         """Return True if several jobs run at once."""
         return (self.cluster is not None or len(self.jobs) > 1) and not self.one_job_at_a_time
 
@@ -358,9 +361,9 @@ class TrialSpec(Strict):
         return *self.jobs.values(), *self.cross_traffic.values(), *cluster
 
     @property
-    def draws(self) -> bool:
+    def has_random_parts(self) -> bool:
         """Return True if the trial's seed draws anything: cross traffic, or a trace."""
-        return self.cluster is not None or any(traffic.drawn for traffic in self.cross_traffic.values())
+        return self.cluster is not None or any(traffic.is_random for traffic in self.cross_traffic.values())
 
     def transport_of(self, host: str) -> Transport | None:
         """Return the transport of a host's connections; None if it has no part in the trial.
@@ -385,7 +388,7 @@ class TrialSpec(Strict):
         pairs = self.jobs[job].pairs
         return tuple(dict.fromkeys(hop for pair in pairs for hop in self.topology.path(*pair)))
 
-    def crossing(self, job: str, phase: Phase) -> dict[Hop, int]:
+    def bytes_by_hop(self, job: str, phase: Phase) -> dict[Hop, int]:
         """Return the payload bytes that a job sends over each link and direction in one of its phases."""
         own, found = self.jobs[job], dict[Hop, int]()
         for each in own.transfers(phase):
@@ -393,7 +396,7 @@ class TrialSpec(Strict):
                 found[hop] = found.get(hop, 0) + each.bytes
         return found
 
-    def only(self, job: str) -> "TrialSpec":
+    def with_one_job(self, job: str) -> "TrialSpec":
         """Return the trial without the other jobs. It begins with the job's arrival."""
         own = self.jobs[job]
         departs_ms = None if own.departs_ms is None else own.departs_ms - own.arrives_ms
@@ -402,11 +405,11 @@ class TrialSpec(Strict):
         )
 
     @property
-    def takes(self) -> bool:
+    def has_inputs(self) -> bool:
         """Return True if any job has inputs from earlier trials or from Cassini."""
         return self.cassini is not None or any(job.takes for job in self.jobs.values())
 
-    def given(self, values: Mapping[str, Mapping[str, Value]]) -> "TrialSpec":
+    def with_inputs(self, values: Mapping[str, Mapping[str, InputValue]]) -> "TrialSpec":
         """Return the trial with input values (job -> field -> value) in place of their placeholders."""
         taken = {name: {field: each.value for field, each in fields.items()} for name, fields in values.items()}
         jobs = {name: job.model_copy(update=taken.get(name, {})) for name, job in self.jobs.items()}
@@ -436,8 +439,11 @@ class StudyChoice(Strict):
     )
     over: Name | None = Field(default=None, description="the factor along the x-axis, where the study has one")
 
-    def along(self, factors: Iterable[str]) -> str:
-        """Return the factor along the x-axis: the requested one, else the first besides the variant, else the variant."""
+    def x_factor(self, factors: Iterable[str]) -> str:
+        """Return the factor along the x-axis.
+
+        The requested one, else the first besides the variant, else the variant.
+        """
         return self.over or next((name for name in factors if name != "variant"), "variant")
 
 
@@ -459,7 +465,7 @@ def _by_name(value: Any) -> Any:
 ASIDE = ("name", "about", "source", "study", "exclude", "repetitions", "seed", "only", "scale", "dilation")
 
 
-class Header(Strict):
+class ExperimentHeader(Strict):
     """The fields about the experiment as a whole, which overlays leave alone."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
@@ -490,7 +496,7 @@ class Header(Strict):
     )
 
     @property
-    def altered(self) -> dict[str, Any]:
+    def altered_fields(self) -> dict[str, Any]:
         """Return the measured fields that `set` changes; empty if it also states what to expect of them."""
         if "expect" in self.changes:
             return {}
@@ -510,7 +516,7 @@ class Cell(Strict):
         return str(self.levels.get("variant", ONLY_VARIANT))
 
     @property
-    def needed(self) -> dict[tuple[str | int, ...], str]:
+    def dependencies(self) -> dict[tuple[str | int, ...], str]:
         """Return the variants whose trials come before, by the field that says so.
 
         Dependencies, Cassini, or a job's inputs.
@@ -530,7 +536,7 @@ class Baseline(NamedTuple):
     level: Level
 
 
-class Experiment(Header):
+class Experiment(ExperimentHeader):
     """An experiment with every combination merged, checked and resolved; `document` is its file as written."""
 
     factors: dict[Name, Tuple[Level]]
@@ -544,20 +550,20 @@ class Experiment(Header):
         return tuple(str(level) for level in self.factors.get("variant", (ONLY_VARIANT,)))
 
     @property
-    def over(self) -> str:
+    def x_factor(self) -> str:
         """Return the factor along the x-axis."""
-        return self.study.along(self.factors)
+        return self.study.x_factor(self.factors)
 
     @property
     def baseline(self) -> Baseline:
         """Return the baseline of speed-ups. A variant that an older run names but lacks is ignored."""
-        asked, levels = self.study.baseline, self.factors.get(self.over, ())
+        asked, levels = self.study.baseline, self.factors.get(self.x_factor, ())
         if asked is not None and asked in self.variants:
             return Baseline("variant", asked)
         if asked is not None and asked in levels:
-            return Baseline(self.over, asked)
+            return Baseline(self.x_factor, asked)
         if len(self.variants) == 1 and levels:
-            return Baseline(self.over, levels[0])
+            return Baseline(self.x_factor, levels[0])
         meeting = (cell.variant for cell in self.cells if not cell.spec.one_job_at_a_time)
         return Baseline("variant", FAIR if FAIR in self.variants else next(meeting, self.variants[0]))
 

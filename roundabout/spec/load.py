@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from roundabout.spec.assembly.explanation import explain, parse_as
+from roundabout.spec.assembly.explanation import explain_error, parse_as
 from roundabout.spec.assembly.factors import Factors, read_factors
 from roundabout.spec.assembly.library import (
     CATALOG,
@@ -20,12 +20,18 @@ from roundabout.spec.assembly.library import (
     PROFILES,
     TOPOLOGIES,
     Library,
-    shelf_of,
+    guess_kind,
 )
 from roundabout.spec.assembly.merge import merge
-from roundabout.spec.assembly.overrides import Change, changed, check_used, over_all, told
+from roundabout.spec.assembly.overrides import (
+    Override,
+    apply_file_overrides,
+    apply_to_combination,
+    check_used,
+    with_overrides,
+)
 from roundabout.spec.assembly.snapshot import snapshot
-from roundabout.spec.assembly.trial_filter import only, with_needed
+from roundabout.spec.assembly.trial_filter import filter_variants, with_dependencies
 from roundabout.spec.assembly.validation import (
     Merged,
     Scope,
@@ -33,36 +39,36 @@ from roundabout.spec.assembly.validation import (
     check_clocks,
     check_cross_traffic,
     check_demand,
+    check_dependencies,
     check_expectation,
-    check_needs,
+    check_inputs,
     check_pattern,
     check_rules,
     check_shared_hosts,
-    check_takes,
     check_transports,
     check_workers,
     port_queue,
 )
 from roundabout.spec.base import Level
-from roundabout.spec.errors import SpecError, choices, did_you_mean, show
-from roundabout.spec.expectation import AnyExpectation, Complain, Expectations
+from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
+from roundabout.spec.expectation import AnyExpectation, ExpectationCheck, Expectations
 from roundabout.spec.experiment import (
     ONLY_VARIANT,
     Cell,
-    Clustered,
+    ClusterTreatment,
     Experiment,
-    Header,
+    ExperimentHeader,
     Job,
+    JobFields,
     ResolvedJob,
     Treatment,
     TrialSpec,
-    Worked,
 )
-from roundabout.spec.profile import Profile, Resized
-from roundabout.spec.reader.yaml_source import Block, Document, as_yaml, parse, read, shown
+from roundabout.spec.profile import Profile, ProfileScaling
+from roundabout.spec.reader.yaml_source import Block, Document, as_yaml, parse, read_document, shown_path
 from roundabout.spec.topology import RATES, Topology
-from roundabout.spec.trace import Recorded, Submitted
-from roundabout.spec.trace_readers import submitted
+from roundabout.spec.trace import RecordedTrace, SubmittedJob
+from roundabout.spec.trace_readers import read_trace
 from roundabout.spec.transports import FOLDER
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -107,10 +113,10 @@ def load_topology(name_or_path: str, root: Path = EXPERIMENTS) -> Topology:
     return parse_as(Topology, _file(name_or_path))
 
 
-def guess_shelf(name_or_path: str, root: Path = EXPERIMENTS) -> str:
+def guess_file_kind(name_or_path: str, root: Path = EXPERIMENTS) -> str:
     """Return the folder of the library that has the name, or to which a file's content belongs. Raises SpecError."""
     if is_path(name_or_path):
-        return shelf_of(_file(name_or_path).root)
+        return guess_kind(_file(name_or_path).root)
     library = Library(root)
     return next((shelf for shelf in KINDS if library.has(shelf, name_or_path)), CATALOG)
 
@@ -119,7 +125,7 @@ def load_experiment(
     name_or_path: str | Path,
     root: Path = EXPERIMENTS,
     length: str | None = None,
-    complain: Complain | None = None,
+    complain: ExpectationCheck | None = None,
     changes: Block | None = None,
 ) -> Experiment:
     """Load an experiment of the catalog below `root`, or the one in a file (a path, or anything that ends in .yaml).
@@ -131,23 +137,25 @@ def load_experiment(
     text = str(name_or_path)
     if isinstance(name_or_path, Path) or is_path(text):
         document, library = _file(name_or_path), Library(root, Path(name_or_path).parent)
-        shelf = shelf_of(document.root)
+        shelf = guess_kind(document.root)
         if shelf != CATALOG:
             raise document.error((), KINDS[shelf], "an experiment", hint="experiments call it by its name")
     else:
         library = Library(root)
         document = library.document(CATALOG, text)
-    document = _of_length(document, length)
-    return _assemble(told(document, changes) if changes else document, library, complain)
+    document = _apply_length(document, length)
+    return _assemble(with_overrides(document, changes) if changes else document, library, complain)
 
 
-def build_experiment(fields: Mapping[str, Any], folder: Path = Path(), complain: Complain | None = None) -> Experiment:
+def build_experiment(
+    fields: Mapping[str, Any], folder: Path = Path(), complain: ExpectationCheck | None = None
+) -> Experiment:
     """Build an experiment from the fields that a file would have, checked like one; messages call it `experiment`.
 
     Profiles, topologies and programs lie in `folder`. Raises SpecError.
     """
-    document = parse(as_yaml(_plain(fields), "experiment"), "experiment", folder)
-    return _assemble(_of_length(document, None), Library(beside=folder), complain)
+    document = parse(as_yaml(_to_plain(fields), "experiment"), "experiment", folder)
+    return _assemble(_apply_length(document, None), Library(beside=folder), complain)
 
 
 def is_path(text: str) -> bool:
@@ -157,10 +165,10 @@ def is_path(text: str) -> bool:
 
 def _file(name_or_path: str | Path) -> Document:
     path = Path(name_or_path)
-    return read(path, shown(path))
+    return read_document(path, shown_path(path))
 
 
-def catalogue(root: Path = EXPERIMENTS) -> list[Summary]:
+def read_catalog(root: Path = EXPERIMENTS) -> list[Summary]:
     """Return a summary of every experiment below `root`, including those that cannot be used."""
     with snapshot():
         return [_summary(name, root) for name in Library(root).names(CATALOG)]
@@ -186,36 +194,38 @@ def _named_files(value: Any) -> Iterator[str]:
             yield from _named_files(each)
 
 
-def _of_length(document: Document, length: str | None) -> Document:
+def _apply_length(document: Document, length: str | None) -> Document:
     """Return the document with the overlay of that length merged over it, and without the others."""
     lengths: Any = document.root.get("lengths")
     root = Block(document.root)
     root.pop("lengths", None)
     if lengths is not None and not isinstance(lengths, Block):
-        raise document.error(("lengths",), show(lengths), f"overlays by name ({choices(LENGTHS)})")
+        raise document.error(("lengths",), quote_value(lengths), f"overlays by name ({list_choices(LENGTHS)})")
     for name, overlay in (lengths or {}).items():
         if name not in LENGTHS or not isinstance(overlay, Block):
-            expected = f"one of {choices(LENGTHS)}, each a mapping of fields to what changes in them"
-            raise document.error(("lengths", name), f"'{name}': {show(overlay)}", expected)
+            expected = f"one of {list_choices(LENGTHS)}, each a mapping of fields to what changes in them"
+            raise document.error(("lengths", name), f"'{name}': {quote_value(overlay)}", expected)
         for field in overlay:
             if field not in LENGTH_CHANGES:
-                hint = did_you_mean(field, LENGTH_CHANGES)
+                hint = suggest(field, LENGTH_CHANGES)
                 expected = f"one of {', '.join(LENGTH_CHANGES)}"
                 raise document.error(("lengths", name, field), f"the field '{field}'", expected, hint=hint)
     if length is None:
         return Document(document.file, root, document.folder)
     chosen: Block | None = lengths.get(length) if lengths else None
     if chosen is None:
-        expected = f"one of {choices(lengths)}" if lengths else "neither --quick nor --full: the file has no lengths"
+        expected = (
+            f"one of {list_choices(lengths)}" if lengths else "neither --quick nor --full: the file has no lengths"
+        )
         raise document.error(("lengths",), f"no length '{length}'", expected)
     return Document(document.file, merge(root, chosen), document.folder)
 
 
 @snapshot()
-def _assemble(source: Document, library: Library, complain: Complain | None) -> Experiment:
-    document, over = changed(source)
+def _assemble(source: Document, library: Library, complain: ExpectationCheck | None) -> Experiment:
+    document, over = apply_file_overrides(source)
     header = _header(document)
-    library.lay(header.profiles, header.topologies)
+    library.add(header.profiles, header.topologies)
     factors = read_factors(document, OVERLAYABLE)
     _check_exclude(document, header, factors)
     _check_study(document, header, factors)
@@ -226,28 +236,28 @@ def _assemble(source: Document, library: Library, complain: Complain | None) -> 
     cells = [_cell(merged, library) for merged in combinations]
     check_transports(document, cells)
     for merged, cell in zip(combinations, cells, strict=True):
-        check_needs(merged, cell, cells)
-        check_takes(merged, cell, cells)
+        check_dependencies(merged, cell, cells)
+        check_inputs(merged, cell, cells)
     variants = tuple(str(level) for level in factors.get("variant", (ONLY_VARIANT,)))
     scope = Scope({name: tuple(levels) for name, levels in factors.items()}, variants, cells, complain)
-    said = {name: _plain(document.root[name]) for name in HEADER if document.root.get(name) is not None}
+    said = {name: _to_plain(document.root[name]) for name in HEADER if document.root.get(name) is not None}
     experiment = Experiment(
         **said,
         factors=scope.factors,
         cells=tuple(cells),
         expect=_expectations(combinations, factors, scope),
-        document=_whole(source, library),
+        document=_self_contained(source, library),
     )
-    return only(document, experiment)
+    return filter_variants(document, experiment)
 
 
-def _header(document: Document) -> Header:
+def _header(document: Document) -> ExperimentHeader:
     known = (*HEADER, "factors", *OVERLAYABLE)
     for field in document.root:
         if field not in known:
             expected = f"one of {', '.join(known)}"
-            raise document.error((field,), f"the unknown field '{field}'", expected, hint=did_you_mean(field, known))
-    return _validate(Header, document, _part(document.root, HEADER))
+            raise document.error((field,), f"the unknown field '{field}'", expected, hint=suggest(field, known))
+    return _validate(ExperimentHeader, document, _part(document.root, HEADER))
 
 
 def _part(block: Block, fields: tuple[str, ...]) -> Block:
@@ -264,27 +274,27 @@ def _validate(model: type[Model], document: Document, root: Block) -> Model:
     try:
         return model.model_validate(root, context={FOLDER: document.folder})
     except ValidationError as error:
-        raise explain(error, document, model, root) from None
+        raise explain_error(error, document, model, root) from None
 
 
-def _check_exclude(document: Document, header: Header, factors: Factors) -> None:
+def _check_exclude(document: Document, header: ExperimentHeader, factors: Factors) -> None:
     for index, excluded in enumerate(header.exclude):
         for factor, levels in excluded.items():
             here = ("exclude", index, factor)
             if factor not in factors:
-                hint = did_you_mean(factor, factors)
-                raise document.error(here, f"'{factor}'", f"a factor ({choices(factors)})", hint=hint)
+                hint = suggest(factor, factors)
+                raise document.error(here, f"'{factor}'", f"a factor ({list_choices(factors)})", hint=hint)
             for level in levels:
                 if level not in factors[factor]:
-                    expected = f"a level of {factor} ({choices(factors[factor])})"
-                    raise document.error(here, show(level), expected, hint=did_you_mean(level, factors[factor]))
+                    expected = f"a level of {factor} ({list_choices(factors[factor])})"
+                    raise document.error(here, quote_value(level), expected, hint=suggest(level, factors[factor]))
 
 
-def _check_study(document: Document, header: Header, factors: Factors) -> None:
+def _check_study(document: Document, header: ExperimentHeader, factors: Factors) -> None:
     """Check that the compared factor varies here."""
     asked = header.study
     variants: list[Level] = [str(level) for level in factors.get("variant", {ONLY_VARIANT: None})]
-    over = asked.along(factors)
+    over = asked.x_factor(factors)
     levels = variants if over == "variant" else [*variants, *factors.get(over, {})]
     of_levels = "a variant" if over == "variant" else f"a variant or a level of {over}"
     known: dict[str, tuple[Level | None, list[Level], str]] = {
@@ -293,11 +303,11 @@ def _check_study(document: Document, header: Header, factors: Factors) -> None:
     }
     for field, (found, names, what) in known.items():
         if found is not None and found not in names:
-            hint = did_you_mean(found, names)
-            raise document.error(("study", field), show(found), f"{what} ({choices(names)})", hint=hint)
+            hint = suggest(found, names)
+            raise document.error(("study", field), quote_value(found), f"{what} ({list_choices(names)})", hint=hint)
 
 
-def _combinations(document: Document, header: Header, factors: Factors) -> Iterator[Merged]:
+def _combinations(document: Document, header: ExperimentHeader, factors: Factors) -> Iterator[Merged]:
     base = _part(document.root, OVERLAYABLE)
     for chosen in itertools.product(*(levels.items() for levels in factors.values())):
         levels = dict(zip(factors, (level for level, _ in chosen), strict=True))
@@ -309,14 +319,16 @@ def _combinations(document: Document, header: Header, factors: Factors) -> Itera
         yield Merged(document, levels, root)
 
 
-def _changed(combinations: list[Merged], over: tuple[Change, ...], header: Header, library: Library) -> list[Merged]:
+def _changed(
+    combinations: list[Merged], over: tuple[Override, ...], header: ExperimentHeader, library: Library
+) -> list[Merged]:
     """Return the combinations that run, with the overrides applied."""
-    kept = with_needed(header.only, [_cell(merged, library) for merged in combinations]) if header.only else None
+    kept = with_dependencies(header.only, [_cell(merged, library) for merged in combinations]) if header.only else None
     runs = [kept is None or merged.variant in kept for merged in combinations]
     roots = [merged.root for merged, is_run in zip(combinations, runs, strict=True) if is_run]
     check_used(combinations[0].document, over, roots)
     return [
-        merged._replace(root=over_all(merged.root, over)) if is_run else merged
+        merged._replace(root=apply_to_combination(merged.root, over)) if is_run else merged
         for merged, is_run in zip(combinations, runs, strict=True)
     ]
 
@@ -330,12 +342,12 @@ def _check_all_levels_run(document: Document, factors: Factors, combinations: li
 
 def _cell(merged: Merged, library: Library) -> Cell:
     root = _part(merged.root, tuple(Treatment.model_fields))
-    root = _complete(root, "jobs", ("profile", "transport"))
-    root = _complete(root, "cross_traffic", ("load_gbps",))
+    root = _merge_shared(root, "jobs", ("profile", "transport"))
+    root = _merge_shared(root, "cross_traffic", ("load_gbps",))
     if isinstance(root.get("cluster"), Block):
         root["cluster"] = merge(_part(root, ("transport",)), root["cluster"])
     merged = merged._replace(root=root)
-    treatment = _validate(Clustered if root.get("cluster") else Treatment, merged.document, root)
+    treatment = _validate(ClusterTreatment if root.get("cluster") else Treatment, merged.document, root)
     topology = _look_up(merged, library, TOPOLOGIES, treatment.topology, ("topology",))
     topology = _at_rates(merged, treatment, topology)
     check_workers(merged, treatment, topology)
@@ -361,10 +373,10 @@ def _cell(merged: Merged, library: Library) -> Cell:
     return Cell(levels=merged.levels, spec=spec, needs=treatment.needs)
 
 
-def _submitted(merged: Merged, treatment: Treatment) -> tuple[Submitted, ...]:
+def _submitted(merged: Merged, treatment: Treatment) -> tuple[SubmittedJob, ...]:
     """Return the jobs in the file of a cluster's trace, if it has one. Raises SpecError."""
     trace = treatment.cluster and treatment.cluster.trace
-    return submitted(trace, merged.document.folder) if isinstance(trace, Recorded) else ()
+    return read_trace(trace, merged.document.folder) if isinstance(trace, RecordedTrace) else ()
 
 
 def _at_rates(merged: Merged, treatment: Treatment, topology: Topology) -> Topology:
@@ -372,7 +384,7 @@ def _at_rates(merged: Merged, treatment: Treatment, topology: Topology) -> Topol
     if not rates:
         return topology
     try:
-        return topology.at_rates(treatment.line_rate_gbps, treatment.payload_rate_gbps)
+        return topology.with_rates(treatment.line_rate_gbps, treatment.payload_rate_gbps)
     except ValidationError as error:
         context = error.errors(include_url=False)[0].get("ctx", {})
         found = str(context.get("found", f"{max(rates.values()):g}")) + merged.setting
@@ -380,7 +392,7 @@ def _at_rates(merged: Merged, treatment: Treatment, topology: Topology) -> Topol
         raise merged.error((next(reversed(rates)),), found, expected) from None
 
 
-def _complete(root: Block, users: str, shared: tuple[str, ...]) -> Block:
+def _merge_shared(root: Block, users: str, shared: tuple[str, ...]) -> Block:
     """Merge the experiment's `shared` fields under those of each of its jobs, or cross traffics, in `root`."""
     if not isinstance(root.get(users), Block):
         return root
@@ -395,12 +407,12 @@ def _complete(root: Block, users: str, shared: tuple[str, ...]) -> Block:
     return result
 
 
-def _resolve(merged: Merged, library: Library, name: str, job: Job, by: Resized | None) -> ResolvedJob:
+def _resolve(merged: Merged, library: Library, name: str, job: Job, by: ProfileScaling | None) -> ResolvedJob:
     profile: Profile = _look_up(merged, library, PROFILES, job.profile, ("jobs", name, "profile"))
     check_pattern(merged, name, job, profile)
-    profile = profile.resized(by) if by else profile
+    profile = profile.scale_by(by) if by else profile
     check_rules(merged, name, job, profile)
-    declared = {field: getattr(job, field) for field in Worked.model_fields}
+    declared = {field: getattr(job, field) for field in JobFields.model_fields}
     return ResolvedJob(**declared | {"profile": profile})
 
 
@@ -408,8 +420,8 @@ def _look_up(merged: Merged, library: Library, shelf: str, name: str, here: tupl
     if not library.has(shelf, name):
         known = library.names(shelf)
         beside = f", or {name}.yaml beside the experiment"
-        expected = f"one of those in {shown(library.root / shelf)} ({choices(known)}){beside}"
-        raise merged.error(here, f"'{name}'", expected, did_you_mean(name, known))
+        expected = f"one of those in {shown_path(library.root / shelf)} ({list_choices(known)}){beside}"
+        raise merged.error(here, f"'{name}'", expected, suggest(name, known))
     return library.profile(name) if shelf == PROFILES else library.topology(name)
 
 
@@ -434,20 +446,20 @@ def _expectations(combinations: list[Merged], factors: Factors, scope: Scope) ->
     return tuple(expectations)
 
 
-def _whole(document: Document, library: Library) -> dict[str, Any]:
+def _self_contained(document: Document, library: Library) -> dict[str, Any]:
     """Return the file with everything that it took from its folder, so that it can be read elsewhere."""
-    root: dict[str, Any] = _plain(document.root, document.folder)
+    root: dict[str, Any] = _to_plain(document.root, document.folder)
     for shelf, found in library.found_beside.items():
         if found:
-            root[shelf] = {**_plain(found), **root.get(shelf, {})}
+            root[shelf] = {**_to_plain(found), **root.get(shelf, {})}
     return root
 
 
-def _plain(value: Any, folder: Path | None = None) -> Any:
+def _to_plain(value: Any, folder: Path | None = None) -> Any:
     """Return mappings and lists without places; a `file` from `folder` with its whole path."""
     if isinstance(value, Mapping):
-        plain = {key: _plain(item, folder) for key, item in value.items()}
+        plain = {key: _to_plain(item, folder) for key, item in value.items()}
         if folder and isinstance(plain.get("file"), str):
             plain["file"] = os.path.realpath(folder / plain["file"])
         return plain
-    return [_plain(item, folder) for item in value] if isinstance(value, list | tuple) else value
+    return [_to_plain(item, folder) for item in value] if isinstance(value, list | tuple) else value

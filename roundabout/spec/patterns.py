@@ -86,7 +86,7 @@ PATTERNS: dict[Pattern, Callable[[int, Ranks], Iterator[Transfer]]] = {
 
 
 @lru_cache(maxsize=1024)
-def transfers(pattern: Pattern, size: int, groups: tuple[tuple[int, ...], ...]) -> tuple[Transfer, ...]:
+def all_transfers(pattern: Pattern, size: int, groups: tuple[tuple[int, ...], ...]) -> tuple[Transfer, ...]:
     """Return all transfers of a phase of `size` bytes, group after group.
 
     Groups have at least two workers, even for pairs.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text, Tuple
-from roundabout.spec.patterns import Pattern, Transfer, transfers
+from roundabout.spec.patterns import Pattern, Transfer, all_transfers
 
 Rank = Annotated[int, Field(ge=0, lt=10_000)]
 Group = Annotated[Tuple[Rank], Field(min_length=2)]
@@ -69,9 +69,11 @@ class Phase(Strict):
         """Return the transfers among `workers` workers; none while computing. `size` replaces `bytes`."""
         if self.bytes is None:
             return ()
-        return transfers(self.pattern, self.bytes if size is None else size, self.groups or (tuple(range(workers)),))
+        return all_transfers(
+            self.pattern, self.bytes if size is None else size, self.groups or (tuple(range(workers)),)
+        )
 
-    def resized(self, by: "Resized") -> "Phase":
+    def scale_by(self, by: "ProfileScaling") -> "Phase":
         """Return the phase with its work multiplied."""
         return self.model_copy(
             update={
@@ -93,7 +95,7 @@ class Phase(Strict):
         return (self.compute_ms or 0.0) + (self.alone_ms or 0.0)
 
 
-class Resized(Strict):
+class ProfileScaling(Strict):
     """Factors of a profile's computing times and bytes. Bytes are sent at the same rate."""
 
     compute: Positive = 1.0
@@ -120,7 +122,7 @@ class Profile(Strict):
         phases, workers = (data.get(name) for name in ("phases", "workers")) if isinstance(data, Mapping) else (0, 0)
         if not isinstance(phases, list | tuple) or type(workers) is not int or workers < 2:
             return data
-        return {**data, "phases": [_with_bytes(phase, workers) for phase in phases]}
+        return {**data, "phases": [_compute_bytes(phase, workers) for phase in phases]}
 
     @model_validator(mode="after")
     def _groups_need_workers(self) -> Self:
@@ -149,9 +151,9 @@ class Profile(Strict):
             raise ValueError("phases that take time")
         return self
 
-    def resized(self, by: Resized) -> "Profile":
+    def scale_by(self, by: ProfileScaling) -> "Profile":
         """Return the profile with its work multiplied, and without the parameters of its bytes."""
-        phases = tuple(phase.resized(by) for phase in self.phases)
+        phases = tuple(phase.scale_by(by) for phase in self.phases)
         workers = self.workers if any(phase.groups for phase in phases) else None
         return self.model_copy(update={"phases": phases, "workers": workers})
 
@@ -179,7 +181,7 @@ class Profile(Strict):
         return self.compute_ms + self.comm_ms
 
 
-def _with_bytes(phase: Any, workers: int) -> Any:
+def _compute_bytes(phase: Any, workers: int) -> Any:
     """Return a phase as written with its bytes computed. Its own checks report other faults."""
     parameters = phase.get("parameters") if isinstance(phase, Mapping) else None
     if type(parameters) is not int or phase.get("bytes") is not None:

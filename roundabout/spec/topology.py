@@ -40,7 +40,7 @@ class Link(Strict):
         return self
 
 
-class _Problem(NamedTuple):
+class _Fault(NamedTuple):
     location: tuple[str | int, ...]
     found: str
     expected: str
@@ -93,7 +93,7 @@ class Topology(Strict):
     @model_validator(mode="after")
     def _only_what_drops_is_short(self) -> Self:
         if self.queue_bytes is not None and self.queue == "lossless":
-            problem = _Problem(("queue_bytes",), str(self.queue_bytes), "it with `queue: lossy` alone")
+            problem = _Fault(("queue_bytes",), str(self.queue_bytes), "it with `queue: lossy` alone")
             raise PydanticCustomError("located", "{expected}", problem._asdict())
         return self
 
@@ -104,7 +104,7 @@ class Topology(Strict):
             if link.payload_rate_gbps > most_gbps:
                 found = f"{link.payload_rate_gbps:g} Gbit/s of payload"
                 leaves = f"what headers leave of {link.line_rate_gbps:g} at an MTU of {self.mtu_bytes}"
-                problem = _Problem(("links", index), found, f"at most {most_gbps:.2f}, {leaves}")
+                problem = _Fault(("links", index), found, f"at most {most_gbps:.2f}, {leaves}")
                 raise PydanticCustomError("located", "{expected}", problem._asdict())
         return self
 
@@ -115,52 +115,52 @@ class Topology(Strict):
             raise PydanticCustomError("located", "{expected}", problem._asdict())
         return self
 
-    def _duplicate(self) -> _Problem | None:
+    def _duplicate(self) -> _Fault | None:
         for field, names in (
             ("hosts", (*self.hosts, *self.switches)),
             ("links", tuple(link.name for link in self.links)),
         ):
             twice = [name for name, count in Counter(names).items() if count > 1]
             if twice:
-                return _Problem((field,), f"'{twice[0]}' twice", "each name once")
+                return _Fault((field,), f"'{twice[0]}' twice", "each name once")
         return None
 
-    def _loose_end(self) -> _Problem | None:
+    def _loose_end(self) -> _Fault | None:
         nodes = {*self.hosts, *self.switches}
         for index, link in enumerate(self.links):
             unknown = [end for end in link.ends if end not in nodes]
             if unknown:
                 expected = f"hosts or switches of this topology ({', '.join(sorted(nodes))})"
-                return _Problem(("links", index, "ends"), f"'{unknown[0]}'", expected)
+                return _Fault(("links", index, "ends"), f"'{unknown[0]}'", expected)
         return None
 
-    def _not_a_tree(self) -> _Problem | None:
+    def _not_a_tree(self) -> _Fault | None:
         for host in self.hosts:
             count = sum(host in link.ends for link in self.links)
             if count != 1:
                 found = f"{count} links at host {host}"
-                return _Problem(("links",), found, "exactly one link at each host")
+                return _Fault(("links",), found, "exactly one link at each host")
         if any(all(end in self.hosts for end in link.ends) for link in self.links):
-            return _Problem(("links",), "a link between two hosts", "each host linked to a switch")
+            return _Fault(("links",), "a link between two hosts", "each host linked to a switch")
         for index, link in enumerate(self.links):
             if link.nic_queue and not any(end in self.hosts for end in link.ends):
-                return _Problem(("links", index, "nic_queue"), "no host at the link", "one: switch ports always queue")
+                return _Fault(("links", index, "nic_queue"), "no host at the link", "one: switch ports always queue")
         return self._loop_or_gap()
 
-    def _loop_or_gap(self) -> _Problem | None:
+    def _loop_or_gap(self) -> _Fault | None:
         tree = "a tree: one way between any two nodes"
         group = {node: node for node in (*self.hosts, *self.switches)}
         for index, link in enumerate(self.links):
             one, other = (group[end] for end in link.ends)
             if one == other:
-                return _Problem(("links", index, "ends"), f"a loop closed by {link.name}", tree)
+                return _Fault(("links", index, "ends"), f"a loop closed by {link.name}", tree)
             group = {node: one if root == other else root for node, root in group.items()}
         apart = [node for node in group if group[node] != group[self.hosts[0]]]
         if apart:
-            return _Problem(("links",), f"no way from {self.hosts[0]} to {apart[0]}", tree)
+            return _Fault(("links",), f"no way from {self.hosts[0]} to {apart[0]}", tree)
         return None
 
-    def at_rates(self, line_rate_gbps: float | None, payload_rate_gbps: float | None) -> "Topology":
+    def with_rates(self, line_rate_gbps: float | None, payload_rate_gbps: float | None) -> "Topology":
         """Return the topology at other rates, Gbit/s; its links without a rate of their own change too.
 
         Without a payload rate, its share of the line rate is kept. Raises ValidationError if headers do not fit.
@@ -182,7 +182,7 @@ class Topology(Strict):
         return min(marked or self.links, key=lambda link: link.payload_rate_gbps)
 
     @cached_property
-    def _neighbours(self) -> dict[str, tuple[Hop, ...]]:
+    def _hops_by_node(self) -> dict[str, tuple[Hop, ...]]:
         hops = [Hop(link, *ends) for link in self.links for ends in (link.ends, link.ends[::-1])]
         return {node: tuple(hop for hop in hops if hop.sender == node) for node in (*self.hosts, *self.switches)}
 
@@ -192,7 +192,7 @@ class Topology(Strict):
         frontier = [sender]
         while receiver not in way:
             node = frontier.pop()
-            for hop in self._neighbours[node]:
+            for hop in self._hops_by_node[node]:
                 if hop.receiver not in way:
                     way[hop.receiver] = (*way[node], hop)
                     frontier.append(hop.receiver)

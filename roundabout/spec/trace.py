@@ -29,7 +29,7 @@ class Range(Strict):
         return self
 
 
-class Drawn(Strict):
+class RandomJobs(Strict):
     """The distributions from which a seed draws jobs."""
 
     models: Annotated[Tuple[Name], Field(min_length=1)] = Field(
@@ -41,7 +41,7 @@ class Drawn(Strict):
     iterations: Range = Range(least=200, most=1000)
 
 
-class Listed(Strict):
+class ListedJob(Strict):
     """A job of a list. Omitted values are drawn."""
 
     model: Name | None = None
@@ -50,10 +50,10 @@ class Listed(Strict):
     iterations: Count | None = None
 
 
-List = Annotated[Tuple[Listed], Field(min_length=1)]
+List = Annotated[Tuple[ListedJob], Field(min_length=1)]
 
 
-class Poisson(Drawn):
+class Poisson(RandomJobs):
     """Jobs that arrive as a Poisson process (section 4.5.1): `jobs` of them, or for some `minutes`.
 
     `load` is the average fraction of GPUs that serve active jobs, were each job alone on the network and never waiting.
@@ -71,7 +71,7 @@ class Poisson(Drawn):
         return self
 
 
-class Dynamic(Drawn):
+class Dynamic(RandomJobs):
     """Jobs that are present, and others that arrive all at once (sections 4.5.1, 4.5.3 and 4.5.4)."""
 
     kind: Literal["dynamic"]
@@ -80,57 +80,57 @@ class Dynamic(Drawn):
     arrive_s: NotNegative = Field(default=60.0, description="when; a guess: no instant is printed")
 
 
-class Snapshot(Drawn):
+class Snapshot(RandomJobs):
     """Jobs that are all present from the start (sections 4.5.1 and 4.5.5)."""
 
     kind: Literal["snapshot"]
     jobs: List
 
 
-class Recorded(Drawn):
+class RecordedTrace(RandomJobs):
     """A real trace, which gives arrivals, GPUs and mostly durations. Models and batches are drawn."""
 
     file: Text
     jobs: Jobs | None = Field(default=None, description="the first so many; all unless given")
 
 
-class Philly(Recorded):
+class Philly(RecordedTrace):
     """Microsoft's cluster_job_log (USENIX ATC'19)."""
 
     kind: Literal["philly"]
 
 
-class Lingjun(Recorded):
+class Lingjun(RecordedTrace):
     """Alibaba's job.csv of 2023 (SIGCOMM'24), with its worker.csv beside it."""
 
     kind: Literal["lingjun"]
 
 
-class Helios(Recorded):
+class Helios(RecordedTrace):
     """SenseTime's cluster_log.csv of 2020, of one of its clusters (SC'21)."""
 
     kind: Literal["helios"]
 
 
-class Acme(Recorded):
+class Acme(RecordedTrace):
     """Shanghai AI Laboratory's trace_seren.csv or trace_kalos.csv of 2023 (NSDI'24)."""
 
     kind: Literal["acme"]
 
 
-class AlibabaGpu2020(Recorded):
+class AlibabaGpu2020(RecordedTrace):
     """Alibaba's pai_job_table.csv of 2020 (NSDI'22), with its pai_task_table.csv beside it."""
 
     kind: Literal["alibaba-gpu-2020"]
 
 
-class AlibabaGpu2023(Recorded):
+class AlibabaGpu2023(RecordedTrace):
     """Alibaba's openb_pod_list_default.csv of 2023 (USENIX ATC'23), or another of its lists of pods."""
 
     kind: Literal["alibaba-gpu-2023"]
 
 
-KINDS: dict[str, type[Drawn]] = {
+KINDS: dict[str, type[RandomJobs]] = {
     "poisson": Poisson,
     "dynamic": Dynamic,
     "snapshot": Snapshot,
@@ -147,7 +147,7 @@ Trace = Annotated[
 ]
 
 
-class Submitted(Strict):
+class SubmittedJob(Strict):
     """A job of a real trace: its arrival, its GPUs, and its duration if known."""
 
     name: Name

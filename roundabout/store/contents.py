@@ -32,23 +32,25 @@ CAPTURED = {"packets", "captures"}
 NOT_IN_ALL = {"cross_traffic", "cross_flows", *CAPTURED}
 """Tables that some trials of a run have and others do not."""
 
-Told = dict[str, dict[str, Any]]  # by path in the folder: `sha256`, and of a table `rows`; of older runs what rows say
+FileDigests = dict[
+    str, dict[str, Any]
+]  # by path in the folder: `sha256`, and of a table `rows`; of older runs what rows say
 Record = dict[str, Any]
 
 
-def told(folder: Path) -> Told:
+def describe_files(folder: Path) -> FileDigests:
     """Return every file of an attempt except its record, as the record describes them."""
     return {str(path.relative_to(folder)): _described(path) for path in sorted(_files(folder)) if path.name != RECORD}
 
 
-def digest(record: Record) -> str:
+def record_digest(record: Record) -> str:
     """Return the SHA-256 of a record's JSON."""
     return hashlib.sha256(json.dumps(record).encode()).hexdigest()
 
 
-def sealed(record: Record) -> Record:
+def seal_record(record: Record) -> Record:
     """Return a record that holds its own digest, too."""
-    return {**record, SEAL: digest(record)}
+    return {**record, SEAL: record_digest(record)}
 
 
 def read_record(folder: Path, run: str) -> Record:
@@ -66,7 +68,7 @@ def read_record(folder: Path, run: str) -> Record:
     for field, expected in (("run", run), ("trial", key)):
         if record[field] != expected:
             raise StoreError(f"{path}: {field}: found {record[field]!r}, expected {expected!r}", MEND)
-    return _unsealed(record, path)
+    return _unseal(record, path)
 
 
 def _wrong_shape(record: Any) -> str | None:
@@ -94,27 +96,27 @@ def _is_object(text: str) -> bool:
     return isinstance(found, dict) and not any(isinstance(value, dict | list) for value in found.values())
 
 
-def _unsealed(record: Record, path: Path) -> Record:
+def _unseal(record: Record, path: Path) -> Record:
     """Return a record without its digest. Raises StoreError if the digest is wrong."""
     seal = record.pop(SEAL, None)
-    if seal not in (None, digest(record)):
+    if seal not in (None, record_digest(record)):
         raise StoreError(f"{path} is not what was stored", MEND)
     return record
 
 
-def faults(folder: Path, files_told: Told) -> Iterator[str]:
+def find_faults(folder: Path, files_told: FileDigests) -> Iterator[str]:
     """Yield the files that a folder lacks, and those that were changed."""
     for name, expected in files_told.items():
         path = folder / name
         dropped = name.startswith(f"{RAW}/") and not (folder / RAW).exists()  # for the budget
-        if not dropped and (fault := fault_of(path, expected)):
+        if not dropped and (fault := file_fault(path, expected)):
             yield fault
 
 
-def fault_of(path: Path, expected: Mapping[str, Any]) -> str | None:
+def file_fault(path: Path, expected: Mapping[str, Any]) -> str | None:
     """Return the fault of a file that was described so, or None."""
     try:
-        if kind := files.odd_kind(path):
+        if kind := files.unexpected_kind(path):
             return f"{path} is {kind}, expected a file"
         found = _described(path)
     except FileNotFoundError:
@@ -122,14 +124,14 @@ def fault_of(path: Path, expected: Mapping[str, Any]) -> str | None:
     except (OSError, pa.ArrowException) as error:
         return f"cannot read {path}: {error}"
     if "sha256" not in expected:
-        return None if _is_of(path, expected) else f"{path} is not this trial's"
+        return None if _belongs_to(path, expected) else f"{path} is not this trial's"
     if found != expected:
         rows = f": found {found['rows']} rows, expected {expected['rows']}" if "rows" in expected else ""
         return f"{path} is not what was stored{rows}"
     return None
 
 
-def expected_of(records: Mapping[Path, Record]) -> dict[Path, Told]:
+def expected_files(records: Mapping[Path, Record]) -> dict[Path, FileDigests]:
     """Return the files that each of a run's trials must hold, by folder, from its record.
 
     Records of older runs describe none. Their valid trials must have the tables that all others have, and those of
@@ -137,20 +139,20 @@ def expected_of(records: Mapping[Path, Record]) -> dict[Path, Told]:
     """
     older = {folder: record for folder, record in records.items() if "files" not in record}
     there = {folder: {path.stem for path in folder.glob("*.parquet")} for folder in older}
-    alike: dict[Asked, set[str]] = defaultdict(set)
+    alike: dict[TableRequest, set[str]] = defaultdict(set)
     for folder, record in older.items():
         alike[_asked(record)].update(there[folder])
     common = {name for asked, names in alike.items() if asked.valid for name in names} - NOT_IN_ALL | {"iterations"}
     told = {folder: record["files"] for folder, record in records.items() if "files" in record}
     for folder, record in older.items():
         asked = _asked(record)
-        names = there[folder] | (common | alike[asked] | _sure(asked, alike[asked]) if asked.valid else set())
+        names = there[folder] | (common | alike[asked] | _certain_tables(asked, alike[asked]) if asked.valid else set())
         whose = {"run": record["run"], "trial": record["trial"]}
         told[folder] = {f"{name}.parquet": whose for name in sorted(names)}
     return told
 
 
-class Asked(NamedTuple):
+class TableRequest(NamedTuple):
     """The conditions that decide which tables an attempt has."""
 
     valid: bool
@@ -158,13 +160,13 @@ class Asked(NamedTuple):
     captures: bool
 
 
-def _asked(record: Record) -> Asked:
+def _asked(record: Record) -> TableRequest:
     traffic = (record["spec"].get("cross_traffic") or {}).values()
     kinds = frozenset(str(each["kind"]) for each in traffic if each["load_gbps"])
-    return Asked(record["valid"], kinds, bool(record["spec"].get("capture")))
+    return TableRequest(record["valid"], kinds, bool(record["spec"].get("capture")))
 
 
-def _sure(asked: Asked, found: set[str]) -> set[str]:
+def _certain_tables(asked: TableRequest, found: set[str]) -> set[str]:
     """Return the tables that it surely has. Packets come with a count of them; a model captures none."""
     return ({"cross_traffic"} if asked.traffic else set()) | (CAPTURED if found & CAPTURED else set())
 
@@ -182,8 +184,8 @@ def _described(path: Path) -> dict[str, Any]:
     return described
 
 
-def _is_of(path: Path, whose: Mapping[str, Any]) -> bool:
-    """Return True if a file is the table of its name, and all rows have these values, as far as the table states them."""
+def _belongs_to(path: Path, whose: Mapping[str, Any]) -> bool:
+    """Return True if a file is the table of its name, and all its rows have these values, if it has their columns."""
     data = pq.read_metadata(path)
     if (data.metadata or {}).get(b"roundabout.table", path.stem.encode()) != path.stem.encode():
         return False

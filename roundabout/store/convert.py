@@ -29,7 +29,7 @@ class Units:
     anchor_ns: int = 0
 
     @classmethod
-    def of(cls, testbed: Mapping[str, Any]) -> "Units":
+    def from_manifest(cls, testbed: Mapping[str, Any]) -> "Units":
         """Return the units in the testbed's block of a manifest."""
         return cls(testbed["scale"], testbed.get("dilation", 1.0))
 
@@ -38,16 +38,16 @@ class Units:
         """Return the divisor of bytes: the number of the papers' packets that one packet stands for."""
         return self.scale / self.dilation
 
-    def instants(self, run_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def to_paper_instants(self, run_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Convert instants of the run's clock to the papers' time."""
         if self.dilation == 1:
             return run_ns
         since = np.rint((run_ns - self.anchor_ns) / self.dilation)  # floats do not hold 1e18 exactly
         return self.anchor_ns + since.astype(np.int64)
 
-    def instant(self, run_ns: int) -> int:
+    def to_paper_instant(self, run_ns: int) -> int:
         """Convert an instant of the run's clock to the papers' time."""
-        return int(self.instants(np.array(run_ns)))
+        return int(self.to_paper_instants(np.array(run_ns)))
 
     def factor(self, unit: str) -> float:
         """Return the factor of a figure in `unit`. Counts of packets and shares stay as they are."""
@@ -72,14 +72,14 @@ def to_paper_units(table: pa.Table, units: Units) -> pa.Table:
     return table
 
 
-def to_todays_units(table: pa.Table, today: pa.Schema, scale: float) -> pa.Table:
+def to_present_units(table: pa.Table, today: pa.Schema, scale: float) -> pa.Table:
     """Return a stored table in the units of the present schema. Older runs' packets have bytes as on the wire."""
-    for index in outdated(table.schema, today):
+    for index in outdated_columns(table.schema, today):
         table = table.set_column(index, today.field(table.schema.names[index]), _scaled(table.column(index), scale))
     return table
 
 
-def outdated(stored: pa.Schema, today: pa.Schema) -> list[int]:
+def outdated_columns(stored: pa.Schema, today: pa.Schema) -> list[int]:
     """Return the places of stored columns whose units differ from the present schema."""
     return [index for index, field in enumerate(stored) if _unit(field) == WIRE != _unit(today.field(field.name))]
 
@@ -91,7 +91,7 @@ def _unit(field: pa.Field) -> str:
 def _instants(column: pa.ChunkedArray, units: Units) -> pa.ChunkedArray:
     if units.dilation == 1:
         return column
-    known = units.instants(np.asarray(pc.fill_null(column, units.anchor_ns).to_numpy(), dtype=np.int64))
+    known = units.to_paper_instants(np.asarray(pc.fill_null(column, units.anchor_ns).to_numpy(), dtype=np.int64))
     return pa.chunked_array([pa.array(known, column.type, mask=pc.is_null(column).to_numpy())])
 
 

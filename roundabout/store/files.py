@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from roundabout.core.errors import RoundaboutError
 
-LOST = "restore the file, or run the experiment again"
+LOST_MESSAGE = "restore the file, or run the experiment again"
 LARGEST_JSON = 256 << 20
 """Bytes. A manifest of 100,000 trials has 30 MB; a far larger file is none of ours, and would fill the memory."""
 KINDS = {
@@ -54,7 +54,7 @@ def make_directory(path: Path, mode: int = 0o777) -> Path:
         missing = [each for each in (path, *path.parents) if not each.exists()]
         path.mkdir(mode, parents=True, exist_ok=True)
         for each in missing:
-            give_back(each)
+            return_to_caller(each)
             sync(each.parent)
     return path
 
@@ -67,7 +67,7 @@ def claim_directory(path: Path) -> bool:
             path.mkdir()
         except FileExistsError:
             return False
-        give_back(path)
+        return_to_caller(path)
         sync(path.parent)
     return True
 
@@ -82,26 +82,26 @@ def lock(handle: int, kind: int) -> bool:
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[BinaryIO]:
+def create_file(path: Path) -> Iterator[BinaryIO]:
     """Create a file at `path`. An existing one is removed first, so a planted link is not written through."""
     path.unlink(missing_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
-        give_back(file.fileno())
+        return_to_caller(file.fileno())
         yield file
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replace_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file that becomes `path` at the end. Readers see the old file or the new one, also after a crash."""
     with disk_errors(path):
         # A rename would replace /dev/null, or the link /dev/stdout, for the whole machine.
-        if (kind := odd_kind(path)) and (kind != "a link" or is_stream(path)):
+        if (kind := unexpected_kind(path)) and (kind != "a link" or is_stream(path)):
             raise StoreError(
                 f"cannot write {path}: it is {kind}, expected a file or nothing", "move it away, or name another file"
             )
         partial = path.with_name(f".{path.name}.partial")
         try:
-            with new_file(partial) as file:
+            with create_file(partial) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -130,7 +130,7 @@ def sync_tree(root: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Replace `path` by a file that holds `text`, like `replacing`."""
-    with replacing(path) as file:
+    with replace_file(path) as file:
         file.write(text.encode())
 
 
@@ -139,7 +139,7 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 
-def odd_kind(path: Path) -> str | None:
+def unexpected_kind(path: Path) -> str | None:
     """Return what `path` is instead of a file ("a folder", "a pipe"), or None for a file and for nothing.
 
     Opening a pipe would wait for its writer, so this is asked before a file is opened. Raises OSError.
@@ -155,10 +155,10 @@ def is_stream(path: Path) -> bool:
     return path.is_symlink() and path.readlink().parts[:2] == ("/", "proc")
 
 
-def check_file(path: Path, hint: str | None = LOST) -> None:
+def check_file(path: Path, hint: str | None = LOST_MESSAGE) -> None:
     """Raise StoreError if `path` cannot be examined, or is a link, a folder, a pipe or a device."""
     try:
-        kind = odd_kind(path)
+        kind = unexpected_kind(path)
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}", hint) from error
     if kind:
@@ -170,22 +170,24 @@ def read_json(path: Path) -> Any:
     check_file(path)
     try:
         if (size := path.stat().st_size) > LARGEST_JSON:
-            raise StoreError(f"{path} has {size / 1e6:.0f} MB, expected at most {LARGEST_JSON / 1e6:.0f} MB", LOST)
+            raise StoreError(
+                f"{path} has {size / 1e6:.0f} MB, expected at most {LARGEST_JSON / 1e6:.0f} MB", LOST_MESSAGE
+            )
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}", LOST) from error
+        raise StoreError(f"cannot read {path}: {error.strerror}", LOST_MESSAGE) from error
     except (ValueError, RecursionError) as error:
-        raise StoreError(f"{path} is not valid JSON: {error}", LOST) from error
+        raise StoreError(f"{path} is not valid JSON: {error}", LOST_MESSAGE) from error
 
 
-def give_back(path: Path | int) -> None:
+def return_to_caller(path: Path | int) -> None:
     """Make `path`, or an open file, belong to the user who called sudo, if one did."""
     user = _caller()
     if user is not None:
         os.chown(path, *user, follow_symlinks=isinstance(path, int))
 
 
-def give_back_tree(root: Path) -> None:
+def return_tree_to_caller(root: Path) -> None:
     """Make `root` and everything under it belong to the user who called sudo, like give_back.
 
     Folders are held open meanwhile: the user cannot replace one by a link that leads elsewhere.
@@ -193,7 +195,7 @@ def give_back_tree(root: Path) -> None:
     user = _caller()
     if user is None:
         return
-    give_back(root)
+    return_to_caller(root)
     for _, folders, files, handle in os.fwalk(root):
         for name in (*folders, *files):
             os.chown(name, *user, dir_fd=handle, follow_symlinks=False)

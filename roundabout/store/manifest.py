@@ -17,13 +17,13 @@ class Number:
     """A finite number above 0: the shape of a factor."""
 
 
-class Absent(NamedTuple):
+class Optional(NamedTuple):
     """A field that older or unplanned runs lack. A present field has this shape."""
 
     shape: Any
 
 
-class Each(NamedTuple):
+class AllOf(NamedTuple):
     """A list whose entries, or an object whose values, all have one shape."""
 
     kind: type
@@ -39,36 +39,36 @@ NAMES = {
     NoneType: "null",
     Number: "a number above 0",
 }
-FIDELITY = {"nature": str, "stamp": str, "about": str, "cannot": Each(list, str)}
+FIDELITY = {"nature": str, "stamp": str, "about": str, "cannot": AllOf(list, str)}
 TESTBED = {
-    "kind": Absent(str),
-    "emulated": Absent(bool),
-    "scale": Absent(Number),
-    "dilation": Absent(Number),
-    "identity": Absent(dict),
-    "fidelity": Absent(FIDELITY),
+    "kind": Optional(str),
+    "emulated": Optional(bool),
+    "scale": Optional(Number),
+    "dilation": Optional(Number),
+    "identity": Optional(dict),
+    "fidelity": Optional(FIDELITY),
 }
 PLANNED_TESTBED = ("kind", "emulated", "scale")
 """Fields of the testbed that are known once trials are planned."""
 SESSION = {
     "started_utc": str,
-    "code": Absent(dict),
-    "controller": Absent(dict),
-    "hosts": Absent(Each(dict, dict)),
-    "topology": Absent(str),
+    "code": Optional(dict),
+    "controller": Optional(dict),
+    "hosts": Optional(AllOf(dict, dict)),
+    "topology": Optional(str),
 }
 SHAPE = {
-    "experiment": {"set": Absent(dict)},
+    "experiment": {"set": Optional(dict)},
     "testbed": TESTBED,
-    "plan": Each(list, {"key": str}),
-    "run": Absent(str),
-    "which": Absent((str, NoneType)),
-    "length": Absent((str, NoneType)),
-    "where": Absent(Each(dict, str)),
-    "clock": Absent({"anchor_utc_ns": int, "anchor_monotonic_ns": int, "boot": str}),
-    "sessions": Absent(Each(list, SESSION)),
-    "artefacts": Absent(Each(dict, str)),
-    "experiment_sha256": Absent(str),
+    "plan": AllOf(list, {"key": str}),
+    "run": Optional(str),
+    "which": Optional((str, NoneType)),
+    "length": Optional((str, NoneType)),
+    "where": Optional(AllOf(dict, str)),
+    "clock": Optional({"anchor_utc_ns": int, "anchor_monotonic_ns": int, "boot": str}),
+    "sessions": Optional(AllOf(list, SESSION)),
+    "artefacts": Optional(AllOf(dict, str)),
+    "experiment_sha256": Optional(str),
 }
 
 
@@ -83,7 +83,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             "read this run with the version of roundabout that wrote it",
         )
     if wrong := _wrong(manifest, SHAPE, "") or _unplanned(manifest):
-        raise StoreError(f"{path}: {wrong}", files.LOST)
+        raise StoreError(f"{path}: {wrong}", files.LOST_MESSAGE)
     return manifest
 
 
@@ -96,7 +96,7 @@ def _wrong(value: Any, shape: Any, where: str) -> str | None:
     """Return what is wrong with a value at the dotted path `where`, or None."""
     if isinstance(shape, dict):
         return _wrong_kind(value, (dict,), where) or _wrong_field(value, shape, where)
-    if isinstance(shape, Each):
+    if isinstance(shape, AllOf):
         entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         inside = (_wrong(each, shape.shape, f"{where}.{key}") for key, each in entries)
         return _wrong_kind(value, (shape.kind,), where) or next(filter(None, inside), None)
@@ -107,9 +107,9 @@ def _wrong_field(value: Mapping[str, Any], shape: Mapping[str, Any], where: str)
     for name, expected in shape.items():
         path = f"{where}.{name}".removeprefix(".")
         if name not in value:
-            if not isinstance(expected, Absent):
+            if not isinstance(expected, Optional):
                 return f"found no {path}, expected one"
-        elif wrong := _wrong(value[name], expected.shape if isinstance(expected, Absent) else expected, path):
+        elif wrong := _wrong(value[name], expected.shape if isinstance(expected, Optional) else expected, path):
             return wrong
     return None
 

@@ -43,7 +43,7 @@ class Increments:
         return sum(int(each) for each in self.gained[self.known])
 
 
-def increments(
+def compute_increments(
     at_ns: NDArray[np.int64], values: NDArray[Any], width_bits: int = 64, *, most_per_s: float = MOST_PER_S
 ) -> Increments:
     """Return the increments of the counter of `width_bits` bits with these `values` at the instants `at_ns`.

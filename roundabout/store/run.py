@@ -99,7 +99,7 @@ class Attempt:
         """Store one of the trial's tables."""
         path = self.path / f"{name}.parquet"
         # Through a file of ours, since Arrow's own would hide why a write failed.
-        with files.disk_errors(path), files.new_file(path) as file:
+        with files.disk_errors(path), files.create_file(path) as file:
             pq.write_table(table, file, compression="zstd")
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
@@ -112,24 +112,24 @@ class Attempt:
         `record` becomes trial.json, the last file written. When this returns, all of it is on disk: after a power cut
         the trial is there as a whole, or not at all.
         """
-        if not self._settle(self.run.path / "trials" / self.key, record):
+        if not self._move_into_place(self.run.path / "trials" / self.key, record):
             self.reject({**record, "valid": False, "reason": OVERTAKEN})
 
     def reject(self, record: dict[str, Any]) -> None:
         """Move this attempt aside. Another one follows."""
-        self._settle(self.run.path / "rejected" / f"{self.key}-{self.number}", record)
+        self._move_into_place(self.run.path / "rejected" / f"{self.key}-{self.number}", record)
 
-    def refer(self, record: dict[str, Any]) -> None:
+    def add_reference(self, record: dict[str, Any]) -> None:
         """Store this attempt beside the one that counts, to compare this machine with that one's."""
-        self._settle(self.run.path / "references" / f"{self.key}-{self.number}", record)
+        self._move_into_place(self.run.path / "references" / f"{self.key}-{self.number}", record)
 
-    def _settle(self, place: Path, record: dict[str, Any]) -> bool:
+    def _move_into_place(self, place: Path, record: dict[str, Any]) -> bool:
         """Move the attempt into place. Return False if a folder with content is there already."""
         files.make_directory(place.parent)
         with files.disk_errors(self.path):
-            told = contents.told(self.path)
-        files.write_json(self.path / RECORD, contents.sealed({**record, "files": told}))
-        files.give_back_tree(self.path)
+            told = contents.describe_files(self.path)
+        files.write_json(self.path / RECORD, contents.seal_record({**record, "files": told}))
+        files.return_tree_to_caller(self.path)
         with files.disk_errors(place):
             files.sync_tree(self.path)
             try:
@@ -187,7 +187,7 @@ class Run:
         return [cls(path.resolve()) for path in found if _is_run_id(path.name)]
 
     @property
-    def begun(self) -> datetime:
+    def start_time(self) -> datetime:
         """The time at which the run began, by its id. Raises ValueError for a folder with another name."""
         return datetime.strptime(self.id.partition("-")[0], STAMP).replace(tzinfo=UTC)
 
@@ -199,7 +199,7 @@ class Run:
     def recorded(self, field: str) -> Any:
         """Return a field that the manifest of an older run may lack. Raises StoreError if it does."""
         if field not in self.manifest:
-            raise StoreError(f"{self.path / MANIFEST}: found no {field}, expected one", files.LOST)
+            raise StoreError(f"{self.path / MANIFEST}: found no {field}, expected one", files.LOST_MESSAGE)
         return self.manifest[field]
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
@@ -224,17 +224,17 @@ class Run:
 
         Raises StoreError if one is missing, or belongs to another trial.
         """
-        records = [contents.read_record(folder, self._called) for folder in self._folders("trials")]
+        records = [contents.read_record(folder, self._id_in_manifest) for folder in self._folders("trials")]
         return sorted(records, key=lambda record: str(record["started_utc"]))
 
     def check(self) -> None:
         """Compare all stored files with their checksums. Raises one StoreError for all that are missing or changed."""
         records = {self._folder(record): record for record in self.trials()}
         folders = [*self._folders("rejected"), *self._folders("references")]
-        aside = {folder: contents.read_record(folder, self._called) for folder in folders}
-        expected = contents.expected_of(records) | {folder: each.get("files", {}) for folder, each in aside.items()}
-        wrong = [fault for folder, told in expected.items() for fault in contents.faults(folder, told)]
-        lost = self.listed().keys() - self.committed()
+        aside = {folder: contents.read_record(folder, self._id_in_manifest) for folder in folders}
+        expected = contents.expected_files(records) | {folder: each.get("files", {}) for folder, each in aside.items()}
+        wrong = [fault for folder, told in expected.items() for fault in contents.find_faults(folder, told)]
+        lost = self.listed_trials().keys() - self.committed()
         self._refuse([*wrong, *(f"{self.path / 'trials' / key} is missing" for key in sorted(lost))])
 
     def digest(self) -> str:
@@ -242,38 +242,44 @@ class Run:
 
         Raises StoreError as `trials` does.
         """
-        return contents.digest({"manifest": self.manifest, "trials": self.trials()})
+        return contents.record_digest({"manifest": self.manifest, "trials": self.trials()})
 
-    def put_aside(self) -> list[dict[str, Any]]:
+    def rejected_records(self) -> list[dict[str, Any]]:
         """Return the records of the attempts that were invalid and repeated. Raises StoreError as `trials` does."""
-        return [contents.read_record(folder, self._called) for folder in sorted(self._folders("rejected"))]
+        return [contents.read_record(folder, self._id_in_manifest) for folder in sorted(self._folders("rejected"))]
 
     def references(self) -> list[dict[str, Any]]:
-        """Return the records of trials that were measured again on other machines. Raises StoreError as `trials` does."""
-        return [contents.read_record(folder, self._called) for folder in sorted(self._folders("references"))]
+        """Return the records of trials that were measured again on other machines.
+
+        Raises StoreError as `trials` does.
+        """
+        return [contents.read_record(folder, self._id_in_manifest) for folder in sorted(self._folders("references"))]
 
     def table_of(self, record: dict[str, Any], name: str) -> pa.Table:
-        """Return one trial's rows of the table `name`, of the attempt that counts or of a reference. Raises StoreError."""
+        """Return one trial's rows of the table `name`, of the attempt that counts or of a reference.
+
+        Raises StoreError.
+        """
         aside = self.path / "references" / f"{record['trial']}-{record['attempt']}"
         folder = aside if aside.is_dir() else self._folder(record)
         path = folder / f"{name}.parquet"
         self._refuse([fault for fault in [self._fault(path, record.get("files", {}).get(path.name, {}))] if fault])
         return self._read(path, schemas.schema(name))
 
-    def rejected(self, key: str) -> int:
+    def rejected_count(self, key: str) -> int:
         """Return the number of rejected attempts at the trial `key`."""
         return len(list(self.path.glob(f"rejected/{key}-*/trial.json")))
 
-    def interrupted(self) -> list[str]:
+    def interrupted_attempts(self) -> list[str]:
         """Return the names (<key>-<attempt>) of interrupted attempts."""
         return sorted(path.name for path in self.path.glob("partial/*"))
 
-    def begin(self, key: str) -> Attempt:
+    def begin_attempt(self, key: str) -> Attempt:
         """Start an attempt at the trial `key`, under a new number."""
         numbers = (path.name.rpartition("-")[2] for path in self.path.glob(f"*/{key}-*"))
         used = [int(number) for number in numbers if number.isdecimal()]
         if (folder := self.path / TRIALS / key).exists():
-            used.append(contents.read_record(folder, self._called)["attempt"])
+            used.append(contents.read_record(folder, self._id_in_manifest)["attempt"])
         attempts = (Attempt(self, key, number) for number in itertools.count(max(used, default=0) + 1))
         return next(attempt for attempt in attempts if files.claim_directory(attempt.path))
 
@@ -292,7 +298,7 @@ class Run:
     def paths(self, name: str, *, valid_only: bool = True) -> list[Path]:
         """Return the files of the table `name`, of the attempts that count. Raises StoreError like `table`."""
         records = {self._folder(record): record for record in self.trials()}
-        expected = contents.expected_of(records)
+        expected = contents.expected_files(records)
         found, wrong = [], []
         for folder, record in records.items():
             path = folder / f"{name}.parquet"
@@ -305,16 +311,16 @@ class Run:
     def is_outdated(self, name: str) -> bool:
         """Return True if files of the table `name` have older units; `table` converts them."""
         path = next(self.path.glob(f"trials/*/{name}.parquet"), None)
-        return path is not None and bool(convert.outdated(_read_schema(path), schemas.schema(name)))
+        return path is not None and bool(convert.outdated_columns(_read_schema(path), schemas.schema(name)))
 
     def _read(self, path: Path, schema: pa.Schema) -> pa.Table:
         table = _read_parquet(path)
-        if convert.outdated(table.schema, schema):
-            return convert.to_todays_units(table, schema, self.manifest["testbed"]["scale"])
+        if convert.outdated_columns(table.schema, schema):
+            return convert.to_present_units(table, schema, self.manifest["testbed"]["scale"])
         return table
 
     @property
-    def _called(self) -> str:
+    def _id_in_manifest(self) -> str:
         """Return the id in its manifest, because a folder can be renamed."""
         return str(self.manifest.get("run", self.id))
 
@@ -322,7 +328,9 @@ class Run:
         place = self.path / where
         if not place.is_dir():
             if os.path.lexists(place):
-                raise StoreError(f"{place} is {files.odd_kind(place) or 'a file'}, expected a folder", files.LOST)
+                raise StoreError(
+                    f"{place} is {files.unexpected_kind(place) or 'a file'}, expected a folder", files.LOST_MESSAGE
+                )
             return []
         return [path for path in place.iterdir() if not path.name.startswith(".")]
 
@@ -333,7 +341,7 @@ class Run:
         """Return the fault of a file. A file that was whole is not checked again."""
         if path in self._whole:
             return None
-        fault = contents.fault_of(path, expected)
+        fault = contents.file_fault(path, expected)
         if fault is None:
             self._whole.add(path)
         return fault
@@ -344,7 +352,7 @@ class Run:
             more = [f"and {len(wrong) - SHOWN_FAULTS} more"] if len(wrong) > SHOWN_FAULTS else []
             raise StoreError("; ".join([*wrong[:SHOWN_FAULTS], *more]), contents.MEND)
 
-    def listed(self) -> dict[str, bool]:
+    def listed_trials(self) -> dict[str, bool]:
         """Return the trials in trials.parquet, and whether they are valid.
 
         The file is replaced at every commit. Raises StoreError.
@@ -359,8 +367,8 @@ class Run:
                 if found != kind or listed[name].null_count:
                     what = "rows without a value" if found == kind else found
                     raise StoreError(f"{path} is no list of trials: column {name}: found {what}, expected {kind}")
-            if strange := {*listed["run"].to_pylist()} - {self._called}:
-                raise StoreError(f"{path} is of run {strange.pop()}, expected {self._called}")
+            if strange := {*listed["run"].to_pylist()} - {self._id_in_manifest}:
+                raise StoreError(f"{path} is of run {strange.pop()}, expected {self._id_in_manifest}")
         except StoreError as error:
             raise StoreError(error.message, f"make it anew: roundabout report {self.path}") from error
         return dict(zip(listed["trial"].to_pylist(), listed["valid"].to_pylist(), strict=True))
@@ -371,7 +379,7 @@ class Run:
         Raises StoreError if it cannot be replaced, or if a committed trial is damaged.
         """
         try:
-            self.listed()
+            self.listed_trials()
         except StoreError as error:
             self.refresh_trials()
             done = f"{len(self.committed())} of {len(self.manifest['plan'])} planned trials are committed"
@@ -381,7 +389,7 @@ class Run:
     def experiment_fault(self) -> str | None:
         """Return what is wrong with experiment.yaml, on which no figure depends; None for an older run."""
         expected = self.manifest.get("experiment_sha256")
-        fault = contents.fault_of(self.path / EXPERIMENT, {"sha256": expected}) if expected else None
+        fault = contents.file_fault(self.path / EXPERIMENT, {"sha256": expected}) if expected else None
         return f"{fault}; the manifest has the experiment, and figures do not depend on this file" if fault else None
 
     @property
@@ -395,7 +403,7 @@ class Run:
         return total
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Lock the run against additions and deletion. The kernel frees a dead holder's lock.
 
         Raises StoreError if another process holds it.
@@ -403,7 +411,7 @@ class Run:
         with files.disk_errors(self.path):  # a file, as over NFS no folder can be locked
             handle = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
-            files.give_back(handle)
+            files.return_to_caller(handle)
             if not files.lock(handle, fcntl.LOCK_EX):
                 raise StoreError(f"{self.path} is going on, expected a run that ended", "wait, or stop it")
             yield
@@ -418,7 +426,7 @@ class Run:
         Raises StoreError if the run is being executed.
         """
         experiment = self.path.parent
-        with self.held(), files.disk_errors(self.path):
+        with self.hold(), files.disk_errors(self.path):
             for left in experiment.glob(f".*{DELETED}"):
                 shutil.rmtree(left)
             gone = self.path.rename(experiment / f".{self.path.name}{DELETED}")
@@ -429,7 +437,7 @@ class Run:
 
     def refresh_trials(self) -> None:
         """Rebuild trials.parquet from the committed trials."""
-        with files.replacing(self.path / LIST) as file:
+        with files.replace_file(self.path / LIST) as file:
             pq.write_table(self.table("trials", valid_only=False), file, compression="zstd")
 
     def drop_raw(self, keep_bytes: int) -> None:
@@ -437,20 +445,20 @@ class Run:
         for folder in self.path.glob(f"*/*/{DROPPED}"):  # left by an interruption
             shutil.rmtree(folder)
         for folder in self.path.glob(f"rejected/*/{RAW}"):
-            _drop(folder)
+            _delete_raw(folder)
         kept = sorted(self.path.glob(f"trials/*/{RAW}"), key=lambda folder: folder.stat().st_mtime_ns, reverse=True)
         kept_bytes = 0
         for folder in kept:
             kept_bytes += sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
             if kept_bytes > keep_bytes:
-                _drop(folder)
+                _delete_raw(folder)
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Store the content of summary.json."""
         files.write_json(self.path / "summary.json", summary)
 
 
-def _drop(folder: Path) -> None:
+def _delete_raw(folder: Path) -> None:
     """Delete the raw files of a folder, all or none."""
     gone = folder.rename(folder.with_name(DROPPED))
     files.sync(gone.parent)
@@ -459,22 +467,22 @@ def _drop(folder: Path) -> None:
 
 def _read_parquet(path: Path) -> pa.Table:
     # `read_table` would import pyarrow.dataset, and with it pandas where that is installed.
-    with _readable(path), pq.ParquetFile(path) as file:
+    with _explain_read_errors(path), pq.ParquetFile(path) as file:
         return file.read()
 
 
 def _read_schema(path: Path) -> pa.Schema:
-    with _readable(path):
+    with _explain_read_errors(path):
         return pq.read_schema(path)
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _explain_read_errors(path: Path) -> Iterator[None]:
     files.check_file(path)
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise StoreError(f"cannot read {path}: {error}", files.LOST) from error
+        raise StoreError(f"cannot read {path}: {error}", files.LOST_MESSAGE) from error
 
 
 def _is_run(folder: Path) -> bool:
@@ -486,6 +494,6 @@ def _is_run(folder: Path) -> bool:
 
 def _is_run_id(name: str) -> bool:
     try:
-        return bool(RUN_ID.fullmatch(name) and Run(Path(name)).begun)
+        return bool(RUN_ID.fullmatch(name) and Run(Path(name)).start_time)
     except ValueError:
         return False

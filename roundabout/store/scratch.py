@@ -36,7 +36,7 @@ def write_crash_log(text: str) -> Path:
     """Write a log into a file of its own, which belongs to the caller of sudo if there is one. Raises OSError."""
     handle, name = tempfile.mkstemp(prefix="roundabout-crash-", suffix=".log")
     with os.fdopen(handle, "w") as log:
-        files.give_back(log.fileno())
+        files.return_to_caller(log.fileno())
         log.write(text)
     logs = sorted(_crash_logs(), key=lambda path: path.lstat().st_mtime_ns)
     for path in logs[:-KEPT_LOGS]:

@@ -14,20 +14,20 @@ from roundabout.core.errors import UsageError
 from roundabout.runner.run import Runner
 from roundabout.runner.slurm import Slurm
 from roundabout.runner.sweep import Sweep
-from roundabout.runner.testbed import Facility
+from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import Experiment
 from roundabout.store import Run
-from roundabout.store.files import give_back_tree
+from roundabout.store.files import return_tree_to_caller
 from roundabout.terminal.screen import Screen, show_paths
 from roundabout.terminal.validity import check_measured
 from roundabout.testbeds import facility, undo
 
-UNDOING = (signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run as Ctrl-C does."""
 AGAIN_S = 0.05
 
 
-def asked(testbed: str | None, inventory: Path | None, **of_labs: float | None) -> Facility:
+def requested_provider(testbed: str | None, inventory: Path | None, **of_labs: float | None) -> TestbedProvider:
     """Return the testbed provider that the command line asks for. Raises UsageError, SpecError."""
     every = {"testbed": testbed, "inventory": inventory, **of_labs}
     where = {name: str(value) for name, value in every.items() if value is not None}
@@ -37,22 +37,26 @@ def asked(testbed: str | None, inventory: Path | None, **of_labs: float | None) 
     return found
 
 
-def asked_for(
+def provider_for_experiment(
     experiment: Experiment,
     testbed: str | None,
     inventory: Path | None,
     *,
     scale: float | None = None,
     dilation: float | None = None,
-) -> Facility:
+) -> TestbedProvider:
     """Return the provider for an experiment, whose scale and dilation hold unless the command line gives others."""
-    where = asked(testbed, inventory, scale=scale, dilation=dilation)
+    where = requested_provider(testbed, inventory, scale=scale, dilation=dilation)
     if where.where["testbed"] != "lab":
         return where
-    return asked(testbed, inventory, scale=scale or experiment.scale, dilation=dilation or experiment.dilation)
+    return requested_provider(
+        testbed, inventory, scale=scale or experiment.scale, dilation=dilation or experiment.dilation
+    )
 
 
-def execute(work: Callable[[Runner | Sweep], Run], where: Facility, *, as_json: bool, on: str | None = None) -> None:
+def execute(
+    work: Callable[[Runner | Sweep], Run], where: TestbedProvider, *, as_json: bool, on: str | None = None
+) -> None:
     """Do `work` on a testbed, store the summary, show it and make the report.
 
     With `as_json`, only the summary goes to stdout.
@@ -60,22 +64,24 @@ def execute(work: Callable[[Runner | Sweep], Run], where: Facility, *, as_json: 
     `on` spreads the run over the nodes of a Slurm cluster. Raises UsageError, and UnmeasuredError at the very end.
     """
     # What only this needs takes a second to import.
-    from analysis.reading.trial_inputs import given  # noqa: PLC0415
-    from analysis.reports.report import on_terminal, render  # noqa: PLC0415
-    from analysis.reports.summary import summarise  # noqa: PLC0415
-    from roundabout.terminal.live_display import watching  # noqa: PLC0415
+    from analysis.reading.trial_inputs import resolve_inputs  # noqa: PLC0415
+    from analysis.reports.report import terminal_report, write_report  # noqa: PLC0415
+    from analysis.reports.summary import summarize_run  # noqa: PLC0415
+    from roundabout.terminal.live_display import show_progress  # noqa: PLC0415
 
-    slurm = None if on is None else Slurm.asked(on)
+    slurm = None if on is None else Slurm.parse(on)
     undo_when_ended()
     console = Screen(stderr=as_json)
-    with watching(console) as observer:
-        run = work(Sweep(where, observer, slurm) if slurm else Runner(where, observer, undo, give=given))
+    with show_progress(console) as observer:
+        run = work(
+            Sweep(where, observer, slurm) if slurm else Runner(where, observer, undo, resolve_inputs=resolve_inputs)
+        )
         observer.step("making the report")
-        summary = summarise(run)
+        summary = summarize_run(run)
         run.write_summary(summary.record())
-        report = render(run)
-        give_back_tree(run.path)
-    console.print(on_terminal(summary))
+        report = write_report(run)
+        return_tree_to_caller(run.path)
+    console.print(terminal_report(summary))
     show_paths(console, report, run.path)
     if as_json:
         json.dump(summary.record(), sys.stdout, indent=2)
@@ -88,17 +94,17 @@ def undo_when_ended() -> None:
 
     A terminal that hangs up, as a dropped SSH session does, is such a signal, unless `nohup` ignores it.
     """
-    for number in UNDOING:
+    for number in ENDING_SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _end)
-    sys.unraisablehook = _end_after_all
+    sys.unraisablehook = _end_despite_destructor
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
     sys.exit(128 + number)
 
 
-def _end_after_all(ignored: "sys.UnraisableHookArgs") -> None:
+def _end_despite_destructor(ignored: "sys.UnraisableHookArgs") -> None:
     """Send the ending signal again, because Python ignores an exception in a destructor."""
     if isinstance(ignored.exc_value, (KeyboardInterrupt, SystemExit)):
         threading.Timer(AGAIN_S, os.kill, (os.getpid(), signal.SIGTERM)).start()

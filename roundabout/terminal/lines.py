@@ -7,17 +7,17 @@ from contextlib import suppress
 from roundabout.core.errors import in_one_line
 
 
-def say(line: object) -> None:
+def print_line(line: object) -> None:
     """Print a line on stdout."""
     print(in_one_line(line), flush=True)
 
 
-def warn(line: object) -> None:
+def print_warning(line: object) -> None:
     """Print a warning on stderr."""
     print(f"warning: {in_one_line(line)}", file=sys.stderr)
 
 
-def complain(message: str, hint: str | None) -> None:
+def print_error(message: str, hint: str | None) -> None:
     """Print an error and what to do about it on stderr."""
     with suppress(OSError):  # the terminal may be gone
         print(f"error: {in_one_line(message)}", file=sys.stderr)

@@ -12,11 +12,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from roundabout.runner.observer import CrossUse, LinkUse, Observer
-from roundabout.runner.progress import Ended, Follower, JobProgress, Progress
-from roundabout.runner.progress_file import Recorder
+from roundabout.runner.observer import CrossTrafficUse, LinkUse, Observer
+from roundabout.runner.progress import EndedAttempt, Follower, JobProgress, Progress
+from roundabout.runner.progress_file import ProgressWriter
 from roundabout.terminal.lines import format_duration
-from roundabout.terminal.output import FULL, mute
+from roundabout.terminal.output import FULL, discard_output
 
 T = TypeVar("T")
 
@@ -40,17 +40,17 @@ class TerminalView:
         if progress.path != self._path:
             self._console.print(f"run {progress.path}")
         if progress.ended and progress.attempts != self._attempts:
-            for line in faults(progress.ended):
+            for line in reason_lines(progress.ended):
                 self._console.print(Text(line, style="yellow"))
         if said != self._said or time.monotonic() - self._drawn >= REFRESH_S:
             self._drawn = time.monotonic()
-            self._live.update(Screenful(progress), refresh=True)
+            self._live.update(ProgressScreen(progress), refresh=True)
         self._path, self._said, self._attempts = progress.path, said, progress.attempts
 
     def leave(self, owed: Sequence[str]) -> None:
         """Note that the run ends at once."""
         self._live.stop()
-        self._console.print(left(owed), soft_wrap=True, highlight=False)
+        self._console.print(describe_leftovers(owed), soft_wrap=True, highlight=False)
 
 
 class PlainView:
@@ -73,28 +73,28 @@ class PlainView:
 
     def leave(self, owed: Sequence[str]) -> None:
         """Note that the run ends at once."""
-        self._say(left(owed))
+        self._say(describe_leftovers(owed))
 
-    def _tell_end(self, ended: Ended) -> None:
+    def _tell_end(self, ended: EndedAttempt) -> None:
         for name, job in ended.jobs.items():
             if job.done:  # else they went on elsewhere
                 self._say(f"  {name}: {job.done} iterations, mean {job.mean_ms:.1f} ms")
         for reason in ended.reasons:
-            self._say(f"  {verdict(ended)}: {reason}")
+            self._say(f"  {attempt_verdict(ended)}: {reason}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, soft_wrap=True, highlight=False)
 
 
 @dataclass(frozen=True)
-class Screenful:
+class ProgressScreen:
     """The progress of a run, in as many and as long lines as a terminal has room for."""
 
     progress: Progress
     titled: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = [line for block in self._blocks() for line in fitting(block, options.max_width)]
+        lines = [line for block in self._blocks() for line in fit_lines(block, options.max_width)]
         room = max(console.height - 1, 1)
         if len(lines) > room:
             lines[room - 1 :] = [f"... and {len(lines) - room + 1} lines more"]
@@ -109,14 +109,14 @@ class Screenful:
         if self.titled:
             yield [(now.path, f"{now.experiment} {now.run}", now.run)]
         yield list(_head(now))
-        yield [_job(name, job) for name, job in _aligned(now.jobs)]
-        yield [_link(name, use) for name, use in _aligned(now.links)]
-        yield [_crossing(name, use) for name, use in _aligned(now.cross_traffic)]
+        yield [_job(name, job) for name, job in _align(now.jobs)]
+        yield [_link(name, use) for name, use in _align(now.links)]
+        yield [_cross_traffic(name, use) for name, use in _align(now.cross_traffic)]
         if now.ended:
             yield [_ended(now.ended)]
 
 
-def fitting(block: Sequence[Forms], width: int) -> list[str]:
+def fit_lines(block: Sequence[Forms], width: int) -> list[str]:
     """Return a block's lines in the longest form in which all fit into `width` columns, or in the shortest."""
     ways = list(zip(*block, strict=True))
     return list(next((way for way in ways if all(cell_len(line) <= width for line in way)), ways[-1] if ways else ()))
@@ -149,43 +149,43 @@ def _link(name: str, use: LinkUse) -> Forms:
     return f"  link {name}: {rate}{marks}{queue}", f"{said}{marks}", f"{said}{marks.replace(' a second', '/s')}", said
 
 
-def _crossing(name: str, use: CrossUse) -> Forms:
+def _cross_traffic(name: str, use: CrossTrafficUse) -> Forms:
     sent = "?" if use.sent_gbps is None else f"{use.sent_gbps:.1f}"
     rate = f"{sent} of {use.asked_gbps:g} Gbit/s"
     return f"  cross traffic {name}: {rate}", f"{name} {rate}"
 
 
-def _ended(ended: Ended) -> Forms:
+def _ended(ended: EndedAttempt) -> Forms:
     if ended.reasons:
-        return ("; ".join(faults(ended)),)
+        return ("; ".join(reason_lines(ended)),)
     means = ", ".join(f"{name} {job.mean_ms:.1f} ms" for name, job in ended.jobs.items() if job.done)
     if not means:  # they went on elsewhere
         return f"  before: {ended.label}", f"before: {ended.label}"
     return f"  before: {ended.label}: mean {means}", f"before: {means}"
 
 
-def _aligned(named: Mapping[str, T]) -> Iterator[tuple[str, T]]:
+def _align(named: Mapping[str, T]) -> Iterator[tuple[str, T]]:
     """Yield the pairs with names of one length."""
     longest = max(map(len, named), default=0)
     return ((name.ljust(longest), value) for name, value in named.items())
 
 
-def verdict(ended: Ended) -> str:
+def attempt_verdict(ended: EndedAttempt) -> str:
     """Return the verdict on an attempt that is not valid."""
     return "again" if ended.again else "invalid"
 
 
-def faults(ended: Ended) -> list[str]:
+def reason_lines(ended: EndedAttempt) -> list[str]:
     """Return the reasons why an attempt is not valid, a line each."""
-    return [f"{verdict(ended)}: {ended.label}: {reason}" for reason in ended.reasons]
+    return [f"{attempt_verdict(ended)}: {ended.label}: {reason}" for reason in ended.reasons]
 
 
-def left(owed: Sequence[str]) -> str:
+def describe_leftovers(owed: Sequence[str]) -> str:
     """Describe the leftovers of a run that was interrupted twice."""
     return f"interrupted: stays owed: {', '.join(owed)}; undo it: roundabout clean" if owed else "interrupted"
 
 
-class Outlived:
+class LenientStream:
     """A stream that may end before a run does: a terminal hangs up, a pipe's reader dies.
 
     `refusal` is the error of a full disk, which is reported at the end of the run.
@@ -214,7 +214,7 @@ class Outlived:
         try:
             yield
         except OSError as error:
-            mute(self._stream)
+            discard_output(self._stream)
             self.refusal = error if error.errno in FULL else self.refusal
 
 
@@ -224,14 +224,14 @@ def can_redraw(console: Console) -> bool:
 
 
 @contextmanager
-def watching(console: Console) -> Iterator[Observer]:
+def show_progress(console: Console) -> Iterator[Observer]:
     """Show a run on this console, and to other processes. An error of showing never ends the run.
 
     Raises OSError at the end, if the disk behind the console was full.
     """
-    stream = Outlived(console.file)
+    stream = LenientStream(console.file)
     console.file = cast("IO[str]", stream)
-    with Recorder() as recorder:
+    with ProgressWriter() as recorder:
         if not can_redraw(console):
             yield Follower(PlainView(console), recorder)
         else:

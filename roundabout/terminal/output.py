@@ -15,7 +15,7 @@ COLUMNS = re.compile("[2-9][0-9]|[1-9][0-9]{2,3}")
 """Widths of a screen that show a table. COLUMNS is 0 where no terminal is; rich would then print nothing."""
 
 
-def prepare() -> None:
+def prepare_output() -> None:
     """Prepare this process's output for any text, with a width suitable for it.
 
     A caller may have closed stdout (`>&-`); then the next open file would get its number. An output that knows ASCII
@@ -29,7 +29,7 @@ def prepare() -> None:
         os.environ.pop("COLUMNS", None)
 
 
-def mute(stream: "IO[Any] | Any") -> None:
+def discard_output(stream: "IO[Any] | Any") -> None:
     """Send the buffer of a stream, and all further output, to /dev/null: flushing it would fail again at the end."""
     with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -37,7 +37,7 @@ def mute(stream: "IO[Any] | Any") -> None:
         os.close(nowhere)
 
 
-def describe(error: OSError) -> str:
+def describe_refusal(error: OSError) -> str:
     """Say why the operating system refused: `cannot write: the disk is full`."""
     if _is_lost_folder(error):
         return "the working folder was deleted: change to another one"

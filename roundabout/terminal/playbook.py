@@ -28,12 +28,12 @@ def run(
         return playbooks.run_playbook(playbook, paths, extra, show, check=check)
 
 
-def table(*headings: str) -> Table:
+def plain_table(*headings: str) -> Table:
     """Return an empty table. Values of hosts are never read as markup."""
     return Table(*headings, box=None, header_style="bold", pad_edge=False)
 
 
-def drifts(reports: playbooks.Reports) -> Iterator[Drift]:
+def find_drift(reports: playbooks.Reports) -> Iterator[Drift]:
     """Yield every setting, program and switch configuration that differs from the request."""
     for host, report in reports.items():
         for program in report.get("programs", []):

@@ -8,7 +8,7 @@ from typing import Any
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.store import Run
-from roundabout.terminal.lines import warn
+from roundabout.terminal.lines import print_warning
 
 FIGURE = re.compile(r"\d+(?:\.\d+)?")
 SHOWN = 3
@@ -27,7 +27,7 @@ def check_measured(run: Run) -> None:
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
         cells = len({each["levels"] for each in trials})
         named = f"{len(missing)} of {cells} cells: {', '.join(missing[:SHOWN])}{more}"
-        warn(f"no valid trial in {named}; {_each_reason(run)}")
+        print_warning(f"no valid trial in {named}; {_each_reason(run)}")
 
 
 def cells_without_valid_trial(trials: Sequence[Mapping[str, Any]]) -> list[str]:

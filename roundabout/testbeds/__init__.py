@@ -12,29 +12,29 @@ from roundabout.core import plugins
 from roundabout.core.errors import UsageError
 from roundabout.runner.machine import temporary
 from roundabout.runner.machine.journal import Entry
-from roundabout.runner.testbed import Facility
+from roundabout.runner.testbed import TestbedProvider
 
-__path__ = plugins.extended(__path__, __name__)
+__path__ = plugins.extend_path(__path__, __name__)
 
 DEFAULT = "lab"
-OF_INVENTORIES = "rack"
+INVENTORY_TESTBED = "rack"
 """Whose inventory a file is where nothing else was said."""
 
 
 def names() -> tuple[str, ...]:
     """Return the names of all testbeds, plugins included."""
-    return plugins.names(sys.modules[__name__])
+    return plugins.module_names(sys.modules[__name__])
 
 
-def facility(where: Mapping[str, str]) -> Facility:
+def facility(where: Mapping[str, str]) -> TestbedProvider:
     """Return the provider that a command line, manifest or journal describes: `testbed`, and its options.
 
     Raises UsageError if there is no such testbed, and the errors of its folder.
     """
-    name = where.get("testbed") or (OF_INVENTORIES if "inventory" in where else DEFAULT)
+    name = where.get("testbed") or (INVENTORY_TESTBED if "inventory" in where else DEFAULT)
     if name not in names():
         raise UsageError(f"found testbed {name!r}, expected one of: {', '.join(names())}")
-    found: Facility = _provider_module(name).facility(where)
+    found: TestbedProvider = _provider_module(name).facility(where)
     return found
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from roundabout.runner.transports import TOOL
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.calibration.calibration import NEVER, Ecn
+from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
 from roundabout.testbeds.lab.ecn import marking
 from roundabout.testbeds.lab.network import network
-from roundabout.testbeds.lab.network.namespaces import inside
-from roundabout.testbeds.lab.provider import LabFacility
+from roundabout.testbeds.lab.network.namespaces import run_inside
+from roundabout.testbeds.lab.provider import LabProvider
 
 Spoil = Callable[[Lab], None]
 SOURCE = Path(__file__).with_name("faults.bpf.c")
@@ -41,7 +41,7 @@ def does(node: str, *argv: str) -> Spoil:
 
 
 def _run(lab: Lab, node: str, *argv: str) -> None:
-    inside(lab.alive()[node], lambda: subprocess.run(argv, check=True, capture_output=True, text=True))
+    run_inside(lab.live_pids()[node], lambda: subprocess.run(argv, check=True, capture_output=True, text=True))
 
 
 def filters(switch: str, host: str, program: str) -> Spoil:
@@ -66,7 +66,7 @@ def halves(node: str, device: str) -> Spoil:
 
     def spoil(lab: Lab) -> None:
         port = next(each for each in lab.ports if (each.switch, each.interface) == (node, device))
-        rate = network.queues(lab.layout, lab.record.calibration, lab.scale)[port].drain_bytes_per_s * 8 // 2
+        rate = network.port_queues(lab.layout, lab.record.calibration, lab.scale)[port].drain_bytes_per_s * 8 // 2
         change = ["tc", "class", "change", "dev", device, "parent", "1:1", "classid", "1:2"]
         _run(lab, node, *change, "htb", "rate", str(rate), "ceil", str(rate))
 
@@ -75,12 +75,12 @@ def halves(node: str, device: str) -> Spoil:
 
 def unmarked(lab: Lab) -> None:
     """No port marks."""
-    lab.set_thresholds(NEVER)
+    lab.set_thresholds(NEVER_MARK)
 
 
 def other_thresholds(lab: Lab) -> None:
     """One port marks from Kmax on, as if it had another class's thresholds."""
-    queues = network.queues(lab.layout, lab.record.calibration, lab.scale)
+    queues = network.port_queues(lab.layout, lab.record.calibration, lab.scale)
     port = next(each for each in queues if (each.switch, each.towards) == ("tor0", "tor1"))
     ecn = lab.record.calibration.ecn
     marking.set_thresholds(
@@ -117,15 +117,15 @@ class Spoilt(Lab):
         return super().switch_samplers()
 
 
-class SpoiltFacility(LabFacility):
+class SpoiltFacility(LabProvider):
     """Labs with a fault; without one, labs."""
 
     def __init__(self, fault: Fault | None) -> None:
         super().__init__()
         self.fault = fault
 
-    def raise_site(self, *asked: Any) -> Any:
-        lab = super().raise_site(*asked)
+    def create_hosts(self, *asked: Any) -> Any:
+        lab = super().create_hosts(*asked)
         if self.fault and self.fault.drifts:
             return Spoilt(lab.record, self.fault)
         if self.fault:

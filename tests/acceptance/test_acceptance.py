@@ -13,22 +13,30 @@ import pytest
 
 from analysis.expectations import acceptance_metrics as analysis
 from roundabout.acceptance import experiments, report
-from roundabout.acceptance.acceptance import PARTS, Acceptance, Part, parts
+from roundabout.acceptance.acceptance import PARTS, Acceptance, Part, select_parts
 from roundabout.acceptance.limits import read_limits
-from roundabout.acceptance.run import Fabric, measure, rdma
-from roundabout.acceptance.verdicts import Verdict, judged, of_classes, of_job, of_links, of_resent, of_survey
+from roundabout.acceptance.run import FabricTest, measure, rdma_verdicts
+from roundabout.acceptance.verdicts import (
+    Verdict,
+    class_verdicts,
+    job_verdicts,
+    judge_figure,
+    link_verdicts,
+    retransmission_verdicts,
+    survey_verdicts,
+)
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.run import Runner
 from roundabout.runner.session import connectivity_check
-from roundabout.runner.session.connectivity_check import Pinged, Survey
+from roundabout.runner.session.connectivity_check import ConnectivityReport, PingResult
 from roundabout.spec import load_topology
 from roundabout.spec.errors import SpecError
 from roundabout.spec.transports import Transport
 from roundabout.store import schemas
 from roundabout.testbeds import facility, undo
-from roundabout.testbeds.rack.traffic import NoRdmaError, Row, Wrong
+from roundabout.testbeds.rack.traffic import Difference, NoRdmaError, Row
 from tests.acceptance.faults import FAULTS, Fault, SpoiltFacility
 from tests.observers import Silent
 
@@ -50,28 +58,28 @@ def test_each_link_is_shared_by_pairs_that_meet_nowhere_else() -> None:
 def test_what_a_model_computes_passes(tmp_path: Path) -> None:
     """Links are shared like water there, and nothing else goes wrong: what it cannot tell aside."""
     runner = Runner(facility({"testbed": "fluid"}), Silent(), undo)
-    links = experiments.links_of(TOPOLOGY)
-    run = runner.start(experiments.of_links(TOPOLOGY, DCQCN), "acceptance", tmp_path)
-    met = analysis.of_links(run, {variant: link for variant, (link, _) in links.items()})
-    verdicts = of_links(links, {variant: each._asdict() for variant, each in met.items()}, LIMITS)
+    links = experiments.link_variants(TOPOLOGY)
+    run = runner.start(experiments.link_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
+    met = analysis.link_figures(run, {variant: link for variant, (link, _) in links.items()})
+    verdicts = link_verdicts(links, {variant: each._asdict() for variant, each in met.items()}, LIMITS)
     told = {(each.of, each.name): each for each in verdicts}
     assert told["link L1, two flows", "use_two"].good
     assert told["link L1, many flows", "jain_many"].found == "1"
     assert told["link L1, many flows", "marked_many"].good is False, "what hosts must tell, and do not, passes nobody"
-    run = runner.start(experiments.of_job(TOPOLOGY, DCQCN), "acceptance", tmp_path)
-    slow = {each.name: each for each in of_job(analysis.slowdowns(run, "standard", "idle"), LIMITS)}
+    run = runner.start(experiments.job_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
+    slow = {each.name: each for each in job_verdicts(analysis.slowdowns(run, "standard", "idle"), LIMITS)}
     assert slow["slowdown_idle"].found == "1"
     assert slow["slowdown_job"].found == "1.4"
     assert slow.keys() == {f"slowdown_{each}" for each in ("idle", *experiments.CONGESTORS)}
 
 
 def test_an_interval_fails_where_all_of_it_is_beyond() -> None:
-    assert judged("the job", "slowdown_job", (2.2, (1.9, 2.5)), LIMITS).good
-    assert judged("the job", "slowdown_job", (2.2, (2.1, 2.5)), LIMITS).good is False
-    assert judged("link L1", "use_two", (0.79, None), LIMITS) == Verdict(
+    assert judge_figure("the job", "slowdown_job", (2.2, (1.9, 2.5)), LIMITS).good
+    assert judge_figure("the job", "slowdown_job", (2.2, (2.1, 2.5)), LIMITS).good is False
+    assert judge_figure("link L1", "use_two", (0.79, None), LIMITS) == Verdict(
         "link L1", "use_two", "0.79", "at least 0.8", False
     )
-    assert judged("link L1", "drops", None, LIMITS).good is None
+    assert judge_figure("link L1", "drops", None, LIMITS).good is None
 
 
 def test_limits_of_a_user_go_before_ours(tmp_path: Path) -> None:
@@ -87,13 +95,13 @@ def test_limits_of_a_user_go_before_ours(tmp_path: Path) -> None:
         read_limits(tmp_path / "mine.yaml")
 
 
-def surveyed(**other: object) -> Survey:
+def surveyed(**other: object) -> ConnectivityReport:
     """A fabric without fault, but for what is said otherwise by `SENDER_RECEIVER`."""
-    good = {pair: Pinged(*pair, 0, 0, 0.1) for pair in PAIRS}
+    good = {pair: PingResult(*pair, 0, 0, 0.1) for pair in PAIRS}
     for name, found in other.items():
         sender, receiver = name.split("_")
         good[sender, receiver] = good[sender, receiver]._replace(**found)  # type: ignore[arg-type]
-    return Survey(dict.fromkeys(TOPOLOGY.hosts, 1500), tuple(good.values()), 0)
+    return ConnectivityReport(dict.fromkeys(TOPOLOGY.hosts, 1500), tuple(good.values()), 0)
 
 
 def failed(verdicts: list[Verdict]) -> list[tuple[str, str]]:
@@ -101,32 +109,32 @@ def failed(verdicts: list[Verdict]) -> list[tuple[str, str]]:
 
 
 def test_a_survey_names_the_link() -> None:
-    assert failed(of_survey(TOPOLOGY, surveyed(), LIMITS)) == []
+    assert failed(survey_verdicts(TOPOLOGY, surveyed(), LIMITS)) == []
     across = {
         f"{one}_{other}": {"rtt_ms": 4.0}
         for one, other in PAIRS
         if {one, other} & {"s0", "s1"} not in ({one, other}, set())
     }
-    assert failed(of_survey(TOPOLOGY, surveyed(**across), LIMITS)) == [("link L1", "rtt_ms")]
+    assert failed(survey_verdicts(TOPOLOGY, surveyed(**across), LIMITS)) == [("link L1", "rtt_ms")]
     dead = {f"{one}_{other}": {"lost_small": 10, "rtt_ms": None} for one, other in PAIRS if "s3" in (one, other)}
-    assert failed(of_survey(TOPOLOGY, surveyed(**dead), LIMITS)) == [("link s3", "lost")]
+    assert failed(survey_verdicts(TOPOLOGY, surveyed(**dead), LIMITS)) == [("link s3", "lost")]
     cut = {f"{one}_{other}": {"lost_large": 10, "rtt_ms": None} for one, other in PAIRS if "s2" in (one, other)}
-    assert failed(of_survey(TOPOLOGY, surveyed(**cut), LIMITS)) == [("link s2", "lost_whole")]
+    assert failed(survey_verdicts(TOPOLOGY, surveyed(**cut), LIMITS)) == [("link s2", "lost_whole")]
     strange = surveyed()
     strange.mtu_bytes["s1"] = 9000
-    assert failed(of_survey(TOPOLOGY, strange, LIMITS)) == [("host s1", "mtu_bytes")]
+    assert failed(survey_verdicts(TOPOLOGY, strange, LIMITS)) == [("host s1", "mtu_bytes")]
     # What no one link explains is told by hosts.
     two = surveyed(s0_s1={"lost_small": 1}, s2_s3={"lost_small": 1})
-    assert failed(of_survey(TOPOLOGY, two, LIMITS)) == [("s0 to s1", "lost"), ("s2 to s3", "lost")]
+    assert failed(survey_verdicts(TOPOLOGY, two, LIMITS)) == [("s0 to s1", "lost"), ("s2 to s3", "lost")]
 
 
 def test_losses_and_classes_name_the_link_and_its_direction() -> None:
     for_lost_ones, for_lost_acknowledgements = (50, 5000), (80, 50_000)
     resent = {pair: for_lost_ones if pair[1] == "s3" else (0, 5000) for pair in PAIRS}
     resent["s3", "s0"] = for_lost_acknowledgements
-    assert failed(of_resent(TOPOLOGY, resent, LIMITS)) == [("link s3, tor1 to s3", "resent")]
+    assert failed(retransmission_verdicts(TOPOLOGY, resent, LIMITS)) == [("link s3, tor1 to s3", "resent")]
     came = {pair: Counter({8 if pair[0] == "s2" else 26: 100}) for pair in PAIRS}
-    (wrong,) = of_classes(TOPOLOGY, came, 26, LIMITS)
+    (wrong,) = class_verdicts(TOPOLOGY, came, 26, LIMITS)
     assert (wrong.of, wrong.name, wrong.good) == ("link s2, s2 to tor1", "wrong_class", False)
     assert wrong.found == "100 with DSCP 8, expected 26"
 
@@ -148,7 +156,7 @@ def test_classes_are_of_packets_that_came_with_data() -> None:
     run = Captured(
         (*one, 26, 1448), (*other, 26, 1448), (*other, 8, 1448), (*other, 0, 0), ("s0", "in", "10.9.9.9", 4, 1)
     )
-    assert analysis.classes(run) == {("s0", "s1"): {26: 1, 8: 1}, ("10.9.9.9", "s0"): {4: 1}}  # type: ignore[arg-type]
+    assert analysis.dscp_counts(run) == {("s0", "s1"): {26: 1, 8: 1}, ("10.9.9.9", "s0"): {4: 1}}  # type: ignore[arg-type]
 
 
 def test_pauses_are_those_of_all_nics() -> None:
@@ -163,17 +171,17 @@ def test_pauses_are_those_of_all_nics() -> None:
         for at, value in enumerate(values)
     ]
     schema = schemas.schema("device_counters")
-    assert analysis.pauses(pa.Table.from_pylist(rows, schema=schema)) == 11
-    assert analysis.pauses(pa.Table.from_pylist(rows[-2:], schema=schema)) is None
+    assert analysis.count_pauses(pa.Table.from_pylist(rows, schema=schema)) == 11
+    assert analysis.count_pauses(pa.Table.from_pylist(rows[-2:], schema=schema)) is None
 
 
 @needs_root
 def test_pings_are_told() -> None:
     """By the program that hosts run, over loopback."""
     lo = Host("s0", "s0", "127.0.0.1", 8, "lo", Path())
-    argv = connectivity_check.pinger(lo, ["127.0.0.1", "127.0.0.2"])
+    argv = connectivity_check.pinger_command(lo, ["127.0.0.1", "127.0.0.2"])
     said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    told = list(connectivity_check.read("s0", {"127.0.0.1": "s1", "127.0.0.2": "s2"}, said))
+    told = list(connectivity_check.parse_answers("s0", {"127.0.0.1": "s1", "127.0.0.2": "s2"}, said))
     for (mtu_bytes, pinged), name in zip(told, ("s1", "s2"), strict=True):
         assert pinged[:4] == ("s0", name, 0, 0)
         assert pinged.rtt_ms is not None and pinged.rtt_ms > 0
@@ -181,10 +189,10 @@ def test_pings_are_told() -> None:
 
 
 def test_only_parts_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    assert parts([]) == PARTS
-    assert parts(["links", "paths"]) == ("paths", "links")
+    assert select_parts([]) == PARTS
+    assert select_parts(["links", "paths"]) == ("paths", "links")
     with pytest.raises(UsageError, match="found 'speed', expected some of paths, links, job"):
-        parts(["speed"])
+        select_parts(["speed"])
     assert main(["acceptance", "--transport", "dcqn"]) == 2
     assert "--transport: found 'dcqn', expected one of" in capsys.readouterr().err
     assert main(["acceptance", "--testbed", "fluid"]) == 2
@@ -192,19 +200,19 @@ def test_only_parts_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_rdmas_own_packets_count_where_servers_have_it() -> None:
-    good, bad = Row("s0", "s1", 92.1, ()), Row("s1", "s0", 0.0, (Wrong("s0 rx_prio3_bytes", "9 at least", "0"),))
-    found = rdma(lambda: [good, bad])
+    good, bad = Row("s0", "s1", 92.1, ()), Row("s1", "s0", 0.0, (Difference("s0 rx_prio3_bytes", "9 at least", "0"),))
+    found = rdma_verdicts(lambda: [good, bad])
     assert found == [
         Verdict("s0 to s1", "ib_write_bw", "92.1 Gbit/s, all in their classes", "packets in their classes", True),
         Verdict("s1 to s0", "s0 rx_prio3_bytes", "0", "9 at least", False),
     ]
-    page = report.whole_page(Acceptance(TOPOLOGY.name, {"testbed": "rack"}, parts={"rdma": found}))
+    page = report.render_page(Acceptance(TOPOLOGY.name, {"testbed": "rack"}, parts={"rdma": found}))
     assert "RDMA&#39;s own packets" in page and "rx_prio3_bytes" in page
 
     def lacking() -> list[Row]:
         raise NoRdmaError("s0: RDMA device: none")
 
-    (told,) = rdma(lacking)
+    (told,) = rdma_verdicts(lacking)
     assert (told.good, told.found) == (None, "not told: s0: RDMA device: none")
 
 
@@ -217,7 +225,7 @@ class Acceptor:
     def __call__(self, fault: Fault | None, *wanted: Part) -> Acceptance:
         runner = Runner(SpoiltFacility(fault), Silent(), undo, self._home / "run", self._home / "journals")
         found = Acceptance(TOPOLOGY.name, {"testbed": "lab"})
-        measure(Fabric(TOPOLOGY, DCQCN, LIMITS, experiments.OWN_DSCP), wanted, found, runner, self._home / "runs")
+        measure(FabricTest(TOPOLOGY, DCQCN, LIMITS, experiments.OWN_DSCP), wanted, found, runner, self._home / "runs")
         assert not any((self._home / "journals").glob("*"))
         return found
 
@@ -229,15 +237,16 @@ def accept(tmp_path: Path) -> Acceptor:
 
 def is_named(fault: Fault, found: Acceptance) -> bool:
     return any(
-        each.of.startswith(fault.of) and each.name == fault.name and fault.found in each.found for each in found.failed
+        each.of.startswith(fault.of) and each.name == fault.name and fault.found in each.found
+        for each in found.failures
     )
 
 
 @needs_root
 def test_a_lab_with_another_mtu_on_one_host_does_not_pass(accept: Acceptor) -> None:
     found = accept(FAULTS["other-mtu"], "paths")
-    assert is_named(FAULTS["other-mtu"], found), found.failed
-    assert "It does not pass" in report.whole_page(found)
+    assert is_named(FAULTS["other-mtu"], found), found.failures
+    assert "It does not pass" in report.render_page(found)
     record = json.loads(json.dumps(found.record(LIMITS)))
     assert record["accepted"] is False and record["limits"]["most_lost"] == 0
     assert found.fidelity and found.fidelity.nature == "emulated"
@@ -252,8 +261,8 @@ def test_a_fault_is_found_and_named(accept: Acceptor, name: str, monkeypatch: py
     fault = FAULTS[name]
     wanted: tuple[Part, ...] = ("links",) if fault.part == "links" else ("paths",)
     found = accept(fault, *wanted)
-    print(*found.failed, sep="\n")
-    assert is_named(fault, found), found.failed
+    print(*found.failures, sep="\n")
+    assert is_named(fault, found), found.failures
 
 
 @pytest.mark.proof
@@ -262,5 +271,5 @@ def test_a_fault_is_found_and_named(accept: Acceptor, name: str, monkeypatch: py
 @pytest.mark.parametrize("number", range(10))
 def test_a_lab_passes(accept: Acceptor, number: int) -> None:
     found = accept(None, *PARTS)
-    assert not found.failed
+    assert not found.failures
     assert list(found.parts) == list(PARTS)

@@ -13,8 +13,8 @@ from pathlib import Path
 import yaml
 
 from analysis.advice import advice_check
-from analysis.advice.advice import Verdict, meeting
-from analysis.advice.observed_jobs import of_run
+from analysis.advice.advice import Verdict, advise_group
+from analysis.advice.observed_jobs import observe_run
 from roundabout.cli.main import main as roundabout
 from roundabout.models.fluid import ITERATIONS
 from roundabout.spec import load_topology
@@ -63,8 +63,8 @@ def _profile(job, seed):
 
 def advised(run, seeds):
     """What is advised for each mix, and the experiment that checks it."""
-    jobs, capacity_gbps = of_run(run)
-    found = {seed: meeting(jobs, {"link": list(named(seed))}, capacity_gbps) for seed in seeds}
+    jobs, capacity_gbps = observe_run(run)
+    found = {seed: advise_group(jobs, {"link": list(named(seed))}, capacity_gbps) for seed in seeds}
     return found, advice_check.experiment("mixes-advised", run, jobs, list(found.values()))
 
 

@@ -72,7 +72,7 @@ def _add(run, cell, repetition, jobs, iterations, *, marks):
     }  # fmt: skip
     key = f"{repetition:08x}{list(SLOWED).index(variant):08x}"
     identity = Identity(run.id, key, variant, json.dumps(cell.levels), repetition, 1)
-    start_ns, attempt = BEGIN_NS + len(run.committed()) * 300 * S, run.begin(key)
+    start_ns, attempt = BEGIN_NS + len(run.committed()) * 300 * S, run.begin_attempt(key)
     rows = [row for *_, own in played for row in own]
     tables = {"iterations": _iterations(rows, start_ns)}
     if marks:

@@ -4,12 +4,12 @@
 from pathlib import Path
 from typing import Any
 
-from analysis.reports.summary import summarise
+from analysis.reports.summary import summarize_run
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.provider import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidProvider
 from tests.observers import Silent
 from tests.runner.conftest import experiment
 
@@ -21,6 +21,6 @@ def compute(folder: Path) -> Run:
     path = folder / "tiny.yaml"
     path.write_text(TINY)
     observer: Any = Silent()
-    run = Runner(FluidFacility(), observer, undo).start(load_experiment(path), str(path), folder / "runs")
-    run.write_summary(summarise(run).record())
+    run = Runner(FluidProvider(), observer, undo).start(load_experiment(path), str(path), folder / "runs")
+    run.write_summary(summarize_run(run).record())
     return run

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from analysis.reports.summary import summarise
+from analysis.reports.summary import summarize_run
 from roundabout.store import Run
 from tests.analysis.made_up import as_older
 from tests.analysis.unfair_runs import synthetic_run
@@ -20,7 +20,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="session")
 def results(run):
     """What its study finds."""
-    return summarise(run)
+    return summarize_run(run)
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.advice.counters import Counter
-from analysis.advice.expected_slowdown import fluid_job, mean_ms, shifted_by
-from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Course
-from roundabout.models.fluid.residual_capacity import Left
+from analysis.advice.counters import HostCounter
+from analysis.advice.expected_slowdown import apply_schedule, fluid_job, mean_ms
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Simulation
+from roundabout.models.fluid.residual_capacity import ResidualCapacity
 
 CAPACITY_GBPS = 50.0
 SAMPLES_MS = 10.0
@@ -73,9 +73,9 @@ def counters(jobs, seed=0, step_ms=SAMPLES_MS):
     lasts_ms = SAMPLED * max(job.alone_ms for job in jobs.values())
     playing = {name: job.job([(name, "")], generator, 2000) for name, job in jobs.items()}
     ending = [replace(job, departs_ms=lasts_ms) for job in playing.values()]
-    left = Left.always({(name, ""): CAPACITY_GBPS * BYTES_PER_MS_OF_GBPS for name in jobs})
+    left = ResidualCapacity.constant({(name, ""): CAPACITY_GBPS * BYTES_PER_MS_OF_GBPS for name in jobs})
     at_ms, gained = [0.0], [np.zeros(len(jobs))]
-    for interval in Course(ending, left):
+    for interval in Simulation(ending, left):
         at_ms.append(interval.end_ms)
         gained.append(np.zeros(len(jobs)))
         for rate in interval.rates:
@@ -88,7 +88,7 @@ def counters(jobs, seed=0, step_ms=SAMPLES_MS):
             when += generator.uniform(0, 0.4, len(when))
             when = when[generator.random(len(when)) >= MISSING]
             sent = np.interp(when, at_ms, totals[:, place])
-            found[name + host] = Counter((when * 1e6).astype(np.int64), np.floor(sent))
+            found[name + host] = HostCounter((when * 1e6).astype(np.int64), np.floor(sent))
     return found
 
 
@@ -105,4 +105,4 @@ def measured(jobs, seed, schedule=None, *, apart=False, anywhere=False):
         return np.array([mean_ms([job], rates)[0] for job in played.values()])
     begins_ms = [generator.uniform(0, job.alone_ms) if anywhere else 0.0 for job in jobs.values()]
     together = [replace(job, start_ms=ms) for job, ms in zip(played.values(), begins_ms, strict=True)]
-    return np.array(mean_ms(shifted_by(schedule, list(jobs), together) if schedule else together, rates))
+    return np.array(mean_ms(apply_schedule(schedule, list(jobs), together) if schedule else together, rates))

@@ -78,7 +78,7 @@ def _identity(run, cell, repetition):
 def _put_aside(run, cell, repetition):
     identity = _identity(run, cell, repetition)
     reason = f"12 {RESENT} on a lossless fabric"
-    run.begin(identity.trial).reject(record(identity, cell.spec, BEGIN_NS, reason=reason))
+    run.begin_attempt(identity.trial).reject(record(identity, cell.spec, BEGIN_NS, reason=reason))
 
 
 def _trial(run, cell, repetition, reason, captured):
@@ -111,7 +111,7 @@ def _trial(run, cell, repetition, reason, captured):
             tables["cross_flows"] = [_burst_flows(traffic, start_ns, generator)]
     if captured and traffic.load_gbps:
         tables["packets"] = [_packets(traffic, start_ns, generator)]
-    attempt = run.begin(key)
+    attempt = run.begin_attempt(key)
     for name, parts in tables.items():
         if parts:
             columns = {column: [value for part in parts for value in list(part[column])] for column in parts[0]}

@@ -13,16 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.advice import advice_tables, expected_slowdown, senders, sources
-from analysis.advice.advice import Verdict, advise, meeting, partitions
-from analysis.advice.counters import Counter
+from analysis.advice.advice import Verdict, advise, advise_group, partitions
+from analysis.advice.counters import HostCounter
 from analysis.advice.errors import AdviceError
-from analysis.advice.observed_jobs import Observed, of_counters, of_run
+from analysis.advice.observed_jobs import ObservedJob, observe_counters, observe_run
 from analysis.statistics import phases
-from analysis.statistics.phases import Estimate, Found, FoundPhase
+from analysis.statistics.phases import Estimate, FoundPhase, FoundProfile
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
-from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Course
-from roundabout.models.fluid.residual_capacity import Left
+from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Simulation
+from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec import SpecError
 from roundabout.store import Run
 from tests.analysis import mixes
@@ -54,12 +54,12 @@ def exactly(*parts, jitter_ms=0.5, job="j1"):
         figures = (Estimate(value, value, value) for value in (at, ms, size, gbps))
         found.append(FoundPhase(gbps > 0, *figures))
         at += ms
-    return Observed(job, Found(Estimate(at, at, at), tuple(found), 40, 1.0, 0.0), jitter_ms)
+    return ObservedJob(job, FoundProfile(Estimate(at, at, at), tuple(found), 40, 1.0, 0.0), jitter_ms)
 
 
 def together(*jobs):
     named = [replace(job, job=f"j{place}") for place, job in enumerate(jobs, 1)]
-    return meeting(named, {"link": [job.job for job in named]}, GBPS)
+    return advise_group(named, {"link": [job.job for job in named]}, GBPS)
 
 
 def long_table(found, **columns):
@@ -165,14 +165,17 @@ def test_other_tables_are_refused(table, complaint, tmp_path):
 
 def test_which_hosts_send_is_read_from_yaml_and_from_slurm(tmp_path):
     (tmp_path / "a.yaml").write_text("j1: [s0, s2]\nj2: 'gpu[08-10,2],x'\n")
-    assert senders.read(tmp_path / "a.yaml") == {"j1": ("s0", "s2"), "j2": ("gpu08", "gpu09", "gpu10", "gpu2", "x")}
+    assert senders.read_senders(tmp_path / "a.yaml") == {
+        "j1": ("s0", "s2"),
+        "j2": ("gpu08", "gpu09", "gpu10", "gpu2", "x"),
+    }
     jobs = [
         {"job_id": 7, "name": "bert", "job_state": ["RUNNING"], "nodes": "r[1-2]n[01,03]"},
         {"job_id": 8, "name": "bert", "job_state": "RUNNING", "nodes": "s1"},
         {"job_id": 9, "name": "vgg", "job_state": ["PENDING"], "nodes": ""},
     ]
     (tmp_path / "a.json").write_text(json.dumps({"jobs": jobs}))
-    found = senders.read(tmp_path / "a.json")
+    found = senders.read_senders(tmp_path / "a.json")
     assert found == {"bert-7": ("r1n01", "r1n03", "r2n01", "r2n03"), "bert-8": ("s1",)}
 
 
@@ -192,7 +195,7 @@ def test_which_hosts_send_is_read_from_yaml_and_from_slurm(tmp_path):
 def test_other_lists_of_jobs_are_refused(text, complaint, tmp_path):
     (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(SpecError, match=complaint):
-        senders.read(tmp_path / "a.yaml")
+        senders.read_senders(tmp_path / "a.yaml")
 
 
 # Counters as they are
@@ -200,7 +203,7 @@ def test_other_lists_of_jobs_are_refused(text, complaint, tmp_path):
 
 def told(found, sending=None):
     """The jobs by name."""
-    return {each.job: each for each in of_counters(found, sending or mixes.senders(TWINS), GBPS)}
+    return {each.job: each for each in observe_counters(found, sending or mixes.senders(TWINS), GBPS)}
 
 
 @pytest.mark.parametrize("spoil", ["wraps", "resets", "gap", "nan"])
@@ -217,7 +220,7 @@ def test_wraps_resets_and_gaps_change_nothing_much(twins, spoil):
         sent[middle : middle + 30] = np.nan
     else:
         at_ns, sent = (np.delete(each, slice(middle, middle + 100)) for each in (at_ns, sent))
-    found = told({**twins, "j1a": Counter(at_ns, sent)})["j1"]
+    found = told({**twins, "j1a": HostCounter(at_ns, sent)})["j1"]
     assert found.found is not None, found.reason
     assert found.found.period_ms.value == pytest.approx(VGG.alone_ms, rel=0.01)
     assert [phase.sends for phase in found.found.phases] == [False, True]
@@ -227,7 +230,7 @@ def test_wraps_resets_and_gaps_change_nothing_much(twins, spoil):
 def test_counters_that_are_mostly_gaps_are_no_ground_for_advice(twins):
     counter = twins["j1a"]
     kept = np.flatnonzero(np.arange(len(counter.at_ns)) % 300 < 150)
-    found = told({**twins, "j1a": Counter(counter.at_ns[kept], counter.bytes[kept])})["j1"]
+    found = told({**twins, "j1a": HostCounter(counter.at_ns[kept], counter.bytes[kept])})["j1"]
     assert (
         found.reason.startswith("host j1a: found ")
         and "gaps, resets and rises above 200 Gbit/s, expected 25 %" in found.reason
@@ -237,8 +240,8 @@ def test_counters_that_are_mostly_gaps_are_no_ground_for_advice(twins):
 def test_packets_headers_are_no_payload(twins):
     counter = twins["j1a"]
     packets = np.floor(counter.bytes / 4000)
-    counted = Counter(counter.at_ns, counter.bytes + 66 * packets, packets)
-    off = counted.sent(GBPS).payload_bytes - (counter.bytes - counter.bytes[0])
+    counted = HostCounter(counter.at_ns, counter.bytes + 66 * packets, packets)
+    off = counted.to_sent_bytes(GBPS).payload_bytes - (counter.bytes - counter.bytes[0])
     assert np.abs(off).max() < 100
 
 
@@ -258,7 +261,10 @@ def test_jobs_that_fill_a_link_together_cannot_be_told_apart():
     """Both ask for 45 of 50 Gbit/s, at the same time, on one link."""
     generator = np.random.default_rng(0)
     playing = [VGG.job([("link", "")], generator) for _ in range(2)]
-    course = Course([replace(job, departs_ms=12_000.0) for job in playing], Left.always({("link", ""): GBPS * 125_000}))
+    course = Simulation(
+        [replace(job, departs_ms=12_000.0) for job in playing],
+        ResidualCapacity.constant({("link", ""): GBPS * 125_000}),
+    )
     at_ms, gained = [0.0], [np.zeros(2)]
     for interval in course:
         at_ms.append(interval.end_ms)
@@ -268,7 +274,7 @@ def test_jobs_that_fill_a_link_together_cannot_be_told_apart():
     when = np.arange(0.0, 12_000.0, 10.0)
     sent = np.cumsum(gained, axis=0)
     hosts = {
-        f"j{place + 1}a": Counter((when * 1e6).astype(np.int64), np.interp(when, at_ms, sent[:, place]))
+        f"j{place + 1}a": HostCounter((when * 1e6).astype(np.int64), np.interp(when, at_ms, sent[:, place]))
         for place in (0, 1)
     }
     found = told(hosts, {"j1": ("j1a",), "j2": ("j2a",)})
@@ -280,7 +286,7 @@ def test_a_job_that_ended_is_named(twins):
     ended = {}
     for host in ("j2a", "j2b"):
         stop = len(twins[host].bytes) // 2
-        ended[host] = Counter(twins[host].at_ns, np.minimum(twins[host].bytes, twins[host].bytes[stop]))
+        ended[host] = HostCounter(twins[host].at_ns, np.minimum(twins[host].bytes, twins[host].bytes[stop]))
     found = told({**twins, **ended})
     assert found["j1"].found
     assert found["j2"].reason.startswith("it has ended: nothing was sent in the last 6")
@@ -292,7 +298,7 @@ def test_an_unstable_period_is_named(twins):
     for host in ("j1a", "j1b"):
         at_ns = twins[host].at_ns
         middle = at_ns[len(at_ns) // 2]
-        slower[host] = Counter(
+        slower[host] = HostCounter(
             np.where(at_ns > middle, middle + (at_ns - middle) * 105 // 100, at_ns), twins[host].bytes
         )
     reason = told({**twins, **slower})["j1"].reason
@@ -301,7 +307,7 @@ def test_an_unstable_period_is_named(twins):
 
 def test_what_has_no_period_is_named(twins):
     counter = twins["j1a"]
-    even = Counter(counter.at_ns, np.floor(counter.at_ns / 10))
+    even = HostCounter(counter.at_ns, np.floor(counter.at_ns / 10))
     assert "bytes were sent evenly" in told({**twins, "j1a": even, "j1b": even})["j1"].reason
 
 
@@ -323,7 +329,7 @@ def test_what_cannot_interleave_is_kept_apart():
     met = together(exactly((40, 0), (160, 45)), exactly((40, 0), (160, 45)))
     assert met.verdict is Verdict.APART
     assert "% longer than alone" in met.why
-    assert advise([exactly((40, 0), (160, 45)), exactly((40, 0), (160, 45), job="j2")], GBPS, []).apart
+    assert advise([exactly((40, 0), (160, 45)), exactly((40, 0), (160, 45), job="j2")], GBPS, []).groups_to_separate
 
 
 def test_what_leaves_room_may_share_as_it_is():
@@ -352,7 +358,7 @@ def test_a_phase_without_length_is_none():
 
 
 def test_who_is_not_known_is_no_ground_for_advice():
-    jobs = [exactly((110, 0), (90, 45)), Observed("j2", reason="found no period")]
+    jobs = [exactly((110, 0), (90, 45)), ObservedJob("j2", reason="found no period")]
     found = advise(jobs, GBPS, partitions(jobs, 2))
     assert [(each.verdict, each.why) for each in found.pairs] == [(Verdict.NONE, "j2: found no period")]
     assert found.placements == ()
@@ -361,8 +367,8 @@ def test_who_is_not_known_is_no_ground_for_advice():
 def test_a_job_alone_meets_nobody():
     jobs = [exactly((110, 0), (90, 45))]
     found = advise(jobs, GBPS, partitions(jobs, 2))
-    assert (found.pairs, found.placements, found.apart) == ((), (), ())
-    assert "there is only one job, which meets nobody" in advice_tables.whole_page(found, "here")
+    assert (found.pairs, found.placements, found.groups_to_separate) == ((), (), ())
+    assert "there is only one job, which meets nobody" in advice_tables.render_page(found, "here")
 
 
 def test_placements_are_ranked_and_what_is_left_out_says_why():
@@ -422,7 +428,7 @@ def test_jobs_of_one_name_with_unlike_profiles_are_not_mixed_up(make_run, monkey
     records = run.trials()
     records[0]["spec"]["jobs"]["j1"]["profile"]["phases"][0]["compute_ms"] += 10
     monkeypatch.setattr(Run, "trials", lambda _: records)
-    j1, j2 = of_run(run)[0]
+    j1, j2 = observe_run(run)[0]
     assert (j1.reason, j2.reason) == ("found 2 jobs of this name with unlike profiles, expected one", "")
 
 

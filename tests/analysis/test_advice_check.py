@@ -5,12 +5,12 @@ import pytest
 import yaml
 
 from analysis.advice import expected_slowdown
-from analysis.advice.advice import Meeting, Verdict
+from analysis.advice.advice import JobGroup, Verdict
 from analysis.advice.advice_check import experiment
 from analysis.advice.errors import AdviceError
 from analysis.advice.expected_slowdown import Outlook
-from analysis.advice.observed_jobs import of_run
-from analysis.reading.trial_inputs import given
+from analysis.advice.observed_jobs import observe_run
+from analysis.reading.trial_inputs import resolve_inputs
 from analysis.statistics import phases
 from analysis.statistics.phases import Estimate
 from roundabout.cli.main import main
@@ -46,7 +46,9 @@ OBSERVED = {
 
 def played(path):
     place = facility({"testbed": "fluid"})
-    return Runner(place, Notes(), undo, give=given).start(load_experiment(path), str(path), path.parent / "runs")
+    return Runner(place, Notes(), undo, resolve_inputs=resolve_inputs).start(
+        load_experiment(path), str(path), path.parent / "runs"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,7 @@ def check(observed):
     with pytest.MonkeyPatch.context() as little_work:
         little_work.setattr(phases, "RESAMPLINGS", 5)
         little_work.setattr(expected_slowdown, "DRAWS", 5)
-        little_work.setattr(expected_slowdown, "MEETING", 1.0)
+        little_work.setattr(expected_slowdown, "FLOW_LEVEL_ERROR", 1.0)
         assert main(["advise", str(observed.path), "--check", str(path)]) == 0
     return path
 
@@ -103,13 +105,13 @@ def test_what_was_expected_is_held_against_what_it_shows(check):
 
 def test_jobs_are_shifted_only_where_that_is_advised(observed, tmp_path, monkeypatch):
     monkeypatch.setattr(phases, "RESAMPLINGS", 5)
-    jobs, _ = of_run(observed)
+    jobs, _ = observe_run(observed)
     cost = Estimate(1.2, 1.1, 1.3)
     timetable = Timetable(shift_ms=0, period_ms=210, threshold_ms=1)
 
     def met(*names, verdict=Verdict.SHARE):
         each = dict.fromkeys(names, cost)
-        return Meeting(
+        return JobGroup(
             names, verdict, "", 1.0, Outlook(dict.fromkeys(names, timetable), each, cost, {}, {}, cost, None)
         )
 

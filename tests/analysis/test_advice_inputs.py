@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from analysis.advice import expected_slowdown, senders, sources
 from analysis.advice.advice import read_placements
-from analysis.advice.counters import Counter
+from analysis.advice.counters import HostCounter
 from analysis.advice.errors import AdviceError
-from analysis.advice.observed_jobs import Observed, of_counters
+from analysis.advice.observed_jobs import ObservedJob, observe_counters
 from analysis.statistics import phases
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
@@ -80,7 +80,7 @@ def read(folder, content, name="a.json", named=HOSTS):
 
 def assert_all_sent(found, hosts=HOSTS):
     for host in hosts:
-        assert found[host].sent(GBPS).payload_bytes.tolist() == SENT.tolist()
+        assert found[host].to_sent_bytes(GBPS).payload_bytes.tolist() == SENT.tolist()
 
 
 # Samples
@@ -96,14 +96,14 @@ def with_sample(place, sample):
 def test_one_value_that_cannot_be_is_one_sample_less(folder, value):
     found = read(folder, with_sample(50, value))
     assert_all_sent(found, HOSTS[1:])
-    off = SENT[-1] - found["n1"].sent(GBPS).payload_bytes[-1]
+    off = SENT[-1] - found["n1"].to_sent_bytes(GBPS).payload_bytes[-1]
     assert off in (0, 2 * STEP_BYTES) or value is None
     assert 0 <= off <= 2 * STEP_BYTES
 
 
 @pytest.mark.parametrize("begin", [0, 2**53, 2**63 - 5 * 10**9, 2**64 - 10**10])
 def test_counters_of_64_bits_are_read_wherever_they_stand(folder, begin):
-    sent = read(folder, answer(series("n1", begin_bytes=begin)))["n1"].sent(GBPS).payload_bytes
+    sent = read(folder, answer(series("n1", begin_bytes=begin)))["n1"].to_sent_bytes(GBPS).payload_bytes
     assert np.abs(sent - SENT).max() <= 4096
 
 
@@ -169,7 +169,7 @@ def test_an_answer_without_result_has_no_series(folder):
 def test_a_host_without_samples_is_named_and_the_others_are_read(folder, samples):
     changed = series("n1")
     changed["values"] = changed["values"][:samples]
-    j1, j2 = of_counters(read(folder, answer(changed)), JOBS, GBPS)
+    j1, j2 = observe_counters(read(folder, answer(changed)), JOBS, GBPS)
     assert j1.reason == f"host n1: found {['no', 'one'][samples]} sample, expected two at least"
     assert j2.found.period_ms.value == pytest.approx(200, rel=0.01)
 
@@ -178,14 +178,14 @@ def test_a_host_without_samples_is_named_and_the_others_are_read(folder, samples
 
 
 def counter(*values, step_s=15):
-    return Counter(np.arange(len(values), dtype=np.int64) * int(step_s * 1e9), np.array(values, dtype=np.float64))
+    return HostCounter(np.arange(len(values), dtype=np.int64) * int(step_s * 1e9), np.array(values, dtype=np.float64))
 
 
 @pytest.mark.parametrize("before_gb", [1, 2, 3, 3.9, 4.2])
 def test_a_host_that_rebooted_early_sent_nothing_meanwhile(before_gb):
     """Tell a counter of 64 bits that was reset below 2^32 from one of 32 bits that wrapped."""
     before = np.arange(before_gb * 1e9 - 10 * 2e7, before_gb * 1e9, 2e7)
-    sent = counter(*before, 1e8, 1.2e8, 1.4e8, 1.6e8).sent(GBPS).payload_bytes
+    sent = counter(*before, 1e8, 1.2e8, 1.4e8, 1.6e8).to_sent_bytes(GBPS).payload_bytes
     assert sent[-1] == before[-1] - before[0] + 6e7
 
 
@@ -193,7 +193,7 @@ def test_a_host_that_rebooted_early_sent_nothing_meanwhile(before_gb):
 def test_a_counter_of_32_bits_wraps(begin, steps):
     steps[3] = steps[9] = 2**28  # one of them does not wrap: no wrap is more than twice as fast as all others
     sent = np.concatenate([[0], np.cumsum(steps)])
-    found = counter(*((begin + sent) % 2**32), step_s=0.1).sent(GBPS).payload_bytes
+    found = counter(*((begin + sent) % 2**32), step_s=0.1).to_sent_bytes(GBPS).payload_bytes
     assert found.tolist() == sent.tolist()
 
 
@@ -216,7 +216,7 @@ def test_a_gauge_that_mostly_rises_is_no_counter(folder):
     fills = np.cumsum(np.tile(np.repeat([STEP_BYTES, 0], [19, 1]), 8)) % (19 * STEP_BYTES)
     changed = series("n1")
     changed["values"] = [[BEGIN_S + place / 100, str(fill)] for place, fill in enumerate(fills.tolist())]
-    j1, j2 = of_counters(read(folder, answer(changed)), JOBS, GBPS)
+    j1, j2 = observe_counters(read(folder, answer(changed)), JOBS, GBPS)
     assert j1.reason.startswith("host n1: found values that fell 8 times in 151 changes, expected 2 resets at most")
     assert j2.found
 
@@ -227,20 +227,20 @@ def test_a_host_that_sends_nothing_is_no_ground_for_advice(folder, silent):
     changed = [series(host) for host in silent]
     for each in changed:
         each["values"] = [[at, "5"] for at, _ in each["values"]]
-    j1, j2 = of_counters(read(folder, answer(*changed)), JOBS, GBPS)
+    j1, j2 = observe_counters(read(folder, answer(*changed)), JOBS, GBPS)
     assert j1.reason and not j1.found
     assert j2.found
 
 
 def test_a_mean_beyond_the_capacity_is_no_ground_for_advice():
-    found = of_counters({"n1": counter(*(1e9 * np.arange(9)), step_s=0.1)}, {"j": ("n1",)}, GBPS)[0]
+    found = observe_counters({"n1": counter(*(1e9 * np.arange(9)), step_s=0.1)}, {"j": ("n1",)}, GBPS)[0]
     assert found.reason == "host n1: found a mean of 80 Gbit/s, expected 50 at most: is that a rate, and not a counter?"
 
 
 def test_more_headers_than_bytes_are_refused():
     at_ns, sent = np.arange(9, dtype=np.int64) * 10**9, 1e6 * np.arange(9)
     with pytest.raises(AdviceError, match="found 8e.06 packets of 8e.06 bytes, expected more than 66 bytes a packet"):
-        Counter(at_ns, sent, sent).sent(GBPS)
+        HostCounter(at_ns, sent, sent).to_sent_bytes(GBPS)
 
 
 # Labels and columns
@@ -382,7 +382,7 @@ def test_bytes_that_are_no_text_are_refused(folder):
 
 def jobs(folder, text, name="jobs.yaml"):
     (folder / name).write_text(text if isinstance(text, str) else json.dumps(text))
-    return senders.read(folder / name)
+    return senders.read_senders(folder / name)
 
 
 @pytest.mark.parametrize("name", ["on", "off", "yes", "no", "true", "1", "007", "~", "null", "1e3", "2023-01-01"])
@@ -390,7 +390,7 @@ def test_jobs_and_hosts_are_called_as_written(folder, name):
     assert jobs(folder, f"{name}: [{name}, n2]\nother: {name}") == {name: (name, "n2"), "other": (name,)}
     assert jobs(folder, {name: [name]}, "jobs.JSON") == {name: (name,)}
     (folder / "p.yaml").write_text(f"{name}: {{{name}: [{name}]}}")
-    (found,) = read_placements(folder / "p.yaml", [Observed(name)])
+    (found,) = read_placements(folder / "p.yaml", [ObservedJob(name)])
     assert (found.name, found.crossing) == (name, {name: (name,)})
 
 
@@ -471,7 +471,7 @@ def test_a_job_may_be_called_jobs(folder):
 def test_placements_that_are_none_are_named(folder, text, complaint):
     (folder / "p.yaml").write_text(text)
     with pytest.raises(SpecError) as caught:
-        read_placements(folder / "p.yaml", [Observed("j1"), Observed("j2")])
+        read_placements(folder / "p.yaml", [ObservedJob("j1"), ObservedJob("j2")])
     assert complaint in caught.value.message
 
 
@@ -488,7 +488,7 @@ WORDS = Mistakes(["n1", "j1", "n[1-2]", "n[2-1]", "n[", "on", "1", "", "nodes", 
 def outcome(path):
     """Return each job, or None after one message."""
     try:
-        return of_counters(sources.read(str(path), HOSTS), JOBS, GBPS)
+        return observe_counters(sources.read(str(path), HOSTS), JOBS, GBPS)
     except UsageError as error:
         assert_one_line(error.message, path)
         return None
@@ -559,7 +559,7 @@ def test_lists_of_jobs_with_mistakes(folder, data):
         content = spoilt_bytes(content, data.draw)
     (folder / name).write_bytes(content)
     try:
-        found = senders.read(folder / name)
+        found = senders.read_senders(folder / name)
     except SpecError as error:
         assert_one_message(error, str(folder / name))
     else:
@@ -574,7 +574,7 @@ def test_placements_with_mistakes(folder, data):
     content = WORDS.spoilt({"spread": {"L1": ["j1"], "L2": ["j2"]}, "one": {"L1": ["j1", "j2"]}}, data.draw)
     (folder / "p.yaml").write_bytes(content)
     try:
-        found = read_placements(folder / "p.yaml", [Observed("j1"), Observed("j2")])
+        found = read_placements(folder / "p.yaml", [ObservedJob("j1"), ObservedJob("j2")])
     except SpecError as error:
         assert_one_message(error, str(folder / "p.yaml"))
     else:

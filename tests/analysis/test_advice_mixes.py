@@ -6,8 +6,8 @@ from typing import NamedTuple
 import pytest
 
 from analysis.advice import expected_slowdown as expected
-from analysis.advice.advice import Meeting, Verdict, meeting
-from analysis.advice.observed_jobs import of_counters
+from analysis.advice.advice import JobGroup, Verdict, advise_group
+from analysis.advice.observed_jobs import observe_counters
 from analysis.statistics import phases
 from analysis.statistics.phases import Estimate
 from tests.analysis import mixes
@@ -41,7 +41,7 @@ class Held(NamedTuple):
 
     seed: int
     jobs: int
-    met: Meeting
+    met: JobGroup
     cost: Beside | None = None
     gain: Beside | None = None
     chance: Beside | None = None
@@ -66,13 +66,13 @@ class Held(NamedTuple):
 def few_resamplings_and_water(monkeypatch):
     """Resamplings take most of the time. Links are water here, so intervals have no room for what others are."""
     monkeypatch.setattr(phases, "RESAMPLINGS", 20)
-    monkeypatch.setattr(expected, "MEETING", 1.0)
+    monkeypatch.setattr(expected, "FLOW_LEVEL_ERROR", 1.0)
 
 
 def held_against(seed):
     jobs = mixes.mix(seed)
-    observed = of_counters(mixes.counters(jobs, seed), mixes.senders(jobs), mixes.CAPACITY_GBPS)
-    met = meeting(observed, {"link": list(jobs)}, mixes.CAPACITY_GBPS)
+    observed = observe_counters(mixes.counters(jobs, seed), mixes.senders(jobs), mixes.CAPACITY_GBPS)
+    met = advise_group(observed, {"link": list(jobs)}, mixes.CAPACITY_GBPS)
     if met.outlook is None:
         return Held(seed, len(jobs), met)
     fair, apart = mixes.measured(jobs, seed), mixes.measured(jobs, seed, apart=True)

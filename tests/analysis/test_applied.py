@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from analysis.reading.applied_settings import Applied, alike, applied
+from analysis.reading.applied_settings import AppliedParameter, applied_parameters, timer_warnings
 from analysis.reports import about
 
 pytestmark = pytest.mark.unit
@@ -23,27 +23,30 @@ def told(run, **values):
 
 def test_the_page_says_what_a_timer_is_on_hosts(short_run):
     run = told(short_run, T_us=1740.0, F=3)
-    assert Applied("dcqcn", "T_us", 100, 1740.0) in applied(run)
-    assert Applied("dcqcn", "F", None, 3) in applied(run)
-    page = about.applied(run)
+    assert AppliedParameter("dcqcn", "T_us", 100, 1740.0) in applied_parameters(run)
+    assert AppliedParameter("dcqcn", "F", None, 3) in applied_parameters(run)
+    page = about.applied_settings(run)
     assert "dcqcn: T of 100 µs is 1740 µs on hosts." in page
     assert "the testbed&#39;s own → 3" in page
 
 
 def test_where_no_transport_was_told_anything_nothing_is_said(short_run):
-    assert about.applied(short_run) == ""
+    assert about.applied_settings(short_run) == ""
 
 
 def gap_and_timers(gap, *timers):
-    return [Applied("dcqcn", "cnp_gap_us", 50, gap), *(Applied("dcqcn", "T_us", each / 10, each) for each in timers)]
+    return [
+        AppliedParameter("dcqcn", "cnp_gap_us", 50, gap),
+        *(AppliedParameter("dcqcn", "T_us", each / 10, each) for each in timers),
+    ]
 
 
 def test_timers_that_elapse_equally_often_between_cnps_are_warned_of():
-    (above,) = alike(gap_and_timers(870.0, 1000.0, 1250.0))
+    (above,) = timer_warnings(gap_and_timers(870.0, 1000.0, 1250.0))
     assert above.startswith(
         "T of 100 (on hosts 1000 µs) and 125 (on hosts 1250 µs) elapse not at all within the 870 µs"
     )
-    (below,) = alike(gap_and_timers(870.0, 500.0, 600.0, 1000.0))
+    (below,) = timer_warnings(gap_and_timers(870.0, 500.0, 600.0, 1000.0))
     assert below.startswith("T of 50 (on hosts 500 µs) and 60 (on hosts 600 µs) elapse once")
-    assert alike(gap_and_timers(870.0, 400.0, 600.0, 1000.0)) == []
-    assert alike(gap_and_timers(870.0, 1000.0, 1000.0)) == []
+    assert timer_warnings(gap_and_timers(870.0, 400.0, 600.0, 1000.0)) == []
+    assert timer_warnings(gap_and_timers(870.0, 1000.0, 1000.0)) == []

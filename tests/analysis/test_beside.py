@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from analysis.calibration.model_comparison import Beside, beside, refuse_another, table
+from analysis.calibration.model_comparison import ModelComparison, compare_predictions, refuse_another, table
 from analysis.reading.cells import cells_of, experiment_of, first_shares, speedup
 from analysis.render import screen
 from analysis.statistics.intervals import mean_of
@@ -35,7 +35,7 @@ def measured(run):
 
 def test_what_was_measured_stands_beside_with_its_interval(run):
     (share, share_ci95), (gain, gain_ci95) = measured(run)
-    fair, unfair = beside(foretold(run, share, gain), run)
+    fair, unfair = compare_predictions(foretold(run, share, gain), run)
     assert fair.speedup is None
     assert (unfair.share.measured, unfair.share.ci95) == (share, share_ci95)
     assert (unfair.speedup.measured, unfair.speedup.ci95) == (gain, gain_ci95)
@@ -50,15 +50,15 @@ def test_what_was_measured_stands_beside_with_its_interval(run):
     [((0.95, 1.05), "inside"), ((0.7, 0.8), "outside"), ((0.85, 1.0), "undecided"), ((0.5, 1.5), "undecided")],
 )
 def test_the_interval_decides(ends, word):
-    assert Beside(1.0, 0.1, 1.0, ends).verdict == word
+    assert ModelComparison(1.0, 0.1, 1.0, ends).verdict == word
 
 
 def test_without_an_interval_nothing_is_decided_and_that_is_said(short_run, capsys):
     (share, ends), (gain, _) = measured(short_run)
     assert ends is None
-    rows = beside(foretold(short_run, share, gain + 0.1), short_run)
+    rows = compare_predictions(foretold(short_run, share, gain + 0.1), short_run)
     assert (rows[1].share.verdict, rows[1].speedup.verdict) == ("undecided", "undecided")
-    Screen(width=120).print(screen.shown(table(experiment_of(short_run), rows)))
+    Screen(width=120).print(screen.table_renderable(table(experiment_of(short_run), rows)))
     shown = capsys.readouterr().out
     assert "no interval" in shown
     assert f"{share:.2f}" in shown
@@ -67,14 +67,14 @@ def test_without_an_interval_nothing_is_decided_and_that_is_said(short_run, caps
 
 def test_a_cell_that_was_not_measured_is_said_to_be(make_run):
     run = make_run(repetitions=1, spoilt=[("unfair", 1)])
-    _, unfair = beside(foretold(run, 1.5, 1.2), run)
+    _, unfair = compare_predictions(foretold(run, 1.5, 1.2), run)
     assert unfair.share.verdict == unfair.speedup.verdict == "not measured"
 
 
 def test_a_run_of_other_cells_is_refused(short_run):
     other = foretold(short_run, 1.0, 1.0, lambda levels: {**levels, "case": "other"})
     with pytest.raises(StoreError, match="found no valid trial of a cell that is foretold"):
-        beside(other, short_run)
+        compare_predictions(other, short_run)
 
 
 def test_a_run_of_another_experiment_is_refused_even_with_the_same_levels(short_run):

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.calibration.calibration import Judgement, judge
+from analysis.calibration.calibration import CalibrationJudgement, judge_calibration
 from roundabout.store import StoreError
 
 pytestmark = pytest.mark.unit
 
-JUST_KEPT = Judgement(excess=0.06, difference=0.02, drift=0.03, share=1.5, gain=0.8)
+JUST_KEPT = CalibrationJudgement(excess=0.06, difference=0.02, drift=0.03, share=1.5, gain=0.8)
 
 
 def test_what_just_holds_is_worth_one():
@@ -31,7 +31,7 @@ def test_no_effect_is_a_number_that_json_can_hold(promise):
 
 
 def test_a_run_is_judged_by_what_it_measured(run):
-    judged = judge(run)
+    judged = judge_calibration(run)
     assert abs(judged.difference) < 0.02
     assert judged.share > 1.2
     assert 0 < judged.gain <= 1.1
@@ -40,4 +40,4 @@ def test_a_run_is_judged_by_what_it_measured(run):
 def test_a_run_without_valid_trials_of_a_variant_says_which(make_run):
     spoilt = make_run(spoilt=[("unfair", repetition) for repetition in range(1, 6)])
     with pytest.raises(StoreError, match="found no valid trial of unfair"):
-        judge(spoilt)
+        judge_calibration(spoilt)

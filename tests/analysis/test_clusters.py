@@ -11,13 +11,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from analysis.quantities import Asked, Reading, named
-from analysis.reading.cached_run import ReadOnce
+from analysis.quantities import CachedReading, QuantityRequest, find_quantity
+from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import CellId
-from analysis.reading.timelines import clusters_of
+from analysis.reading.timelines import read_clusters
 from analysis.render.figure_data import csv_of
-from analysis.reports.report import on_terminal, render
-from analysis.reports.summary import stored_or_new, summarise
+from analysis.reports.report import terminal_report, write_report
+from analysis.reports.summary import stored_or_new, summarize_run
 from analysis.statistics.intervals import estimate, paired_ratio, ratio
 from analysis.studies.cluster import figures
 from roundabout.store import StoreError
@@ -36,16 +36,16 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(run):
-    return summarise(run)
+    return summarize_run(run)
 
 
 @pytest.fixture(scope="module")
 def reading(run):
-    return Reading(ReadOnce(run))
+    return CachedReading(CachedRun(run))
 
 
 def measured(reading, what, **asked):
-    return {case.name: case for case in named(what).measure(Asked(reading, **asked))}
+    return {case.name: case for case in find_quantity(what).measure(QuantityRequest(reading, **asked))}
 
 
 def by_name(rows):
@@ -81,7 +81,7 @@ def test_cassini_is_compared_with_its_own_scheduler_and_all_else_with_the_baseli
 
 
 def test_a_repetitions_speedup_is_over_the_same_trace_and_so_surer_than_its_parts(run):
-    cells = {cell.variant: cell for cell in clusters_of(run)}
+    cells = {cell.variant: cell for cell in read_clusters(run)}
     slow, fast = cells["themis"].times_ms, cells["th-cassini"].times_ms
     value, (low, high) = paired_ratio(list(zip(slow, fast, strict=True)), np.mean)
     apart, (lower, higher) = ratio(estimate(slow, np.mean), estimate(fast, np.mean))
@@ -136,20 +136,20 @@ def test_marks_are_told_by_model(reading, results):
 
 def test_nothing_is_said_of_what_is_not_known(tmp_path):
     run = cluster_run(tmp_path, repetitions=1, iterations=20, marks=False)
-    results = summarise(run)
-    reading = Reading(ReadOnce(run))
+    results = summarize_run(run)
+    reading = CachedReading(CachedRun(run))
     assert all(each.marks is None for each in results.models)
     assert measured(reading, "fewer ECN marks per iteration of a model", of="th-cassini", over="themis") == {}
     assert measured(reading, "speedup of 99th percentile iteration time over all jobs", over="themis") == {}
     (themis, *_) = results.pooled
     assert (themis.times_ms.p99, themis.times_ms.mean.ci95) == (None, None)
-    cells = clusters_of(run)
-    assert figures.marks(cells, dict.fromkeys(SLOWED, "#000000")) is None
+    cells = read_clusters(run)
+    assert figures.draw_marks(cells, dict.fromkeys(SLOWED, "#000000")) is None
 
 
 def test_the_screen_is_80_columns_wide(results):
     console = Console(width=80, file=StringIO())
-    console.print(on_terminal(results))
+    console.print(terminal_report(results))
     lines = console.file.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     assert not any("…" in line for line in lines)
@@ -157,7 +157,7 @@ def test_the_screen_is_80_columns_wide(results):
 
 def test_the_page_has_every_figure(run, results):
     run.write_summary(results.record())
-    text = render(run).read_text()
+    text = write_report(run).read_text()
     for words in (
         "Cumulative distributions of all iteration times",
         "Iteration times over time",
@@ -171,20 +171,20 @@ def test_the_page_has_every_figure(run, results):
 
 
 def test_of_many_iterations_some_are_drawn_and_the_page_says_so(run, monkeypatch):
-    cells = clusters_of(run)
-    assert figures.decimated(cells) == ""
+    cells = read_clusters(run)
+    assert figures.describe_decimation(cells) == ""
     points = cells[0].first.points
-    drawn = csv_of(figures.events(cells[:1], figures.model_looks(cells)))
+    drawn = csv_of(figures.draw_events(cells[:1], figures.model_looks(cells)))
     assert drawn.count("\n") - 1 == len(points.times_ms)
     monkeypatch.setattr(figures, "DOTS", 100)
-    fewer = csv_of(figures.events(cells[:1], figures.model_looks(cells)))
-    assert figures.decimated(cells) == "Every 7th iteration of each model is drawn, of up to 700."
+    fewer = csv_of(figures.draw_events(cells[:1], figures.model_looks(cells)))
+    assert figures.describe_decimation(cells) == "Every 7th iteration of each model is drawn, of up to 700."
     assert len(MODELS) <= fewer.count("\n") - 1 <= 100 + len(MODELS)
 
 
 def test_cells_that_differ_in_other_levels_are_drawn_as_one_variant(run):
-    alone = replace(clusters_of(run)[0], id=CellId({"cluster.slice.from_s": 300}))
-    drawn = csv_of(figures.distributions([alone], [], {"base": "#0072b2"}))
+    alone = replace(read_clusters(run)[0], id=CellId({"cluster.slice.from_s": 300}))
+    drawn = csv_of(figures.draw_distributions([alone], [], {"base": "#0072b2"}))
     assert {row.split(",")[1] for row in drawn.splitlines()[1:]} == {"base"}
 
 
@@ -193,4 +193,4 @@ def test_a_timeline_that_cannot_be_read_is_named(tmp_path):
     path = next(run.path.glob("trials/*/timeline.json"))
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 2}))
     with pytest.raises(StoreError, match="timeline.json: schema: Input should be 1"):
-        clusters_of(run)
+        read_clusters(run)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.reading import data
-from analysis.reports.summary import stored_or_new, summarise
+from analysis.reports.summary import stored_or_new, summarize_run
 from roundabout.cli.main import main
 from roundabout.store import RAW, Run, StoreError, contents
 from roundabout.store.contents import RECORD
@@ -31,10 +31,10 @@ def whole(tmp_path_factory):
     run = synthetic_run(tmp_path_factory.mktemp("runs"), repetitions=1)
     record = run.trials()[0]
     folder = (run.path / "trials" / record["trial"]).rename(run.path / "before")
-    put_aside = run.begin(record["trial"])
+    put_aside = run.begin_attempt(record["trial"])
     put_aside.log("failed", 5)
     put_aside.reject({**record, "valid": False, "reason": "spoilt"})
-    attempt = run.begin(record["trial"])
+    attempt = run.begin_attempt(record["trial"])
     for path in folder.glob("*.parquet"):
         path.rename(attempt.path / path.name)
     attempt.log("start", 5)
@@ -43,7 +43,7 @@ def whole(tmp_path_factory):
     attempt.commit(record)
     shutil.rmtree(folder)
     run.refresh_trials()
-    run.write_summary(summarise(run).record())
+    run.write_summary(summarize_run(run).record())
     return run
 
 
@@ -95,19 +95,19 @@ def test_a_list_of_trials_that_might_have_told_of_lost_ones_is_no_longer_trusted
     rows = pq.read_table(path).to_pylist()
     damage.cut(path)
     with pytest.raises(StoreError, match=r"cannot read .*trials\.parquet") as lost:
-        summarise(short_run)
+        summarize_run(short_run)
     assert lost.value.hint == f"make it anew: roundabout report {short_run.path}"
     pq.write_table(pa.Table.from_pylist([row | {"run": "another"} for row in rows]), path)
     with pytest.raises(StoreError, match=r"trials\.parquet is of run another, expected 2"):
-        summarise(short_run)
+        summarize_run(short_run)
 
 
 def test_an_older_run_is_read_and_still_cannot_lack_a_table(short_run):
     as_older(short_run)
-    assert summarise(short_run).record() == json.loads((short_run.path / "summary.json").read_text())
+    assert summarize_run(short_run).record() == json.loads((short_run.path / "summary.json").read_text())
     path = next(short_run.path.glob("trials/*/counters.parquet"))
     path.unlink()
-    for read in (summarise, lambda run: run.table("counters"), lambda run: data.counters(run, "tx_bytes")):
+    for read in (summarize_run, lambda run: run.table("counters"), lambda run: data.counters(run, "tx_bytes")):
         with pytest.raises(StoreError, match=f"{path} is missing"):
             read(Run(short_run.path))
 
@@ -116,7 +116,7 @@ def test_a_trial_that_is_gone_as_a_whole_is_told(short_run):
     key = short_run.trials()[0]["trial"]
     shutil.rmtree(short_run.path / "trials" / key)
     with pytest.raises(StoreError, match=f"{key} is missing") as lost:
-        summarise(short_run)
+        summarize_run(short_run)
     assert "roundabout resume" in lost.value.hint
 
 
@@ -124,7 +124,7 @@ def test_a_table_is_not_looked_for_elsewhere(short_run):
     path = next(short_run.path.glob("trials/*/trial.json"))
     path.write_text(json.dumps(json.loads(path.read_text()) | {"trial": "../elsewhere"}))
     with pytest.raises(StoreError, match=r"trial\.json: trial: found '\.\./elsewhere', expected '"):
-        summarise(short_run)
+        summarize_run(short_run)
 
 
 @pytest.mark.parametrize(("field", "expected"), [("valid", "true or false"), ("attempt", "a whole number")])
@@ -161,7 +161,7 @@ def test_an_experiment_of_another_version_is_one_message(short_run, capsys):
 
 
 def test_a_summary_of_another_run_is_made_anew(short_run):
-    right = summarise(short_run)
+    right = summarize_run(short_run)
     short_run.write_summary(right.record() | {"run": "another"})
     assert stored_or_new(short_run) == right
 
@@ -197,7 +197,7 @@ def test_a_record_of_before_there_were_seals_is_read(short_run):
     record = json.loads(path.read_text())
     del record["sha256"]
     path.write_text(json.dumps(record))
-    assert summarise(short_run).record() == json.loads((short_run.path / "summary.json").read_text())
+    assert summarize_run(short_run).record() == json.loads((short_run.path / "summary.json").read_text())
 
 
 def test_raw_packets_that_were_dropped_for_the_budget_are_not_missed(short_run):

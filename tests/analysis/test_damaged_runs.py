@@ -19,7 +19,7 @@ from roundabout import api
 from roundabout.cli.main import main
 from roundabout.cli.runs import resume, watch
 from roundabout.core.errors import RoundaboutError
-from roundabout.dashboards.run import series_of
+from roundabout.dashboards.run import run_series
 from roundabout.store import Run, schemas
 from tests.analysis.computed_run import compute
 from tests.analysis.damaged_files import DAMAGES, missing, other_table, pipe, truncated
@@ -50,7 +50,7 @@ def files_of(run: Run) -> list[str]:
 
 def read_scoreboard(run: Run) -> int:
     errors: list[RoundaboutError] = []
-    list(scoreboard._newest(run.path.parents[1], errors.append))
+    list(scoreboard._newest_runs(run.path.parents[1], errors.append))
     return len(errors)
 
 
@@ -83,8 +83,8 @@ READERS: dict[str, Callable[[Run], Any]] = {
     "profile": command("profile", "j1", "--from", "{run}"),
     "decode": command("decode", "{run}"),
     "scoreboard": read_scoreboard,
-    "dashboards": lambda run: list(series_of(run.path.parents[1])),
-    "notebook": lambda run: notebooks.begin(Run.open(run.path)),
+    "dashboards": lambda run: list(run_series(run.path.parents[1])),
+    "notebook": lambda run: notebooks.write_notebooks(Run.open(run.path)),
     "tables": read_tables,
 }
 
@@ -166,7 +166,7 @@ def test_each_reader_gives_a_result_or_one_clear_error_for_every_damage(whole: R
 
 @pytest.mark.parametrize("damage", [other_table, truncated, pipe])
 def test_report_makes_a_damaged_list_of_trials_anew(run: Run, capsys: pytest.CaptureFixture[str], damage: Any) -> None:
-    right = run.listed()
+    right = run.listed_trials()
     damage(run.path / "trials.parquet")
     if damage is pipe:
         assert main(["report", "--json", str(run.path)]) == 1
@@ -176,7 +176,7 @@ def test_report_makes_a_damaged_list_of_trials_anew(run: Run, capsys: pytest.Cap
     said = capsys.readouterr().err
     assert said.startswith("warning: ")
     assert "it was made anew: 3 of 3 planned trials are committed" in said
-    assert Run(run.path).listed() == right
+    assert Run(run.path).listed_trials() == right
 
 
 @pytest.mark.parametrize("damage", [missing, truncated, pipe])

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.reading import data
-from analysis.statistics.cumulative_counter import NEVER, Counted
+from analysis.statistics.cumulative_counter import EMPTY, CumulativeCounter
 from roundabout.store import StoreError
 
 pytestmark = pytest.mark.unit
@@ -23,7 +23,7 @@ def test_iterations_take_the_workers_together(run):
         "iteration_ms", "offset_bound_ns",
     ]  # fmt: skip
     row = found.to_pylist()[77]
-    same = data.rows_of(table, trial=row["trial"], job=row["job"], iteration=row["iteration"])
+    same = data.filter_rows(table, trial=row["trial"], job=row["job"], iteration=row["iteration"])
     assert same.num_rows == 2
     assert row["start_ns"] == pc.min(same["start_ns"]).as_py()
     assert row["comm_end_ns"] == pc.max(same["comm_end_ns"]).as_py()
@@ -33,7 +33,7 @@ def test_iterations_take_the_workers_together(run):
 def test_only_valid_trials_count(make_run):
     run = make_run(repetitions=2, spoilt={("fair", 2)})
     assert set(data.iterations(run)["variant"].to_pylist()) == {"alone", "fair", "unfair"}
-    fair = data.rows_of(data.iterations(run), variant="fair")
+    fair = data.filter_rows(data.iterations(run), variant="fair")
     assert set(fair["repetition"].to_pylist()) == {1}
     assert data.query(run, "select count(*) as n from trials")["n"].to_pylist() == [7]
 
@@ -43,7 +43,7 @@ def test_counters_are_what_the_table_holds(run):
     sent = data.counters(run, "tx_bytes")
     assert set(sent) == set(zip(table["trial"].to_pylist(), table["host"].to_pylist(), strict=True))
     place, counted = next(iter(sent.items()))
-    rows = data.rows_of(table, trial=place.trial, host=place.host).sort_by("controller_ns")
+    rows = data.filter_rows(table, trial=place.trial, host=place.host).sort_by("controller_ns")
     assert counted.at_ns.tolist() == rows["controller_ns"].to_pylist()
     assert (counted.totals + rows["tx_bytes"][0].as_py()).tolist() == rows["tx_bytes"].to_pylist()
 
@@ -74,13 +74,13 @@ def test_a_mistake_in_a_query_is_shown_as_such(run):
 
 
 def test_rates_are_linear_between_samples_and_not_known_outside():
-    sent = Counted.of(np.array([0, 10, 20]), np.array([100, 0]))
+    sent = CumulativeCounter.from_increments(np.array([0, 10, 20]), np.array([100, 0]))
     rates = sent.rate(np.array([-10, 0, 5, 10, 20, 30]))
     assert np.isnan(rates[[0, 4]]).all()
     assert rates[1:4] == pytest.approx([10e9, 10e9, 0])
-    assert np.isnan(NEVER.rate(np.array([0, 10, 20]))).all()
+    assert np.isnan(EMPTY.rate(np.array([0, 10, 20]))).all()
 
 
 def test_rows_are_found_by_value():
     table = pa.table({"a": ["x", "y", "x"], "b": [1, 2, 3]})
-    assert data.rows_of(table, a="x", b=3).num_rows == 1
+    assert data.filter_rows(table, a="x", b=3).num_rows == 1

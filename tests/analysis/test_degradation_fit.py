@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings, strategies as st
 
 from analysis.papers.salamy import FITS
 from analysis.statistics.degradation.choice import Candidate, candidates, choose, left_out_miss
-from analysis.statistics.degradation.fit import band_s, fit, predict, r_squared
-from analysis.statistics.degradation.model import iteration_time_s, rescaled
+from analysis.statistics.degradation.fit import band_s, fit_model, predict, r_squared
+from analysis.statistics.degradation.model import hyperbolic_load, iteration_time_s
 from analysis.statistics.degradation.sweep import DegradationError, Level, Sweep
 
 pytestmark = pytest.mark.unit
@@ -47,7 +47,7 @@ curves = st.tuples(st.floats(0.05, 2), st.floats(0.5, 8), st.floats(0.3, 2.5))
 def test_a_curve_without_noise_is_found(curve):
     a_s, strength, n = curve
     b = strength * 5**n / 4  # so that the top level is slowed down by a factor of up to e^2
-    found = fit(swept(true(a_s, b, n)), n=None, capacity_gbps=25.0)
+    found = fit_model(swept(true(a_s, b, n)), n=None, capacity_gbps=25.0)
     assert (found.a_s.value, found.b.value, found.n.value) == pytest.approx((a_s, b, n), rel=1e-3)
     assert found.capacity_gbps.value == 25.0
     assert found.capacity_gbps.ci95 is None
@@ -58,7 +58,7 @@ def test_a_curve_without_noise_is_found(curve):
 @settings(max_examples=20)
 def test_the_capacity_is_found_too(n, capacity_gbps):
     times_s = iteration_time_s(LOADS_GBPS, 0.3, 2 * (capacity_gbps - 20) ** n, n, capacity_gbps)
-    found = fit(swept(times_s), n=n, capacity_gbps=None)
+    found = fit_model(swept(times_s), n=n, capacity_gbps=None)
     assert found.capacity_gbps.value == pytest.approx(capacity_gbps, rel=1e-3)
 
 
@@ -66,7 +66,7 @@ def test_the_capacity_is_found_too(n, capacity_gbps):
 @settings(max_examples=40)
 def test_an_interval_holds_its_estimate_whatever_the_times(times_s, n):
     assume(np.ptp(np.log(times_s)) > 0)
-    found = fit(swept(times_s), n=n, capacity_gbps=25.0)
+    found = fit_model(swept(times_s), n=n, capacity_gbps=25.0)
     fitted = [each for each in (found.a_s, found.b, found.n) if each.ci95 is not None]
     assert len(fitted) == 2 + (n is None)
     for each in fitted:
@@ -79,7 +79,7 @@ def test_an_interval_holds_its_estimate_whatever_the_times(times_s, n):
 def test_the_unit_of_time_scales_a_alone(unit):
     generator = np.random.default_rng(3)
     times_s = noisy(true(*VGG), 5, generator)
-    one, other = (fit(swept(times_s * factor), n=None, capacity_gbps=25.0) for factor in (1.0, unit))
+    one, other = (fit_model(swept(times_s * factor), n=None, capacity_gbps=25.0) for factor in (1.0, unit))
     assert other.a_s.value == pytest.approx(unit * one.a_s.value, rel=1e-3)
     assert other.b.ci95 == pytest.approx(one.b.ci95, rel=1e-2)
 
@@ -87,13 +87,13 @@ def test_the_unit_of_time_scales_a_alone(unit):
 def test_least_squares_are_those_of_numpy():
     times_s = noisy(true(*VGG), 1, np.random.default_rng(5))[:, 0]
     slope, intercept = np.polyfit(1 / (25 - LOADS_GBPS), np.log(times_s), 1)
-    found = fit(swept(times_s), n=1.0, capacity_gbps=25.0)
+    found = fit_model(swept(times_s), n=1.0, capacity_gbps=25.0)
     assert (found.b.value, found.a_s.value) == pytest.approx((slope, math.exp(intercept)))
 
 
 def test_what_no_level_bounds_is_said_to_be_open():
     power_law = 800e-3 * 8 / (25 - LOADS_GBPS)  # what a saturated link gives: the limit of n towards 0
-    found = fit(
+    found = fit_model(
         swept(power_law * np.exp(0.01 * np.random.default_rng(1).standard_normal(12))), n=None, capacity_gbps=25.0
     )
     assert found.n.ci95[0] == 0
@@ -103,7 +103,7 @@ def test_what_no_level_bounds_is_said_to_be_open():
 
 
 def test_equation_3_2():
-    assert rescaled(np.array([0.0, 12.5, 20.0]), 25.0) == pytest.approx([1, 2, 5])
+    assert hyperbolic_load(np.array([0.0, 12.5, 20.0]), 25.0) == pytest.approx([1, 2, 5])
 
 
 # --- intervals -------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def covered(curve, repetitions, draws, *, free):
     generator = np.random.default_rng(7)
     held = np.zeros(3)
     for _ in range(draws):
-        found = fit(
+        found = fit_model(
             swept(noisy(true(*curve), repetitions, generator)), n=None if free else curve[2], capacity_gbps=25.0
         )
         pairs = zip((found.a_s, found.b, found.n), curve, strict=True)
@@ -149,7 +149,7 @@ def test_intervals_of_a_chosen_model_hold_that_another_might_have_been():
     assert sum(each.n.value == VGG[2] and each.capacity_gbps.value == 25 for each in found) < 15
     for name, value in (("a_s", VGG[0]), ("b", VGG[1]), ("n", VGG[2]), ("capacity_gbps", 25.0)):
         assert sum(held(getattr(each, name), value) for each in found) >= 18
-    alone = [fit(each.sweep, n=each.n.value, capacity_gbps=each.capacity_gbps.value) for each in found]
+    alone = [fit_model(each.sweep, n=each.n.value, capacity_gbps=each.capacity_gbps.value) for each in found]
     assert sum(held(each.b, VGG[1]) for each in alone) < 18  # taking the choice for given promises too much
 
 
@@ -180,7 +180,7 @@ def test_a_prediction_holds_what_is_then_measured():
     generator = np.random.default_rng(11)
     inside = 0
     for _ in range(300):
-        found = fit(swept(noisy(true(*VGG), 5, generator, quiet=0.03, loud=0.03)), n=1.0, capacity_gbps=25.0)
+        found = fit_model(swept(noisy(true(*VGG), 5, generator, quiet=0.03, loud=0.03)), n=1.0, capacity_gbps=25.0)
         later_s = iteration_time_s(np.array(17.0), *VGG, 25.0) * np.exp(0.03 * generator.standard_normal(5)).mean()
         low, high = predict(found, 17.0).ci95
         inside += low <= later_s <= high
@@ -188,7 +188,7 @@ def test_a_prediction_holds_what_is_then_measured():
 
 
 def test_a_prediction_says_when_it_extrapolates_and_is_then_less_sure():
-    found = fit(swept(noisy(true(*VGG), 5, np.random.default_rng(2))), n=None, capacity_gbps=25.0)
+    found = fit_model(swept(noisy(true(*VGG), 5, np.random.default_rng(2))), n=None, capacity_gbps=25.0)
     inside, beyond = predict(found, 15.0), predict(found, 23.0)
     assert not inside.extrapolates
     assert beyond.extrapolates
@@ -197,25 +197,25 @@ def test_a_prediction_says_when_it_extrapolates_and_is_then_less_sure():
 
 
 def test_a_load_that_some_plausible_capacity_does_not_exceed_has_no_upper_end():
-    found = fit(swept(noisy(true(*VGG), 5, np.random.default_rng(2))), n=1.0, capacity_gbps=None)
+    found = fit_model(swept(noisy(true(*VGG), 5, np.random.default_rng(2))), n=1.0, capacity_gbps=None)
     least = found.capacity_gbps.ci95[0]
     assert predict(found, (least + found.capacity_gbps.value) / 2).ci95[1] == math.inf
 
 
 def test_just_below_the_capacity_times_are_beyond_numbers():
-    found = fit(swept(noisy(true(*VGG), 5, np.random.default_rng(2))), n=None, capacity_gbps=25.0)
+    found = fit_model(swept(noisy(true(*VGG), 5, np.random.default_rng(2))), n=None, capacity_gbps=25.0)
     assert predict(found, 24.999).time_s == math.inf
 
 
 @pytest.mark.parametrize("load_gbps", [-1.0, 25.0, 30.0])
 def test_no_prediction_at_or_above_the_capacity_or_below_nothing(load_gbps):
-    found = fit(swept(true(*VGG)), n=1.0, capacity_gbps=25.0)
+    found = fit_model(swept(true(*VGG)), n=1.0, capacity_gbps=25.0)
     with pytest.raises(DegradationError, match="expected one from 0 to below the model's C = 25"):
         predict(found, load_gbps)
 
 
 def test_the_band_encloses_the_curve():
-    found = fit(swept(noisy(true(*VGG), 5, np.random.default_rng(2))), n=None, capacity_gbps=25.0)
+    found = fit_model(swept(noisy(true(*VGG), 5, np.random.default_rng(2))), n=None, capacity_gbps=25.0)
     along = np.linspace(0, 22, 30)
     low_s, high_s = band_s(found, along)
     assert (low_s < found.times_s(along)).all()
@@ -246,7 +246,7 @@ def test_a_miss_is_that_of_levels_left_out():
     errors = []
     for left in range(12):
         others = Sweep(tuple(np.delete(np.array(sweep.levels, dtype=object), left)), 25.0)
-        foretold_s = fit(others, n=1.0, capacity_gbps=25.0).times_s(sweep.loads_gbps[left])
+        foretold_s = fit_model(others, n=1.0, capacity_gbps=25.0).times_s(sweep.loads_gbps[left])
         errors.append(np.log(sweep.means_s[left] / foretold_s))
     expected = np.expm1(np.sqrt(np.mean(np.square(errors))))
     assert left_out_miss(sweep, Candidate(1.0, 25.0)) == pytest.approx(expected)
@@ -273,23 +273,23 @@ def test_r_squared_names_its_domain():
 def test_too_few_levels(n, capacity_gbps, needed):
     few = swept(true(*VGG)[: needed - 1], LOADS_GBPS[: needed - 1])
     with pytest.raises(DegradationError, match=f"found {needed - 1} levels, expected at least {needed}"):
-        fit(few, n=n, capacity_gbps=capacity_gbps)
-    fit(swept(true(*VGG)[:needed], LOADS_GBPS[:needed]), n=n, capacity_gbps=capacity_gbps)
+        fit_model(few, n=n, capacity_gbps=capacity_gbps)
+    fit_model(swept(true(*VGG)[:needed], LOADS_GBPS[:needed]), n=n, capacity_gbps=capacity_gbps)
 
 
 def test_a_load_at_the_capacity():
     with pytest.raises(DegradationError, match="found a load of 20 Gbit/s, expected loads below C = 20"):
-        fit(swept(true(*VGG)), n=1.0, capacity_gbps=20.0)
+        fit_model(swept(true(*VGG)), n=1.0, capacity_gbps=20.0)
 
 
 def test_times_that_do_not_differ():
     with pytest.raises(DegradationError, match="found 0.4 s at every level, expected times that differ"):
-        fit(swept(np.full(12, 0.4)), n=1.0, capacity_gbps=25.0)
+        fit_model(swept(np.full(12, 0.4)), n=1.0, capacity_gbps=25.0)
 
 
 def test_an_exponent_that_is_none():
     with pytest.raises(DegradationError, match="found n = 0"):
-        fit(swept(true(*VGG)), n=0.0, capacity_gbps=25.0)
+        fit_model(swept(true(*VGG)), n=0.0, capacity_gbps=25.0)
 
 
 @pytest.mark.parametrize("wrong_s", [0.0, -0.1, math.nan, math.inf])

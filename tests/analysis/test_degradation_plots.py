@@ -10,11 +10,17 @@ import pytest
 from analysis.papers.salamy import FITS
 from analysis.statistics.degradation.choice import Choice
 from analysis.statistics.degradation.congestion import congestion_point
-from analysis.statistics.degradation.fit import fit
+from analysis.statistics.degradation.fit import fit_model
 from analysis.statistics.degradation.model import iteration_time_s
 from analysis.statistics.degradation.sweep import Level, Sweep
-from analysis.studies.load_sweep.curves import Series, congestion, degradation, distributions, fits
-from analysis.studies.load_sweep.study import EquationResult, congestion_result, fit_result
+from analysis.studies.load_sweep.curves import (
+    CurveSeries,
+    draw_congestion,
+    draw_degradation,
+    draw_distributions,
+    draw_fits,
+)
+from analysis.studies.load_sweep.study import EquationResult, make_congestion_result, make_fit_result
 
 pytestmark = pytest.mark.unit
 
@@ -35,12 +41,12 @@ def made_up(a_s, b, n, *, tail=1.0):
 
 def series(sweep, fitted=None, printed=None):
     """As results have it."""
-    return Series(
+    return CurveSeries(
         sweep.loads_gbps,
         sweep.means_s,
         np.array([level.times_s.max() for level in sweep.levels]),
         sweep.link_gbps,
-        fitted and fit_result(Choice(fitted, {})),
+        fitted and make_fit_result(Choice(fitted, {})),
         printed
         and EquationResult(source=printed.source, a_s=printed.a_s, b=printed.b, n=printed.n, capacity_gbps=25.0),
     )
@@ -60,8 +66,10 @@ def keep():
 
 def test_degradation_with_fits_and_tails(keep):
     swept = {name: made_up(*curve) for name, curve in CURVES.items()}
-    shown = {name: series(sweep, fit(sweep, n=CURVES[name][2], capacity_gbps=25.0)) for name, sweep in swept.items()}
-    result = degradation(shown)
+    shown = {
+        name: series(sweep, fit_model(sweep, n=CURVES[name][2], capacity_gbps=25.0)) for name, sweep in swept.items()
+    }
+    result = draw_degradation(shown)
     keep(result, "degradation")
     assert [panel.get_yscale() for panel in result.axes] == ["log", "log"]
 
@@ -72,17 +80,18 @@ def test_fits_beside_those_of_salamy(keep):
         printed = {each.model: each for each in FITS if (each.traffic, each.transport) == (traffic, "TCP")}
         sweeps = {name: made_up(1.2 * each.a_s, 0.9 * each.b, each.n) for name, each in printed.items()}
         panels[traffic] = {
-            name: series(sweep, fit(sweep, n=None, capacity_gbps=25.0), printed[name]) for name, sweep in sweeps.items()
+            name: series(sweep, fit_model(sweep, n=None, capacity_gbps=25.0), printed[name])
+            for name, sweep in sweeps.items()
         }
-    result = fits(panels)
+    result = draw_fits(panels)
     keep(result, "fits")
     assert "Salamy" in result.axes[0].get_legend().get_texts()[1].get_text()
 
 
 def test_the_construction_of_congestion_points(keep):
     sweeps = {name: made_up(*CURVES[name]) for name in ("VGG-16", "ResNet-50")}
-    result = congestion(
-        {name: (series(sweep), congestion_result(congestion_point(sweep), 700)) for name, sweep in sweeps.items()}
+    result = draw_congestion(
+        {name: (series(sweep), make_congestion_result(congestion_point(sweep), 700)) for name, sweep in sweeps.items()}
     )
     keep(result, "congestion")
     assert len(result.axes) == 1
@@ -94,6 +103,6 @@ def test_distributions_at_two_loads(keep):
         title: {name: {kind: sweep.levels[at].times_s for kind, sweep in each.items()} for name, each in sweeps.items()}
         for title, at in (("30 % load", 4), ("80 % load", -1))
     }
-    result = distributions(panels)
+    result = draw_distributions(panels)
     keep(result, "distributions")
     assert result.axes[1].get_xscale() == "log"

@@ -7,10 +7,10 @@ import json
 import pytest
 from rich.console import Console
 
-from roundabout.cli.lab.derivation import Source, derive
+from roundabout.cli.lab.derivation import DilatedRun, derive_calibration
 from roundabout.cli.main import main
 from roundabout.testbeds.lab.calibration.calibration import load_calibration
-from roundabout.testbeds.lab.calibration.parameter_search import Search
+from roundabout.testbeds.lab.calibration.parameter_search import ParameterSearch
 from roundabout.testbeds.lab.calibration.proposals import load_ranges
 
 pytestmark = pytest.mark.unit
@@ -21,7 +21,7 @@ def source(short_run):
     """A run in which time was stretched."""
     manifest = short_run.manifest
     short_run.write_manifest({**manifest, "testbed": {**manifest["testbed"], "dilation": 17.4}})
-    return Source.of(short_run)
+    return DilatedRun.from_run(short_run)
 
 
 class Lab:
@@ -45,9 +45,9 @@ class Lab:
 
 def derived(source, folder, lab, tries=4):
     screen = io.StringIO()
-    search = Search(load_ranges(), load_calibration(), tries, seed=1)
+    search = ParameterSearch(load_ranges(), load_calibration(), tries, seed=1)
     console = Console(file=screen, width=400)
-    found = derive(source, search, folder, console, lab)
+    found = derive_calibration(source, search, folder, console, lab)
     return found, screen.getvalue()
 
 

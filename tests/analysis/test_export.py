@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from analysis.reports.export import tables, trace
+from analysis.reports.export import export_tables, export_trace
 from roundabout.cli.main import main
 from roundabout.store import StoreError
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 
 def test_tables_come_with_a_dictionary_of_all_their_columns(short_run, tmp_path):
-    written = {path.stem: rows for path, rows in tables(short_run, tmp_path / "csv")}
+    written = {path.stem: rows for path, rows in export_tables(short_run, tmp_path / "csv")}
     assert {"iterations", "counters", "trials", "columns"} <= written.keys()
     described = list(csv.DictReader((tmp_path / "csv/columns.csv").read_text().splitlines()))
     units = {(row["table"], row["column"]): row["unit"] for row in described}
@@ -30,7 +30,7 @@ def test_tables_come_with_a_dictionary_of_all_their_columns(short_run, tmp_path)
 
 
 def test_a_trace_has_each_iteration_where_it_was(short_run):
-    found = json.loads(trace(short_run, "first"))
+    found = json.loads(export_trace(short_run, "first"))
     first = short_run.trials()[0]
     assert found["otherData"]["trial"] == first["trial"]
     events = found["traceEvents"]
@@ -47,7 +47,7 @@ def test_a_trace_has_each_iteration_where_it_was(short_run):
 
 
 def test_a_trace_keeps_to_the_format_as_it_is_documented(short_run):
-    events = json.loads(trace(short_run, "first"))["traceEvents"]
+    events = json.loads(export_trace(short_run, "first"))["traceEvents"]
     fields = {"M": {"pid", "args"}, "X": {"cat", "pid", "tid", "ts", "dur"}, "C": {"cat", "pid", "ts", "args"}}
     for event in events:
         assert event.keys() - {"ph", "name"} - ({"tid"} if event["ph"] == "M" else set()) == fields[event["ph"]]
@@ -64,7 +64,7 @@ def test_a_trace_keeps_to_the_format_as_it_is_documented(short_run):
 
 def test_what_a_worker_does_nests(short_run):
     open_until = {}
-    events = [event for event in json.loads(trace(short_run, "first"))["traceEvents"] if event["ph"] == "X"]
+    events = [event for event in json.loads(export_trace(short_run, "first"))["traceEvents"] if event["ph"] == "X"]
     for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
         around = open_until.setdefault(event["tid"], [])
         while around and around[-1] <= event["ts"]:
@@ -76,7 +76,7 @@ def test_what_a_worker_does_nests(short_run):
 def test_a_trial_that_is_not_there_is_answered_with_those_that_are(short_run):
     key = short_run.trials()[0]["trial"]
     with pytest.raises(StoreError, match="found no trials 'zz'") as caught:
-        trace(short_run, "zz")
+        export_trace(short_run, "zz")
     assert key in caught.value.hint
 
 

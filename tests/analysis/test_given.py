@@ -3,9 +3,9 @@
 
 import pytest
 
-from analysis.reading.trial_inputs import given
+from analysis.reading.trial_inputs import resolve_inputs
 from analysis.statistics import phases
-from roundabout.models.fluid import Course, Left, fluid_jobs, left_by_cross_traffic
+from roundabout.models.fluid import ResidualCapacity, Simulation, fluid_jobs, residual_of_loads
 from roundabout.spec import TrialSpec, load_experiment
 from roundabout.store import StoreError
 
@@ -30,7 +30,7 @@ def needs(run):
 
 def test_a_profile_is_what_the_counters_of_the_trial_alone_show(make_run):
     run = make_run(repetitions=1)
-    values = given(run, taking(j1={"profile": "alone"}), needs(run))
+    values = resolve_inputs(run, taking(j1={"profile": "alone"}), needs(run))
     assert list(values) == ["j1"]
     profile, (trial,) = values["j1"]["profile"]
     assert profile.alone_ms == pytest.approx(293, rel=0.02)
@@ -38,15 +38,15 @@ def test_a_profile_is_what_the_counters_of_the_trial_alone_show(make_run):
     assert [phase.pattern for phase in profile.phases if phase.bytes] == ["ring"]
     record = next(each for each in run.trials() if each["trial"] == trial)
     assert (record["variant"], record["job"]) == ("alone", "j1")
-    TrialSpec.model_validate(taking().given(values).model_dump(mode="json", by_alias=True))
+    TrialSpec.model_validate(taking().with_inputs(values).model_dump(mode="json", by_alias=True))
 
 
 @pytest.mark.parametrize("takers", [("j1", "j2"), ("j2",), ("j1",)])
 def test_under_the_time_shifts_given_the_jobs_do_not_slow_each_other_down(make_run, takers):
     run = make_run(repetitions=1)
     spec = taking(**{taker: {"start_offset_ms": "alone", "profile": "alone"} for taker in takers})
-    shifted = spec.given(given(run, spec, needs(run)))
-    course = Course(list(fluid_jobs(shifted).values()), Left.always(left_by_cross_traffic(shifted)))
+    shifted = spec.with_inputs(resolve_inputs(run, spec, needs(run)))
+    course = Simulation(list(fluid_jobs(shifted).values()), ResidualCapacity.constant(residual_of_loads(shifted)))
     for _ in course:
         pass
     for workers in course.iterations:
@@ -57,6 +57,6 @@ def test_under_the_time_shifts_given_the_jobs_do_not_slow_each_other_down(make_r
 def test_without_the_trial_there_is_no_value(make_run):
     run = make_run(repetitions=1)
     with pytest.raises(StoreError, match="no valid trial of j1 alone"):
-        given(run, taking(j1={"profile": "alone"}), [])
+        resolve_inputs(run, taking(j1={"profile": "alone"}), [])
     with pytest.raises(StoreError, match="no valid trial of j1 alone"):
-        given(run, taking(j1={"profile": "other"}), needs(run))
+        resolve_inputs(run, taking(j1={"profile": "other"}), needs(run))

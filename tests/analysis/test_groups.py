@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis.reports.report import on_terminal, render
-from analysis.reports.summary import summarise
+from analysis.reports.report import terminal_report, write_report
+from analysis.reports.summary import summarize_run
 from analysis.studies import study_of
 from roundabout.spec import load_experiment
 from roundabout.store import Run
@@ -52,17 +52,17 @@ def groups(tmp_path_factory):
 
 @pytest.mark.proof
 def test_groups_of_other_jobs_have_a_report(groups):
-    results = summarise(groups)
+    results = summarize_run(groups)
     groups.write_summary(results.record())
-    text = render(groups).read_text()
+    text = write_report(groups).read_text()
     assert len(re.findall("<img ", text)) == 7
     for words in ("<b>one</b>", "<b>five</b>", "speed-up<br/>over one", "j6"):
         assert words in text
-    assert on_terminal(results)
+    assert terminal_report(results)
 
 
 def test_each_variant_has_its_own_jobs_and_the_baseline_is_what_the_study_says(groups):
-    results = summarise(groups)
+    results = summarize_run(groups)
     assert [(cell.variant, cell.job) for cell in results.cells] == [
         ("one", "j1"), ("one", "j2"), ("two", "j3"), ("two", "j4"), ("three", "j1"), ("three", "j5"), ("four", "j2"),
         ("five", "j6"),

@@ -6,17 +6,17 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from analysis.reports.guard import ALPHA, QUANTITIES, judge, junit, rule
-from analysis.statistics.one_sided import exceeds, holm
+from analysis.reports.guard import ALPHA, QUANTITIES, judge_rules, junit, parse_rule
+from analysis.statistics.one_sided import correct_by_holm, p_value_of_excess
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
-from roundabout.models.fluid import Course, fluid_jobs, left_by_schedules
+from roundabout.models.fluid import Simulation, fluid_jobs, residual_of_schedules
 from roundabout.plan import make_plan
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.loads import loads
-from roundabout.testbeds.fluid.provider import FluidFacility
+from roundabout.testbeds.fluid.loads import plan_loads
+from roundabout.testbeds.fluid.provider import FluidProvider
 from tests.observers import Silent
 
 pytestmark = pytest.mark.unit
@@ -27,38 +27,40 @@ FOUND_BY = 14
 
 @pytest.mark.parametrize("text", ["p99 > 5 %", "median<-3%", " mean >  0.5 % "])
 def test_a_rule_is_a_quantity_a_side_and_per_cent(text):
-    assert str(rule(text)).replace(" ", "") == text.replace(" ", "")
+    assert str(parse_rule(text)).replace(" ", "") == text.replace(" ", "")
 
 
 @pytest.mark.parametrize("text", ["p99 > 5", "p98 > 5 %", "p99 >= 5 %", "p99 5 %", "", "mean > 1e3 %", "mean < -100 %"])
 def test_what_is_no_rule_is_refused_with_what_is_expected(text):
     with pytest.raises(UsageError, match=r"^--fail-if: found '.*', expected QUANTITY > NUMBER %"):
-        rule(text)
+        parse_rule(text)
 
 
 def test_chances_are_corrected_for_how_many_there_are():
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([0.9, 0.6]) == [1.0, 1.0]
+    assert correct_by_holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert correct_by_holm([0.9, 0.6]) == [1.0, 1.0]
 
 
 def test_more_than_so_much_is_told_from_less():
     quick, slow = [100.0, 101.0, 99.0, 100.0], [105.0, 106.0, 104.0, 105.0]
-    assert exceeds(quick, slow, 1.03) < ALPHA
-    assert exceeds(quick, slow, 1.05) > 0.3
-    assert exceeds(slow, quick, 1.0) > 0.99
-    assert exceeds([100.0] * 4, [104.0] * 4, 1.05) == 1.0
+    assert p_value_of_excess(quick, slow, 1.03) < ALPHA
+    assert p_value_of_excess(quick, slow, 1.05) > 0.3
+    assert p_value_of_excess(slow, quick, 1.0) > 0.99
+    assert p_value_of_excess([100.0] * 4, [104.0] * 4, 1.05) == 1.0
 
 
 def test_by_chance_a_comparison_is_broken_as_seldom_as_is_said():
     generator = np.random.default_rng(7)
     drawn = generator.normal(100, 1, (2000, 6, 2, 5))  # comparisons of six figures, two runs of five repetitions
-    alarms = sum(min(holm([exceeds(*sides, 1.0) for sides in figures])) < ALPHA for figures in drawn)
+    alarms = sum(
+        min(correct_by_holm([p_value_of_excess(*sides, 1.0) for sides in figures])) < ALPHA for figures in drawn
+    )
     assert alarms / len(drawn) <= 0.017  # of so many, ALPHA and three standard errors
 
 
 def test_a_slower_run_breaks_a_rule_and_the_same_run_none(run, make_run, tmp_path, capsys):
     slower = make_run("slow", slowdown=1.05)  # of computing: 2.5 % of an iteration alone
-    told = judge([rule("median > 1 %"), rule("p99 > 1 %")], run, [slower])
+    told = judge_rules([parse_rule("median > 1 %"), parse_rule("p99 > 1 %")], run, [slower])
     assert [each.verdict for each in told if each.cell == "alone" and each.rule == "median > 1 %"] == ["broken"] * 2
     assert {each.verdict for each in told if each.rule == "p99 > 1 %"} == {"cannot tell"}
     suite = ET.fromstring(junit(told))
@@ -99,7 +101,7 @@ def computed_runs(tmp_path_factory):
     for compute_ms in (100, 103):
         path = folder / "twice.yaml"
         path.write_text(TWICE.replace("COMPUTE", str(compute_ms)))
-        runner = Runner(FluidFacility(), Silent(), undo)
+        runner = Runner(FluidProvider(), Silent(), undo)
         found.append(runner.start(load_experiment(path), None, folder / str(compute_ms)))
     return found
 
@@ -146,8 +148,8 @@ def computed(folder, repetitions):
     experiment = load_experiment(path).model_copy(update={"repetitions": repetitions})
     found = []
     for trial in make_plan(experiment, testbed_identity={}, artefacts={}).trials:
-        schedules = {name: load.schedule for name, load in loads(trial, Pace()).items()}
-        course = Course(list(fluid_jobs(trial.spec).values()), left_by_schedules(trial.spec, schedules))
+        schedules = {name: load.schedule for name, load in plan_loads(trial, Pace()).items()}
+        course = Simulation(list(fluid_jobs(trial.spec).values()), residual_of_schedules(trial.spec, schedules))
         for _ in course:
             pass
         times = [np.array([each.end_ms - each.start_ms for each in workers[0]]) for workers in course.iterations]
@@ -157,8 +159,8 @@ def computed(folder, repetitions):
 
 def broken(one, other, quantities=(0, 1, 2)):
     """Whether any rule `> 0 %` is, of both jobs."""
-    asked = [exceeds(one[:, job, each], other[:, job, each], 1.0) for job in (0, 1) for each in quantities]
-    return min(holm(asked)) < ALPHA
+    asked = [p_value_of_excess(one[:, job, each], other[:, job, each], 1.0) for job in (0, 1) for each in quantities]
+    return min(correct_by_holm(asked)) < ALPHA
 
 
 @pytest.mark.proof

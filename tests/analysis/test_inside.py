@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.papers.salamy import RESNET
-from analysis.reading.intra_iteration_rates import inside
-from analysis.render.page import shown
-from analysis.reports.summary import summarise
-from analysis.studies.load_sweep.tables import inside as as_table
+from analysis.reading.intra_iteration_rates import intra_iteration_rates
+from analysis.render.page import table_html
+from analysis.reports.summary import summarize_run
+from analysis.studies.load_sweep.tables import intra_iteration_table as as_table
 from tests.analysis.made_up import as_older
 from tests.analysis.sweep_runs import HEADERS, SCALE, SEGMENT, experiment, sweep_run
 
@@ -51,7 +51,7 @@ def made(tmp_path):
 
 
 def test_who_waits_and_then_hurries_has_the_higher_mean_over_packets(made):
-    light, heavy = inside(made)
+    light, heavy = intra_iteration_rates(made)
     assert [(each.percent, each.asked_gbps) for each in (light, heavy)] == [(30, 8), (80, 20)]
     for each in (light, heavy):
         assert each.flow_1 == pytest.approx((RATE_GBPS, 2 * RATE_GBPS), rel=0.05)
@@ -59,16 +59,16 @@ def test_who_waits_and_then_hurries_has_the_higher_mean_over_packets(made):
 
 
 def test_salamy_stands_beside_it(made):
-    light, heavy = inside(made)
+    light, heavy = intra_iteration_rates(made)
     assert light.loaded.model == RESNET
     assert (light.printed, heavy.printed) == ((8.42, 8.40), (7.24, 4.13))
-    assert "<td>8.42</td><td>8.40</td>" in shown(as_table(summarise(made).sweeps))
+    assert "<td>8.42</td><td>8.40</td>" in table_html(as_table(summarize_run(made).sweeps))
 
 
 def test_without_samples_within_an_iteration_there_is_nothing(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 8], profile="resnet50-ring3", repetitions=1))
-    assert inside(run) == []
-    assert "Nothing was measured" in shown(as_table(summarise(run).sweeps))
+    assert intra_iteration_rates(run) == []
+    assert "Nothing was measured" in table_html(as_table(summarize_run(run).sweeps))
 
 
 def test_where_a_worker_sends_cross_traffic_flows_are_not_told_apart(tmp_path):
@@ -83,4 +83,4 @@ def test_where_a_worker_sends_cross_traffic_flows_are_not_told_apart(tmp_path):
     for record in run.trials():
         count(run, record["trial"], "s0", [1])
         count(run, record["trial"], "s1", [1])
-    assert inside(run) == []
+    assert intra_iteration_rates(run) == []

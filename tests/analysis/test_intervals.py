@@ -15,12 +15,12 @@ from analysis.statistics.intervals import (
     LEAST_TAIL,
     average,
     estimate,
-    exactly,
+    exact,
     least,
     mean_of,
     ratio,
-    tail,
-    through,
+    tail_estimate,
+    transform,
 )
 
 pytestmark = pytest.mark.unit
@@ -69,7 +69,7 @@ def of(statistic):
 
 
 def tail_interval(run):
-    return tail(run)[1]
+    return tail_estimate(run)[1]
 
 
 def cell(statistic, size, *, memory, between, shape, rounds=ROUNDS):
@@ -138,9 +138,9 @@ def test_iterations_taken_as_independent_would_promise_too_much():
 
 def test_below_four_repetitions_there_is_no_interval():
     run = list(made_up(1, 4, LEAST_TAIL, memory=0.6, between=0.1)[0])
-    for found in (estimate(run[:3], np.median), tail(run[:3]), mean_of([1.0, 2.0, 3.0])):
+    for found in (estimate(run[:3], np.median), tail_estimate(run[:3]), mean_of([1.0, 2.0, 3.0])):
         assert found[1] is None
-    for found in (estimate(run, np.median), tail(run), mean_of([1.0, 2.0, 3.0, 4.0])):
+    for found in (estimate(run, np.median), tail_estimate(run), mean_of([1.0, 2.0, 3.0, 4.0])):
         assert found[1][0] < found[0] < found[1][1]
 
 
@@ -160,20 +160,20 @@ def test_of_a_mean_that_is_infinite_nothing_is_known_but_the_least():
 
 def test_of_fewer_than_a_thousand_iterations_there_is_no_99th_percentile():
     times = np.arange(LEAST_TAIL + 0.0)
-    assert tail(list(times[:-4].reshape(4, -1))) is None
-    assert tail(list(times.reshape(4, -1)))[0] == pytest.approx(np.quantile(times, 0.99))
+    assert tail_estimate(list(times[:-4].reshape(4, -1))) is None
+    assert tail_estimate(list(times.reshape(4, -1)))[0] == pytest.approx(np.quantile(times, 0.99))
 
 
 def test_repetitions_that_are_the_same_leave_no_doubt_of_a_tail():
     same = np.arange(250.0)
-    figure, (low, high) = tail([same] * 4)
+    figure, (low, high) = tail_estimate([same] * 4)
     assert high - low <= 2
     assert low <= figure <= high
 
 
 def test_the_interval_of_a_tail_ends_at_the_longest_iteration():
     run = [np.ones(250), np.ones(250), np.ones(250), np.concatenate([np.ones(230), np.arange(20.0)])]
-    assert tail(run)[1][1] == 19
+    assert tail_estimate(run)[1][1] == 19
 
 
 FIGURES = st.floats(0.1, 10)
@@ -195,9 +195,9 @@ def test_what_is_put_together_is_no_surer_than_its_parts_together(measured):
 
 
 def test_a_ratio_with_something_exact_is_as_sure_as_the_other():
-    assert ratio((4.0, (2.0, 6.0)), exactly(2.0))[1] == pytest.approx((1.0, 3.0))
-    assert average([(4.0, (2.0, 6.0)), exactly(2.0)]) == (3.0, (2.0, 4.0))
-    assert through(lambda time: 12 / time, (4.0, (2.0, 6.0))) == (3.0, (2.0, 6.0))
+    assert ratio((4.0, (2.0, 6.0)), exact(2.0))[1] == pytest.approx((1.0, 3.0))
+    assert average([(4.0, (2.0, 6.0)), exact(2.0)]) == (3.0, (2.0, 4.0))
+    assert transform(lambda time: 12 / time, (4.0, (2.0, 6.0))) == (3.0, (2.0, 6.0))
 
 
 def test_what_may_be_nothing_has_no_ratio():
@@ -206,5 +206,5 @@ def test_what_may_be_nothing_has_no_ratio():
 
 def test_without_one_interval_there_is_none_of_several():
     unsure = (1.0, None)
-    for found in (ratio(unsure, (1.0, (1.0, 1.0))), average([unsure, exactly(1.0)]), least([unsure, exactly(2.0)])):
+    for found in (ratio(unsure, (1.0, (1.0, 1.0))), average([unsure, exact(1.0)]), least([unsure, exact(2.0)])):
         assert found == (1.0, None)

@@ -10,9 +10,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from analysis.reading.iteration_flows import iteration_flows
-from analysis.render.page import shown
-from analysis.reports.summary import summarise
-from analysis.studies import named, study_of
+from analysis.render.page import table_html
+from analysis.reports.summary import summarize_run
+from analysis.studies import find_study, study_of
 from analysis.studies.iteration_flows import figures, tables
 from roundabout.store import Identity, Units, build_table
 from tests.analysis.made_up import as_older
@@ -79,14 +79,16 @@ def test_a_ring_conserves_bytes_and_who_runs_ahead_reads_faster(run):
         assert [flow.host for flow in next(iter(each.flows.values()))] == ["s1", "s0", "s2"]
         (one, _), (other, _) = each.over_iterations(1), each.over_iterations(2)
         assert one == pytest.approx(other)
-        assert set(each.each(2)[0].payload_bytes.tolist()) == {SEGMENT * SCALE}  # and none that answers cross traffic
+        assert set(each.repetitions_of(2)[0].payload_bytes.tolist()) == {
+            SEGMENT * SCALE
+        }  # and none that answers cross traffic
         assert one < each.over_packets(2)[0] < each.over_packets(1)[0]
 
 
 def test_the_mean_of_readings_weighs_packets_and_not_time(run):
     heavy = iteration_flows(run)[1]
     for flow, host in ((1, "s1"), (2, "s0")):
-        for found in heavy.each(flow):
+        for found in heavy.repetitions_of(flow):
             share, fast = AHEAD[host], np.median(found.gbps[:200])
             slow = np.median(found.gbps[-200:])
             assert fast == pytest.approx(FAST_GBPS, rel=0.01)
@@ -94,7 +96,7 @@ def test_the_mean_of_readings_weighs_packets_and_not_time(run):
 
 
 def test_salamys_figures_stand_beside_with_intervals(run):
-    results = summarise(run)
+    results = summarize_run(run)
     Draft202012Validator(SCHEMA).validate(results.record())
     light, heavy = results.flows
     assert [(each.load_percent, each.width, each.repetitions) for each in (light, heavy)] == [(30, 30, 4), (80, 50, 4)]
@@ -103,21 +105,21 @@ def test_salamys_figures_stand_beside_with_intervals(run):
     assert 0 < low_gbps < heavy.above_gbps < high_gbps
     assert heavy.paper_above_gbps == pytest.approx(3.11)
     assert [(each.flow, round(each.paper, 2)) for each in results.kept] == [(1, 0.86), (2, 0.49)]
-    assert "<td>7.24</td>" in shown(tables.bandwidths(results))
-    assert len(tables.differences(results).sections) == 3
+    assert "<td>7.24</td>" in table_html(tables.bandwidth_table(results))
+    assert len(tables.difference_table(results).sections) == 3
 
 
 def test_the_page_draws_each_flow_about_an_iterations_beginning(run):
     assert study_of(planned(run.path)).kind == "iteration-flows"
     ((model, cells),) = figures.by_model(iteration_flows(run)).items()
-    panels = figures.rates(cells).axes
+    panels = figures.draw_rates(cells).axes
     assert model == "ResNet-50"
     assert [panel.get_title(loc="left") for panel in panels] == ["ResNet-50, 8 Gbit/s", "ResNet-50, 20 Gbit/s"]
     for panel in panels:
         drawn = [line for line in panel.lines if len(line.get_xdata()) > 2]
         assert len(drawn) == 3
         assert all(abs(line.get_xdata()).max() <= figures.EXCERPT_MS / 2 for line in drawn)
-    notebook = named("iteration-flows").notebook.read_text()
+    notebook = find_study("iteration-flows").notebook.read_text()
     exec(compile(notebook.replace('"last"', repr(str(run.path))), "notebook", "exec"), {})
 
 
@@ -131,4 +133,4 @@ def test_no_cross_traffic_from_elsewhere_is_no_such_ring(tmp_path):
     own = experiment(tmp_path, loads=[8], profile="resnet50-ring3", repetitions=1, iterations=2, more=more)
     run = sweep_run(tmp_path, own)
     assert iteration_flows(run) == []
-    assert "Nothing was measured" in shown(tables.bandwidths(summarise(run)))
+    assert "Nothing was measured" in table_html(tables.bandwidth_table(summarize_run(run)))

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.reading.cells import cells_of
-from analysis.reading.data import query, rows_of
-from analysis.reading.marks import JobMarks, of_cells, per_iteration
+from analysis.reading.data import filter_rows, query
+from analysis.reading.marks import JobMarks, marks_of_cells, per_iteration
 from roundabout.store import Identity, Run, Units, build_table
 
 pytestmark = pytest.mark.unit
@@ -50,7 +50,7 @@ def test_every_mark_of_every_port_is_in_an_iteration_or_unattributed(run):
     assert len(counted) == len(joined.ports) == 20
     for port in counted.to_pylist():
         place = {name: port[name] for name in ("trial", "link", "towards")}
-        (row,) = rows_of(joined.ports, **place).to_pylist()
+        (row,) = filter_rows(joined.ports, **place).to_pylist()
         unattributed = row["outside"] + row["no_job"] + row["no_source"]
         assert row["gained"] == port["gained"]
         assert (attributed[tuple(place.values())] or 0) + unattributed == port["gained"]
@@ -59,18 +59,18 @@ def test_every_mark_of_every_port_is_in_an_iteration_or_unattributed(run):
 
 def test_a_mark_belongs_to_the_job_that_sent_the_packet(run):
     trial = trial_of(run, "fair")
-    rows = rows_of(per_iteration(run).iterations, trial=trial)
-    sent = rows_of(run.table("marks"), trial=trial)
+    rows = filter_rows(per_iteration(run).iterations, trial=trial)
+    sent = filter_rows(run.table("marks"), trial=trial)
     for job, source in (("j1", "s0"), ("j2", "s1")):
-        own = pc.sum(rows_of(rows, job=job)["count"]).as_py()
+        own = pc.sum(filter_rows(rows, job=job)["count"]).as_py()
         assert own == pytest.approx(
-            pc.max(rows_of(sent, source=source)["marks"]).as_py(), rel=0.03
+            pc.max(filter_rows(sent, source=source)["marks"]).as_py(), rel=0.03
         )  # the last iteration
 
 
 def test_iterations_are_numbered_and_known(run):
     joined = per_iteration(run)
-    rows = rows_of(joined.iterations, trial=trial_of(run, "fair"), job="j1").sort_by("iteration")
+    rows = filter_rows(joined.iterations, trial=trial_of(run, "fair"), job="j1").sort_by("iteration")
     assert joined.counted_by == "switch ports"
     assert rows["iteration"].to_pylist() == list(range(50))
     assert rows["count"].null_count == rows["bound"].null_count <= 1  # the last sample may come before the last end
@@ -85,9 +85,9 @@ def test_a_host_that_two_jobs_use_has_marks_of_no_job(short_run):
             record["spec"]["jobs"]["j2"]["workers"] = ["s0", "s3"]
             path.write_text(json.dumps(record))
     joined = per_iteration(short_run)
-    port = rows_of(joined.ports, trial=trial_of(short_run, "fair")).to_pylist()[0]
+    port = filter_rows(joined.ports, trial=trial_of(short_run, "fair")).to_pylist()[0]
     assert port["no_job"] == port["gained"] > 0  # s0 is shared, s1 is nobody's
-    assert rows_of(joined.iterations, trial=trial_of(short_run, "fair"))["count"].null_count == 100
+    assert filter_rows(joined.iterations, trial=trial_of(short_run, "fair"))["count"].null_count == 100
 
 
 def test_a_host_that_two_jobs_use_one_after_the_other_has_marks_of_each(short_run):
@@ -110,9 +110,9 @@ def test_a_host_that_two_jobs_use_one_after_the_other_has_marks_of_each(short_ru
     after = per_iteration(Run.open(short_run.path))
 
     def counts(joined, job):
-        return rows_of(joined.iterations, trial=trial, job=job).sort_by("iteration")["count"].to_pylist()
+        return filter_rows(joined.iterations, trial=trial, job=job).sort_by("iteration")["count"].to_pylist()
 
-    (port,) = rows_of(after.ports, trial=trial).to_pylist()
+    (port,) = filter_rows(after.ports, trial=trial).to_pylist()
     assert port["no_job"] == port["no_source"] == 0
     assert [*counts(after, "j2"), *counts(after, "j3")] == counts(before, "j2")
 
@@ -133,7 +133,7 @@ def test_a_source_that_no_host_is_is_unattributed(short_run):
     rewrite(
         short_run, "marks", lambda rows: [{**row, "source": row["source"].replace("s1", "10.9.9.9")} for row in rows]
     )
-    port = rows_of(per_iteration(short_run).ports, trial=trial_of(short_run, "fair")).to_pylist()[0]
+    port = filter_rows(per_iteration(short_run).ports, trial=trial_of(short_run, "fair")).to_pylist()[0]
     assert port["no_job"] == pytest.approx(port["gained"] / 2, abs=1)
     assert port["no_source"] == 0
 
@@ -141,9 +141,9 @@ def test_a_source_that_no_host_is_is_unattributed(short_run):
 def test_marks_under_no_source_are_unattributed(short_run):
     rewrite(short_run, "marks", lambda rows: [row for row in rows if row["source"] == "s0"])
     joined = per_iteration(short_run)
-    (port,) = rows_of(joined.ports, trial=trial_of(short_run, "fair")).to_pylist()
+    (port,) = filter_rows(joined.ports, trial=trial_of(short_run, "fair")).to_pylist()
     assert port["no_source"] == pytest.approx(port["gained"] / 2, abs=1)
-    assert pc.min(rows_of(joined.iterations, trial=port["trial"])["bound"]).as_py() >= port["no_source"]
+    assert pc.min(filter_rows(joined.iterations, trial=port["trial"])["bound"]).as_py() >= port["no_source"]
 
 
 def test_an_older_run_tells_marks_only_where_one_job_sends(short_run):
@@ -151,22 +151,22 @@ def test_an_older_run_tells_marks_only_where_one_job_sends(short_run):
     rewrite(short_run, "queue", lambda rows: [{**row, "marks": place} for place, row in enumerate(rows)])
     joined = per_iteration(short_run)
     alone, fair = trial_of(short_run, "alone"), trial_of(short_run, "fair")
-    assert rows_of(joined.iterations, trial=fair)["count"].null_count == 100
-    (port,) = rows_of(joined.ports, trial=fair).to_pylist()
+    assert filter_rows(joined.iterations, trial=fair)["count"].null_count == 100
+    (port,) = filter_rows(joined.ports, trial=fair).to_pylist()
     assert port["no_source"] == port["gained"] > 0
-    assert rows_of(joined.iterations, trial=alone)["count"].null_count <= 1
-    (port,) = rows_of(joined.ports, trial=alone).to_pylist()
+    assert filter_rows(joined.iterations, trial=alone)["count"].null_count <= 1
+    (port,) = filter_rows(joined.ports, trial=alone).to_pylist()
     assert port["no_source"] == 0
-    known = [set(each) for each in of_cells(short_run, cells_of(short_run))]
+    known = [set(each) for each in marks_of_cells(short_run, cells_of(short_run))]
     assert known == [{"j1", "j2"}, set(), set()]
 
 
 def test_drops_have_no_source_and_are_joined_where_one_job_sends(short_run):
     rewrite(short_run, "queue", lambda rows: [{**row, "drops": 3 * place} for place, row in enumerate(rows)])
     joined = per_iteration(short_run, "drops")
-    alone = rows_of(joined.iterations, trial=trial_of(short_run, "alone"))
+    alone = filter_rows(joined.iterations, trial=trial_of(short_run, "alone"))
     assert pc.sum(alone["count"]).as_py() > 500
-    assert rows_of(joined.iterations, trial=trial_of(short_run, "unfair"))["count"].null_count == 100
+    assert filter_rows(joined.iterations, trial=trial_of(short_run, "unfair"))["count"].null_count == 100
 
 
 def device_counters(run, counter, values):
@@ -199,11 +199,11 @@ def test_without_switches_the_nics_of_receivers_tell(short_run):
     remove(short_run, "queue", "marks")
     joined = per_iteration(short_run)
     assert joined.counted_by == "NICs"
-    fair = rows_of(joined.ports, trial=trial_of(short_run, "fair"))
-    samples = rows_of(fair, towards="s2")["gained"][0].as_py()
+    fair = filter_rows(joined.ports, trial=trial_of(short_run, "fair"))
+    samples = filter_rows(fair, towards="s2")["gained"][0].as_py()
     gained = {row["towards"]: (row["link"], row["gained"]) for row in fair.to_pylist()}
     assert gained == {"s0": ("s0", 7 * samples), "s1": ("s1", 0), "s2": ("s2", samples), "s3": ("s3", 0)}
-    cells = of_cells(short_run, cells_of(short_run))
+    cells = marks_of_cells(short_run, cells_of(short_run))
     assert {job: float(own.known[0].sum()) > 0 for job, own in cells[1].items()} == {"j1": True, "j2": False}
     assert cells[1]["j1"].bound >= 8  # a clock that may be off by a millisecond widens every edge
 
@@ -222,7 +222,7 @@ def test_a_counter_that_was_reset_spoils_the_iterations_that_it_touches(short_ru
     counter = {"device": "mlx5_0/1", "source": "rdma hw", "counter": "np_ecn_marked_roce_packets", "unit": "packets"}
     device_counters(short_run, {**counter, "width_bits": 64}, {"s0": lambda n: 10**6 + n if n < 500 else n - 500})
     remove(short_run, "queue", "marks")
-    rows = rows_of(per_iteration(short_run).iterations, trial=trial_of(short_run, "fair"), job="j1").sort_by(
+    rows = filter_rows(per_iteration(short_run).iterations, trial=trial_of(short_run, "fair"), job="j1").sort_by(
         "iteration"
     )
     known = pc.is_valid(rows["count"]).to_pylist()
@@ -235,17 +235,17 @@ def test_a_counter_that_wrapped_lost_nothing(short_run, width_bits, spoilt):
     counter = {"device": "eth0", "source": "ethtool", "counter": "rx_prio3_pause", "unit": "packets"}
     device_counters(short_run, {**counter, "width_bits": width_bits}, {"s0": lambda n: (2**32 - 5000 + 10 * n) % 2**32})
     joined = per_iteration(short_run, "pauses")
-    rows = rows_of(joined.iterations, trial=trial_of(short_run, "fair"), job="j1").sort_by("iteration")
+    rows = filter_rows(joined.iterations, trial=trial_of(short_run, "fair"), job="j1").sort_by("iteration")
     assert pc.is_valid(rows["count"]).to_pylist()[1:-1].count(False) == spoilt
-    (port,) = rows_of(joined.ports, trial=trial_of(short_run, "fair")).to_pylist()
-    samples = rows_of(short_run.table("queue"), trial=port["trial"]).num_rows
+    (port,) = filter_rows(joined.ports, trial=trial_of(short_run, "fair")).to_pylist()
+    samples = filter_rows(short_run.table("queue"), trial=port["trial"]).num_rows
     assert port["gained"] == 10 * (samples - 1 - spoilt)
 
 
 def test_a_counter_that_vanished_for_a_while_spoils_those_iterations(short_run):
     counter = {"device": "eth0", "source": "ethtool", "counter": "rx_prio3_pause", "unit": "packets", "width_bits": 64}
     device_counters(short_run, counter, {"s0": lambda n: None if 500 <= n < 505 else n})
-    rows = rows_of(per_iteration(short_run, "pauses").iterations, trial=trial_of(short_run, "fair"), job="j1")
+    rows = filter_rows(per_iteration(short_run, "pauses").iterations, trial=trial_of(short_run, "fair"), job="j1")
     assert pc.is_valid(rows.sort_by("iteration")["count"]).to_pylist()[1:-1].count(False) == 1
 
 

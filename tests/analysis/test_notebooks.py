@@ -15,7 +15,7 @@ import pytest
 from nbclient import NotebookClient
 
 import roundabout
-from analysis.notebooks import begin
+from analysis.notebooks import write_notebooks
 from roundabout.cli.main import main
 from roundabout.cli.results import notebook as command
 from tests.captures.capture_frames import pcap, random_frame
@@ -61,7 +61,7 @@ def executed(paths, folder):
 def test_both_work_from_another_folder(run, tmp_path, monkeypatch):
     for name in ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):  # else in the home directory
         monkeypatch.setenv(name, str(tmp_path))
-    paths = begin(run)
+    paths = write_notebooks(run)
     assert [path.name for path in paths] == ["report.ipynb", "own.ipynb"]
     shown = executed(paths, tmp_path)
     assert "data:image/svg+xml;base64" in shown
@@ -70,19 +70,19 @@ def test_both_work_from_another_folder(run, tmp_path, monkeypatch):
 
 
 def test_what_was_edited_stays(run):
-    begin(run)
+    write_notebooks(run)
     edited = run.path / "notebooks/own.ipynb"
     (run.path / "notebooks/report.ipynb").unlink()
     before = edited.read_text()
     edited.write_text("mine")
-    assert begin(run) == {run.path / "notebooks/report.ipynb": True, edited: False}
+    assert write_notebooks(run) == {run.path / "notebooks/report.ipynb": True, edited: False}
     assert edited.read_text() == "mine"
     edited.write_text(before)
 
 
 def test_it_is_a_notebook_of_its_own(run):
     """A pairing with the source, or no kernel, JupyterLab would ask about instead of showing it."""
-    for path in begin(run):
+    for path in write_notebooks(run):
         assert list(nbformat.read(path, as_version=4).metadata) == ["kernelspec"]
 
 
@@ -119,7 +119,7 @@ def test_jupyterlab_serves_both(run, tmp_path):
     with subprocess.Popen(words, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as lab:
         try:
             address = next(found for line in lab.stderr if (found := url.search(line)))[1]
-            for path in begin(run):
+            for path in write_notebooks(run):
                 asked = urllib.request.Request(f"{address}/api/contents/notebooks/{path.name}")
                 asked.add_header("Authorization", "token secret")
                 assert json.load(urllib.request.urlopen(asked, timeout=300))["content"]["cells"]

@@ -111,7 +111,7 @@ def place(computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
         monkeypatch.setattr(module, name, start)
     monkeypatch.setattr(os, "nice", lambda _: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    monkeypatch.setattr(watch, "_going_on", start)
+    monkeypatch.setattr(watch, "_find_running", start)
     return tmp_path
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from analysis import papers
-from analysis.quantities import known
+from analysis.quantities import all_quantities
 from roundabout.core.errors import UsageError
 from roundabout.spec.expectation import Printed
 
@@ -23,10 +23,10 @@ def test_there_are_37_results():
     assert all(row.what and row.headline and row.source for _, row in papers.rows())
 
 
-@pytest.mark.parametrize("name", papers.names())
+@pytest.mark.parametrize("name", papers.printed_entries())
 def test_everything_printed_can_be_named_and_has_a_source(name):
     assert re.fullmatch(PATTERN, name)
-    found = papers.printed(name)
+    found = papers.find_printed(name)
     assert found.source.startswith(found.paper.name)
     assert found.entry.what
     if found.entry.shape == "row":
@@ -35,27 +35,27 @@ def test_everything_printed_can_be_named_and_has_a_source(name):
 
 def test_no_two_entries_share_a_name():
     count = sum(len(row.entries) for _, row in papers.rows())
-    assert len(papers.names()) == count
+    assert len(papers.printed_entries()) == count
 
 
 def test_claims_show_rows_that_there_are_and_ask_for_known_quantities():
     ids = {row.id for _, row in papers.rows()}
     for claim in papers.claims("load-sweep"):
         assert claim.rows.keys() <= ids
-        assert claim.expectation.what in known()
+        assert claim.expectation.what in all_quantities()
         assert claim.expectation.claim
 
 
 def test_the_tables_are_what_their_rows_say():
-    above = papers.printed("salamy/table-3.2").entry.figures
+    above = papers.find_printed("salamy/table-3.2").entry.figures
     assert [round(each) for each in above.values()] == [10, 12, 56, 19]
-    unused = papers.printed("salamy/table-3.3").entry.figures
+    unused = papers.find_printed("salamy/table-3.3").entry.figures
     assert [round(each, 2) for each in unused.values()] == [1.48, 1.33, 1.38, 1.31]
-    curve = papers.printed("salamy/equation-3.3/BERT-large/curve").entry.figures
+    curve = papers.find_printed("salamy/equation-3.3/BERT-large/curve").entry.figures
     assert curve(0.0) == pytest.approx(0.618 * math.exp(9.95 / 25))
 
 
 def test_a_misspelt_name_is_told_what_was_meant():
     with pytest.raises(UsageError, match="found nothing printed as 'hotnets/fig-1e'") as caught:
-        papers.printed("hotnets/fig-1e")
+        papers.find_printed("hotnets/fig-1e")
     assert "hotnets/fig-1d" in caught.value.hint

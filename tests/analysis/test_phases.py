@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
-from analysis.reading.profiling import course, difference
+from analysis.reading.profiling import compare_profiles, iteration_parts
 from analysis.statistics import phases
-from analysis.statistics.phase_folding import NoPeriodError, Sent, fold
-from analysis.statistics.phases import find
+from analysis.statistics.phase_folding import NoPeriodError, WorkerCounter, fold_iterations
+from analysis.statistics.phases import find_phases
 from roundabout.spec import Phase, Profile
 
 pytestmark = pytest.mark.unit
@@ -61,7 +61,7 @@ def counters(played, *, iterations=40, jitter=0.005, step_ms=10.0, missing=0.0, 
         when = steps * step_ms + generator.uniform(0, step_ms) + generator.uniform(0, 0.4, len(steps))
         when = when[generator.random(len(when)) >= missing]
         whole = np.interp(when, at, sent) // SEGMENT_BYTES * SEGMENT_BYTES
-        workers.append(Sent(1_763_700_000 * 10**9 + (when * MS).astype(np.int64), whole.astype(np.int64)))
+        workers.append(WorkerCounter(1_763_700_000 * 10**9 + (when * MS).astype(np.int64), whole.astype(np.int64)))
     return workers
 
 
@@ -77,7 +77,7 @@ LEAST_SAMPLES = 4
 
 def holds(played, found):
     """What the project promises for 0.5 % of jitter."""
-    off = difference(found, played)
+    off = compare_profiles(found, played)
     assert off.period_share < 0.005
     assert off.edge_share is not None, [(phase.sends, phase.duration_ms.value) for phase in found.phases]
     assert off.edge_share < 0.02
@@ -87,7 +87,7 @@ def holds(played, found):
 @pytest.mark.parametrize("played", [VGG, GPT, STEP], ids=["one", "peaks", "steps"])
 @pytest.mark.parametrize("how", [{"step_ms": 5.0}, {"step_ms": 10.0, "missing": 0.2}, {"step_ms": 20.0}], ids=str)
 def test_what_was_played_is_found(played, how):
-    holds(played, find(counters(played, **how)))
+    holds(played, find_phases(counters(played, **how)))
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_what_was_played_is_found(played, how):
     ids=str,
 )
 def test_oddities_of_a_run_change_nothing(how):
-    holds(VGG, find(counters(VGG, **how)))
+    holds(VGG, find_phases(counters(VGG, **how)))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_iterations_that_went_differently_are_left_out(seed):
-    holds(GPT, find(counters(GPT, stragglers=(11, 12, 30), seed=seed)))
+    holds(GPT, find_phases(counters(GPT, stragglers=(11, 12, 30), seed=seed)))
 
 
 @st.composite
@@ -136,12 +136,12 @@ def repeats_itself(played):
 def test_any_profile_is_found(played, step_ms, missing, seed):
     assume(not repeats_itself(played))
     assume(min(each.compute_ms or each.alone_ms for each in played.phases) >= LEAST_SAMPLES * step_ms)
-    holds(played, find(counters(played, step_ms=step_ms, missing=missing, seed=seed)))
+    holds(played, find_phases(counters(played, step_ms=step_ms, missing=missing, seed=seed)))
 
 
 def test_intervals_hold_what_was_played(monkeypatch):
     monkeypatch.setattr(phases, "RESAMPLINGS", 60)
-    found = find(counters(VGG))
+    found = find_phases(counters(VGG))
     quiet, sending = found.phases
     assert found.period_ms.low <= 293 <= found.period_ms.high
     assert found.period_ms.high - found.period_ms.low < 0.01 * 293
@@ -154,26 +154,26 @@ def test_intervals_hold_what_was_played(monkeypatch):
 
 def test_more_jitter_widens_the_intervals(monkeypatch):
     monkeypatch.setattr(phases, "RESAMPLINGS", 60)
-    calm, restless = (find(counters(VGG, jitter=jitter)).period_ms for jitter in (0.002, 0.03))
+    calm, restless = (find_phases(counters(VGG, jitter=jitter)).period_ms for jitter in (0.002, 0.03))
     assert restless.high - restless.low > 3 * (calm.high - calm.low)
 
 
 def test_the_period_is_no_multiple_of_itself_and_no_part():
     alike = profile(compute(80), send(20, 60), compute(60), send(20, 75))
-    assert find(counters(alike)).period_ms.value == pytest.approx(275, rel=0.005)
+    assert find_phases(counters(alike)).period_ms.value == pytest.approx(275, rel=0.005)
 
 
 def test_a_job_that_never_rests_has_phases_too():
-    holds(STEP, find(counters(STEP)))
+    holds(STEP, find_phases(counters(STEP)))
     restless = profile(send(8, 120), send(30, 100))
-    found = find(counters(restless, jitter=0.0))
+    found = find_phases(counters(restless, jitter=0.0))
     assert [phase.sends for phase in found.phases] == [True, True]
     assert sorted(phase.gbps.value for phase in found.phases) == pytest.approx([8, 30], rel=0.03)
 
 
 def sampled(values, step_ms=10.0):
     at = 10**18 + (np.arange(len(values)) * step_ms * MS).astype(np.int64)
-    return [Sent(at, np.asarray(values, dtype=np.int64))]
+    return [WorkerCounter(at, np.asarray(values, dtype=np.int64))]
 
 
 GENERATOR = np.random.default_rng(7)
@@ -196,11 +196,11 @@ GENERATOR = np.random.default_rng(7)
 )
 def test_where_there_is_no_period_it_is_said(workers, said):
     with pytest.raises(NoPeriodError, match=said):
-        find(workers)
+        find_phases(workers)
 
 
 def test_iterations_are_told_apart_one_by_one():
-    folded = fold(counters(VGG, iterations=20, stragglers=(9,)))
+    folded = fold_iterations(counters(VGG, iterations=20, stragglers=(9,)))
     assert folded.iterations == 19  # where the last one ended, no other followed
     lengths = np.sort(folded.lengths_ms)
     assert lengths[:-4] == pytest.approx(293, rel=0.015)
@@ -208,11 +208,11 @@ def test_iterations_are_told_apart_one_by_one():
 
 
 def test_a_played_profile_is_turned_to_what_was_found():
-    found = find(counters(GPT))
+    found = find_phases(counters(GPT))
     turned = profile(*(({"compute_ms": 20.0}), *_parts(GPT)[1:], {"compute_ms": 40.0}))
-    assert [part.duration_ms for part in course(turned, found)] == [60, 20, 15, 20, 15, 20, 25, 90]
-    assert difference(found, turned) == difference(found, GPT)
-    assert difference(found, VGG).edge_share is None
+    assert [part.duration_ms for part in iteration_parts(turned, found)] == [60, 20, 15, 20, 15, 20, 25, 90]
+    assert compare_profiles(found, turned) == compare_profiles(found, GPT)
+    assert compare_profiles(found, VGG).edge_share is None
 
 
 def _parts(played):

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.calibration.predictions import Prediction, _fair, typical_ms
+from analysis.calibration.predictions import Prediction, _fair_version, typical_ms
 from roundabout.cli.main import main
-from roundabout.models.fluid.mean_field_dcqcn import Meeting
+from roundabout.models.fluid.mean_field_dcqcn import SharedLinkScenario
 from roundabout.spec import Transport, load_experiment
 
 pytestmark = pytest.mark.unit
@@ -61,16 +61,18 @@ def test_mltcp_is_held_against_what_it_is_based_on(tmp_path: Path) -> None:
     (cell,) = load_experiment(path).cells
     mltcp = Transport.model_validate({"name": "mltcp_dcqcn", "T_us": 100, "slope": 1.75})
     jobs = {name: job.model_copy(update={"transport": mltcp}) for name, job in cell.spec.jobs.items()}
-    fair = _fair(cell.spec.model_copy(update={"jobs": jobs}))
+    fair = _fair_version(cell.spec.model_copy(update={"jobs": jobs}))
     assert {job.transport.name for job in fair.jobs.values()} == {"dcqcn"}
-    assert {job.transport.asked["T_us"] for job in fair.jobs.values()} == {100}
+    assert {job.transport.requested["T_us"] for job in fair.jobs.values()} == {100}
 
 
 def test_jobs_that_do_not_keep_pace_count_by_their_later_iterations() -> None:
     starts = np.array([0.0, 100, 300, 450, 650])
     slow = np.stack([starts[:-1], starts[:-1], starts[1:]], axis=1)
-    assert typical_ms(Meeting({"slow": slow, "quick": slow / 2}, None, {}, 0.0), "slow") == np.median([150, 200])
-    assert typical_ms(Meeting({"slow": slow, "other": slow}, None, {}, 0.0), "slow") == 200
+    assert typical_ms(SharedLinkScenario({"slow": slow, "quick": slow / 2}, None, {}, 0.0), "slow") == np.median(
+        [150, 200]
+    )
+    assert typical_ms(SharedLinkScenario({"slow": slow, "other": slow}, None, {}, 0.0), "slow") == 200
 
 
 @pytest.mark.parametrize(("settled", "interleaved"), [(False, None), (True, 2)])
@@ -78,7 +80,7 @@ def test_once_settled_jobs_stay_as_they_are(settled: bool, interleaved: int | No
     starts = 100.0 * np.arange(4)
     one = np.stack([starts, starts + 50, starts + 100], axis=1)
     other = one + np.array([[5.0], [50], [50], [50]])  # together in the first iteration
-    meeting = Meeting({"one": one, "other": other}, None, {}, 0.0, settled)
+    meeting = SharedLinkScenario({"one": one, "other": other}, None, {}, 0.0, settled)
     (cell,) = load_experiment("steady-vgg19").cells[:1]
     assert Prediction(cell, meeting, meeting).interleaved == interleaved
 

@@ -18,11 +18,11 @@ import yaml
 from matplotlib.offsetbox import TextArea
 
 from analysis.reading.cells import CellId, CellTrials, cells_of
-from analysis.reading.traces import traces
-from analysis.reports.report import ReportError, render
-from analysis.reports.summary import summarise
+from analysis.reading.traces import read_traces
+from analysis.reports.report import ReportError, write_report
+from analysis.reports.summary import summarize_run
 from analysis.studies.interleaving import figures
-from analysis.studies.interleaving.study import sharing
+from analysis.studies.interleaving.study import sharing_cells
 from roundabout.spec import load_experiment
 from tests.spec.least import written
 
@@ -33,8 +33,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 @pytest.fixture(scope="module")
 def page(run):
-    run.write_summary(summarise(run).record())
-    return render(run)
+    run.write_summary(summarize_run(run).record())
+    return write_report(run)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_two_reports_at_a_time_share_no_name_in_the_working_folder(run, tmp_path
     watcher = Thread(target=lambda: [seen.update(tmp_path.iterdir()) for _ in iter(lambda: made.wait(0.02), True)])
     watcher.start()
     try:
-        render(run)
+        write_report(run)
     finally:
         made.set()
         watcher.join()
@@ -154,7 +154,7 @@ def test_a_transport_is_named_with_its_set_and_what_was_changed_of_it(tmp_path, 
 @pytest.mark.parametrize(("letters", "shown"), [(120, True), (10, False)])
 def test_what_transports_are_told_stands_above_panels_where_it_has_room(run, monkeypatch, letters, shown):
     monkeypatch.setattr(figures, "LETTERS", letters)
-    drawn = figures.first_iterations(traces(run, sharing(cells_of(run))))
+    drawn = figures.draw_first_iterations(read_traces(run, sharing_cells(cells_of(run))))
     said = {area.get_text() for area in drawn.findobj(TextArea)}
     assert ("j1 dcqcn T 100 µs, j2 dcqcn T 125 µs" in said) is shown
 
@@ -189,8 +189,8 @@ def test_its_pictures_are_drawn(page, tmp_path):
 def test_a_run_whose_trials_are_all_invalid_has_a_report_too(make_run):
     spoilt = {(variant, number) for variant in ("alone", "fair", "unfair") for number in (1, 2)}
     run = make_run(repetitions=2, spoilt=spoilt)
-    run.write_summary(summarise(run).record())
-    text = render(run).read_text()
+    run.write_summary(summarize_run(run).record())
+    text = write_report(run).read_text()
     assert text.count("CPU busy 0.97") == 8
     assert "not measured" in text
     assert "<img" not in text
@@ -202,7 +202,7 @@ def test_it_leaves_nothing_in_the_home_directory(make_run, tmp_path, monkeypatch
     monkeypatch.setenv("HOME", str(home))
     run = make_run(repetitions=1)
     before = dict(os.environ)
-    render(run)
+    write_report(run)
     assert [path for path in home.rglob("*") if path.is_file() and "matplotlib" not in str(path)] == []
     assert dict(os.environ) == before
 
@@ -212,7 +212,7 @@ def test_a_notebook_that_fails_is_one_message(make_run, monkeypatch, tmp_path):
     broken.write_text('# %% tags=["parameters"]\nRUN = ""\n# %%\n1 / 0\n')
     monkeypatch.setattr("analysis.studies.Study.notebook", broken)
     with pytest.raises(ReportError, match=r"^interleaving: ZeroDivisionError: division by zero$"):
-        render(make_run(repetitions=1))
+        write_report(make_run(repetitions=1))
 
 
 def test_a_notebook_that_does_not_end_is_one_message(make_run, monkeypatch, tmp_path):
@@ -221,7 +221,7 @@ def test_a_notebook_that_does_not_end_is_one_message(make_run, monkeypatch, tmp_
     monkeypatch.setattr("analysis.studies.Study.notebook", endless)
     monkeypatch.setattr("analysis.reports.report.TIMEOUT_S", 1)
     with pytest.raises(ReportError, match=r"^interleaving: a cell ran for more than 1 s"):
-        render(make_run(repetitions=1))
+        write_report(make_run(repetitions=1))
 
 
 def test_sigterm_ends_a_notebook(make_run, monkeypatch, tmp_path):
@@ -234,6 +234,6 @@ def test_sigterm_ends_a_notebook(make_run, monkeypatch, tmp_path):
     before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         with pytest.raises(SystemExit, match="143"):
-            render(make_run(repetitions=1))
+            write_report(make_run(repetitions=1))
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -27,7 +27,9 @@ def of(cases, model):
 
 
 @pytest.mark.parametrize(
-    "lines", [salamy_link.left, salamy_link.points, salamy_link.slopes], ids=lambda each: each.__name__
+    "lines",
+    [salamy_link.remaining_bandwidth, salamy_link.congestion_points, salamy_link.slopes],
+    ids=lambda each: each.__name__,
 )
 def test_the_docs_have_the_tables_as_they_come_out(lines):
     assert "\n".join(lines()) in DOCS, "run `python -m analysis.papers.salamy_link` and put in what it prints"

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from analysis.reading.cells import cells_of
-from analysis.reports.scoreboard import age, as_record, in_short, scoreboard
-from analysis.reports.scoreboard_page import page, picture
+from analysis.reports.scoreboard import format_age, read_scoreboard, scoreboard_record, summarize
+from analysis.reports.scoreboard_page import draw_row, render_scoreboard
 from roundabout.cli.main import main
 
 pytestmark = pytest.mark.unit
@@ -19,7 +19,7 @@ NOW = datetime(2026, 11, 23, 9, 30, 12, tzinfo=UTC)
 @pytest.fixture(scope="module")
 def lines(run):
     """Of a made-up run of unfair-vgg19, two days old."""
-    return scoreboard(run.path.parents[1], pytest.fail, now=NOW)
+    return read_scoreboard(run.path.parents[1], pytest.fail, now=NOW)
 
 
 def line(lines, name):
@@ -28,19 +28,19 @@ def line(lines, name):
 
 
 def test_without_a_run_every_row_says_so(tmp_path):
-    lines = scoreboard(tmp_path, pytest.fail)
+    lines = read_scoreboard(tmp_path, pytest.fail)
     assert len(lines) == 37
     assert all(each.verdict == "not measured" and each.missing for each in lines)
     assert line(lines, "B Fig 4.1").missing == "no experiment shows it yet"
     assert line(lines, "C Fig 3-10, 3-11, Table 3.11").missing == "to be run: cross-traffic-all, iteration-flows"
-    assert "0 of 37 rows measured" in in_short(lines)
+    assert "0 of 37 rows measured" in summarize(lines)
 
 
 def test_a_row_has_the_newest_valid_runs_figures(lines, run):
     first = line(lines, "A Fig 1b, 1c, 1d")
     (showing,) = [each for each in first.showings if each.measured]
     assert (showing.experiment, showing.run, showing.nature) == ("unfair-vgg19", run.id, "emulated")
-    assert age(showing.age_s) == "2 days"
+    assert format_age(showing.age_s) == "2 days"
     faster = showing.measured[0]
     assert (faster.paper, faster.verdict, faster.basis) == (1.23, "inside", "fitted")
     assert first.bases == ["fitted", "by construction"]
@@ -50,7 +50,7 @@ def test_a_row_has_the_newest_valid_runs_figures(lines, run):
 def test_a_run_without_a_valid_trial_does_not_count(make_run):
     spoilt = {(variant, 1) for variant in ("alone", "fair", "unfair")}
     run = make_run(repetitions=1, spoilt=spoilt)
-    assert line(scoreboard(run.path.parents[1], pytest.fail), "A Fig 1b, 1c, 1d").measured == []
+    assert line(read_scoreboard(run.path.parents[1], pytest.fail), "A Fig 1b, 1c, 1d").measured == []
 
 
 @pytest.mark.parametrize(("changes", "counts"), [({"iterations": 5}, False), ({"repetitions": 4}, True)])
@@ -58,21 +58,21 @@ def test_a_run_that_was_changed_for_once_does_not_count(make_run, tmp_path, chan
     run = make_run(repetitions=1)
     experiment = {**run.manifest["experiment"], "set": changes}
     run.write_manifest({**run.manifest, "experiment": experiment})
-    found = scoreboard(run.path.parents[1], pytest.fail, root=tmp_path / "no catalogue")
+    found = read_scoreboard(run.path.parents[1], pytest.fail, root=tmp_path / "no catalogue")
     assert any(each.showings for each in found) == counts
 
 
 def test_it_can_be_read_by_programs(lines):
-    record = json.loads(json.dumps(as_record(lines), allow_nan=False))
+    record = json.loads(json.dumps(scoreboard_record(lines), allow_nan=False))
     assert (len(record["rows"]), record["of"], record["measured"]) == (37, 37, 2)
     assert record["rows"][0]["verdict"] in ("inside", "outside")
     assert record["rows"][6]["missing"] == "no experiment shows it yet"
 
 
 def test_the_page_has_every_row_with_a_picture_where_there_are_figures(lines):
-    text = page(lines)
+    text = render_scoreboard(lines)
     assert all(f'id="{each.id}"' in text for each in lines)
-    without = [each.id for each in lines if picture(each) is None]
+    without = [each.id for each in lines if draw_row(each) is None]
     assert without == [
         "B Fig 4.7, 4.8", "B Fig 4.16", "B Fig 4.17", "C Fig 3-5", "C Fig 3-8", "C Fig A-1", "C Fig B-1",
     ]  # fmt: skip

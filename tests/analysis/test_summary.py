@@ -12,7 +12,7 @@ from jsonschema.exceptions import ValidationError
 from analysis.expectations.results import gain_of_possible
 from analysis.reading.cells import cells_of, first_shares, speedup
 from analysis.reading.data import query
-from analysis.reports.summary import summarise
+from analysis.reports.summary import summarize_run
 from roundabout.models.fluid import fluid_limits
 
 pytestmark = pytest.mark.unit
@@ -113,11 +113,11 @@ def test_where_nothing_can_be_gained_no_part_of_it_is(run):
 
 
 def test_the_same_run_gives_the_same_summary(run, summary):
-    assert summarise(run).record() == summary
+    assert summarize_run(run).record() == summary
 
 
 def test_with_three_repetitions_there_is_no_interval(make_run):
-    summary = summarise(make_run(repetitions=3)).record()
+    summary = summarize_run(make_run(repetitions=3)).record()
     validate(summary)
     assert all(each["median_ci95_ms"] is None for each in summary["cells"])
     assert all(each["ci95"] is None for each in summary["expectations"])
@@ -127,7 +127,7 @@ def test_with_three_repetitions_there_is_no_interval(make_run):
 
 def test_invalid_trials_count_in_no_figure_and_are_named(make_run):
     spoilt = {("fair", repetition) for repetition in (1, 2, 3, 4, 5)} | {("unfair", 2)}
-    summary = summarise(make_run(spoilt=spoilt)).record()
+    summary = summarize_run(make_run(spoilt=spoilt)).record()
     validate(summary)
     assert {each["variant"]: each["repetitions"] for each in summary["cells"]} == {"alone": 5, "unfair": 4}
     assert len(summary["invalid_trials"]) == 6
@@ -159,6 +159,6 @@ def test_marks_per_iteration_are_the_jobs_own(run, summary):
 def test_without_sources_marks_of_a_shared_link_are_nobodys(short_run):
     for path in short_run.path.glob("trials/*/marks.parquet"):
         path.unlink()
-    summary = summarise(short_run).record()
+    summary = summarize_run(short_run).record()
     validate(summary)
     assert [each["marks_per_iteration"] is None for each in summary["cells"]] == [False, False, True, True, True, True]

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from analysis.quantities import Asked, Reading, named
-from analysis.reading.planned_flows import requested
-from analysis.reading.send_rates import READINGS_BY, Injected, injected, skewness
-from analysis.reports.report import render
-from analysis.reports.summary import summarise
+from analysis.quantities import CachedReading, QuantityRequest, find_quantity
+from analysis.reading.planned_flows import planned_flows
+from analysis.reading.send_rates import READINGS_BY, SendRates, send_rates, skewness
+from analysis.reports.report import write_report
+from analysis.reports.summary import summarize_run
 from tests.analysis.sweep_runs import experiment, sweep_run
 
 pytestmark = pytest.mark.unit
@@ -31,8 +31,8 @@ def pair(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def text(pair):
-    pair.write_summary(summarise(pair).record())
-    return render(pair).read_text()
+    pair.write_summary(summarize_run(pair).record())
+    return write_report(pair).read_text()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_nothing_is_loaded_from_elsewhere_and_no_code_is_shown(text):
 
 
 def test_injection_rates_are_those_that_were_asked_and_bursts_have_a_tail(pair):
-    burst, consistent = injected(pair)
+    burst, consistent = send_rates(pair)
     assert (burst.name, consistent.kind) == ("burst, 20 Gbit/s asked", "consistent")
     assert burst.gbps.mean() == pytest.approx(20, rel=0.1)
     assert consistent.gbps.mean() == pytest.approx(20, rel=0.1)
@@ -81,13 +81,15 @@ def test_injection_rates_are_those_that_were_asked_and_bursts_have_a_tail(pair):
 
 def test_a_capture_is_read_in_three_ways_that_weigh_moments_differently(pair):
     """Fast moments hold more packets than slow ones of the same length: once a packet, rates are higher on average."""
-    for each in injected(pair):
+    for each in send_rates(pair):
         by = each.readings_gbps
         assert set(by) == set(READINGS_BY)
         assert by["time"].mean() == pytest.approx(each.asked_gbps, rel=0.1)
         assert by["window"].mean() == pytest.approx(each.asked_gbps, rel=0.02)  # all of the payload counts once
         assert by["packet"].mean() > by["time"].mean()
-    measured = named("skewness of the injection rate, to either side").measure(Asked(Reading(pair)))
+    measured = find_quantity("skewness of the injection rate, to either side").measure(
+        QuantityRequest(CachedReading(pair))
+    )
     assert {(case.properties["traffic"], case.properties["readings"]) for case in measured} == {
         (kind, way) for kind in ("burst", "consistent") for way in READINGS_BY
     }
@@ -95,7 +97,7 @@ def test_a_capture_is_read_in_three_ways_that_weigh_moments_differently(pair):
 
 
 def test_bursts_are_found_where_they_begin(pair):
-    load = requested(pair)
+    load = planned_flows(pair)
     assert load.asked_gbps == 8
     assert load.mean_gbps == pytest.approx(8, rel=1e-4)  # bytes are whole
     assert load.bursts_ms == pytest.approx(np.arange(0, 200, 10))
@@ -104,7 +106,7 @@ def test_bursts_are_found_where_they_begin(pair):
 
 def test_a_run_without_burst_traffic_has_none(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 18], repetitions=1))
-    assert requested(run) is None
+    assert planned_flows(run) is None
 
 
 def test_skewness_tells_a_tail():
@@ -114,8 +116,8 @@ def test_skewness_tells_a_tail():
 
 def test_too_little_data_is_said_and_fails_nothing(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 18], repetitions=1), spoilt={(0, 1)})
-    run.write_summary(summarise(run).record())
-    text = render(run).read_text()
+    run.write_summary(summarize_run(run).record())
+    text = write_report(run).read_text()
     assert "found 1 level, expected at least 4" in text
     assert "this run captured none" in text
     assert "No job trained over TCP" in text
@@ -124,8 +126,8 @@ def test_too_little_data_is_said_and_fails_nothing(tmp_path):
 
 def test_a_sweep_without_a_valid_trial_has_a_report_too(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 18], repetitions=1), spoilt={(0, 1), (18, 1)})
-    run.write_summary(summarise(run).record())
-    text = render(run).read_text()
+    run.write_summary(summarize_run(run).record())
+    text = write_report(run).read_text()
     assert "Not held against Salamy: too little was measured" in text
     assert text.count("97% busy") == 2
     assert "<img" not in text
@@ -135,9 +137,9 @@ def test_skewness_has_an_interval_over_repetitions_and_no_sign():
     rates = [np.array(each) for each in ([1.0, 1, 1, 5], [1.0, 1, 2, 5], [1.0, 1, 1, 4], [1.0, 2, 2, 5])]
 
     def found(values):
-        made = [Injected("burst", 20.0, np.array([0]), each, dict.fromkeys(READINGS_BY, each)) for each in values]
-        reading = SimpleNamespace(once=lambda _: {"burst": made})
-        return named("skewness of the injection rate, to either side").measure(Asked(reading))[0]
+        made = [SendRates("burst", 20.0, np.array([0]), each, dict.fromkeys(READINGS_BY, each)) for each in values]
+        reading = SimpleNamespace(cached=lambda _: {"burst": made})
+        return find_quantity("skewness of the injection rate, to either side").measure(QuantityRequest(reading))[0]
 
     tail, mirrored = found(rates), found([-each for each in rates])
     assert tail.value == pytest.approx(mirrored.value)

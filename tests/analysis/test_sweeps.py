@@ -13,15 +13,15 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from analysis.quantities import Asked, Reading, named
-from analysis.quantities._sweeps import _between, at_equal_load
+from analysis.quantities import CachedReading, QuantityRequest, find_quantity
+from analysis.quantities._sweeps import _interpolate, ratio_at_equal_load
 from analysis.reading.cells import CellId, experiment_of
-from analysis.reading.load_sweep_data import LoadedJob, loaded_jobs, outcomes, sent_loads
-from analysis.reading.load_sweeps import job_sweeps, names
+from analysis.reading.load_sweep_data import JobUnderLoad, cross_traffic_outcomes, jobs_under_load, sent_loads
+from analysis.reading.load_sweeps import job_sweeps, sweep_names
 from analysis.reports.about import provenance
-from analysis.reports.report import on_terminal
-from analysis.reports.summary import stored_or_new, summarise
-from analysis.statistics.intervals import exactly
+from analysis.reports.report import terminal_report
+from analysis.reports.summary import stored_or_new, summarize_run
+from analysis.statistics.intervals import exact
 from analysis.studies import study_of
 from analysis.studies.load_sweep import tables
 from analysis.studies.load_sweep.figures import by_kind, by_model
@@ -46,7 +46,7 @@ def validate(summary):
 def shown(results):
     console = Console(width=80, color_system=None)
     with console.capture() as captured:
-        console.print(on_terminal(results))
+        console.print(terminal_report(results))
     return captured.get()
 
 
@@ -59,7 +59,7 @@ def sweep(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(sweep):
-    return summarise(sweep)
+    return summarize_run(sweep)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def pair(tmp_path_factory):
 def test_a_study_of_loads_is_told_by_what_varies(run, sweep):
     assert study_of(experiment_of(sweep)).kind == "load-sweep"
     assert study_of(experiment_of(run)).kind == "interleaving"
-    assert loaded_jobs(run) == []
+    assert jobs_under_load(run) == []
 
 
 def test_any_factor_may_change_the_load(tmp_path):
@@ -89,7 +89,7 @@ def test_any_factor_may_change_the_load(tmp_path):
     text = (tmp_path / "toy-sweep.yaml").read_text().replace("  load_gbps: [0]\n", "")
     (tmp_path / "toy-sweep.yaml").write_text(f"{text}\nload_gbps: 0\nstudy: {{kind: load-sweep, over: intensity}}\n")
     planned = load_experiment(tmp_path / "toy-sweep.yaml", ROOT)
-    results = summarise(sweep_run(tmp_path, planned))
+    results = summarize_run(sweep_run(tmp_path, planned))
     validate(results.record())
     (found,) = results.sweeps
     assert [(level.asked_gbps, level.times_no_load is None) for level in found.levels] == [
@@ -99,11 +99,13 @@ def test_any_factor_may_change_the_load(tmp_path):
 
 
 def test_the_load_is_the_payload_that_was_sent(sweep):
-    (loaded,) = loaded_jobs(sweep)
+    (loaded,) = jobs_under_load(sweep)
     assert list(loaded.levels) == LOADS
     assert {asked: len(each) for asked, each in loaded.levels.items()} == dict.fromkeys(LOADS, 4) | {18: 3}
     trials = {record["trial"]: record for record in sweep.trials()}
-    rows = {(row.asked_gbps, trials[row.trial]["repetition"]): row.achieved_gbps for row in outcomes(sweep)}
+    rows = {
+        (row.asked_gbps, trials[row.trial]["repetition"]): row.achieved_gbps for row in cross_traffic_outcomes(sweep)
+    }
     assert len(rows) == 4 * len(LOADS) - 5  # the level without load has no cross traffic
     for asked, each in loaded.levels.items():
         achieved = [value for (level, _), value in sorted(rows.items()) if level == asked] or [0.0] * 4
@@ -122,7 +124,7 @@ def test_where_counters_do_not_tell_the_load_receivers_do(tmp_path):
         place = kept.schema.get_field_index("tx_bytes")
         changed = pa.array(change(sender["tx_bytes"].to_pylist()), pa.int64())
         pq.write_table(pa.concat_tables([other, kept.set_column(place, kept.schema.field(place), changed)]), path)
-        (achieved,) = [row.achieved_gbps for row in outcomes(run) if row.trial == trial]
+        (achieved,) = [row.achieved_gbps for row in cross_traffic_outcomes(run) if row.trial == trial]
         assert sent_loads(run)[trial] == achieved
         assert load == pytest.approx(achieved, abs=0.01)
     path = run.path / "trials" / trial / "cross_traffic.parquet"
@@ -130,12 +132,12 @@ def test_where_counters_do_not_tell_the_load_receivers_do(tmp_path):
     place = table.schema.get_field_index("achieved_gbps")
     pq.write_table(table.set_column(place, table.schema.field(place), pa.array([None], pa.float64())), path)
     assert list(sent_loads(run)) == [each for each in whole if each != trial]
-    (loaded,) = loaded_jobs(run)
+    (loaded,) = jobs_under_load(run)
     assert {asked: len(each) for asked, each in loaded.levels.items()} == {0: 2, 12: 1}
 
 
 def test_levels_whose_loads_came_out_equal_are_one(sweep):
-    (loaded,) = loaded_jobs(sweep)
+    (loaded,) = jobs_under_load(sweep)
     loaded.levels = {asked: [(9.5, times) for _, times in each] for asked, each in list(loaded.levels.items())[:2]}
     (level,) = loaded.sweep.levels
     assert level.load_gbps == 9.5
@@ -191,7 +193,7 @@ def test_salamy_stands_beside_it(summary, pair):
     assert entry["paper"]["observed"]["congestion_gbps"] == 15.7
     assert entry["paper"]["observed"]["above_theory_percent"] == pytest.approx(34, abs=0.5)
     assert entry["paper"]["fit"] is None  # none was printed for VGG-16 under consistent traffic
-    consistent, burst = summarise(pair).record()["sweeps"]
+    consistent, burst = summarize_run(pair).record()["sweeps"]
     assert consistent["paper"]["observed"] is None
     assert consistent["paper"]["fit"]["b"] == 3.311
     assert consistent["paper"]["ours_with_its_n"]["n"] == {"value": 0.5, "ci95": None}
@@ -209,7 +211,7 @@ def test_what_is_held_against_salamys_tables_is_of_25_gbps(sweep, summary, what,
     (entry,) = summary["sweeps"]
     ours, as_printed = ({**entry, **own} for own in ({}, entry["paper"]["ours_as_printed"]))
     for name, own in ((what, ours), (f"{what} as Salamy takes it", as_printed)):
-        (found,) = named(name).measure(Asked(Reading(sweep)))
+        (found,) = find_quantity(name).measure(QuantityRequest(CachedReading(sweep)))
         assert found.value == pytest.approx(of_the_link(own))
     available_gbps = [own["most_congested"]["available_gbps"] for own in (ours, as_printed)]
     assert np.diff(available_gbps) == pytest.approx([25 - entry["link_gbps"]])
@@ -217,7 +219,7 @@ def test_what_is_held_against_salamys_tables_is_of_25_gbps(sweep, summary, what,
 
 
 def test_with_four_levels_fewer_models_are_tried(pair):
-    summary = summarise(pair).record()
+    summary = summarize_run(pair).record()
     validate(summary)
     for entry in summary["sweeps"]:
         assert len(entry["fit"]["chosen_by"]) == 3
@@ -234,7 +236,7 @@ def test_the_table_of_a_sweep_fits_80_columns(results):
 
 def test_what_could_not_be_had_says_why(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 14, 20], repetitions=1), spoilt={(0, 1)})
-    results = summarise(run)
+    results = summarize_run(run)
     summary = results.record()
     validate(summary)
     (entry,) = summary["sweeps"]
@@ -246,7 +248,7 @@ def test_what_could_not_be_had_says_why(tmp_path):
 
 def test_without_a_valid_trial_there_is_no_sweep(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 20], repetitions=1), spoilt={(0, 1), (20, 1)})
-    results = summarise(run)
+    results = summarize_run(run)
     validate(results.record())
     assert results.sweeps == ()
     assert "no valid trial" in shown(results)
@@ -254,14 +256,14 @@ def test_without_a_valid_trial_there_is_no_sweep(tmp_path):
 
 def test_a_load_that_takes_all_leaves_no_fluid_limit(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 23.5], repetitions=1), spoilt={(23.5, 2)})
-    summary = summarise(run).record()
+    summary = summarize_run(run).record()
     validate(summary)
     assert summary["cells"][1]["fluid"]["fair_ms"] is None
 
 
 def test_a_summary_of_another_schema_is_made_anew(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 20], repetitions=1))
-    new = summarise(run).record()
+    new = summarize_run(run).record()
     write_json(run.path / "summary.json", new | {"schema": 1, "sweeps": []})
     assert len(stored_or_new(run).sweeps) == 1
     run.write_summary({**new, "sweeps": []})
@@ -274,13 +276,13 @@ def test_what_was_stored_is_what_was_found(sweep, results):
 
 
 def test_sweeps_come_in_the_order_in_which_salamy_has_them(pair):
-    found = summarise(pair).sweeps
+    found = summarize_run(pair).sweeps
     assert [sweep.name for sweep in found] == ["ResNet-50, consistent, TCP", "ResNet-50, burst, TCP"]
     assert list(by_kind(found)) == ["consistent, TCP", "burst, TCP"]
     assert list(by_model(found)) == ["ResNet-50"]
     assert found[0].fluid_line.loads_gbps[0] == 0
     assert (np.diff(found[0].fluid_line.times_s) >= 0).all()
-    consistent, _ = loaded_jobs(pair)
+    consistent, _ = jobs_under_load(pair)
     assert len(consistent.times_s(20)) == 1000
     assert len(consistent.times_s(11)) == 0
 
@@ -298,7 +300,7 @@ def claims(summary):
 
 
 def test_claims_are_judged_by_what_was_measured(pair):
-    agrees = {claim: each["verdict"] for claim, each in claims(summarise(pair).record()).items()}
+    agrees = {claim: each["verdict"] for claim, each in claims(summarize_run(pair).record()).items()}
     assert agrees["At 80 % load burst traffic is the worse one"] == "inside"
     assert agrees["At 30 % load consistent and burst traffic hardly differ"] == "inside"
     assert agrees["Once saturated, web-search traffic leaves more of the link unused than iperf does"] == "not measured"
@@ -315,15 +317,17 @@ def by_hand(study, load_gbps, figure):
 
 
 def test_kinds_of_traffic_are_compared_at_equal_measured_load(pair):
-    (found,) = named("burst over consistent traffic, 99 % tail at 80 % of what the link carries").measure(
-        Asked(Reading(pair))
+    (found,) = find_quantity("burst over consistent traffic, 99 % tail at 80 % of what the link carries").measure(
+        QuantityRequest(CachedReading(pair))
     )
     burst, consistent = sorted(job_sweeps(pair), key=lambda each: each.loaded.traffic)
     ratio = by_hand(burst, 18.8, p99) / by_hand(consistent, 18.8, p99)
     assert found.value == pytest.approx(ratio)
     assert found.properties["load"] == "18.8 Gbit/s"
     assert found.ci95[0] < found.value < found.ci95[1]
-    (found,) = named("burst over consistent traffic, 99 % tail at 80 % load").measure(Asked(Reading(pair)))
+    (found,) = find_quantity("burst over consistent traffic, 99 % tail at 80 % load").measure(
+        QuantityRequest(CachedReading(pair))
+    )
     equal_gbps = min(20, *(max(np.mean([load for load, _ in level]) for level in each.loaded.levels.values())
                            for each in (burst, consistent)))  # fmt: skip
     assert found.properties["load"] == f"{equal_gbps:.1f} Gbit/s"
@@ -332,18 +336,18 @@ def test_kinds_of_traffic_are_compared_at_equal_measured_load(pair):
 
 def test_kinds_whose_loads_do_not_meet_are_not_compared(pair):
     burst, consistent = job_sweeps(pair)
-    found = at_equal_load(burst, consistent, 20, lambda level: level.mean_s)
+    found = ratio_at_equal_load(burst, consistent, 20, lambda level: level.mean_s)
     assert found is not None
     assert found[0] == pytest.approx(20, abs=0.5)
-    assert at_equal_load(burst, consistent, 26, lambda level: level.mean_s) is None
-    assert at_equal_load(burst, consistent, 20, lambda level: None) is None
+    assert ratio_at_equal_load(burst, consistent, 26, lambda level: level.mean_s) is None
+    assert ratio_at_equal_load(burst, consistent, 20, lambda level: None) is None
 
 
 def test_between_levels_figures_and_ends_lie_on_straight_lines_between_logarithms():
     levels = [(10.0, (1.0, (0.5, 2.0))), (20.0, (4.0, (2.0, 8.0)))]
-    value, ends = _between(15.0, levels)
+    value, ends = _interpolate(15.0, levels)
     assert (value, *ends) == pytest.approx((2, 1, 4))
-    assert _between(15.0, [*levels, (30.0, (4.0, None))])[1] is None
+    assert _interpolate(15.0, [*levels, (30.0, (4.0, None))])[1] is None
 
 
 def test_claims_of_a_run_say_on_which_basis(summary):
@@ -353,7 +357,7 @@ def test_claims_of_a_run_say_on_which_basis(summary):
 
 
 def test_a_claim_that_does_not_hold_names_where(sweep, monkeypatch):
-    monkeypatch.setattr("analysis.quantities.congestion._above", lambda *_: exactly(-3.0))
+    monkeypatch.setattr("analysis.quantities.congestion._excess", lambda *_: exact(-3.0))
     (found,) = [each for each in judge_run(sweep) if "congestion point more" in (each.claim or "")]
     assert found.verdict == "outside"
     assert found.found == "VGG-16, consistent, RDMA -3 %"  # told once, since there is no other case
@@ -361,14 +365,14 @@ def test_a_claim_that_does_not_hold_names_where(sweep, monkeypatch):
 
 def test_tails_of_a_few_iterations_are_not_judged(tmp_path):
     few = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 8, 20], iterations=12, repetitions=4))
-    (tails,) = [each for name, each in claims(summarise(few).record()).items() if "99 % tail lies" in name]
+    (tails,) = [each for name, each in claims(summarize_run(few).record()).items() if "99 % tail lies" in name]
     assert tails["verdict"] == "not measured"
 
 
 def test_attempts_are_counted_by_level_and_those_with_segments_sent_again_named(results):
     found = {each.levels["load_gbps"]: (each.made, each.invalid, each.resent) for each in results.attempts}
     assert found == dict.fromkeys(LOADS, (4, 0, 0)) | {18: (4, 1, 0), 20: (6, 2, 2)}
-    (section,) = tables.repeated(results.attempts).sections
+    (section,) = tables.attempt_table(results.attempts).sections
     assert [[cell.value for cell in row] for row in section.rows] == [
         ["load_gbps 18", 4, 1, 0], ["load_gbps 20", 6, 2, 2]
     ]  # fmt: skip
@@ -377,23 +381,23 @@ def test_attempts_are_counted_by_level_and_those_with_segments_sent_again_named(
 
 def test_where_nothing_was_repeated_that_is_said(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 8], repetitions=1))
-    results = summarise(run)
-    assert tables.repeated(results.attempts).empty == "No attempt of 2 was invalid."
+    results = summarize_run(run)
+    assert tables.attempt_table(results.attempts).empty == "No attempt of 2 was invalid."
     assert "sent again" not in shown(results)
 
 
 def test_tails_are_99th_percentiles_from_a_thousand_iterations_on_else_the_longest(tmp_path, results):
-    few = tables.levels(results.sweeps[0])
+    few = tables.level_table(results.sweeps[0])
     assert [row[3].note for row in few.sections[0].rows] == ["max of 80"] * 5 + ["max of 60", "max of 80"]
     planned = experiment(tmp_path, loads=[0, 8], profile="resnet50-ring3", iterations=250)
-    many = tables.levels(summarise(sweep_run(tmp_path, planned)).sweeps[0])
+    many = tables.level_table(summarize_run(sweep_run(tmp_path, planned)).sweeps[0])
     for row in many.sections[0].rows:
         assert row[3].interval[0] < row[3].value < row[3].interval[1]
         assert row[3].note == ""
 
 
 def test_the_toy_slows_down_as_it_should(sweep):
-    (loaded,) = loaded_jobs(sweep)
+    (loaded,) = jobs_under_load(sweep)
     assert mean_s(loaded.job, "burst", 20) > mean_s(loaded.job, "consistent", 20) > loaded.fluid_s(20)
 
 
@@ -401,12 +405,15 @@ def test_sweeps_alike_are_told_apart_by_one_more_word():
     spec = load_experiment("bursts-resnet").cells[0].spec
     wanted = [(traffic, cause) for traffic in ("consistent", "burst") for cause in ("as-printed", "no-ecn")]
     loaded = [
-        LoadedJob(traffic, "dnn", CellId({"variant": traffic, "cause": cause}), spec, traffic, 23.5)
+        JobUnderLoad(traffic, "dnn", CellId({"variant": traffic, "cause": cause}), spec, traffic, 23.5)
         for traffic, cause in wanted
     ]
-    assert names(loaded[1:3]) == ["ResNet-50, consistent, TCP", "ResNet-50, burst, TCP"]
-    assert names(loaded) == [f"ResNet-50, {traffic}, TCP, cause {cause}" for traffic, cause in wanted]
+    assert sweep_names(loaded[1:3]) == ["ResNet-50, consistent, TCP", "ResNet-50, burst, TCP"]
+    assert sweep_names(loaded) == [f"ResNet-50, {traffic}, TCP, cause {cause}" for traffic, cause in wanted]
     again = replace(loaded[0], setting=CellId({"variant": "late", "cause": "no-ecn"}), variant="late")
-    assert names([loaded[0], again]) == ["ResNet-50, consistent, TCP, consistent", "ResNet-50, consistent, TCP, late"]
-    everything = names([loaded[0], loaded[1], again])
+    assert sweep_names([loaded[0], again]) == [
+        "ResNet-50, consistent, TCP, consistent",
+        "ResNet-50, consistent, TCP, late",
+    ]
+    everything = sweep_names([loaded[0], loaded[1], again])
     assert everything[0] == "ResNet-50, consistent, TCP, consistent · cause as-printed"

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from analysis.reports.comparison import CompareError, compare, table as comparison_table
-from analysis.reports.report import on_terminal as table
-from analysis.reports.summary import summarise
+from analysis.reports.report import terminal_report as table
+from analysis.reports.summary import summarize_run
 from roundabout.cli.main import main
 
 pytestmark = pytest.mark.unit
@@ -51,11 +51,11 @@ def test_where_marks_were_not_told_there_is_no_table_of_them(results):
 
 
 def test_without_intervals_it_says_so(make_run):
-    assert "intervals not measured: fewer than 4 repetitions" in shown(table(summarise(make_run(repetitions=2))))
+    assert "intervals not measured: fewer than 4 repetitions" in shown(table(summarize_run(make_run(repetitions=2))))
 
 
 def test_invalid_trials_are_named(make_run):
-    text = shown(table(summarise(make_run(repetitions=1, spoilt={("fair", 1)}))))
+    text = shown(table(summarize_run(make_run(repetitions=1, spoilt={("fair", 1)}))))
     assert "invalid: " in text
     assert "CPU busy 0.97" in text
     assert "- not measured" in text

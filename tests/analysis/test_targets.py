@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from analysis.calibration.calibration_targets import Fit, fit, targets_of, training
+from analysis.calibration.calibration_targets import TargetFit, compare_with_targets, targets_of, training_experiment
 from roundabout.store import StoreError
 
 pytestmark = pytest.mark.unit
@@ -39,11 +39,11 @@ def test_targets_are_graded_figures_of_the_cells_in_which_jobs_meet(run):
 
 
 def test_a_run_meets_its_own_targets(run):
-    assert fit(targets_of(run), run).misfit == 0
+    assert compare_with_targets(targets_of(run), run).misfit == 0
 
 
 def test_what_a_run_misses_is_counted_in_what_is_allowed(run, make_run):
-    slower = fit(targets_of(run), make_run(repetitions=1, slowdown=1.5))
+    slower = compare_with_targets(targets_of(run), make_run(repetitions=1, slowdown=1.5))
     assert slower.off["excess of fair"] == pytest.approx(
         (slower.found["excess of fair"] - targets_of(run)[0].value) / 0.02
     )
@@ -51,11 +51,11 @@ def test_what_a_run_misses_is_counted_in_what_is_allowed(run, make_run):
 
 
 def test_the_misfit_is_a_root_mean_square():
-    assert Fit({}, {"a": 3.0, "b": -4.0}).misfit == pytest.approx(12.5**0.5)
+    assert TargetFit({}, {"a": 3.0, "b": -4.0}).misfit == pytest.approx(12.5**0.5)
 
 
 def test_a_try_is_what_is_graded_of_the_run_once(short_run):
-    found = training(stretched(short_run))
+    found = training_experiment(stretched(short_run))
     assert (found.name, found.repetitions, found.expect) == ("calibrate-unfair-vgg19", 1, ())
     assert [cell.variant for cell in found.cells] == ["fair", "unfair"]
     assert found.variants == ("fair", "unfair")
@@ -67,7 +67,7 @@ def test_a_try_is_what_is_graded_of_the_run_once(short_run):
 def test_a_run_whose_times_are_as_they_are_is_refused(run, short_run, dilation):
     refused = run if dilation is None else stretched(short_run, dilation)
     with pytest.raises(StoreError, match="found a dilation of 1, expected a run with one above 1"):
-        training(refused)
+        training_experiment(refused)
 
 
 def several(experiment):
@@ -89,7 +89,7 @@ def alone(experiment):
 )
 def test_what_a_calibration_cannot_stand_for_is_refused(short_run, change, message):
     with pytest.raises(StoreError, match=message):
-        training(stretched(short_run, change=change))
+        training_experiment(stretched(short_run, change=change))
 
 
 def test_what_lacks_of_a_run_is_named(make_run):

@@ -10,21 +10,28 @@ import pytest
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
-from analysis.quantities import Asked, Reading, named
+from analysis.quantities import CachedReading, QuantityRequest, find_quantity
 from analysis.reading.cells import cells_of
-from analysis.reading.marks_and_drops import of_trials, signals
-from analysis.reading.phase_overlap import LASTING, OVERLAP, first_lasting, in_theory, offsets, overlaps
-from analysis.reading.traces import courses, traces
-from analysis.render.link_use import link_use
-from analysis.reports.report import on_terminal, render
-from analysis.reports.summary import summarise
-from analysis.studies.variants.figures import gain_by_score, learned, shown
+from analysis.reading.marks_and_drops import count_signals, counts_of_cell
+from analysis.reading.phase_overlap import (
+    LASTING_ITERATIONS,
+    OVERLAP,
+    compute_offsets,
+    compute_overlaps,
+    first_lasting,
+    simulate_from_spans,
+)
+from analysis.reading.traces import read_traces, spans_of_cells
+from analysis.render.link_use import draw_link_use
+from analysis.reports.report import terminal_report, write_report
+from analysis.reports.summary import summarize_run
+from analysis.studies.variants.figures import draw_gain_by_score, draw_losses, prepare_cell
 from analysis.studies.variants.study import Gain
-from roundabout.models.fluid.mltcp import iterations_until
+from roundabout.models.fluid.mltcp import iterations_to_reach
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.provider import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidProvider
 from tests.observers import Silent
 
 pytestmark = pytest.mark.unit
@@ -43,39 +50,39 @@ def spans(begin, length, count=20):
 
 @given(st.floats(0, 50), st.floats(10, 45), st.floats(10, 45))
 def test_an_overlap_is_over_the_shorter_phase(late, one, other):
-    found = overlaps({"j1": spans(0, one), "j2": spans(late, other, count=21)})
+    found = compute_overlaps({"j1": spans(0, one), "j2": spans(late, other, count=21)})
     assert found == pytest.approx(np.full(20, np.clip(one - late, 0, other) / min(one, other)), abs=1e-9)
 
 
 def test_any_two_jobs_count_and_each_iteration_by_itself():
     j1, j2, j3 = spans(0, 20), spans(30, 20), spans(60, 20)
-    assert not overlaps({"j1": j1, "j2": j2, "j3": j3}).any()
+    assert not compute_overlaps({"j1": j1, "j2": j2, "j3": j3}).any()
     j3[7:] -= 20  # half of j2's phase, from the eighth on
-    found = overlaps({"j1": j1, "j2": j2, "j3": j3})
+    found = compute_overlaps({"j1": j1, "j2": j2, "j3": j3})
     # What begins after the first job has ended its eighth iteration's communication is of its ninth.
     assert np.flatnonzero(found).tolist() == list(range(8, 20))
     assert found[8:] == pytest.approx(0.5)
 
 
 def test_after_a_job_has_ended_nothing_is_called_interleaved():
-    assert len(overlaps({"j1": spans(0, 20), "j2": spans(10, 20, count=5)})) == 5
+    assert len(compute_overlaps({"j1": spans(0, 20), "j2": spans(10, 20, count=5)})) == 5
 
 
 @pytest.mark.parametrize("first", [1, 4, 20])
 def test_interleaved_is_what_lasts(first):
-    apart = np.full(first - 1 + LASTING, OVERLAP)
+    apart = np.full(first - 1 + LASTING_ITERATIONS, OVERLAP)
     apart[first - 1 :] = 0.99 * OVERLAP
     assert first_lasting(apart) == first
     assert first_lasting(apart[:-1]) is None  # one iteration too few
-    apart[first - 1 + LASTING // 2] = OVERLAP
+    apart[first - 1 + LASTING_ITERATIONS // 2] = OVERLAP
     assert first_lasting(apart) is None
 
 
 @given(st.floats(-49, 49))
 def test_an_offset_is_a_distance_on_the_circle(late):
-    found = offsets({"j1": spans(1000, 20), "j2": spans(1000 + late, 20, count=25)})["j2"]
+    found = compute_offsets({"j1": spans(1000, 20), "j2": spans(1000 + late, 20, count=25)})["j2"]
     assert found == pytest.approx(np.full(20, abs(late)))
-    slipped = offsets({"j1": spans(1000, 20), "j2": spans(1000 + late - 2 * PERIOD, 20, count=25)})["j2"]
+    slipped = compute_offsets({"j1": spans(1000, 20), "j2": spans(1000 + late - 2 * PERIOD, 20, count=25)})["j2"]
     assert slipped == pytest.approx(found)
 
 
@@ -108,21 +115,21 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ways")
     path = folder / "ways.yaml"
     path.write_text(EXPERIMENT)
-    return Runner(FluidFacility(), Silent(), undo).start(load_experiment(path), "ways", folder)
+    return Runner(FluidProvider(), Silent(), undo).start(load_experiment(path), "ways", folder)
 
 
 @pytest.fixture(scope="module")
 def results(run):
-    return summarise(run)
+    return summarize_run(run)
 
 
 def values(run, what, **asked):
-    return {case.name: case.value for case in named(what).measure(Asked(Reading(run), **asked))}
+    return {case.name: case.value for case in find_quantity(what).measure(QuantityRequest(CachedReading(run), **asked))}
 
 
 def test_mltcp_comes_apart_as_the_theory_says_and_fair_shares_never(run):
     found = values(run, "iterations until jobs are apart", of="mltcp")
-    assert list(found.values()) == [iterations_until(0.99, part, 1.75, 0.25) for part in (0.001, 0.1)]
+    assert list(found.values()) == [iterations_to_reach(0.99, part, 1.75, 0.25) for part in (0.001, 0.1)]
     (never,) = set(values(run, "iterations until jobs are apart", of="fair").values())
     assert never == np.inf
     assert list(values(run, "growth of the offset in an iteration, in odds", of="mltcp").values()) == pytest.approx(
@@ -134,13 +141,13 @@ def test_mltcp_comes_apart_as_the_theory_says_and_fair_shares_never(run):
 
 def test_the_theory_begun_where_a_trial_began_is_the_trial(run):
     cells = cells_of(run)
-    found = courses(run, cells)
-    for cell in (each for each in cells if each.spec.jobs_meet):
+    found = spans_of_cells(run, cells)
+    for cell in (each for each in cells if each.spec.has_concurrent_jobs):
         (trial,) = cell.trials
-        sending, times = in_theory(cell.spec, found[trial])
+        sending, times = simulate_from_spans(cell.spec, found[trial])
         for job in cell.jobs:
             assert times[job] == pytest.approx(cell.repetitions(job)[0], abs=1e-3)
-        assert offsets(sending)["j2"] == pytest.approx(offsets(found[trial])["j2"], abs=1e-3)
+        assert compute_offsets(sending)["j2"] == pytest.approx(compute_offsets(found[trial])["j2"], abs=1e-3)
 
 
 def test_speedups_are_over_the_cell_of_the_same_other_levels(run):
@@ -169,12 +176,12 @@ def test_the_study_has_a_row_a_cell_and_says_what_was_not_counted(results):
     assert {each.told for each in results.meetings if each.name == "fair"} == {"never"}
     assert all(each.marks is None for each in results.meetings)
     assert [verdict.verdict for verdict in results.expectations] == ["inside"]
-    assert on_terminal(results)
+    assert terminal_report(results)
 
 
 def test_the_page_shows_every_group(run, results):
     run.write_summary(results.record())
-    text = render(run).read_text()
+    text = write_report(run).read_text()
     assert len(re.findall("<img ", text)) == 8
     for words in (
         "Use of L1 over time",
@@ -187,8 +194,8 @@ def test_the_page_shows_every_group(run, results):
 
 
 def test_link_use_is_stacked_up_to_what_the_link_carries(run):
-    cells = [cell for cell in cells_of(run) if cell.spec.jobs_meet][:2]
-    drawn = link_use([each[0] for each in traces(run, cells)], "L1", settled=True)
+    cells = [cell for cell in cells_of(run) if cell.spec.has_concurrent_jobs][:2]
+    drawn = draw_link_use([each[0] for each in read_traces(run, cells)], "L1", settled=True)
     assert [panel.get_title("left") for panel in drawn.axes] == [cell.name for cell in cells]
     tops = []
     for panel in drawn.axes:
@@ -204,16 +211,18 @@ def test_link_use_is_stacked_up_to_what_the_link_carries(run):
 
 def test_all_that_ports_marked_is_in_some_iteration(short_run):
     cells = cells_of(short_run)
-    found = signals(short_run, cells, ["marks"])
+    found = count_signals(short_run, cells, ["marks"])
     fair = next(cell for cell in cells if cell.variant == "fair")
-    (per_iteration,) = of_trials(found, fair)
+    (per_iteration,) = counts_of_cell(found, fair)
     assert len(per_iteration) in (49, 50)  # the last one may end after the last sample
     assert per_iteration.mean() > 50  # the toy marks 2.5 a ms while both send
     lost = values(short_run, "marks and drops per iteration", of="fair")
     assert list(lost.values()) == [pytest.approx(per_iteration.mean())]
     alone = values(short_run, "marks and drops per iteration", of="alone")
     assert list(alone.values()) == [0]
-    (fewer,) = named("fewer marks and drops per iteration").measure(Asked(Reading(short_run), of="alone", over="fair"))
+    (fewer,) = find_quantity("fewer marks and drops per iteration").measure(
+        QuantityRequest(CachedReading(short_run), of="alone", over="fair")
+    )
     assert fewer.value == np.inf
 
 
@@ -224,22 +233,22 @@ def test_what_time_shifts_gain_is_drawn_against_the_score():
         return Gain(levels={"pair": level, "variant": "cassini"}, over="variant", job="j1", **measured, **others)
 
     colours = {"cassini": "#000000"}
-    found = gain_by_score([gain("near", 0.9), gain("far", 0.6, 1.01, (0.99, 1.03)), gain("fair", None)], colours)
+    found = draw_gain_by_score([gain("near", 0.9), gain("far", 0.6, 1.01, (0.99, 1.03)), gain("fair", None)], colours)
     (panel,) = found.axes
     drawn = [tuple(map(float, line.get_xydata()[0])) for line in panel.lines if line.get_marker() == "o"]
     assert drawn == [(0.9, 1.2), (0.6, 1.01)]
     assert {"pair near", "pair far", "no gain"} == {text.get_text() for text in panel.texts}
-    assert gain_by_score([gain("near", 0.9), gain("fair", None)], colours) is None
+    assert draw_gain_by_score([gain("near", 0.9), gain("fair", None)], colours) is None
 
 
 def test_losses_are_drawn_of_jobs_that_train(run):
     cells = cells_of(run)
-    some = [shown(cell.name, cell, {}) for cell in cells]
+    some = [prepare_cell(cell.name, cell, {}) for cell in cells]
     colours = dict.fromkeys([each.name for each in some], "#000000")
-    assert learned(some, {}, colours) is None
+    assert draw_losses(some, {}, colours) is None
     trains = cells[1]
     fallen = np.array([2.0, 1.0, 0.5])
-    drawn = learned(some, {(trains.trials[0], "j2"): fallen}, colours)
+    drawn = draw_losses(some, {(trains.trials[0], "j2"): fallen}, colours)
     assert [(panel.get_title("left"), len(panel.lines)) for panel in drawn.axes] == [("j1: loss", 0), ("j2: loss", 1)]
     assert drawn.axes[1].lines[0].get_ydata() == pytest.approx(fallen)
     assert [text.get_text() for text in drawn.legends[0].get_texts()] == [trains.name]

@@ -13,9 +13,18 @@ from hypothesis import given, strategies as st
 from analysis.expectations.expectation_check import complain
 from analysis.expectations.expectations import Limits
 from analysis.expectations.results import _statistics
-from analysis.expectations.verdict_tables import cards, in_short, screen
-from analysis.expectations.verdicts import _bounded, together, verdict
-from analysis.quantities import Asked, Case, Curve, Reading, interleaving, known, marks, named
+from analysis.expectations.verdict_tables import cards, screen, summarize
+from analysis.expectations.verdicts import _judge_bounds, combine, judge_expectation
+from analysis.quantities import (
+    CachedReading,
+    Case,
+    Curve,
+    QuantityRequest,
+    all_quantities,
+    find_quantity,
+    interleaving,
+    marks,
+)
 from analysis.quantities._registry import Quantity
 from analysis.reading.marks import JobMarks
 from roundabout.core.errors import UsageError
@@ -45,13 +54,13 @@ expect:
 def toy(monkeypatch):
     """Registers a quantity `toy` that answers with what it is given, and judges an expectation of it."""
 
-    def judged(expectation, answer, exact=False, **about):
+    def judged(expectation, answer, is_exact=False, **about):
         facts = {"unit": "ms", "digits": 1, "by": "job", "curve": isinstance(expectation, ExpectedCurve)} | about
         own = Quantity(
             "toy", "a toy", measure=lambda _asked: answer, needs=(), signed=False, jobs=(), note=None, **facts
         )
-        monkeypatch.setitem(known(), "toy", own)
-        return verdict(SimpleNamespace(exact=exact), expectation)
+        monkeypatch.setitem(all_quantities(), "toy", own)
+        return judge_expectation(SimpleNamespace(is_exact=exact), expectation)
 
     return judged
 
@@ -78,7 +87,7 @@ def test_a_value_is_judged_by_its_interval(toy, measured, ci95, word):
 
 @pytest.mark.parametrize(("measured", "word"), [(1.2, "inside"), (1.0, "outside")])
 def test_what_was_computed_is_exact(toy, measured, word):
-    found = toy(expected(Value, paper=1.23, tolerance=0.08), [Case("j1", measured)], exact=True)
+    found = toy(expected(Value, paper=1.23, tolerance=0.08), [Case("j1", measured)], is_exact=True)
     assert (found.verdict, found.ci95) == (word, (measured, measured))
 
 
@@ -114,11 +123,11 @@ def test_a_bound_that_no_paper_prints_is_called_ours(toy, source, whose):
 @given(value=FINITE, low=FINITE, high=FINITE, spread=st.floats(0, 1e3))
 def test_a_bound_and_its_interval_are_of_one_mind(value, low, high, spread):
     low, high = min(low, high), max(low, high)
-    sure = _bounded(exact("a", value), Limits(low, high)).verdict
+    sure = _judge_bounds(exact("a", value), Limits(low, high)).verdict
     assert sure == ("inside" if low <= value <= high else "outside")
-    wide = _bounded(Case("a", value, (value - spread, value + spread)), Limits(low, high)).verdict
+    wide = _judge_bounds(Case("a", value, (value - spread, value + spread)), Limits(low, high)).verdict
     assert wide in (sure, "undecided")
-    assert _bounded(Case("a", value), Limits(low, high)).verdict == "undecided"
+    assert _judge_bounds(Case("a", value), Limits(low, high)).verdict == "undecided"
 
 
 @pytest.mark.parametrize(("least", "word"), [(9.0, "outside"), (3.0, "undecided")])
@@ -134,7 +143,7 @@ def test_what_never_comes_is_beyond_any_bound_and_no_figure_in_json(toy, least, 
 )
 def test_jobs_that_never_interleave_are_told_so(run, of, told, word):
     bound = Bound(what="iteration from which jobs stay interleaved", of=of, at_most=6, basis="predicted")
-    found = verdict(Reading(run), bound)
+    found = judge_expectation(CachedReading(run), bound)
     assert (found.found, found.verdict) == (told, word)
 
 
@@ -142,14 +151,16 @@ def test_some_repetitions_that_never_interleave_are_counted(run, monkeypatch):
     firsts = iter([2, 3, None, 3, 3])
     monkeypatch.setattr(interleaving, "first_lasting", lambda _overlap: next(firsts))
     bound = Bound(what="iteration from which jobs stay interleaved", of="fair", at_most=4, basis="predicted")
-    found = verdict(Reading(run), bound)
+    found = judge_expectation(CachedReading(run), bound)
     assert (found.found, found.verdict) == ("never in 1 of 5 repetitions", "undecided")
 
 
 def test_the_interval_of_rare_marks_is_not_negative(run, monkeypatch):
     rare = JobMarks("NICs", [np.zeros(10), np.zeros(10), np.zeros(10), np.ones(10)], 0, None)
-    monkeypatch.setattr(marks, "of_cells", lambda _run, cells: [dict.fromkeys(cell.times, rare) for cell in cells])
-    for case in named("ECN marks per iteration").measure(Asked(Reading(run), "alone")):
+    monkeypatch.setattr(
+        marks, "marks_of_cells", lambda _run, cells: [dict.fromkeys(cell.times, rare) for cell in cells]
+    )
+    for case in find_quantity("ECN marks per iteration").measure(QuantityRequest(CachedReading(run), "alone")):
         assert (case.value, case.ci95[0]) == (0.25, 0)
     assert _statistics(rare.known)["mean_ci95"][0] == 0
 
@@ -179,7 +190,7 @@ def test_an_order_rises(toy, second, word):
 
 
 def test_a_curve_is_compared_where_both_are(toy):
-    line = Curve.of("run", [(0.0, (1.0, (0.9, 1.1))), (10.0, (3.0, (2.9, 3.1)))])
+    line = Curve.from_figures("run", [(0.0, (1.0, (0.9, 1.1))), (10.0, (3.0, (2.9, 3.1)))])
     found = toy(expected(ExpectedCurve, curve=((5.0, 2.1), (10.0, 4.0), (20.0, 9.0)), within=0.1), [line])
     assert [(part.x, part.measured, part.verdict) for part in found.parts] == [
         (5.0, 2.0, "inside"), (10.0, 3.0, "outside"), (20.0, None, "not measured"),
@@ -190,7 +201,9 @@ def test_a_curve_is_compared_where_both_are(toy):
 @pytest.mark.parametrize(("off", "word"), [(0.1, "inside"), (0.5, "undecided"), (None, "undecided")])
 def test_a_point_of_a_curve_is_judged_by_the_intervals_around_it(toy, off, word):
     measured = [(x, (y, off and (y - off, y + off))) for x, y in ((0.0, 1.0), (10.0, 3.0))]
-    found = toy(expected(ExpectedCurve, curve=((5.0, 2.1), (20.0, 9.0)), within=0.1), [Curve.of("run", measured)])
+    found = toy(
+        expected(ExpectedCurve, curve=((5.0, 2.1), (20.0, 9.0)), within=0.1), [Curve.from_figures("run", measured)]
+    )
     assert (found.verdict, found.parts[0].ci95) == (word, off and (2.0 - off, 2.0 + off))
 
 
@@ -209,7 +222,9 @@ def test_only_some_cases_may_be_meant(toy):
 
 
 def test_what_is_gone_is_not_measured_and_says_so():
-    found = verdict(SimpleNamespace(exact=False), Value(what="luck", paper=1, tolerance=1, basis="predicted"))
+    found = judge_expectation(
+        SimpleNamespace(is_exact=False), Value(what="luck", paper=1, tolerance=1, basis="predicted")
+    )
     assert found.verdict == "not measured"
     assert "found no quantity 'luck'" in found.found
 
@@ -219,8 +234,8 @@ def set_in(run, monkeypatch):
     """What is judged of a run in which `--set` changed these."""
 
     def judged(changes):
-        experiment = Reading(run).experiment.model_copy(update={"changes": changes})
-        monkeypatch.setattr(Reading, "experiment", experiment)
+        experiment = CachedReading(run).experiment.model_copy(update={"changes": changes})
+        monkeypatch.setattr(CachedReading, "experiment", experiment)
         return judge_run(run)
 
     return judged
@@ -246,15 +261,15 @@ def test_a_page_says_why_nothing_is_held_against_the_paper(set_in):
     changed = set_in({"iterations": 5})
     assert "not judged: changed by --set iterations=5" in cards(changed)
     claims = [replace(each, kind="claim", claim="a claim") for each in changed]
-    assert in_short(claims, "Salamy") == "<p>Not held against Salamy: not judged: changed by --set iterations=5.</p>"
-    assert in_short([], "Salamy") == "<p>Not held against Salamy: too little was measured.</p>"
+    assert summarize(claims, "Salamy") == "<p>Not held against Salamy: not judged: changed by --set iterations=5.</p>"
+    assert summarize([], "Salamy") == "<p>Not held against Salamy: too little was measured.</p>"
 
 
 def test_verdicts_together():
-    assert together([]) == "not measured"
-    assert together(["inside", "not measured"]) == "inside"
-    assert together(["inside", "undecided"]) == "undecided"
-    assert together(["undecided", "outside", "inside"]) == "outside"
+    assert combine([]) == "not measured"
+    assert combine(["inside", "not measured"]) == "inside"
+    assert combine(["inside", "undecided"]) == "undecided"
+    assert combine(["undecided", "outside", "inside"]) == "outside"
 
 
 def test_a_run_from_before_there_was_a_basis_has_the_catalogues(make_run):
@@ -314,7 +329,7 @@ def test_a_wrong_expectation_is_told_where_it_is(  # noqa: PLR0917
 
 def test_a_misspelt_quantity_is_told_what_was_meant():
     with pytest.raises(UsageError, match="found no quantity 'mean iteration tim'") as caught:
-        named("mean iteration tim")
+        find_quantity("mean iteration tim")
     assert "mean iteration time" in caught.value.hint
 
 
@@ -325,7 +340,7 @@ def test_claims_are_counted_by_what_became_of_them(toy):
     ]
     words = "agreeing with this run: 1; contradicted: 1; this run cannot tell: 1; not measured: 1."
     counted = f"Of 4 claims of Salamy, {words}"
-    assert in_short(claims, "Salamy") == f"<p><b>{counted}</b></p><p>Not so here:</p><ul><li>a claim</li></ul>"
+    assert summarize(claims, "Salamy") == f"<p><b>{counted}</b></p><p>Not so here:</p><ul><li>a claim</li></ul>"
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def add_trial(run, cell, job, repetition, *, reason="", slowdown=1.0):
     start_ns = BEGIN_NS + len(run.committed()) * 30_000 * MS
     identity = Identity(run.id, key, cell.variant, json.dumps(cell.levels), repetition, 1)
     hosts = [(each, rank, host) for each in jobs for rank, host in enumerate(each.hosts)]
-    attempt = run.begin(key)
+    attempt = run.begin_attempt(key)
     for name, columns in (
         ("iterations", joined([iterations_of(each, rank, host, start_ns) for each, rank, host in hosts])),
         ("counters", joined([counters_of(each, host, start_ns) for each, _, host in hosts])),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.cli.tools.doctor import render
+from roundabout.cli.tools.doctor import format_check
 from roundabout.core.btf import Btf
 from roundabout.testbeds.lab.checks import doctor
 
@@ -61,14 +61,14 @@ def test_doctor_speaks_json_and_its_status_says_whether_anything_needed_is_missi
 
 def test_a_missing_tool_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "PATH", str(tmp_path))
-    clang = next(check for check in doctor.examine() if check.name == "clang")
+    clang = next(check for check in doctor.examine_machine() if check.name == "clang")
     assert not clang.good
-    assert render(clang).startswith("MISSING  clang")
-    assert "bootstrap" in render(clang)
+    assert format_check(clang).startswith("MISSING  clang")
+    assert "bootstrap" in format_check(clang)
 
 
 def test_a_kernel_without_btf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "BTF", tmp_path / "vmlinux")
-    btf = next(check for check in doctor.examine() if check.name == "BTF")
+    btf = next(check for check in doctor.examine_machine() if check.name == "BTF")
     assert not btf.good
-    assert "CONFIG_DEBUG_INFO_BTF=y" in render(btf)
+    assert "CONFIG_DEBUG_INFO_BTF=y" in format_check(btf)

@@ -11,10 +11,10 @@ import pytest
 
 from roundabout.core.errors import UsageError
 from roundabout.runner.hosts import playbooks
-from roundabout.runner.hosts.playbooks import Result, written
+from roundabout.runner.hosts.playbooks import Result, temporary_inventory
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.lifecycle.inventory import inventory_of
+from roundabout.testbeds.lab.lifecycle.inventory import lab_inventory
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
@@ -25,8 +25,8 @@ ECN = {"settings_document": {"sysctl": {"net.ipv4.tcp_ecn": 1}}}
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     name = f"test-provision-{os.getpid()}"
-    yield Lab.up(load_topology("dumbbell-2x2"), name, verify=False)
-    Lab.down(name)
+    yield Lab.create(load_topology("dumbbell-2x2"), name, verify=False)
+    Lab.remove(name)
 
 
 def on_host(lab: Lab, *command: str) -> str:
@@ -35,7 +35,7 @@ def on_host(lab: Lab, *command: str) -> str:
 
 
 def provision(lab: Lab) -> Result:
-    with written(inventory_of(lab)) as inventory:
+    with temporary_inventory(lab_inventory(lab)) as inventory:
         return playbooks.run_playbook("site", [inventory])
 
 
@@ -62,7 +62,7 @@ def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
 def test_verify_names_a_program_that_differs_and_site_mends_it(lab: Lab) -> None:
     provision(lab)
     on_host(lab, "sh", "-c", f"'echo >> {lab.hosts['s0'].prefix}/bin/clock.py'")
-    with written(inventory_of(lab)) as inventory:
+    with temporary_inventory(lab_inventory(lab)) as inventory:
         with pytest.raises(playbooks.ProvisionError) as error:
             playbooks.run_playbook("verify", [inventory])
         assert "programs that differ: clock.py" in str(error.value.hint)
@@ -73,7 +73,7 @@ def test_verify_names_a_program_that_differs_and_site_mends_it(lab: Lab) -> None
 @needs_root
 def test_settings_are_applied_verified_and_rolled_back(lab: Lab) -> None:
     found = on_host(lab, "cat", "/proc/sys/net/ipv4/tcp_ecn")
-    with written(inventory_of(lab)) as inventory:
+    with temporary_inventory(lab_inventory(lab)) as inventory:
         assert set(playbooks.run_playbook("site", [inventory], ECN).changed.values()) <= {1, 2, 3}
         assert on_host(lab, "cat", "/proc/sys/net/ipv4/tcp_ecn") == "1\n"
         assert not any(playbooks.run_playbook("site", [inventory], ECN).changed.values())

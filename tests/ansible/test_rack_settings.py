@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from roundabout.cli.rack.rollback import show as show_rollback
-from roundabout.cli.rack.verify import drifts, show as show_drift
+from roundabout.cli.rack.rollback import show_exceptions as show_rollback
+from roundabout.cli.rack.verify import find_drift, show_drift
 from roundabout.runner.hosts import playbooks
 
 pytestmark = pytest.mark.unit
@@ -42,7 +42,7 @@ def test_apply_again_check_and_roll_back(servers: Any, capsys: pytest.CaptureFix
     (servers.roots["connectx-5-ofed"] / "sys/class/net/eth2/ecn/roce_rp/rpg_time_reset").write_text("300\n")
     with pytest.raises(playbooks.ProvisionError) as error:
         playbooks.run_playbook("verify", [servers.inventory])
-    drift = list(drifts(error.value.reports))
+    drift = list(find_drift(error.value.reports))
     assert drift == [("connectx-5-ofed", "dcqcn eth2 T_us", "100", "300")]
     show_drift(drift)
     assert "dcqcn eth2 T_us" in capsys.readouterr().out

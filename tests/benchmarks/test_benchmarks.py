@@ -64,11 +64,11 @@ def test_a_benchmark_prints_its_ratio(name: str, runs: dict[str, "Future[subproc
 def test_a_transport_that_the_kernel_lacks_is_left_out_and_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cc_allowlist, "available", lambda: ["reno", "cubic"])
+    monkeypatch.setattr(cc_allowlist, "loaded_congestion_controls", lambda: ["reno", "cubic"])
     assert ack_cost.in_kernel(["bic", "dcqcn", "reno", "yeah"]) == ["dcqcn", "reno"]
     assert capsys.readouterr().err == "not in this kernel, and left out: bic, yeah\n"
 
 
 def test_a_transport_whose_flows_get_stuck_is_left_out_and_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ack_cost.unstuck({"cubic": [1.0, 2.0], "dcqcn": [1.0]}, 2) == {"cubic": [1.0, 2.0]}
+    assert ack_cost.drop_stuck({"cubic": [1.0, 2.0], "dcqcn": [1.0]}, 2) == {"cubic": [1.0, 2.0]}
     assert capsys.readouterr().err == "flows got stuck, and are left out: dcqcn\n"

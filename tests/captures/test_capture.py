@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from roundabout.runner.tables.packets import to_parquet
+from roundabout.runner.tables.packets import write_parquet
 
 PROGRAM = Path(__file__).parents[2] / "collectors" / "capture.py"
 PATIENCE_S = 20
@@ -112,7 +112,7 @@ def test_every_packet_is_there_and_counted(start: Any, tmp_path: Path) -> None:
     counts, files = capturing.end()
     path = tmp_path / "0.pcap"
     path.write_bytes(files[0])
-    totals = to_parquet([path], tmp_path / "packets.parquet")
+    totals = write_parquet([path], tmp_path / "packets.parquet")
     # Nobody listens: each datagram may be answered by an ICMP error, whose number the kernel limits.
     assert totals.packets == counts["captured"] >= 500
     assert (counts["dropped_by_kernel"], counts["dropped_by_interface"]) == (0, 0)
@@ -142,7 +142,7 @@ def test_a_ring_keeps_to_its_budget_and_to_the_newest(start: Any, tmp_path: Path
     paths = [tmp_path / f"{number}.pcap" for number in range(2)]
     for path, content in zip(paths, files, strict=True):
         path.write_bytes(content)
-    totals = to_parquet(paths, tmp_path / "packets.parquet")
+    totals = write_parquet(paths, tmp_path / "packets.parquet")
     assert 500 < totals.packets < counts["captured"]
     assert totals.damage == ()
     stamps = pq.read_table(tmp_path / "packets.parquet")["time_ns"].to_pylist()

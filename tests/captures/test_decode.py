@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from roundabout.cli.main import main
-from roundabout.runner.tables.packets import DecodeError, Totals, to_parquet
+from roundabout.runner.tables.packets import DecodeError, Totals, write_parquet
 from tests.captures import tshark
 from tests.captures.capture_frames import (
     LINK_HEADERS,
@@ -54,7 +54,7 @@ def decoded(folder: Path, *captures: bytes, own: tuple[str, ...] = ()) -> tuple[
     paths = [folder / f"{number}.cap" for number in range(len(captures))]
     for path, content in zip(paths, captures, strict=True):
         path.write_bytes(content)
-    totals = to_parquet(paths, folder / "packets.parquet", own)
+    totals = write_parquet(paths, folder / "packets.parquet", own)
     return totals, pq.read_table(folder / "packets.parquet").to_pylist()
 
 
@@ -268,7 +268,7 @@ def test_what_is_no_capture_is_refused_and_leaves_nothing(tmp_path: Path) -> Non
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DecodeError, match=r"cannot read .*/none.pcap: No such file"):
-        to_parquet([tmp_path / "none.pcap"], tmp_path / "packets.parquet")
+        write_parquet([tmp_path / "none.pcap"], tmp_path / "packets.parquet")
 
 
 def test_links_of_unknown_types_are_counted_and_named(tmp_path: Path) -> None:

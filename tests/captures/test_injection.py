@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.reading.injection import injections, moving_average_gbps
+from analysis.reading.injection import flows_of_packets, moving_average_gbps
 from roundabout.store import schemas
 
 pytestmark = pytest.mark.unit
@@ -76,7 +76,7 @@ def test_only_outbound_packets_with_payload_are_injected() -> None:
     columns |= dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) | {"trial": ["k"] * len(rows)}
     columns["destination"] = ["10.0.0.9"] * len(rows)
     table = pa.table(columns, schema=schemas.schema("packets"))
-    found = injections(table)
+    found = flows_of_packets(table)
     assert [(each.host, each.at_ns.tolist(), each.payload_bytes.tolist()) for each in found] == [
         ("s1", [11], [9000]),
         ("s0", [10, 30], [500, 1000]),

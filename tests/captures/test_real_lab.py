@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.reading.injection import injections
+from analysis.reading.injection import flows_of_packets
 from roundabout.store import Run
 from roundabout.testbeds.lab.calibration.calibration import load_calibration
 
@@ -78,7 +78,7 @@ def test_nothing_was_dropped_and_all_is_accounted_for(trial: Path) -> None:
 
 def test_the_payload_captured_is_what_the_worker_sent(trial: Path) -> None:
     scale = 100
-    flow = injections(table(trial, "packets"))[0]
+    flow = flows_of_packets(table(trial, "packets"))[0]
     [sent] = [row for row in table(trial, "flows").to_pylist() if row["host"] == "s0"]
     # The connection carries a greeting as well, and what was sent again was injected again.
     extra = flow.payload_bytes.sum() - sent["bytes_acked"]
@@ -87,7 +87,7 @@ def test_the_payload_captured_is_what_the_worker_sent(trial: Path) -> None:
 
 def test_packets_are_on_the_runs_clock(trial: Path) -> None:
     """All payload lies between the start and the end of communication of some iteration."""
-    flow = injections(table(trial, "packets"))[0]
+    flow = flows_of_packets(table(trial, "packets"))[0]
     its = table(trial, "iterations")
     its = its.filter(pc.equal(its["host"], "s0")).sort_by("iteration")
     greeting = flow.at_ns < its["start_ns"][0].as_py()
@@ -106,7 +106,7 @@ def test_a_sender_is_captured_before_its_nics_queue(tmp_path: Path) -> None:
     assert (capture["host"], capture["device"], capture["dropped_by_kernel"]) == ("s2", "tap0", 0)
     packets = table(trial, "packets")
     assert set(packets["direction"].to_pylist()) == {"in", "out"}
-    flow = injections(packets)[0]
+    flow = flows_of_packets(packets)[0]
     ahead_bytes = np.cumsum(flow.payload_bytes) - 23.5 / 8 * (flow.at_ns - flow.at_ns[0])
     waiting_bytes = ahead_bytes - np.minimum.accumulate(ahead_bytes)
     assert waiting_bytes.max() > 1.5 * 100 * load_calibration().burst_bytes

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from roundabout.runner.hosts.clocks import Ledger, Reading
+from roundabout.runner.hosts.clocks import ClockLog, Reading
 from roundabout.runner.trial.captures import _HostUtc
 from roundabout.spec import SpecError, load_experiment
 from roundabout.spec.experiment import Capture
@@ -63,9 +63,9 @@ def test_what_it_cannot_mean_is_refused(capture: str, found: str, tmp_path: Path
         load(tmp_path, capture)
 
 
-def ledger(*readings: tuple[int, int]) -> Ledger:
+def ledger(*readings: tuple[int, int]) -> ClockLog:
     """Of a host whose monotonic and UTC clocks showed these ns; its offset from the run's clock is 1000, exactly."""
-    found = Ledger()
+    found = ClockLog()
     for host_ns, utc_ns in readings:
         found.add("s0", Reading(host_ns, utc_ns, 1000, 0, "during"))
     return found
@@ -78,7 +78,7 @@ UTC = 1_700_000_000 * S
 def test_stamps_join_by_the_hosts_two_clocks() -> None:
     clock = _HostUtc(ledger((5 * S, UTC), (7 * S, UTC + 2 * S + 100)), "s0")
     stamps = np.array([UTC, UTC + S + 50, UTC + 2 * S + 100])
-    host_ns, run_ns, bound_ns = clock.joined(stamps)
+    host_ns, run_ns, bound_ns = clock.to_run_ns(stamps)
     assert host_ns.tolist() == [5 * S, 6 * S, 7 * S]
     assert run_ns.tolist() == [5 * S + 1000, 6 * S + 1000, 7 * S + 1000]
     assert bound_ns.tolist() == [100, 100, 0]
@@ -87,7 +87,7 @@ def test_stamps_join_by_the_hosts_two_clocks() -> None:
 
 def test_where_utc_was_set_the_bound_says_so() -> None:
     back = _HostUtc(ledger((5 * S, UTC), (7 * S, UTC - S), (9 * S, UTC + S), (11 * S, UTC + 3 * S)), "s0")
-    host_ns, _, bound_ns = back.joined(np.array([UTC - S // 2, UTC + S // 2, UTC + 2 * S]))
+    host_ns, _, bound_ns = back.to_run_ns(np.array([UTC - S // 2, UTC + S // 2, UTC + 2 * S]))
     assert bound_ns.tolist() == [3 * S] * 3
     true_ns = np.array([7 * S + S // 2, 8 * S + S // 2, 10 * S])
     assert (np.abs(host_ns - true_ns) <= bound_ns).all()

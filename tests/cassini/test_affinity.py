@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.models.cassini import LoopError, loop, shared, time_shifts
+from roundabout.models.cassini import LoopError, find_loop, shared_links, time_shifts
 
 pytestmark = pytest.mark.unit
 
@@ -48,11 +48,11 @@ def loop_free(draw):
 def test_on_each_link_all_jobs_are_moved_by_one_constant(graph):
     """t_j = t_j^l + c (mod the iteration time of j), whatever the periods: what compatibility needs, exactly."""
     weights, periods = graph
-    assert loop(weights) is None
+    assert find_loop(weights) is None
     shifts = time_shifts(weights, periods)
-    assert set(shifts) == {job for jobs in shared(weights).values() for job in jobs}
+    assert set(shifts) == {job for jobs in shared_links(weights).values() for job in jobs}
     assert all(0 <= shift < periods[job] for job, shift in shifts.items())
-    for link in shared(weights):
+    for link in shared_links(weights):
         constants = {job: shifts[job] - weight for job, weight in weights[link].items()}
         assert any(all((own - c) % periods[job] == 0 for job, own in constants.items()) for c in constants.values())
 
@@ -61,13 +61,13 @@ def test_on_each_link_all_jobs_are_moved_by_one_constant(graph):
 @given(loop_free(), st.randoms(use_true_random=False))
 def test_a_loop_is_found_and_named(graph, rng):
     weights, _ = graph
-    groups = _connected(shared(weights))
+    groups = _connected(shared_links(weights))
     able = [sorted(jobs) for jobs in groups if len(jobs) > 1]
     if not able:
         return
     closing = {"again": rng.sample(rng.choice(able), 2)}
     crossing = weights | closing
-    found = loop(crossing)
+    found = find_loop(crossing)
     assert found is not None and len(found) % 2 == 0 and len(set(found)) == len(found) >= 4
     around = [*found, found[0]]
     for one, other in itertools.pairwise(around):
@@ -86,12 +86,12 @@ def _connected(links):
 
 
 def test_two_jobs_on_two_links_are_a_loop():
-    assert set(loop({"l1": ["j1", "j2"], "l2": ["j1", "j2"]})) == {"j1", "l1", "j2", "l2"}
+    assert set(find_loop({"l1": ["j1", "j2"], "l2": ["j1", "j2"]})) == {"j1", "l1", "j2", "l2"}
 
 
 def test_a_link_with_one_job_and_a_job_alone_are_no_vertices():
     crossing = {"l1": ["j1", "j2"], "l2": ["j1"], "l3": ["j3"], "l4": []}
-    assert shared(crossing) == {"l1": ("j1", "j2")}
-    assert loop(crossing) is None
+    assert shared_links(crossing) == {"l1": ("j1", "j2")}
+    assert find_loop(crossing) is None
     weights = {link: dict.fromkeys(jobs, 5.0) for link, jobs in crossing.items()}
     assert time_shifts(weights, {"j1": 10, "j2": 10, "j3": 10}) == {"j1": 0, "j2": 0}

@@ -8,7 +8,7 @@ import pytest
 
 from analysis.reports import affinity
 from roundabout.cli.main import main
-from roundabout.models.cassini import Arc, Candidate, Circle, choose
+from roundabout.models.cassini import Arc, Candidate, Circle, rank_placements
 
 pytestmark = pytest.mark.unit
 
@@ -47,7 +47,7 @@ def test_each_group_of_jobs_is_by_itself(capsys):
 def test_the_graph_has_a_line_a_job_and_link():
     circles = {name: Circle(name, 100, (Arc(0, 50, 50),)) for name in ("a", "b", "c")}
     chain = Candidate("chain", {"L1": ("a", "b"), "L2": ("b", "c")})
-    drawn = affinity.figure([choose([chain], circles, {"L1": 50.0, "L2": 50.0}).ranked[0]])
+    drawn = affinity.figure([rank_placements([chain], circles, {"L1": 50.0, "L2": 50.0}).ranked[0]])
     (panel,) = drawn.axes
     ends = {(line.get_ydata()[0], line.get_ydata()[1]) for line in panel.lines}
     assert len(panel.lines) == len(ends) == 4

@@ -98,8 +98,8 @@ def test_iterations_look_alike_where_they_are_whole_sectors():
 
 def test_a_widened_circle_has_the_most_within_reach():
     circle = Circle("j", 100.0, (Arc(0, 10, 30.0), Arc(10, 20, 10.0), Arc(50, 50, 99.0), Arc(80, 90, 20.0)))
-    wide = circle.widened(5.0, 7.0)
+    wide = circle.widen(5.0, 7.0)
     at_ms = np.arange(0.25, 100.0, 0.5)
     within = [circle.demand_gbps((at_ms + off) % 100.0) for off in np.arange(-7.0, 5.25, 0.5)]
     assert wide.demand_gbps(at_ms).tolist() == np.max(within, axis=0).tolist()
-    assert circle.widened(80.0, 120.0).demand_gbps(at_ms).tolist() == [30.0] * len(at_ms)
+    assert circle.widen(80.0, 120.0).demand_gbps(at_ms).tolist() == [30.0] * len(at_ms)

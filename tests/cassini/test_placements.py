@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from roundabout.models.cassini import Arc, Candidate, CassiniError, Circle, choose, tie_broken
+from roundabout.models.cassini import Arc, Candidate, CassiniError, Circle, pick_shifts, rank_placements
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +26,9 @@ APART = Candidate("apart", {"L1": ("half",), "L2": ("other",)})
 
 
 def ranked(*candidates, **options):
-    return [(each.candidate.name, each.score) for each in choose(candidates, CIRCLES, CAPACITY, **options).ranked]
+    return [
+        (each.candidate.name, each.score) for each in rank_placements(candidates, CIRCLES, CAPACITY, **options).ranked
+    ]
 
 
 def test_placements_are_ranked_by_the_mean_score_of_their_links():
@@ -36,9 +38,9 @@ def test_placements_are_ranked_by_the_mean_score_of_their_links():
 
 def test_the_best_placement_comes_with_unique_shifts():
     chain = Candidate("chain", {"L1": ("half", "other"), "L2": ("other", "third")})
-    found = choose([chain], CIRCLES, CAPACITY).ranked[0]
+    found = rank_placements([chain], CIRCLES, CAPACITY).ranked[0]
     assert found.shifts_ms == {"half": 0, "other": 50, "third": 0}  # third cannot avoid other: it stays beside it
-    assert choose([APART], CIRCLES, CAPACITY).ranked[0].shifts_ms == {}
+    assert rank_placements([APART], CIRCLES, CAPACITY).ranked[0].shifts_ms == {}
 
 
 def by_link(found, shifts):
@@ -51,11 +53,11 @@ def test_unique_shifts_keep_every_link_as_compatible_as_alone_where_picking_one_
     """Figure 4.7, and its "simple approach": the shared job would have to be shifted by 0 and by 50 ms."""
     chain = Candidate("chain", {"L1": ("half", "other"), "L2": ("other", "again")})
     circles = CIRCLES | {"again": Circle("again", 100, (Arc(0, 50, 50),))}
-    found = choose([chain], circles, CAPACITY).ranked[0]
+    found = rank_placements([chain], circles, CAPACITY).ranked[0]
     assert found.weights == {"L1": {"half": 0, "other": 50}, "L2": {"other": 0, "again": 50}}
     assert by_link(found, found.shifts_ms) == [1, 1]
-    assert by_link(found, tie_broken(found.weights, min)) == [0.5, 1]
-    assert by_link(found, tie_broken(found.weights, max)) == [1, 0.5]
+    assert by_link(found, pick_shifts(found.weights, min)) == [0.5, 1]
+    assert by_link(found, pick_shifts(found.weights, max)) == [1, 0.5]
 
 
 @settings(deadline=None, max_examples=50)
@@ -71,16 +73,16 @@ def test_unique_shifts_keep_scores_whatever_the_periods(jobs):
         for place, (begin, up, period) in enumerate(jobs)
     }
     tree = Candidate("tree", {"L1": ("j0", "j1"), "L2": ("j3", "j1", "j2"), "L3": ("j4", "j2")})
-    found = choose([tree], circles, CAPACITY | {"L3": 30.0}).ranked[0]
+    found = rank_placements([tree], circles, CAPACITY | {"L3": 30.0}).ranked[0]
     assert by_link(found, found.shifts_ms) == pytest.approx([each.score for each in found.links.values()], abs=1e-6)
 
 
 def test_placements_with_loops_are_left_out_and_named():
-    found = choose([LOOPED, BAD], CIRCLES, CAPACITY)
+    found = rank_placements([LOOPED, BAD], CIRCLES, CAPACITY)
     assert [each.candidate.name for each in found.ranked] == ["bad"]
     assert set(found.loops["looped"]) == {"half", "other", "L1", "L2"}
     with pytest.raises(CassiniError, match="found a loop in each of 1 placements"):
-        choose([LOOPED], CIRCLES, CAPACITY)
+        rank_placements([LOOPED], CIRCLES, CAPACITY)
 
 
 def test_links_with_the_same_jobs_are_worked_out_once():
@@ -90,7 +92,7 @@ def test_links_with_the_same_jobs_are_worked_out_once():
         seen.extend(meetings)
         return map(function, meetings)
 
-    choose([GOOD, MIXED, BAD], CIRCLES, CAPACITY, mapped=counting)
+    rank_placements([GOOD, MIXED, BAD], CIRCLES, CAPACITY, mapped=counting)
     assert [tuple(circle.job for circle in each.circles) for each in seen] == [
         ("half", "other"),
         ("other", "full"),
@@ -102,8 +104,8 @@ def test_processes_find_the_same():
     def elsewhere(function, meetings):
         return (_copied(_copied(function)(meeting)) for meeting in _copied(meetings))
 
-    there = choose([GOOD, MIXED], CIRCLES, CAPACITY, mapped=elsewhere)
-    here = choose([GOOD, MIXED], CIRCLES, CAPACITY)
+    there = rank_placements([GOOD, MIXED], CIRCLES, CAPACITY, mapped=elsewhere)
+    here = rank_placements([GOOD, MIXED], CIRCLES, CAPACITY)
     assert [(each.candidate, each.score, each.shifts_ms) for each in there.ranked] == [
         (each.candidate, each.score, each.shifts_ms) for each in here.ranked
     ]

@@ -12,7 +12,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, eye_array, hstack
 
 from roundabout.models.cassini import search
-from roundabout.models.cassini.search import best_steps, choices
+from roundabout.models.cassini.search import best_steps, rotation_counts
 
 pytestmark = pytest.mark.unit
 
@@ -189,7 +189,7 @@ def test_a_mixed_integer_program_agrees_on_more_jobs(jobs):
 def test_fewer_rotations_stand_for_all(turns):
     """Any rotation of all jobs comes to one within `choices` when everything is rotated by some amount."""
     sectors = math.lcm(*turns) * 2
-    sizes, needed = [sectors // count for count in turns], choices(turns, sectors)
+    sizes, needed = [sectors // count for count in turns], rotation_counts(turns, sectors)
     reached = {
         tuple((step + all_) % size for step, size in zip(steps, sizes, strict=True))
         for steps in itertools.product(*map(range, needed))

@@ -3,9 +3,9 @@
 
 import pytest
 
-from analysis.reading.trial_inputs import given
+from analysis.reading.trial_inputs import resolve_inputs
 from roundabout.cli.main import main
-from roundabout.models.cassini import CassiniError, LoopError, meetings, rotations, timetables
+from roundabout.models.cassini import CassiniError, LoopError, best_rotations, timetables, unified_circles
 from roundabout.models.fluid import timetable_stretch
 from roundabout.spec import Profile, SpecError, load_experiment
 from roundabout.spec.cassini import Clock, Timetable
@@ -60,7 +60,7 @@ def test_nobody_is_asked_for_more_than_it_can_do(spec_of):
 def test_on_two_links_one_constant_moves_all_jobs_of_each(spec_of):
     three = {"j1": ("vgg16-1400", "[s0, s2]"), "j2": ("vgg19-fig1", "[s1, s4]"), "j3": ("vgg16-fig3", "[s3, s5]")}
     spec = spec_of("chain-2-2-2", **three)
-    found, links = timetables(spec), rotations(spec)
+    found, links = timetables(spec), best_rotations(spec)
     assert [[circle.job for circle in each.unified.circles] for each in links.values()] == [["j1", "j2"], ["j2", "j3"]]
     for each in links.values():
         (one, other), (turns, others) = (circle.job for circle in each.unified.circles), each.unified.turns
@@ -79,9 +79,9 @@ def test_what_has_no_answer_is_refused_by_name(spec_of, tmp_path, capsys):
     slow = Profile(name="slow", model="any", phases=(forward.model_copy(update={"compute_ms": 12000.0}), allreduce))
     jobs = {**spec.jobs, "j2": spec.jobs["j2"].model_copy(update={"profile": slow})}
     with pytest.raises(CassiniError, match=r"no common multiple of the iteration times \(j1 293 ms, j2 12143 ms\)"):
-        meetings(spec.model_copy(update={"jobs": jobs}))
+        unified_circles(spec.model_copy(update={"jobs": jobs}))
     with pytest.raises(LoopError, match="j1 - L1 - j2 - L2 - j1"):
-        meetings(spec_of("chain-2-2-2", j1=("vgg16-1400", "[s0, s4]"), j2=("vgg19-fig1", "[s1, s5]")))
+        unified_circles(spec_of("chain-2-2-2", j1=("vgg16-1400", "[s0, s4]"), j2=("vgg19-fig1", "[s1, s5]")))
     assert main(["validate", str(tmp_path / "shifted.yaml")]) == 1
     assert (
         "shifted.yaml: cassini: found a loop in the affinity graph: j1 - L1 - j2 - L2 - j1" in capsys.readouterr().err
@@ -106,7 +106,7 @@ GIVEN = "{j2: {shift_ms: 20, period_ms: 300, threshold_ms: 1}}"
 )
 def test_timetables_may_be_given(spec_of, cassini, complaint):
     twins = {"j1": ("vgg19-fig1", "[s0, s2]"), "j2": ("vgg19-fig1", "[s1, s3]")}
-    found = given(None, spec_of(f"dumbbell-2x2\ncassini: {{timetables: {GIVEN}}}", **twins), ())
+    found = resolve_inputs(None, spec_of(f"dumbbell-2x2\ncassini: {{timetables: {GIVEN}}}", **twins), ())
     assert {job: {field: value.value for field, value in fields.items()} for job, fields in found.items()} == {
         "j2": {"timetable": Timetable(shift_ms=20, period_ms=300, threshold_ms=1)}
     }
@@ -144,7 +144,7 @@ def test_periods_leave_room_for_jitter(spec_of):
 
 
 def test_who_goes_by_a_clock_that_is_behind_is_late_and_later():
-    told = Timetable(shift_ms=10, period_ms=100, threshold_ms=2).told_by(Clock(behind_ms=3, slow_ppm=1000))
+    told = Timetable(shift_ms=10, period_ms=100, threshold_ms=2).as_kept_by(Clock(behind_ms=3, slow_ppm=1000))
     assert (told.shift_ms, told.period_ms) == (13, pytest.approx(100.1))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.models.cassini import Arc, Candidate, Circle, choose, rotate_together
+from roundabout.models.cassini import Arc, Candidate, Circle, rank_placements, rotate_jointly
 
 pytestmark = pytest.mark.unit
 
@@ -27,15 +27,15 @@ def jobs(draw, count):
 @settings(deadline=None, max_examples=50)
 @given(jobs(4))
 def test_without_loops_it_reaches_what_each_link_does_alone(circles):
-    each = choose([Candidate("tree", TREE)], circles, dict.fromkeys(TREE, 50.0), precision_deg=15).ranked[0]
-    found = rotate_together(TREE, circles, 50, precision_deg=15)
+    each = rank_placements([Candidate("tree", TREE)], circles, dict.fromkeys(TREE, 50.0), precision_deg=15).ranked[0]
+    found = rotate_jointly(TREE, circles, 50, precision_deg=15)
     assert found.score == found.score_bound == pytest.approx(each.score, abs=1e-9)
 
 
 @settings(deadline=None, max_examples=30)
 @given(jobs(3))
 def test_around_a_loop_it_is_the_best_of_trying_all(circles):
-    found = rotate_together(RING, circles, 50, precision_deg=15)
+    found = rotate_jointly(RING, circles, 50, precision_deg=15)
     at_ms = (np.arange(24) + 0.5) * 5
     periods = [circles[job].iteration_ms for job in ("j0", "j1", "j2")]
     tiled = {job: circle.demand_gbps(at_ms % circle.iteration_ms) for job, circle in circles.items()}
@@ -54,5 +54,5 @@ def test_around_a_loop_it_is_the_best_of_trying_all(circles):
 
 def test_three_halves_around_a_loop_cannot_all_part():
     circles = {job: Circle(job, 100, (Arc(0, 50, 50),)) for job in ("j0", "j1", "j2")}
-    assert rotate_together(RING, circles, 50).score == pytest.approx(1 - 0.5 / 3)
-    assert rotate_together({"L1": ("j0",)}, circles, 50).shifts_ms == {}
+    assert rotate_jointly(RING, circles, 50).score == pytest.approx(1 - 0.5 / 3)
+    assert rotate_jointly({"L1": ("j0",)}, circles, 50).shifts_ms == {}

@@ -9,14 +9,14 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.models.cluster.cassini import Decided
-from roundabout.models.cluster.simulator import Cluster, conduct, dedicated
+from roundabout.models.cluster.cassini import PlacementDecision
+from roundabout.models.cluster.simulator import Cluster, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import Placement, Request, State
-from roundabout.models.cluster.timeline import Stint, Timeline
+from roundabout.models.cluster.timeline import Allocation, Timeline
 from roundabout.models.fluid import engine
 from roundabout.models.fluid.engine import EngineError
-from roundabout.models.schedulers import named
-from roundabout.plan.clusters import check
+from roundabout.models.schedulers import make_scheduler
+from roundabout.plan.clusters import check_cluster_trial
 from roundabout.spec import Topology, load_experiment
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import ResolvedJob
@@ -49,7 +49,7 @@ class Planned:
         return next((at for at in self.asked_s if at > state.now_s + 1e-6), None)
 
 
-def employed(requests: Mapping[str, Request], stint: Stint) -> ResolvedJob:
+def employed(requests: Mapping[str, Request], stint: Allocation) -> ResolvedJob:
     return ResolvedJob(
         profile=KNOWN.profile(requests[stint.job], len(stint.workers)),
         workers=stint.workers,
@@ -60,13 +60,13 @@ def employed(requests: Mapping[str, Request], stint: Stint) -> ResolvedJob:
 
 
 def played(requests: list[Request], plan: Plan, *asked_s: float) -> Timeline:
-    def decide(state: State, seed: int) -> Decided:
+    def decide(state: State, seed: int) -> PlacementDecision:
         placements, timetables = plan(state.now_s + 1e-6)
         here = {job.request.name for job in state.jobs}
-        return Decided({name: each for name, each in placements.items() if name in here}, timetables, ())
+        return PlacementDecision({name: each for name, each in placements.items() if name in here}, timetables, ())
 
     employ = partial(employed, {each.name: each for each in requests})
-    return conduct(requests, Cluster(TOPOLOGY, Planned(*asked_s), KNOWN, decide, employ, MOVE_S, seed=1))
+    return simulate_trace(requests, Cluster(TOPOLOGY, Planned(*asked_s), KNOWN, decide, employ, MOVE_S, seed=1))
 
 
 def test_who_is_alone_takes_what_it_takes_alone() -> None:
@@ -115,7 +115,7 @@ def test_who_is_never_placed_waits_for_ever() -> None:
 def test_a_window_begins_with_an_iteration_and_keeps_timetables() -> None:
     table = Timetable(shift_ms=0, period_ms=1000, threshold_ms=5)
     whole = played([A], lambda _: ({"a": ("s0", "s1")}, {"a": table}))
-    (stint,) = whole.within(10.5, 20.0, lambda _: [float(second) for second in range(100)]).stints
+    (stint,) = whole.window(10.5, 20.0, lambda _: [float(second) for second in range(100)]).stints
     assert (stint.begins_s, stint.ends_s) == pytest.approx((0.5, 20.0))
     assert stint.timetable == replace_shift(table, 500)
 
@@ -125,14 +125,14 @@ def replace_shift(table: Timetable, shift_ms: float) -> Timetable:
 
 
 def scheduled(name: str, requests: list[Request], topology: Topology = TOPOLOGY) -> Timeline:
-    scheduler = named(name, KNOWN)
+    scheduler = make_scheduler(name, KNOWN)
 
-    def decide(state: State, seed: int) -> Decided:
-        return Decided(scheduler.decide(state, seed)[0], {}, ())
+    def decide(state: State, seed: int) -> PlacementDecision:
+        return PlacementDecision(scheduler.decide(state, seed)[0], {}, ())
 
     employ = partial(employed, {each.name: each for each in requests})
     own = Cluster(topology, scheduler, KNOWN, decide, employ, MOVE_S, seed=1)
-    return dedicated(requests, own) if scheduler.dedicated else conduct(requests, own)
+    return simulate_dedicated(requests, own) if scheduler.dedicated else simulate_trace(requests, own)
 
 
 REQUEST = st.builds(
@@ -179,11 +179,13 @@ def test_in_clusters_of_their_own_nobody_meets() -> None:
 
 def test_a_stint_that_ends_before_its_first_turn_sends_nothing():
     turns = Timetable(shift_ms=500.0, period_ms=1000.0, threshold_ms=50.0)
-    stint = Stint("a.1", "a", begins_s=2.0, ends_s=2.4, workers=("s0", "s1"), left=9, iterations=0, timetable=turns)
-    assert not stint.sends
-    assert replace(stint, ends_s=2.6).sends
-    assert replace(stint, timetable=None).sends
-    assert not replace(stint, timetable=None, workers=("s0",)).sends
+    stint = Allocation(
+        "a.1", "a", begins_s=2.0, ends_s=2.4, workers=("s0", "s1"), left=9, iterations=0, timetable=turns
+    )
+    assert not stint.has_traffic
+    assert replace(stint, ends_s=2.6).has_traffic
+    assert replace(stint, timetable=None).has_traffic
+    assert not replace(stint, timetable=None, workers=("s0",)).has_traffic
 
 
 def test_without_its_engine_no_cluster_is_begun(monkeypatch):
@@ -191,4 +193,4 @@ def test_without_its_engine_no_cluster_is_begun(monkeypatch):
     monkeypatch.setattr(engine, "LIBRARY", "build/lib/none.so")
     monkeypatch.setattr(engine, "_library", engine._library.__wrapped__)
     with pytest.raises(EngineError, match=r"not built: build/lib/none\.so"):
-        check(experiment.cells[0].spec, 1)
+        check_cluster_trial(experiment.cells[0].spec, 1)

@@ -11,12 +11,12 @@ import pytest
 from pydantic import TypeAdapter
 
 from roundabout.models.cassini import circle_of, rotate, unify
-from roundabout.models.cluster.models import OURS, models, profile
+from roundabout.models.cluster.models import MODELS_FILE, make_profile, read_models
 from roundabout.models.cluster.state import Request
-from roundabout.models.cluster.traces import requests
+from roundabout.models.cluster.traces import trace_requests
 from roundabout.spec.profile import Profile
-from roundabout.spec.reader.yaml_source import parse, read
-from roundabout.spec.trace import Listed, Range, Submitted, Trace
+from roundabout.spec.reader.yaml_source import parse, read_document
+from roundabout.spec.trace import ListedJob, Range, SubmittedJob, Trace
 
 pytestmark = pytest.mark.unit
 
@@ -38,7 +38,7 @@ PAIRS = (
 
 def rows_of_models() -> Iterator[str]:
     """What Table 4.2 says of each model, and iterations alone at the middle of its batches."""
-    for name, model in models().models.items():
+    for name, model in read_models().models.items():
         memory, batch = map(between, (model.memory_mb, model.batch))
         cells = []
         for workers in WORKERS:
@@ -55,7 +55,7 @@ def between(ends: tuple[int, int]) -> str:
 
 def rows_of_figures() -> Iterator[str]:
     """Every figure of models.yaml."""
-    for path, figure in figures(read(OURS).root):
+    for path, figure in figures(read_document(MODELS_FILE).root):
         least, most = figure.get("least"), figure.get("most")
         range_ = f"{least:,} to {most:,}" if least else ""
         yield f"| `{path}` | {figure['value']:,} | {range_} | {figure.get('source') or figure['guess']} |"
@@ -81,7 +81,7 @@ def rows_of_pairs() -> Iterator[str]:
 
 
 def at_middle(name: str, workers: int, guesses: int | None = None) -> Profile:
-    return profile(name, workers, sum(models().models[name].batch) // 2, guesses)
+    return make_profile(name, workers, sum(read_models().models[name].batch) // 2, guesses)
 
 
 def rows_of_loads() -> Iterator[str]:
@@ -98,7 +98,7 @@ def rows_of_loads() -> Iterator[str]:
 
 def drawn(models: str, load: float, jobs: int, seed: int) -> tuple[Request, ...]:
     asked = {"kind": "poisson", "load": load, "jobs": jobs, "models": [models]}
-    return requests(TRACES.validate_python(asked), GPUS, seed)
+    return trace_requests(TRACES.validate_python(asked), GPUS, seed)
 
 
 def used(jobs: tuple[Request, ...], begin_s: tuple[float, ...] = ()) -> float:
@@ -110,7 +110,7 @@ def used(jobs: tuple[Request, ...], begin_s: tuple[float, ...] = ()) -> float:
 
 
 def alone_s(job: Request) -> float:
-    return job.iterations * profile(job.model, job.workers, job.batch).alone_ms / 1000
+    return job.iterations * make_profile(job.model, job.workers, job.batch).alone_ms / 1000
 
 
 def in_turn(jobs: tuple[Request, ...]) -> tuple[float, ...]:
@@ -138,15 +138,15 @@ def test_the_document_has_these_rows_and_no_others(rows):
 def test_its_traces_are_traces():
     examples = [part.partition("```")[0] for part in DOCUMENT.read_text().split("```yaml\n")[1:]]
     assert len(examples) == 4
-    rows = [Submitted(name="job", at_s=0.0, gpus=1)]  # of the one whose file a user brings
+    rows = [SubmittedJob(name="job", at_s=0.0, gpus=1)]  # of the one whose file a user brings
     for text in examples:
-        assert requests(TRACES.validate_python(parse(text, DOCUMENT.name).root["trace"]), GPUS, 1, submitted=rows)
+        assert trace_requests(TRACES.validate_python(parse(text, DOCUMENT.name).root["trace"]), GPUS, 1, submitted=rows)
 
 
 def test_every_field_of_a_trace_is_told():
     told = set(re.findall(r"`(\w+)`", DOCUMENT.read_text()))
     kinds = get_args(get_args(Trace)[0])
-    assert {name for kind in (*kinds, Listed, Range) for name in kind.model_fields} <= told
+    assert {name for kind in (*kinds, ListedJob, Range) for name in kind.model_fields} <= told
 
 
 if __name__ == "__main__":

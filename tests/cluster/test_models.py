@@ -8,19 +8,19 @@ from hypothesis import given, strategies as st
 
 from roundabout.models.cluster.models import (
     ModelError,
+    divide_model,
     examples_per_s,
-    model,
-    models,
-    names,
+    expand_sets,
+    find_model,
+    make_profile,
     noise_examples,
-    profile,
-    shape,
+    read_models,
 )
 from roundabout.spec import load_profile
 
 pytestmark = pytest.mark.unit
 
-NAMES = sorted(models().models)
+NAMES = sorted(read_models().models)
 WORKERS = range(1, 13)
 
 
@@ -39,7 +39,7 @@ WORKERS = range(1, 13)
     ],
 )
 def test_two_workers_have_the_shipped_profiles(shipped, name, batch):
-    ours, theirs = profile(name, 2, batch), load_profile(shipped)
+    ours, theirs = make_profile(name, 2, batch), load_profile(shipped)
     assert ours.compute_ms == pytest.approx(theirs.compute_ms, rel=0.001)
     assert ours.comm_ms == pytest.approx(theirs.comm_ms, abs=0.1)
     assert ours.comm_bytes == pytest.approx(theirs.comm_bytes, rel=1e-5)
@@ -50,7 +50,7 @@ def test_two_workers_have_the_shipped_profiles(shipped, name, batch):
     [("gpt2-pipeline", "GPT2-A", 2, 24, 0.1), ("gpt3-hybrid", "GPT3", 8, 32, 0.06)],
 )
 def test_the_shipped_hybrids_have_the_same_phases_among_the_same_workers(shipped, name, workers, batch, within):
-    ours, theirs = profile(name, workers, batch).phases, load_profile(shipped).phases
+    ours, theirs = make_profile(name, workers, batch).phases, load_profile(shipped).phases
     assert len(ours) == len(theirs)
     for mine, one in zip(ours, theirs, strict=True):
         assert [(each.sender, each.receiver) for each in mine.transfers(workers)] == [
@@ -66,36 +66,38 @@ def test_the_shipped_hybrids_have_the_same_phases_among_the_same_workers(shipped
 @pytest.mark.parametrize("workers", WORKERS)
 def test_every_model_runs_on_any_number_of_workers(name, workers):
     for guesses in (None, 1):
-        for batch in model(name).batch:
-            found = profile(name, workers, batch, guesses)
+        for batch in find_model(name).batch:
+            found = make_profile(name, workers, batch, guesses)
             assert bool(found.comm_bytes) == (workers > 1)
-            assert found.compute_ms == pytest.approx(batch * model(name, guesses).compute_ms.value)
+            assert found.compute_ms == pytest.approx(batch * find_model(name, guesses).compute_ms.value)
             assert all(phase.demand_gbps <= 43 * (1 + 1e-6) for phase in found.phases)
             touched = {end for phase in found.phases for each in phase.transfers(workers) for end in each[:2]}
             assert touched == (set(range(workers)) if workers > 1 else set())
 
 
 def test_rings_send_by_their_length():
-    two = profile("VGG16", 2, 1400).comm_bytes
+    two = make_profile("VGG16", 2, 1400).comm_bytes
     for workers in WORKERS[1:]:
-        assert profile("VGG16", workers, 1400).comm_bytes == pytest.approx(2 * (workers - 1) / workers * two, abs=1)
+        assert make_profile("VGG16", workers, 1400).comm_bytes == pytest.approx(
+            2 * (workers - 1) / workers * two, abs=1
+        )
 
 
 def test_the_figures_ways_to_divide_a_model():
-    plans = models().plans
-    assert shape(plans["pipeline"], 2) == (1, 2, 1)  # Figure 4.1(b)
-    assert shape(plans["hybrid"], 2) == (1, 1, 2)  # Figure 4.1(c)
-    assert shape(plans["hybrid"], 8) == (2, 2, 2)  # Figure 4.1(d)
-    assert shape(plans["hybrid"], 5) == (1, 5, 1)
-    assert shape(plans["data"], 12) == (12, 1, 1)
+    plans = read_models().plans
+    assert divide_model(plans["pipeline"], 2) == (1, 2, 1)  # Figure 4.1(b)
+    assert divide_model(plans["hybrid"], 2) == (1, 1, 2)  # Figure 4.1(c)
+    assert divide_model(plans["hybrid"], 8) == (2, 2, 2)  # Figure 4.1(d)
+    assert divide_model(plans["hybrid"], 5) == (1, 5, 1)
+    assert divide_model(plans["data"], 12) == (12, 1, 1)
     for plan in plans.values():
         for workers in WORKERS:
-            assert math.prod(shape(plan, workers)) == workers
+            assert math.prod(divide_model(plan, workers)) == workers
 
 
 @given(seed=st.integers(0, 2**32))
 def test_guesses_stay_in_their_ranges_and_what_has_a_source_stays(seed):
-    stated, drawn = models(), models(seed)
+    stated, drawn = read_models(), read_models(seed)
     for name, found in drawn.models.items():
         one = stated.models[name]
         for figure, before in [
@@ -107,12 +109,12 @@ def test_guesses_stay_in_their_ranges_and_what_has_a_source_stays(seed):
                 assert figure == before
             else:
                 assert before.least <= figure.value <= before.most
-    assert models(seed) == drawn
+    assert read_models(seed) == drawn
 
 
 def test_guesses_of_one_seed_are_drawn_one_by_one():
-    drawn = models(5)
-    assert drawn != models(6)
+    drawn = read_models(5)
+    assert drawn != read_models(6)
     assert drawn.models["RoBERTa"].compute_ms == drawn.models["BERT"].compute_ms  # one guess, not two
     places = [
         (figure.value - figure.least) / (figure.most - figure.least)
@@ -122,7 +124,7 @@ def test_guesses_of_one_seed_are_drawn_one_by_one():
 
 
 def test_every_guess_states_its_effect():
-    found = models()
+    found = read_models()
     figures = [*found.gbps.values(), *found.noise_examples.values()]
     for each in found.models.values():
         figures += [each.compute_ms, *each.bytes.values(), *each.bytes_per_example.values()]
@@ -137,14 +139,14 @@ def test_throughput_is_what_all_workers_process_by_the_iteration_alone():
 
 
 def test_sets_name_their_models_once():
-    assert len(names(("mixed",))) == 13
-    assert names(("data-parallel", "DLRM")) == names(("mixed",))
-    assert names(("DLRM", "DLRM")) == ("DLRM",)
+    assert len(expand_sets(("mixed",))) == 13
+    assert expand_sets(("data-parallel", "DLRM")) == expand_sets(("mixed",))
+    assert expand_sets(("DLRM", "DLRM")) == ("DLRM",)
 
 
 def test_a_model_that_there_is_none_of_is_said_with_those_near():
     with pytest.raises(ModelError, match="found the model 'VGG17', expected one of") as raised:
-        names(("VGG17",))
+        expand_sets(("VGG17",))
     assert "VGG1" in raised.value.hint
     with pytest.raises(ModelError, match="found 0 workers"):
-        profile("VGG16", 0, 32)
+        make_profile("VGG16", 0, 32)

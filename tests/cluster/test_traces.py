@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from roundabout.models.cluster.models import ModelError, model, names, profile
-from roundabout.models.cluster.traces import TraceError, requests
-from roundabout.spec.trace import Submitted, Trace
+from roundabout.models.cluster.models import ModelError, expand_sets, find_model, make_profile
+from roundabout.models.cluster.traces import TraceError, trace_requests
+from roundabout.spec.trace import SubmittedJob, Trace
 
 pytestmark = pytest.mark.unit
 
@@ -21,7 +21,7 @@ def trace(kind, **fields):
 
 
 def alone_s(request):
-    return request.iterations * profile(request.model, request.workers, request.batch).alone_ms / 1000
+    return request.iterations * make_profile(request.model, request.workers, request.batch).alone_ms / 1000
 
 
 @given(
@@ -32,16 +32,16 @@ def alone_s(request):
 )
 def test_poisson_jobs_are_within_what_the_trace_says(seed, models, load, jobs):
     asked = trace("poisson", load=load, jobs=jobs, models=models)
-    found = requests(asked, GPUS, seed)
+    found = trace_requests(asked, GPUS, seed)
     assert len(found) == jobs == len({each.name for each in found})
     assert [each.arrives_s for each in found] == sorted(each.arrives_s for each in found)
     for each in found:
-        least, most = model(each.model).batch
-        assert each.model in names(tuple(models))
+        least, most = find_model(each.model).batch
+        assert each.model in expand_sets(tuple(models))
         assert least <= each.batch <= most
         assert 1 <= each.workers <= 12
         assert 200 <= each.iterations <= 1000
-    assert requests(asked, GPUS, seed) == found
+    assert trace_requests(asked, GPUS, seed) == found
 
 
 @pytest.mark.parametrize("load", [0.8, 0.9, 1.0])
@@ -51,33 +51,33 @@ def test_poisson_jobs_alone_would_use_the_load_of_the_gpus(load, models):
     asked = trace("poisson", load=load, minutes=600, models=[models])
     used = [
         sum(each.workers * alone_s(each) for each in found) / (600 * 60 * GPUS)
-        for found in (requests(asked, GPUS, seed) for seed in range(30))
+        for found in (trace_requests(asked, GPUS, seed) for seed in range(30))
     ]
     assert fmean(used) == pytest.approx(load, rel=0.05)
 
 
 def test_the_load_holds_whatever_the_guesses_are():
     asked = trace("poisson", load=0.9, jobs=100)
-    stated, drawn = (requests(asked, GPUS, 1, guesses=guesses)[-1].arrives_s for guesses in (None, 3))
+    stated, drawn = (trace_requests(asked, GPUS, 1, guesses=guesses)[-1].arrives_s for guesses in (None, 3))
     assert stated != drawn
-    assert [each.batch for each in requests(asked, GPUS, 1)] == [
-        each.batch for each in requests(asked, GPUS, 1, guesses=3)
+    assert [each.batch for each in trace_requests(asked, GPUS, 1)] == [
+        each.batch for each in trace_requests(asked, GPUS, 1, guesses=3)
     ]
 
 
 def test_more_jobs_leave_the_first_as_they_are():
-    few, many = (requests(trace("poisson", load=0.9, jobs=jobs), GPUS, 4) for jobs in (5, 50))
+    few, many = (trace_requests(trace("poisson", load=0.9, jobs=jobs), GPUS, 4) for jobs in (5, 50))
     assert many[:5] == few
 
 
 def test_models_are_equally_likely():
-    found = [each.model for each in requests(trace("poisson", load=0.9, jobs=2600), GPUS, 1)]
-    assert all(150 <= found.count(name) <= 250 for name in names(("mixed",)))
+    found = [each.model for each in trace_requests(trace("poisson", load=0.9, jobs=2600), GPUS, 1)]
+    assert all(150 <= found.count(name) <= 250 for name in expand_sets(("mixed",)))
 
 
 def test_dynamic_jobs_are_there_or_arrive_together():
     listed = {"present": [{"model": "VGG16", "workers": 4}, {}], "arriving": [{"model": "DLRM"}, {"model": "ResNet50"}]}
-    found = requests(trace("dynamic", **listed, arrive_s=90), GPUS, 1)
+    found = trace_requests(trace("dynamic", **listed, arrive_s=90), GPUS, 1)
     assert [each.arrives_s for each in found] == [0, 0, 90, 90]
     assert (found[0].model, found[0].workers) == ("VGG16", 4)
     assert [each.name for each in found[2:]] == ["dlrm-3", "resnet50-4"]
@@ -85,21 +85,21 @@ def test_dynamic_jobs_are_there_or_arrive_together():
 
 def test_a_snapshot_is_table_4_3s():
     jobs = [{"model": "WideResNet101", "batch": 800, "workers": 2}, {"model": "VGG16", "batch": 1400, "workers": 2}]
-    found = requests(trace("snapshot", jobs=jobs), GPUS, 1)
+    found = trace_requests(trace("snapshot", jobs=jobs), GPUS, 1)
     assert [(each.arrives_s, each.batch) for each in found] == [(0, 800), (0, 1400)]
 
 
 def test_a_real_trace_keeps_its_arrivals_gpus_and_durations():
     rows = [
-        Submitted(name="late", at_s=100.0, gpus=4, ran_s=600.0),
-        Submitted(name="early", at_s=40.0, gpus=2, ran_s=None),
-        Submitted(name="wide", at_s=50.0, gpus=64, ran_s=60.0),
+        SubmittedJob(name="late", at_s=100.0, gpus=4, ran_s=600.0),
+        SubmittedJob(name="early", at_s=40.0, gpus=2, ran_s=None),
+        SubmittedJob(name="wide", at_s=50.0, gpus=64, ran_s=60.0),
     ]
-    found = requests(trace("philly", file="log"), GPUS, 1, submitted=rows)
+    found = trace_requests(trace("philly", file="log"), GPUS, 1, submitted=rows)
     assert [(each.name, each.arrives_s, each.workers) for each in found] == [("early-1", 0, 2), ("late-2", 60, 4)]
     assert alone_s(found[1]) == pytest.approx(600, rel=0.01)
     assert 200 <= found[0].iterations <= 1000
-    assert len(requests(trace("philly", file="log", jobs=1), GPUS, 1, submitted=rows)) == 1
+    assert len(trace_requests(trace("philly", file="log", jobs=1), GPUS, 1, submitted=rows)) == 1
 
 
 @pytest.mark.parametrize(
@@ -110,21 +110,21 @@ def test_a_real_trace_keeps_its_arrivals_gpus_and_durations():
     ],
 )
 def test_a_job_that_never_fits_is_said(asked):
-    rows = [Submitted(name="wide", at_s=0.0, gpus=25)]
+    rows = [SubmittedJob(name="wide", at_s=0.0, gpus=25)]
     with pytest.raises(
         TraceError, match=r"(snapshot trace, job bert-2|philly trace, job wide-1): found 25 workers, expe"
     ):
-        requests(asked, GPUS, 1, submitted=rows)
+        trace_requests(asked, GPUS, 1, submitted=rows)
 
 
 def test_a_trace_without_jobs_is_said():
     with pytest.raises(TraceError, match="lingjun trace: found no job"):
-        requests(trace("lingjun", file="job.csv"), GPUS, 1)
+        trace_requests(trace("lingjun", file="job.csv"), GPUS, 1)
 
 
 def test_an_unknown_model_is_said():
     with pytest.raises(ModelError, match="'VGG12'"):
-        requests(trace("snapshot", jobs=[{"model": "VGG12"}]), GPUS, 1)
+        trace_requests(trace("snapshot", jobs=[{"model": "VGG12"}]), GPUS, 1)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roundabout.spec import load_profile, load_topology
-from roundabout.testbeds.fluid.loads import read
+from roundabout.testbeds.fluid.loads import read_load
 
 Array = npt.NDArray[np.float64]
 
@@ -26,7 +26,7 @@ LOADS = {"consistent": (), "burst, drawn": BURST, "burst, exact": (*BURST, "--vo
 
 def planned(*options: str, load_gbps: float = LOAD_GBPS, duration_s: int = DURATION_S) -> tuple[Array, Array]:
     """Starts in s and bytes of a load's flows."""
-    load = read(["--load-gbps", str(load_gbps), "--duration-s", str(duration_s), *options]).schedule
+    load = read_load(["--load-gbps", str(load_gbps), "--duration-s", str(duration_s), *options]).schedule
     return (load.starts_ms - load.begins_ms) / 1e3, load.sizes
 
 

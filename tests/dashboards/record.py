@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from roundabout.runner.exporter_targets import Exported, exported
+from roundabout.runner.exporter_targets import ExporterTarget, exporter_target
 
 ROOT = Path(__file__).parents[2]
 EXPORTER = ROOT / "collectors/exporter/exporter.py"
@@ -54,12 +54,12 @@ sampler,1,2,1,0,0
 """
 
 
-def fake_host(folder: Path, node: str, *, lines: str = LINES, site: str = "fake", **facts: Any) -> Exported:
+def fake_host(folder: Path, node: str, *, lines: str = LINES, site: str = "fake", **facts: Any) -> ExporterTarget:
     """A host whose sampler says these lines, and nothing more."""
     said = folder / f"{node}.csv"
     said.write_text(lines)
     sampler = ["sh", "-c", f'cat "$0"; {ENDLESS}', str(said)]
-    return exported(site, node, sampler, **facts)
+    return exporter_target(site, node, sampler, **facts)
 
 
 def importable() -> None:

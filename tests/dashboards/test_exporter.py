@@ -18,9 +18,9 @@ import yaml
 from roundabout.core.errors import RoundaboutError
 from roundabout.dashboards.exporters import Exporter
 from roundabout.dashboards.prometheus import DASHBOARDS, RULES, dashboards
-from roundabout.dashboards.run import of_progress
-from roundabout.runner.exporter_targets import Way
-from roundabout.runner.observer import CrossUse
+from roundabout.dashboards.run import progress_series
+from roundabout.runner.exporter_targets import LinkDirection
+from roundabout.runner.observer import CrossTrafficUse
 from roundabout.runner.progress import JobProgress, Progress, TrialProgress
 from tests.dashboards.record import LINES, fake_host, importable
 
@@ -42,11 +42,11 @@ NOW = Progress(
     done=1,
     trial=TrialProgress("k", "fair", {"variant": "fair"}, 2, None, 1),
     jobs={"j1": JobProgress(iterations=50, done=3, last_ms=300.0, mean_ms=310.0)},
-    cross_traffic={"web": CrossUse(asked_gbps=8.0, sent_gbps=4.0)},
+    cross_traffic={"web": CrossTrafficUse(asked_gbps=8.0, sent_gbps=4.0)},
 )
 CAPACITY = ["roundabout_link_capacity_bytes_per_second", {"link": "A0", "direction": "s0 to sw0"}, 62_500_000.0]
 SERIES = [
-    *of_progress(NOW),
+    *progress_series(NOW),
     CAPACITY,
     ["roundabout_testbed_scale", {}, 100.0],
     ["roundabout_testbed_dilation", {}, 1.0],
@@ -216,11 +216,11 @@ def others_exporter() -> Iterator[int]:
 
 def test_an_exporter_answers_until_its_stdin_closes(tmp_path: Path) -> None:
     with others_exporter() as port:
-        ways = {"eth0": Way("A0", "s0", "sw0")}
+        ways = {"eth0": LinkDirection("A0", "s0", "sw0")}
         exporter = Exporter(fake_host(tmp_path, "s0", ways=ways, beside={"node": port, "dcgm": 1}))
-        own = exporter.ask('own [["roundabout_run_trials", {}, 4]]').decode()
+        own = exporter.query('own [["roundabout_run_trials", {}, 4]]').decode()
         assert exporter.beside == ["node"]
-        assert exporter.ask("node") == b"node_load1 0.5\n# EOF\n"
+        assert exporter.query("node") == b"node_load1 0.5\n# EOF\n"
     exporter.close()
     assert own.endswith("# EOF\n")
     found = samples(own.removesuffix("# EOF\n"))
@@ -229,33 +229,33 @@ def test_an_exporter_answers_until_its_stdin_closes(tmp_path: Path) -> None:
         "roundabout_interface_bytes_total"
     ]
     with pytest.raises(RoundaboutError):
-        exporter.ask("own")
+        exporter.query("own")
 
 
 def test_an_exporter_whose_sampler_ended_says_nothing_old(tmp_path: Path) -> None:
     host = fake_host(tmp_path, "s0")
     short = Exporter(type(host)(host.site, host.node, (*host.argv[:-3], "true"), host.facts, host.connect))
-    assert "roundabout_interface" not in short.ask("own").decode()
+    assert "roundabout_interface" not in short.query("own").decode()
     short.close()
 
 
 def test_an_exporter_ends_with_what_it_is_told(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "1000"]) as lab:
         exporter = Exporter(fake_host(tmp_path, "s0", ends_with=lab.pid))
-        assert b"roundabout_interface_up" in exporter.ask("own")
+        assert b"roundabout_interface_up" in exporter.query("own")
         lab.kill()
         assert exporter._channel.read() == b""
     with pytest.raises(RoundaboutError, match="exporter ended: exit status 0"):
-        exporter.ask("own")
+        exporter.query("own")
     exporter.close()
 
 
 def test_a_sampler_starts_anew_when_transports_came(tmp_path: Path) -> None:
     transports = tmp_path / "transports"
     exporter = Exporter(fake_host(tmp_path, "s0", transports=str(transports)))
-    assert "roundabout_transport_cnps_total" in exporter.ask("own").decode()
+    assert "roundabout_transport_cnps_total" in exporter.query("own").decode()
     (tmp_path / "s0.csv").write_text(LINES.replace("cnps", "cuts"))
-    assert "roundabout_transport_cnps_total" in exporter.ask("own").decode()
+    assert "roundabout_transport_cnps_total" in exporter.query("own").decode()
     (transports / "dcqcn").mkdir(parents=True)
-    assert "roundabout_transport_cuts_total" in exporter.ask("own").decode()
+    assert "roundabout_transport_cuts_total" in exporter.query("own").decode()
     exporter.close()

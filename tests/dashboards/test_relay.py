@@ -16,9 +16,9 @@ import pytest
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.dashboards import exporters as asking, relay as relay_module
-from roundabout.dashboards.exporters import Exporters
-from roundabout.dashboards.relay import Relay, relaying
-from roundabout.runner.testbed import Exported
+from roundabout.dashboards.exporters import ExporterPool
+from roundabout.dashboards.relay import Relay, run_relay
+from roundabout.runner.testbed import ExporterTarget
 from tests.dashboards.record import fake_host
 
 pytestmark = pytest.mark.unit
@@ -62,9 +62,9 @@ def targets(relay: Relay) -> set[str]:
 
 
 @contextmanager
-def relay_of(standing: list[Exported]) -> Iterator[Relay]:
-    with relaying(
-        Exporters(lambda: list(standing)), lambda: [("roundabout_run_trials", {}, 4)], lambda: "hello"
+def relay_of(standing: list[ExporterTarget]) -> Iterator[Relay]:
+    with run_relay(
+        ExporterPool(lambda: list(standing)), lambda: [("roundabout_run_trials", {}, 4)], lambda: "hello"
     ) as relay:
         yield relay
 
@@ -131,14 +131,14 @@ def test_a_host_that_nobody_reaches_is_a_target(tmp_path: Path, monkeypatch: pyt
 
 
 def test_what_cannot_be_listed_now_is_listed_later(tmp_path: Path) -> None:
-    calls: list[Callable[[], list[Exported]]] = []
+    calls: list[Callable[[], list[ExporterTarget]]] = []
 
-    def standing() -> list[Exported]:
+    def standing() -> list[ExporterTarget]:
         calls.append(standing)
         if len(calls) == 2:
             raise RoundaboutError("the lab went meanwhile")
         return [fake_host(tmp_path, "s0")]
 
-    with relaying(Exporters(standing), list, str) as relay:
+    with run_relay(ExporterPool(standing), list, str) as relay:
         until(lambda: len(calls) > 3, "it is listed again")
         assert status(relay, "/metrics/fake/s0") == 200

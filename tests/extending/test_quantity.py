@@ -46,7 +46,7 @@ from analysis.quantities import Asked, Reading, known
 from roundabout.store import Identity, Run, Units, build_table
 
 run = Run.create(Path(sys.argv[1]), "counted", {"experiment": {}, "testbed": {}, "plan": []}, "20261121T093012Z-7f3a")
-attempt = run.begin("0123456789abcdef")
+attempt = run.begin_attempt("0123456789abcdef")
 where = {"host": ["s0", "s2"], "host_ns": [0, 0], "controller_ns": [0, 0], "offset_bound_ns": [0, 0]}
 counted = {"transport": ["steady"] * 2, "counter": ["segments_per_ack"] * 2, "before": [1.0, 1.0], "after": [2.0, 4.0]}
 who = Identity(run.id, "0123456789abcdef", "base", "{}", 1, 1)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.runner.program_list import programs
+from roundabout.runner.program_list import program_paths
 from roundabout.spec.trainers import MODELS
 from roundabout.store import Run
 
@@ -95,5 +95,5 @@ def test_the_schema_tells_editors_about_it(folder: Path) -> None:
 def test_a_program_of_the_tree_is_listed_once() -> None:
     """The one line: what provisions hosts and what doctor looks at follow from it."""
     for model in MODELS.values():
-        assert model.program in programs("hosts")
+        assert model.program in program_paths("hosts")
         assert model.source() == ROOT / model.program

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from analysis.reading.data import rows_of
+from analysis.reading.data import filter_rows
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner import transports
 from roundabout.spec import SpecError, load_experiment
 from roundabout.store import Run
-from roundabout.testbeds.lab.provider import LabFacility
+from roundabout.testbeds.lab.provider import LabProvider
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
@@ -52,7 +52,7 @@ def change(folder: Path, passage: str, replacement: str) -> None:
 
 
 def build(folder: Path) -> dict[str, str]:
-    return transports.build_outside(load_experiment(write(folder)).transports.values())
+    return transports.build_plugins(load_experiment(write(folder)).transports.values())
 
 
 @pytest.mark.proof
@@ -72,12 +72,12 @@ def test_its_file_is_all_that_a_trial_in_the_lab_needs(folder: Path) -> None:
         settings = trial["settings"][host]["after"]
         assert settings["transport"] == {"steady": {"rate_mbps": 200}}  # the lab's rates are a hundredth
         assert settings["sysctl"]["net.ipv4.tcp_congestion_control"] == "rb_steady"
-    reactions = rows_of(run.table("reactions", valid_only=False), host="s0").to_pylist()
+    reactions = filter_rows(run.table("reactions", valid_only=False), host="s0").to_pylist()
     assert {each["transport"] for each in reactions} == {"steady"}
     assert {each["counter"] for each in reactions} == {"acks", "segments", "segments_per_ack"}
     (segments,) = (each for each in reactions if each["counter"] == "segments")
     assert segments["after"] - segments["before"] > 1000
-    sampled = rows_of(run.table("device_counters", valid_only=False), host="s0", device="steady").to_pylist()
+    sampled = filter_rows(run.table("device_counters", valid_only=False), host="s0", device="steady").to_pylist()
     assert {(each["counter"], each["unit"]) for each in sampled} == {("acks", "segments"), ("segments", "segments")}
     values = [each["value"] for each in sampled if each["counter"] == "segments"]
     assert max(value for value in values if value is not None) == segments["after"]
@@ -103,7 +103,7 @@ def test_a_folder_of_the_path_is_known_by_its_name(folder: Path, monkeypatch: py
     )
     (transport,) = load_experiment(path).transports.values()
     assert transport.parameters == {"rate_mbps": 10000}
-    assert set(transports.build_outside([transport])) == {
+    assert set(transports.build_plugins([transport])) == {
         "build/outside/steady/steady.bpf.o",
         "build/outside/steady/steady.before_6_10.bpf.o",
     }
@@ -155,11 +155,11 @@ def test_the_compilers_words_are_shown(folder: Path, monkeypatch: pytest.MonkeyP
 @pytest.fixture
 def loaded(folder: Path) -> Iterator[Any]:
     """Loads the program as a run does, and takes it out again."""
-    facility = LabFacility()
+    facility = LabProvider()
 
     def load() -> None:
         (transport,) = load_experiment(write(folder)).transports.values()
-        transports.build_outside([transport])
+        transports.build_plugins([transport])
         facility.load_transport(transport, "test-steady")
 
     yield load

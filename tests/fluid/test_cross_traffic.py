@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.models.fluid import Course, Schedule, left_by_cross_traffic, left_by_schedules
+from roundabout.models.fluid import Schedule, Simulation, residual_of_loads, residual_of_schedules
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, STEP_MS
-from roundabout.models.fluid.jobs import Compute, FluidJob, send
-from roundabout.plan import expected_s, make_plan
-from roundabout.runner.trial.cross_traffic import LEAD_MS, load_words
+from roundabout.models.fluid.jobs import ComputePhase, FluidJob, make_send_phase
+from roundabout.plan import expected_duration_s, make_plan
+from roundabout.runner.trial.cross_traffic import LEAD_MS, plan_arguments
 from roundabout.spec import load_experiment
-from roundabout.spec.patterns import transfers
-from roundabout.testbeds.fluid.loads import LoadError, loads, read
+from roundabout.spec.patterns import all_transfers
+from roundabout.testbeds.fluid.loads import LoadError, plan_loads, read_load
 from tests.fluid.test_fluid import beside, ring
 
 pytestmark = pytest.mark.unit
@@ -34,7 +34,7 @@ def schedule(drawn, receivers=None):
 
 
 def left_beside(drawn):
-    return left_by_schedules(beside(ring(), s2=(["s0"], 10)), {"from-s2": schedule(drawn)})
+    return residual_of_schedules(beside(ring(), s2=(["s0"], 10)), {"from-s2": schedule(drawn)})
 
 
 def spared(drawn, ms):
@@ -56,7 +56,7 @@ def test_at_each_steps_end_jobs_have_had_what_flows_spared(drawn):
     left = left_beside(drawn)
     ends_ms = np.arange(0.0, LASTS_MS + STEP_MS, 40 * STEP_MS)
     expected = [spared(drawn, ms) for ms in ends_ms]
-    assert left.until(ends_ms, INTO) == pytest.approx(expected, rel=1e-9, abs=1.0)
+    assert left.bytes_until(ends_ms, INTO) == pytest.approx(expected, rel=1e-9, abs=1.0)
     rates = np.array([left.at(ms)[0][INTO] for ms in np.arange(0.0, LASTS_MS, STEP_MS)])
     assert rates.min() >= 0 and rates.max() <= RATE * (1 + 1e-9)
     assert {left.at(ms)[0][BACK] for ms in ends_ms} == {RATE}  # the other way there is no cross traffic
@@ -66,8 +66,8 @@ def test_at_each_steps_end_jobs_have_had_what_flows_spared(drawn):
 @given(flows, st.floats(0, 200), st.integers(10**6, 3 * 10**8))
 def test_what_a_job_sends_is_what_it_was_left_to_within_a_step(drawn, compute_ms, size):
     # It wants all that there is.
-    phase = send(transfers("ring", size, ((0, 1),)), ((INTO,), (BACK,)), size / RATE / 2)
-    course = Course([FluidJob((Compute(compute_ms), phase), workers=2, iterations=5)], left_beside(drawn))
+    phase = make_send_phase(all_transfers("ring", size, ((0, 1),)), ((INTO,), (BACK,)), size / RATE / 2)
+    course = Simulation([FluidJob((ComputePhase(compute_ms), phase), workers=2, iterations=5)], left_beside(drawn))
     for _ in course:
         pass
     for each in course.iterations[0][0]:
@@ -84,15 +84,15 @@ def test_flows_that_come_evenly_leave_what_an_even_load_leaves(load_gbps, each_s
     starts_ms = np.arange(-LEAD_MS, LASTS_MS, STEP_MS)
     drawn = [(ms, load_gbps * BYTES_PER_MS_OF_GBPS * STEP_MS / each_step) for ms in starts_ms for _ in range(each_step)]
     both = [*((ms, size / 2) for ms, size in drawn for _ in range(2))]
-    left = left_by_schedules(spec, {"from-s2": schedule(both, [0, 1] * len(drawn))})
+    left = residual_of_schedules(spec, {"from-s2": schedule(both, [0, 1] * len(drawn))})
     rates, until = left.at(1000.0)
-    assert rates == pytest.approx(left_by_cross_traffic(spec), rel=1e-6, abs=1.0)
+    assert rates == pytest.approx(residual_of_loads(spec), rel=1e-6, abs=1.0)
     assert until == 1000.0 + STEP_MS
 
 
 def test_without_schedules_loads_are_even_for_ever():
     spec = beside(ring(), s2=(["s0"], 10))
-    assert left_by_schedules(spec, {}).at(1e9) == (left_by_cross_traffic(spec), float("inf"))
+    assert residual_of_schedules(spec, {}).at(1e9) == (residual_of_loads(spec), float("inf"))
 
 
 # --- load files ------------------------------------------------------------------------------------------------------
@@ -117,9 +117,9 @@ def test_the_model_has_the_flows_of_the_labs_load_file(trial, seed, load_gbps, k
     changed = {"load_gbps": load_gbps, "kind": kind}
     traffic = {name: each.model_copy(update=changed) for name, each in trial.spec.cross_traffic.items()}
     spec = trial.spec.model_copy(update={"cross_traffic": traffic})
-    own = replace(trial, seed=seed, spec=spec, expected_s=expected_s(spec))
-    computed = loads(own, pace(1))["websearch"].schedule
-    labs = read(load_words(pace(100), own, "websearch")).schedule
+    own = replace(trial, seed=seed, spec=spec, expected_s=expected_duration_s(spec))
+    computed = plan_loads(own, pace(1))["websearch"].schedule
+    labs = read_load(plan_arguments(pace(100), own, "websearch")).schedule
     assert computed.ends_ms == labs.ends_ms
     assert len(computed.starts_ms) == len(labs.starts_ms)
     assert np.abs(computed.starts_ms - labs.starts_ms).max() < 1e-5
@@ -130,4 +130,4 @@ def test_the_model_has_the_flows_of_the_labs_load_file(trial, seed, load_gbps, k
 
 def test_a_load_without_a_flow_is_refused():
     with pytest.raises(LoadError, match="at least one flow"):
-        read(["--load-gbps", "0.001", "--duration-s", "1"])
+        read_load(["--load-gbps", "0.001", "--duration-s", "1"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import brentq, root
 
-from roundabout.models.fluid.dcqcn import PACKET_BYTES, Flow, Reaction, advance, marked
+from roundabout.models.fluid.dcqcn import PACKET_BYTES, FlowState, Reaction, advance, marking_probability
 
 pytestmark = pytest.mark.unit
 
@@ -22,9 +22,9 @@ def reaction(flows: int = 1, **changed: float) -> Reaction:
     return Reaction(**{name: np.full(flows, value, float) for name, value in {**SIGCOMM15, **changed}.items()})
 
 
-def settled(reacting: Reaction, p: float, us: float = 20.0, steps: int = 4000, rate: float | None = None) -> Flow:
+def settled(reacting: Reaction, p: float, us: float = 20.0, steps: int = 4000, rate: float | None = None) -> FlowState:
     """The state that a steady share of marks leads to."""
-    flow = Flow.starting(reacting)
+    flow = FlowState.start(reacting)
     for _ in range(steps):
         advance(flow, reacting, flow.R_C if rate is None else np.full_like(flow.R_C, rate), np.array([p]), us)
     return flow
@@ -55,7 +55,7 @@ def fixed_point(reacting: Reaction, flows: int, capacity: float) -> float:
     def changes(unknown: tuple[float, float, float]) -> list[float]:
         above, alpha, p = np.exp(unknown)
         hazard = -np.log1p(-p) * rate / PACKET_BYTES
-        flow = Flow(rate.copy(), rate * (1 + above), np.array([alpha]), 1 / hazard)
+        flow = FlowState(rate.copy(), rate * (1 + above), np.array([alpha]), 1 / hazard)
         cnps = advance(flow, reacting, rate, np.array([p]), 1e-3) * 1e-3
         found = (flow.R_C / rate - 1, flow.R_T / rate - 1 - above, flow.alpha / alpha - 1)
         return [float((each / cnps)[0]) for each in found]
@@ -99,7 +99,7 @@ def test_targets_rise_by_what_the_algorithm_adds_at_each_stage(F, mean):  # noqa
     reacting = reaction(byte_counter_bytes=0.0, F=F, R_HAI=100 * MBPS, R_max=1e9)
     hazard, rate = 1 / (mean * 55.0), 1000.0
     p = np.array([-np.expm1(-hazard * PACKET_BYTES / rate)])
-    flow = Flow(np.array([rate]), np.array([rate]), np.zeros(1), np.array([1 / hazard]))
+    flow = FlowState(np.array([rate]), np.array([rate]), np.zeros(1), np.array([1 / hazard]))
     cnps = advance(flow, reacting, np.array([rate]), p, 1e-3)
     steps = (0 if k < F else 40 * MBPS if k == F else (k - F) * 100 * MBPS for k in range(1, 2000))
     expected = cnps[0] * sum(step * np.exp(-(55.0 * k - 50.0) * hazard) for k, step in enumerate(steps, 1))
@@ -124,7 +124,7 @@ parameters = st.fixed_dictionaries(
 @settings(deadline=None)
 def test_rates_stay_within_their_bounds_whatever_comes(changed, course):
     reacting = reaction(**changed)
-    flow = Flow.starting(reacting)
+    flow = FlowState.start(reacting)
     for p, share in course:
         advance(flow, reacting, share * flow.R_C, np.array([p]), 10.0)
         assert reacting.R_min <= flow.R_C <= flow.R_T <= reacting.R_max
@@ -141,7 +141,7 @@ def test_flows_that_are_alike_are_treated_alike(changed, p):
 
 @given(st.floats(0, 1e6), st.floats(0, 1e5), st.floats(0, 1e5), st.floats(0, 1))
 def test_marks_grow_with_the_queue_between_the_thresholds(queue, kmin, more, pmax):
-    p = marked(np.array([queue]), np.array(kmin), np.array(kmin + more), np.array(pmax))[0]
+    p = marking_probability(np.array([queue]), np.array(kmin), np.array(kmin + more), np.array(pmax))[0]
     if queue <= kmin:
         assert p == 0
     elif queue > kmin + more:

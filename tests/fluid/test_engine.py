@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.models.fluid import Course, Engine, EngineError, Left, iteration_times
-from roundabout.models.fluid.jobs import Compute, FluidJob, send
+from roundabout.models.fluid import Engine, EngineError, ResidualCapacity, Simulation, iteration_times
+from roundabout.models.fluid.jobs import ComputePhase, FluidJob, make_send_phase
 from roundabout.models.fluid.mltcp import SHAPES, Factor
 from roundabout.spec.cassini import Timetable
-from roundabout.spec.patterns import PATTERNS, transfers
+from roundabout.spec.patterns import PATTERNS, all_transfers
 
 pytestmark = pytest.mark.unit
 
@@ -42,8 +42,10 @@ def sends(draw, workers, hosts):
     groups = (whole,) if workers < 4 or draw(st.booleans()) else (whole[:2], whole[2:])
     even = all(len(group) % 2 == 0 for group in groups)
     pattern = draw(st.sampled_from(sorted(PATTERNS if even else PATTERNS.keys() - {"pairs"})))
-    found = transfers(pattern, draw(st.integers(10**6, 10**8)), groups)
-    return send(found, [way(hosts[each.sender], hosts[each.receiver]) for each in found], draw(st.floats(5, 60)))
+    found = all_transfers(pattern, draw(st.integers(10**6, 10**8)), groups)
+    return make_send_phase(
+        found, [way(hosts[each.sender], hosts[each.receiver]) for each in found], draw(st.floats(5, 60))
+    )
 
 
 timetables = st.builds(Timetable, shift_ms=st.floats(0, 50), period_ms=st.floats(50, 300), threshold_ms=st.just(1.1))
@@ -54,7 +56,7 @@ factors = st.builds(Factor, st.sampled_from(list(SHAPES)), st.floats(0.1, 4.0))
 def jobs(draw, growing=False):
     workers = draw(st.integers(2, 4))
     hosts = draw(st.lists(st.integers(0, HOSTS - 1), min_size=workers, max_size=workers))
-    phases = [Compute(draw(st.floats(1, 60))) if draw(st.booleans()) else None, draw(sends(workers, hosts))] * 2
+    phases = [ComputePhase(draw(st.floats(1, 60))) if draw(st.booleans()) else None, draw(sends(workers, hosts))] * 2
     return FluidJob(
         tuple(phase for phase in phases[: draw(st.integers(2, 4))] if phase),
         workers,
@@ -74,7 +76,7 @@ capacities = st.fixed_dictionaries({edge: st.floats(0.3 * RATE, RATE) for edge i
 
 def played(several, left, congested=1.0):
     """By job: times (workers, iterations, 4) as the plain model has them."""
-    course = Course(several, left, congested)
+    course = Simulation(several, left, congested)
     for _ in course:
         pass
     return [np.array(workers).reshape(len(workers), -1, 4) for workers in course.iterations]
@@ -101,13 +103,13 @@ quick = settings(deadline=None, max_examples=40)
 @quick
 @given(st.lists(jobs(), min_size=1, max_size=5), capacities)
 def test_it_is_the_plain_model(several, capacity):
-    same(several, Left.always(capacity))
+    same(several, ResidualCapacity.constant(capacity))
 
 
 @quick
 @given(st.lists(jobs(), min_size=2, max_size=4), capacities, st.floats(0.6, 0.99))
 def test_it_is_the_plain_model_where_congested_links_carry_less(several, capacity, congested):
-    same(several, Left.always(capacity), congested)
+    same(several, ResidualCapacity.constant(capacity), congested)
 
 
 @st.composite
@@ -115,7 +117,7 @@ def lefts(draw):
     """What cross traffic leaves: nothing of some links in some steps, all of all of them in the end."""
     figures = st.lists(st.one_of(st.just(0.0), st.floats(1.0, RATE)), max_size=40)
     taken = draw(st.dictionaries(st.sampled_from(EDGES), figures, max_size=5))
-    return Left({edge: np.array([*taken.get(edge, ()), RATE]) for edge in EDGES}, draw(st.floats(1, 12)))
+    return ResidualCapacity({edge: np.array([*taken.get(edge, ()), RATE]) for edge in EDGES}, draw(st.floats(1, 12)))
 
 
 @settings(deadline=None, max_examples=60)
@@ -127,7 +129,7 @@ def test_it_is_the_plain_model_where_what_links_have_for_jobs_changes(several, l
 @settings(deadline=None, max_examples=20)
 @given(st.lists(jobs(growing=True), min_size=2, max_size=3), capacities)
 def test_it_is_the_plain_model_where_weights_grow(several, capacity):
-    same(several, Left.always(capacity))
+    same(several, ResidualCapacity.constant(capacity))
 
 
 @settings(deadline=None, max_examples=10)
@@ -140,7 +142,7 @@ def test_it_is_the_plain_model_where_weights_grow_beside_cross_traffic(several, 
 @settings(deadline=None, max_examples=1500)
 @given(st.lists(jobs(), min_size=2, max_size=6), capacities, st.sampled_from([1.0, 0.92]))
 def test_it_is_the_plain_model_at_length(several, capacity, congested):
-    same(several, Left.always(capacity), congested)
+    same(several, ResidualCapacity.constant(capacity), congested)
 
 
 @pytest.mark.proof
@@ -152,7 +154,9 @@ def test_it_is_the_plain_model_at_length_where_what_links_have_for_jobs_changes(
 
 @pytest.mark.proof
 @settings(deadline=None, max_examples=300)
-@given(st.lists(jobs(growing=True), min_size=2, max_size=5), st.one_of(capacities.map(Left.always), lefts()))
+@given(
+    st.lists(jobs(growing=True), min_size=2, max_size=5), st.one_of(capacities.map(ResidualCapacity.constant), lefts())
+)
 def test_it_is_the_plain_model_at_length_where_weights_grow(several, left):
     same(several, left)
 
@@ -161,8 +165,8 @@ WIDE = dict.fromkeys(EDGES, RATE)
 
 
 def one_way(a, b, compute_ms=10.0, alone_ms=20.0, **more):
-    (found,) = transfers("one-to-all", int(alone_ms * RATE), ((0, 1),))
-    return FluidJob((Compute(compute_ms), send([found], [way(a, b)], alone_ms)), workers=2, **more)
+    (found,) = all_transfers("one-to-all", int(alone_ms * RATE), ((0, 1),))
+    return FluidJob((ComputePhase(compute_ms), make_send_phase([found], [way(a, b)], alone_ms)), workers=2, **more)
 
 
 @quick
@@ -171,8 +175,8 @@ def test_who_is_elsewhere_changes_nothing(job, compute_ms, capacity):
     """A pipeline's backlogs, above all, which once were seen at the next event of anyone."""
     own = replace(job, departs_ms=None)
     apart = (("x", "y"),)
-    found = transfers("one-to-all", int(RATE), ((0, 1),))
-    other = FluidJob((Compute(compute_ms), send(found, [apart], 1.0)), workers=2)
+    found = all_transfers("one-to-all", int(RATE), ((0, 1),))
+    other = FluidJob((ComputePhase(compute_ms), make_send_phase(found, [apart], 1.0)), workers=2)
     alone, beside = (
         iteration_times(each, capacity | dict.fromkeys(apart, RATE), own.iterations)[0][: own.iterations]
         for each in ([own], [own, other])
@@ -181,7 +185,7 @@ def test_who_is_elsewhere_changes_nothing(job, compute_ms, capacity):
 
 
 def test_jobs_come_and_go_while_others_run():
-    engine = Engine(Left.always(WIDE))
+    engine = Engine(ResidualCapacity.constant(WIDE))
     engine.add("first", one_way(0, 2, iterations=3))
     assert engine.run(15.0) == ()
     assert engine.now_ms == 15.0
@@ -199,14 +203,14 @@ def test_jobs_come_and_go_while_others_run():
 
 
 def test_a_job_that_departs_by_itself_is_named():
-    engine = Engine(Left.always(WIDE))
+    engine = Engine(ResidualCapacity.constant(WIDE))
     engine.add("j", one_way(0, 2, departs_ms=70.0))
     assert engine.run(1e6) == ("j",)
     assert (engine.now_ms, engine.completed("j")) == (70.0, 2)
 
 
 def test_what_links_have_carried_is_noted():
-    engine = Engine(Left.always(WIDE), sample_ms=5.0)
+    engine = Engine(ResidualCapacity.constant(WIDE), sample_ms=5.0)
     engine.add("j", one_way(0, 2, iterations=1))
     engine.run(32.0)
     engine.run(32.0)
@@ -224,7 +228,7 @@ def test_what_links_have_carried_is_noted():
     ],
 )
 def test_what_it_cannot_play_is_refused(job, message):
-    engine = Engine(Left.always(WIDE))
+    engine = Engine(ResidualCapacity.constant(WIDE))
     engine.add("j", one_way(0, 2))
     engine.run(5.0)
     with pytest.raises(EngineError, match=message):
@@ -232,7 +236,7 @@ def test_what_it_cannot_play_is_refused(job, message):
 
 
 def test_links_that_are_not_there_and_bytes_that_were_not_noted_are_refused():
-    engine = Engine(Left.always({("a", "b"): RATE}))
+    engine = Engine(ResidualCapacity.constant({("a", "b"): RATE}))
     with pytest.raises(EngineError, match="job j: found a stream from .* expected links that there are"):
         engine.add("j", one_way(0, 2))
     with pytest.raises(EngineError, match="found an engine without sample_ms"):

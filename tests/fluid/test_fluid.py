@@ -7,16 +7,16 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, left_by_cross_traffic
-from roundabout.models.fluid.jobs import Compute, FluidJob, fluid_jobs, send
+from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, residual_of_loads
+from roundabout.models.fluid.jobs import ComputePhase, FluidJob, fluid_jobs, make_send_phase
 from roundabout.models.fluid.limits import _unified_period, best_offsets, fluid_limits, unified_means_ms
-from roundabout.models.fluid.model import Course, iteration_times
+from roundabout.models.fluid.model import Simulation, iteration_times
 from roundabout.models.fluid.rates import Flow, max_min_rates
-from roundabout.models.fluid.residual_capacity import Left
+from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec import Profile, ResolvedJob, Topology, Transport, TrialSpec, load_experiment
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import CrossTraffic
-from roundabout.spec.patterns import transfers
+from roundabout.spec.patterns import all_transfers
 
 pytestmark = pytest.mark.unit
 
@@ -28,7 +28,7 @@ class Send(NamedTuple):
     alone_ms: float
 
 
-VGG19 = (Compute(150.0), Send(574_680_000, 143.0))
+VGG19 = (ComputePhase(150.0), Send(574_680_000, 143.0))
 LINK = ("tor0", "tor1")
 BACK = LINK[::-1]
 PAYLOAD = {LINK: 43 * BYTES_PER_MS_OF_GBPS, BACK: 43 * BYTES_PER_MS_OF_GBPS}
@@ -38,7 +38,9 @@ def two_ways(phases, **kwargs):
     """A job of two workers at the two ends of the link."""
     ways, ring = ((LINK,), (BACK,)), ((0, 1),)
     played = (
-        phase if isinstance(phase, Compute) else send(transfers("ring", int(phase.size), ring), ways, phase.alone_ms)
+        phase
+        if isinstance(phase, ComputePhase)
+        else make_send_phase(all_transfers("ring", int(phase.size), ring), ways, phase.alone_ms)
         for phase in phases
     )
     return FluidJob(tuple(played), workers=2, **kwargs)
@@ -51,7 +53,7 @@ flows = st.lists(
     st.builds(
         Flow,
         path=st.lists(edges, min_size=1, max_size=4, unique=True).map(tuple),
-        wanted=st.one_of(st.floats(0.01, 50), st.just(float("inf"))),
+        demand=st.one_of(st.floats(0.01, 50), st.just(float("inf"))),
         weight=st.integers(1, 4).map(float),
     ),
     min_size=1,
@@ -65,7 +67,7 @@ def test_no_link_carries_more_than_it_can_and_no_flow_gets_more_than_it_wants(as
     rates = max_min_rates(asking, capacity)
     for edge, most in capacity.items():
         assert sum(rate for flow, rate in zip(asking, rates, strict=True) if edge in flow.path) <= most * (1 + 1e-9)
-    assert all(0 < rate <= flow.wanted for flow, rate in zip(asking, rates, strict=True))
+    assert all(0 < rate <= flow.demand for flow, rate in zip(asking, rates, strict=True))
 
 
 @given(flows, rates_of_links)
@@ -73,7 +75,7 @@ def test_whoever_wants_more_crosses_a_full_link_where_nobody_has_a_greater_share
     rates = max_min_rates(asking, capacity)
     share = [rate / flow.weight for flow, rate in zip(asking, rates, strict=True)]
     for flow, rate, own in zip(asking, rates, share, strict=True):
-        if rate >= flow.wanted:
+        if rate >= flow.demand:
             continue
         bottlenecks = []
         for edge in flow.path:
@@ -96,7 +98,7 @@ ranked = st.lists(
     st.builds(
         Flow,
         path=st.lists(edges, min_size=1, max_size=4, unique=True).map(tuple),
-        wanted=st.one_of(st.floats(0.01, 50), st.just(float("inf"))),
+        demand=st.one_of(st.floats(0.01, 50), st.just(float("inf"))),
         weight=st.integers(1, 4).map(float),
         priority=st.integers(0, 2),
     ),
@@ -116,7 +118,7 @@ def test_a_higher_priority_gets_what_it_would_get_without_lower_ones(asking, cap
 @given(ranked, rates_of_links)
 def test_whoever_wants_more_crosses_a_link_that_his_and_higher_priorities_fill(asking, capacity):
     rates = max_min_rates(asking, capacity)
-    assert all(0 <= rate <= flow.wanted for flow, rate in zip(asking, rates, strict=True))
+    assert all(0 <= rate <= flow.demand for flow, rate in zip(asking, rates, strict=True))
     for flow, rate in zip(asking, rates, strict=True):
         carried = {
             edge: sum(
@@ -127,14 +129,14 @@ def test_whoever_wants_more_crosses_a_link_that_his_and_higher_priorities_fill(a
             for edge in flow.path
         }
         assert all(carried[edge] <= capacity[edge] * (1 + 1e-9) for edge in flow.path)
-        assert rate >= flow.wanted or any(carried[edge] >= capacity[edge] * (1 - 1e-9) for edge in flow.path)
+        assert rate >= flow.demand or any(carried[edge] >= capacity[edge] * (1 - 1e-9) for edge in flow.path)
 
 
 # --- jobs ------------------------------------------------------------------------------------------------------------
 
 phases = st.lists(
     st.one_of(
-        st.builds(Compute, st.floats(0, 300)),
+        st.builds(ComputePhase, st.floats(0, 300)),
         st.builds(Send, st.integers(10**6, 10**9).map(float), st.floats(20, 300)),
     ),
     min_size=1,
@@ -145,7 +147,7 @@ phases = st.lists(
 # Periods that fit into each other soon: without a common multiple the search takes seconds.
 round_phases = st.lists(
     st.tuples(st.integers(0, 4), st.integers(1, 20), st.integers(1, 4)).map(
-        lambda each: (Compute(50.0 * each[0]), Send(50e6 * each[1], 50.0 * each[2]))
+        lambda each: (ComputePhase(50.0 * each[0]), Send(50e6 * each[1], 50.0 * each[2]))
     ),
     min_size=1,
     max_size=2,
@@ -154,7 +156,7 @@ round_phases = st.lists(
 
 def least_ms(phase, payload=PAYLOAD[LINK]):
     """How long a phase takes alone: at its own demand, or at the link's rate where that is less."""
-    return phase.ms if isinstance(phase, Compute) else max(phase.alone_ms, phase.size / payload)
+    return phase.ms if isinstance(phase, ComputePhase) else max(phase.alone_ms, phase.size / payload)
 
 
 @given(phases)
@@ -185,7 +187,7 @@ def test_a_congested_link_carries_less_and_a_job_alone_does_not_congest_it(own, 
 @given(phases, phases, st.floats(0, 400))
 def test_beside_a_lower_priority_a_job_is_as_alone(first, second, offset):
     higher = two_ways(first, priority=1, iterations=6)
-    course = Course([higher, two_ways(second, start_ms=offset, iterations=6)], Left.always(PAYLOAD))
+    course = Simulation([higher, two_ways(second, start_ms=offset, iterations=6)], ResidualCapacity.constant(PAYLOAD))
     list(course)
     times = [iteration.end_ms - iteration.start_ms for iteration in course.iterations[0][0]]
     assert times == pytest.approx([sum(map(least_ms, first))] * 6, rel=1e-9, abs=1e-6)
@@ -196,7 +198,7 @@ def test_of_two_alike_the_lower_priority_comes_after_the_higher_and_then_both_ar
     ranks = {"j1": 2, "j2": 1}
     jobs = {name: job.model_copy(update={"priority": ranks[name]}) for name, job in spec.jobs.items()}
     spec = spec.model_copy(update={"jobs": jobs})
-    higher, lower = iteration_times(list(fluid_jobs(spec).values()), left_by_cross_traffic(spec), iterations=6)
+    higher, lower = iteration_times(list(fluid_jobs(spec).values()), residual_of_loads(spec), iterations=6)
     assert higher[:6] == pytest.approx([293] * 6)
     assert lower[0] == pytest.approx(150 + 2 * 574.68e6 / PAYLOAD[LINK])  # when both are through
     assert lower[5] == pytest.approx(293, rel=1e-3)
@@ -240,7 +242,7 @@ def test_the_best_offsets_are_no_worse_than_a_common_start(first, second):
 
 
 def test_bytes_wait_while_a_link_is_shared_and_leave_when_it_is_free():
-    early, late = two_ways([Send(43e6, 10.0), Compute(1000.0)]), two_ways([Compute(10.0), Send(43e6, 10.0)])
+    early, late = two_ways([Send(43e6, 10.0), ComputePhase(1000.0)]), two_ways([ComputePhase(10.0), Send(43e6, 10.0)])
     # Demands of 34.4 Gbit/s: the first is done before the second begins.
     assert [times[0] for times in iteration_times([early, late], PAYLOAD, 1)] == pytest.approx([1010.0, 20.0])
     # Both at once: 86 MB at 43 Gbit/s.
@@ -252,7 +254,7 @@ def test_bytes_wait_while_a_link_is_shared_and_leave_when_it_is_free():
 
 
 def test_flows_of_a_job_weigh_as_many_shares():
-    short = [Send(43e6, 1.0), Compute(100.0)]
+    short = [Send(43e6, 1.0), ComputePhase(100.0)]
     double, single = two_ways(short, weight=2.0), two_ways(short)
     assert [times[0] for times in iteration_times([double, single], PAYLOAD, 1)] == pytest.approx([112.0, 116.0])
 
@@ -319,7 +321,7 @@ def test_a_ring_of_three_crosses_the_shared_link_once_a_direction():
 
 
 def test_three_jobs_of_a_third_of_communication_interleave_fully():
-    jobs = [two_ways([Compute(200.0), Send(400e6, 100.0)]) for _ in range(3)]
+    jobs = [two_ways([ComputePhase(200.0), Send(400e6, 100.0)]) for _ in range(3)]
     times = iteration_times(best_offsets(jobs, PAYLOAD), PAYLOAD)
     assert [each[-1] for each in times] == pytest.approx([300.0] * 3)
     starts = sorted(job.start_ms for job in best_offsets(jobs, PAYLOAD))
@@ -327,14 +329,14 @@ def test_three_jobs_of_a_third_of_communication_interleave_fully():
 
 
 def test_communication_that_does_not_fit_cannot_interleave_fully():
-    jobs = [two_ways([Compute(100.0), Send(574.68e6, 143.0)]) for _ in range(2)]
+    jobs = [two_ways([ComputePhase(100.0), Send(574.68e6, 143.0)]) for _ in range(2)]
     times = iteration_times(best_offsets(jobs, PAYLOAD), PAYLOAD)
     assert all(243.0 < each[-1] < 100 + 574.68e6 * 8 / 21.5e9 * 1e3 for each in times)
 
 
 def test_means_are_over_whole_unified_periods():
     # Periods of 200 and 300 ms on a link of 43 Gbit/s: what the jobs do repeats after two iterations and three.
-    jobs = [two_ways([Compute(50.0), Send(600e6, 150.0)]), two_ways([Compute(150.0), Send(600e6, 150.0)])]
+    jobs = [two_ways([ComputePhase(50.0), Send(600e6, 150.0)]), two_ways([ComputePhase(150.0), Send(600e6, 150.0)])]
     for few, more in pairwise(unified_means_ms(jobs, PAYLOAD, iterations) for iterations in range(10, 15)):
         assert few == pytest.approx(more, rel=1e-9)
     often = iteration_times(jobs, PAYLOAD, iterations=300)
@@ -345,7 +347,7 @@ def test_means_are_over_whole_unified_periods():
 
 
 def test_the_unified_period_of_jobs_that_do_not_meet_holds_whole_iterations_of_both():
-    slow, quick = two_ways([Compute(300.0), Send(1e6, 20.0)]), two_ways([Compute(100.0), Send(1e6, 20.0)])
+    slow, quick = two_ways([ComputePhase(300.0), Send(1e6, 20.0)]), two_ways([ComputePhase(100.0), Send(1e6, 20.0)])
     times = iteration_times([slow, quick], PAYLOAD, iterations=40)
     long, short = _unified_period([0.0, 0.0], times)
     assert (long.stop - long.start, short.stop - short.start) == (3, 8)
@@ -386,8 +388,8 @@ def ring():
 
 
 def test_cross_traffic_takes_its_load_on_its_way_and_in_its_direction():
-    left = left_by_cross_traffic(beside(ring(), s2=(["s0", "s1"], 10)))
-    free = left_by_cross_traffic(ring())
+    left = residual_of_loads(beside(ring(), s2=(["s0", "s1"], 10)))
+    free = residual_of_loads(ring())
     taken = {edge: (free[edge] - left[edge]) / BYTES_PER_MS_OF_GBPS for edge in free}
     expected = {("s2", "tor"): 10, ("tor", "s0"): 5, ("tor", "s1"): 5}
     assert taken == pytest.approx(dict.fromkeys(free, 0) | expected)

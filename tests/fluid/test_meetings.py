@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.models.fluid.dcqcn import PACKET_BYTES
-from roundabout.models.fluid.mean_field_dcqcn import MeetingError, _jobs, _Play, meetings
+from roundabout.models.fluid.mean_field_dcqcn import ScenarioError, _Integration, _jobs, compute_scenarios
 from roundabout.spec import Profile, Transport, TrialSpec, load_experiment
 from roundabout.spec.transports import FOLDER
-from roundabout.spec.transports.registry import TREE, declaration
-from roundabout.spec.transports.sets import published
+from roundabout.spec.transports.registry import TREE, find_declaration
+from roundabout.spec.transports.sets import find_published
 
 pytestmark = pytest.mark.unit
 
@@ -43,18 +43,18 @@ def trial(of_each: Mapping[str, Any] | None = None, **of_jobs: Mapping[str, Any]
 
 
 def alone(spec: TrialSpec) -> TrialSpec:
-    return spec.only("j1")
+    return spec.with_one_job("j1")
 
 
 def test_a_job_alone_takes_what_its_profile_says_and_marks_nothing():
-    found = meetings([alone(trial())], iterations=3)[0]
+    found = compute_scenarios([alone(trial())], iterations=3)[0]
     assert found.iteration_ms("j1") == pytest.approx([29.3] * 3, abs=0.05)
     assert found.marks == {"j1": 0}
     assert found.first_gbps is None
 
 
 def test_jobs_that_are_alike_get_the_same_and_stay_together():
-    found = meetings([trial()], iterations=3)[0]
+    found = compute_scenarios([trial()], iterations=3)[0]
     assert found.share == pytest.approx(1)
     assert found.spans["j1"] == pytest.approx(found.spans["j2"])
     # Shared like water an iteration takes 36.4 ms; what marks cost comes on top, and much of it in so short a phase.
@@ -63,22 +63,22 @@ def test_jobs_that_are_alike_get_the_same_and_stay_together():
 
 @pytest.mark.proof
 def test_who_has_the_smaller_timer_is_ahead_and_both_gain():
-    fair, unfair = meetings([trial({"ecn": ECN}), trial({"ecn": ECN}, j1={"T_us": 100})], iterations=8)
+    fair, unfair = compute_scenarios([trial({"ecn": ECN}), trial({"ecn": ECN}, j1={"T_us": 100})], iterations=8)
     assert unfair.share > 1.1
     for job in ("j1", "j2"):
         assert fair.settled_ms(job) / unfair.settled_ms(job) > 1.1
 
 
 def test_who_is_first_is_a_matter_of_parameters_alone():
-    one, other = meetings([trial(j1={"T_us": 100}), trial(j2={"T_us": 100})], iterations=2)
+    one, other = compute_scenarios([trial(j1={"T_us": 100}), trial(j2={"T_us": 100})], iterations=2)
     assert one.spans["j1"] == pytest.approx(other.spans["j2"])
     assert one.share == pytest.approx(1 / other.share)
 
 
 def test_trials_are_computed_apart():
     specs = [trial(j1={"T_us": 90}), trial({"set": "nvidia"}), alone_with_two()]
-    for spec, found in zip(specs, meetings(specs, iterations=2), strict=True):
-        by_itself = meetings([spec], iterations=2)[0]
+    for spec, found in zip(specs, compute_scenarios(specs, iterations=2), strict=True):
+        by_itself = compute_scenarios([spec], iterations=2)[0]
         assert found.first_gbps == (by_itself.first_gbps and pytest.approx(by_itself.first_gbps, rel=1e-9))
         assert found.marks == pytest.approx(by_itself.marks)
         assert found.queue_bytes == pytest.approx(by_itself.queue_bytes)
@@ -93,7 +93,7 @@ def alone_with_two() -> TrialSpec:
 
 
 def test_jobs_that_interleave_from_the_start_never_meet():
-    found = meetings([alone_with_two()], iterations=3)[0]
+    found = compute_scenarios([alone_with_two()], iterations=3)[0]
     assert found.share is None
     assert found.iteration_ms("j2") == pytest.approx([29.3] * 3, abs=0.05)
 
@@ -107,7 +107,7 @@ def test_jobs_that_interleave_from_the_start_never_meet():
 @settings(deadline=None, max_examples=10)
 def test_what_is_sent_is_carried_or_queued(T_us, set_, ecn, step_us):  # noqa: N803
     thresholds = {"Kmin_bytes": ecn[0], "Kmax_bytes": ecn[0] + ecn[1], "Pmax": ecn[2]}
-    play = _Play(_jobs([trial({"set": set_, "ecn": thresholds}, j1={"T_us": T_us})]), 1, step_us, 1)
+    play = _Integration(_jobs([trial({"set": set_, "ecn": thresholds}, j1={"T_us": T_us})]), 1, step_us, 1)
     arrived = 0.0
     while play.done.max() < 1:
         unsent, queue, now = play.unsent.sum(), play.queue[0], play.now[0]
@@ -125,19 +125,19 @@ def test_what_is_sent_is_carried_or_queued(T_us, set_, ecn, step_us):  # noqa: N
 @pytest.mark.parametrize("set_", ["sigcomm15", "nvidia"])
 def test_half_the_step_changes_little(set_):
     specs = [trial({"set": set_}, j1={"T_us": each}) for each in (125, 100)]
-    coarse, fine = (meetings(specs, iterations=2, step_us=each) for each in (10.0, 5.0))
+    coarse, fine = (compute_scenarios(specs, iterations=2, step_us=each) for each in (10.0, 5.0))
     for one, other in zip(coarse, fine, strict=True):
         assert one.share == pytest.approx(other.share, rel=0.05)
         assert one.settled_ms("j2") == pytest.approx(other.settled_ms("j2"), rel=0.05)
 
 
 def test_marks_are_counted_of_packets():
-    found = meetings([trial({"ecn": {"Kmin_bytes": 1.0, "Kmax_bytes": 1.0, "Pmax": 1.0}})], iterations=1)[0]
+    found = compute_scenarios([trial({"ecn": {"Kmin_bytes": 1.0, "Kmax_bytes": 1.0, "Pmax": 1.0}})], iterations=1)[0]
     packets = trial().jobs["j1"].profile.phases[1].bytes / PACKET_BYTES
     assert 0 < found.marks["j1"] < packets
 
 
-SIGCOMM15 = published(declaration("dcqcn"), "sigcomm15").parameters
+SIGCOMM15 = find_published(find_declaration("dcqcn"), "sigcomm15").parameters
 MLTCP = {"name": "mltcp_dcqcn", "set": None, "ecn": ECN} | SIGCOMM15 | {"T_us": 125}
 
 
@@ -160,7 +160,7 @@ def later(spec: TrialSpec) -> TrialSpec:
 
 
 def test_with_mltcp_who_is_ahead_gets_more_and_jobs_come_apart(outside: None):
-    plain, mltcp = meetings([later(trial(MLTCP | {"name": "dcqcn"})), later(trial(MLTCP))], iterations=4)
+    plain, mltcp = compute_scenarios([later(trial(MLTCP | {"name": "dcqcn"})), later(trial(MLTCP))], iterations=4)
     assert plain.share == pytest.approx(1, abs=0.02)
     assert mltcp.share > 1.1
     assert mltcp.settled_ms("j1") == pytest.approx(29.3, abs=0.05) == mltcp.settled_ms("j2")
@@ -171,10 +171,10 @@ def test_f_scales_increases_by_what_is_sent_and_adaptive_unfairness_the_additive
     both = trial(MLTCP, j2={"slope": 1.0, "intercept": 1.0})
     jobs = _jobs([both, trial(MLTCP | {"name": "dcqcn"})])
     adaptive = replace(jobs, hyper=np.array([[True, True], [False, True]]))
-    found = adaptive.reaction_at(jobs.bytes * np.array([[1.0, 0.5], [0.5, 0.5]]))
+    found = adaptive.reaction_with_unsent(jobs.bytes * np.array([[1.0, 0.5], [0.5, 0.5]]))
     np.testing.assert_allclose(found.R_AI / jobs.reaction.R_AI, [[0.25, 1.0], [1.5, 1.0]])
     np.testing.assert_allclose(found.R_HAI / jobs.reaction.R_HAI, [[0.25, 1.0], [1.0, 1.0]])
-    ended = adaptive.reaction_at(0 * jobs.bytes).R_AI / jobs.reaction.R_AI
+    ended = adaptive.reaction_with_unsent(0 * jobs.bytes).R_AI / jobs.reaction.R_AI
     np.testing.assert_allclose(ended, [[2.0, 1.0], [2.0, 1.0]])
 
 
@@ -196,5 +196,5 @@ def ranked(spec: TrialSpec) -> TrialSpec:
     ],
 )
 def test_what_it_does_not_know_is_refused(spec: TrialSpec, message: str):
-    with pytest.raises(MeetingError, match=message):
-        meetings([spec], iterations=1)
+    with pytest.raises(ScenarioError, match=message):
+        compute_scenarios([spec], iterations=1)

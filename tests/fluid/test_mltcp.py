@@ -13,13 +13,30 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 from roundabout.models.fluid import model, rate_integrator
-from roundabout.models.fluid.jobs import Compute, FluidJob, Party, Path, Send, Stream, fluid_jobs, send
+from roundabout.models.fluid.jobs import (
+    Barrier,
+    ComputePhase,
+    FluidJob,
+    Path,
+    SendPhase,
+    Stream,
+    fluid_jobs,
+    make_send_phase,
+)
 from roundabout.models.fluid.limits import fluid_limits
-from roundabout.models.fluid.mltcp import SHAPES, Factor, MltcpError, base_of, factor_of, iterations_until, shift
-from roundabout.models.fluid.model import Course, iteration_times
-from roundabout.models.fluid.residual_capacity import Left
+from roundabout.models.fluid.mltcp import (
+    SHAPES,
+    Factor,
+    MltcpError,
+    base_of,
+    factor_of,
+    iterations_to_reach,
+    offset_gain,
+)
+from roundabout.models.fluid.model import Simulation, iteration_times
+from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec import Transport, TrialSpec, load_experiment
-from roundabout.spec.patterns import transfers
+from roundabout.spec.patterns import all_transfers
 
 pytestmark = pytest.mark.unit
 
@@ -31,12 +48,16 @@ MLTCP = Factor()
 def one_way(compute_ms: float, alone_ms: float, part: float = 1.0, path: Path = (LINK,), **more: Any) -> FluidJob:
     """A job that sends at a part of the link's rate, and then computes."""
     stream = Stream(0, 0, path, RATE * alone_ms * part)
-    return FluidJob((Send((stream,), alone_ms, (Party((0,), (0,)),)), Compute(compute_ms)), workers=1, **more)
+    return FluidJob(
+        (SendPhase((stream,), alone_ms, (Barrier((0,), (0,)),)), ComputePhase(compute_ms)), workers=1, **more
+    )
 
 
 def offsets_ms(first: FluidJob, second: FluidJob, iterations: int) -> list[float]:
     """How much later the second job begins each of its iterations, as long as it is the later one."""
-    course = Course([replace(each, iterations=iterations) for each in (first, second)], Left.always({LINK: RATE}))
+    course = Simulation(
+        [replace(each, iterations=iterations) for each in (first, second)], ResidualCapacity.constant({LINK: RATE})
+    )
     for _ in course:
         pass
     one, other = ([iteration.start_ms for iteration in workers[0]] for workers in course.iterations)
@@ -69,9 +90,12 @@ def test_the_published_choices(ratio):
         (lambda: Factor("cubic"), "shape: found 'cubic', expected linear or quadratic"),
         (lambda: Factor(slope=-1.0), "slope: found -1, expected no number below 0"),
         (lambda: Factor(intercept=0.0), "intercept: found 0, expected a number above 0"),
-        (lambda: shift(2.0, 1.0, 1.75, 0.25), "offset: found 2, expected a number from 0 to the time of sending, 1"),
-        (lambda: shift(0.0, 0.0, 1.75, 0.25), "communication: found 0"),
-        (lambda: iterations_until(1.0, 0.1, 1.75, 0.25), "part: found 1, expected a number between 0 and 1"),
+        (
+            lambda: offset_gain(2.0, 1.0, 1.75, 0.25),
+            "offset: found 2, expected a number from 0 to the time of sending, 1",
+        ),
+        (lambda: offset_gain(0.0, 0.0, 1.75, 0.25), "communication: found 0"),
+        (lambda: iterations_to_reach(1.0, 0.1, 1.75, 0.25), "part: found 1, expected a number between 0 and 1"),
     ],
 )
 def test_what_makes_no_mltcp_is_refused(made, message):
@@ -105,18 +129,20 @@ def test_a_transport_says_what_it_varies():
 def test_near_no_offset_it_grows_and_near_the_optimum_its_error_shrinks_as_published(both, part):
     slope, intercept = both
     near, far = 1e-9, 1 - 1e-9
-    assert (near + shift(near, 1.0, *both)) / near == pytest.approx(1 + slope / intercept, rel=1e-6)
-    assert (1 - far - shift(far, 1.0, *both)) / (1 - far) == pytest.approx(intercept / (intercept + slope), rel=1e-6)
+    assert (near + offset_gain(near, 1.0, *both)) / near == pytest.approx(1 + slope / intercept, rel=1e-6)
+    assert (1 - far - offset_gain(far, 1.0, *both)) / (1 - far) == pytest.approx(
+        intercept / (intercept + slope), rel=1e-6
+    )
     offset = part
-    for _ in range(iterations_until(0.99, part, *both)):
+    for _ in range(iterations_to_reach(0.99, part, *both)):
         assert offset < 0.99
-        offset += shift(offset, 1.0, *both)
+        offset += offset_gain(offset, 1.0, *both)
     assert offset >= 0.99 * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(("part", "iterations"), [(0.001, 6), (0.01, 5), (0.1, 4), (0.3, 3)])
 def test_the_published_numbers_of_iterations(part, iterations):
-    assert iterations_until(0.99, part, 1.75, 0.25) == iterations
+    assert iterations_to_reach(0.99, part, 1.75, 0.25) == iterations
     found = offsets_ms(*(one_way(100.0, 100.0, start_ms=each, factor=MLTCP) for each in (0.0, 100 * part)), 9)
     assert next(number for number, offset in enumerate(found) if offset >= 99) == iterations
 
@@ -133,7 +159,7 @@ def test_the_fluid_model_is_the_theory_where_its_conditions_hold(both, part, lik
     job = one_way(*profile, factor=Factor("linear", *both), weight=float(flows))
     jobs = (replace(job, start_ms=each) for each in (0.0, part * alone_ms))
     for offset, then in pairwise(offsets_ms(*jobs, 6)):
-        assert then == pytest.approx(offset + shift(min(offset, alone_ms), alone_ms, *both), abs=1e-10 * alone_ms)
+        assert then == pytest.approx(offset + offset_gain(min(offset, alone_ms), alone_ms, *both), abs=1e-10 * alone_ms)
 
 
 @settings(deadline=None, max_examples=30)
@@ -153,7 +179,7 @@ def test_noise_in_computing_leaves_an_error_as_derived():
     for _ in range(20_000):
         # As long apart again the jobs' roles change: nearer than the optimum on either side.
         near = min(offset, 2 - offset)
-        moved = shift(near, 1.0, 1.75, 0.25)
+        moved = offset_gain(near, 1.0, 1.75, 0.25)
         offset += (moved if offset <= 1 else -moved) + noise.gauss(0, 0.002) - noise.gauss(0, 0.002)
         errors.append(1 - offset)
     assert np.std(errors) == pytest.approx(0.002 * (2 / (1 - 1 / 64)) ** 0.5, rel=0.03)
@@ -198,7 +224,7 @@ def alone_ms(job: FluidJob) -> float:
 @settings(deadline=None, max_examples=20)
 @given(jobs_of_all_kinds)
 def test_nobody_is_quicker_than_alone_and_links_carry_no_more_than_they_can(jobs):
-    course = Course([replace(job, iterations=3) for job in jobs], Left.always(BOTH))
+    course = Simulation([replace(job, iterations=3) for job in jobs], ResidualCapacity.constant(BOTH))
     sent = [0.0] * len(jobs)
     for interval in course:
         for edge, most in BOTH.items():
@@ -206,7 +232,7 @@ def test_nobody_is_quicker_than_alone_and_links_carry_no_more_than_they_can(jobs
             assert carried <= most * (1 + 1e-9)
         for rate in interval.rates:
             sent[rate.job] += rate.bytes_per_ms * (interval.end_ms - interval.begin_ms)
-    assert sent == pytest.approx([3 * job.bytes for job in jobs], rel=1e-7)
+    assert sent == pytest.approx([3 * job.iteration_bytes for job in jobs], rel=1e-7)
     for job, workers in zip(jobs, course.iterations, strict=True):
         assert all(each.end_ms - each.start_ms >= alone_ms(job) * (1 - 1e-9) for each in workers[0])
 
@@ -240,13 +266,13 @@ def test_steps_are_as_fine_as_they_need_be(jobs):
 
 
 def test_a_ring_is_as_one_worker():
-    ways, ring = ((LINK,), (LINK[::-1],)), transfers("ring", int(100 * RATE), ((0, 1),))
-    job = FluidJob((send(ring, ways, 100.0), Compute(100.0)), workers=2, factor=MLTCP)
+    ways, ring = ((LINK,), (LINK[::-1],)), all_transfers("ring", int(100 * RATE), ((0, 1),))
+    job = FluidJob((make_send_phase(ring, ways, 100.0), ComputePhase(100.0)), workers=2, factor=MLTCP)
     capacity = {LINK: RATE, LINK[::-1]: RATE}
     jobs = [replace(job, start_ms=each) for each in (0.0, 10.0)]
     first, second = (each[0] for each in iteration_times(jobs, capacity, 1))
-    assert 10 + second - first == pytest.approx(10 + shift(10.0, 100.0, 1.75, 0.25), abs=1e-6)
-    course = Course([replace(each, iterations=1) for each in jobs], Left.always(capacity))
+    assert 10 + second - first == pytest.approx(10 + offset_gain(10.0, 100.0, 1.75, 0.25), abs=1e-6)
+    course = Simulation([replace(each, iterations=1) for each in jobs], ResidualCapacity.constant(capacity))
     for _ in course:
         pass
     assert [workers[1][0].end_ms for workers in course.iterations] == pytest.approx([first, 10 + second])
@@ -254,9 +280,11 @@ def test_a_ring_is_as_one_worker():
 
 def test_what_workers_of_one_host_send_each_other_waits_for_nothing():
     streams = (Stream(0, 0, (LINK,), 100 * RATE), Stream(1, 1, (), 50 * RATE))
-    parties = tuple(Party((worker,), (worker,)) for worker in (0, 1))
-    job = FluidJob((Send(streams, 100.0, parties), Compute(100.0)), workers=2, factor=MLTCP, iterations=20)
-    course = Course([job, replace(one_way(100.0, 100.0), iterations=20, factor=MLTCP)], Left.always({LINK: RATE}))
+    parties = tuple(Barrier((worker,), (worker,)) for worker in (0, 1))
+    job = FluidJob((SendPhase(streams, 100.0, parties), ComputePhase(100.0)), workers=2, factor=MLTCP, iterations=20)
+    course = Simulation(
+        [job, replace(one_way(100.0, 100.0), iterations=20, factor=MLTCP)], ResidualCapacity.constant({LINK: RATE})
+    )
     for interval in course:
         for _, stream, rate in interval.rates:
             assert stream.path or rate == pytest.approx(RATE / 2)
@@ -283,7 +311,9 @@ def vgg19s(transport: str) -> TrialSpec:
 
 
 def last_ms(spec: TrialSpec) -> list[float]:
-    course = Course(list(fluid_jobs(spec).values()), Left.always(dict.fromkeys(edges(spec), 43 * 125e3)))
+    course = Simulation(
+        list(fluid_jobs(spec).values()), ResidualCapacity.constant(dict.fromkeys(edges(spec), 43 * 125e3))
+    )
     for _ in course:
         pass
     return [workers[0][-1].end_ms - workers[0][-1].start_ms for workers in course.iterations]

@@ -4,10 +4,10 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.models.fluid import Course, Left, fluid_jobs, iteration_times, left_by_cross_traffic
+from roundabout.models.fluid import ResidualCapacity, Simulation, fluid_jobs, iteration_times, residual_of_loads
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS
-from roundabout.models.fluid.jobs import Compute, FluidJob, send
-from roundabout.spec.patterns import PATTERNS, transfers
+from roundabout.models.fluid.jobs import ComputePhase, FluidJob, make_send_phase
+from roundabout.spec.patterns import PATTERNS, all_transfers
 from tests.fluid.test_fluid import DUMBBELL, HOSTS, trial
 
 pytestmark = pytest.mark.unit
@@ -18,9 +18,9 @@ STAR = {edge: RATE for worker in range(8) for edge in ((f"w{worker}", "tor"), ("
 
 def phase(pattern, size, alone_ms, workers=4, groups=None):
     """A phase among workers w0, w1, ... of one switch."""
-    found = transfers(pattern, size, groups or (tuple(range(workers)),))
+    found = all_transfers(pattern, size, groups or (tuple(range(workers)),))
     paths = [((f"w{each.sender}", "tor"), ("tor", f"w{each.receiver}")) for each in found]
-    return send(found, paths, alone_ms)
+    return make_send_phase(found, paths, alone_ms)
 
 
 def times_ms(*phases, workers=4, capacity=STAR, iterations=4, **job):
@@ -32,13 +32,13 @@ def times_ms(*phases, workers=4, capacity=STAR, iterations=4, **job):
 )
 def test_what_a_link_must_carry_is_what_takes_time(pattern, times):
     """Five times the bytes that a link carries in `alone_ms`; from one to three, or three to one, thrice that."""
-    took = times_ms(Compute(10), phase(pattern, int(5 * RATE), 1.0))
+    took = times_ms(ComputePhase(10), phase(pattern, int(5 * RATE), 1.0))
     assert took == pytest.approx([10 + 5 * times] * 4)
 
 
 def test_a_pipeline_takes_no_longer_than_its_slowest_link():
     """Bytes are passed on as they come: three stages one after the other would take 15 ms."""
-    assert times_ms(phase("pipeline", int(5 * RATE), 1.0), Compute(1))[0] == pytest.approx(6.0)
+    assert times_ms(phase("pipeline", int(5 * RATE), 1.0), ComputePhase(1))[0] == pytest.approx(6.0)
     narrow = STAR | {("tor", "w1"): RATE / 2}
     # Stage 1 gets half the rate; what passes on is no faster, though its own links are free.
     assert times_ms(phase("pipeline", int(5 * RATE), 1.0), capacity=narrow)[0] == pytest.approx(10.0)
@@ -49,7 +49,9 @@ def test_what_a_pipeline_does_not_get_others_do():
     narrow = STAR | {("tor", "w1"): RATE / 4}
     line = FluidJob((phase("pipeline", int(10 * RATE), 1.0, workers=3),), workers=3)
     passing = (("w5", "tor"), ("tor", "w2"))
-    other = FluidJob((send(transfers("one-to-all", int(9 * RATE), ((0, 1),)), [passing], 1.0),), workers=2)
+    other = FluidJob(
+        (make_send_phase(all_transfers("one-to-all", int(9 * RATE), ((0, 1),)), [passing], 1.0),), workers=2
+    )
     took = iteration_times([line, other], narrow, 1)
     assert took[1][0] == pytest.approx(12.0)  # at three quarters of w2's link
     assert took[0][0] == pytest.approx(40.0)
@@ -63,8 +65,8 @@ def test_groups_go_on_by_themselves():
         phase("ring", int(RATE), 1.0, groups=groups),
         phase("ring", int(RATE), 1.0, groups=((0, 2), (1, 3))),
     )
-    job = FluidJob((tensors, Compute(1.0), gradients), workers=4, iterations=1)
-    course = Course([job], Left.always(slow))
+    job = FluidJob((tensors, ComputePhase(1.0), gradients), workers=4, iterations=1)
+    course = Simulation([job], ResidualCapacity.constant(slow))
     for _ in course:
         pass
     compute_ends = [worker[0].compute_end_ms for worker in course.iterations[0]]
@@ -91,18 +93,18 @@ def test_every_byte_is_carried_once(phases):
     job = FluidJob(tuple(phase(*each) for each in phases), workers=4, iterations=2)
     carried = sum(
         rate.bytes_per_ms * (interval.end_ms - interval.begin_ms)
-        for interval in Course([job], Left.always(STAR))
+        for interval in Simulation([job], ResidualCapacity.constant(STAR))
         for rate in interval.rates
     )
-    sent = sum(each.bytes for pattern, size, _ in phases for each in transfers(pattern, size, ((0, 1, 2, 3),)))
+    sent = sum(each.bytes for pattern, size, _ in phases for each in all_transfers(pattern, size, ((0, 1, 2, 3),)))
     assert carried == pytest.approx(2 * sent, rel=1e-6)
 
 
 @settings(max_examples=60)
 @given(st.sampled_from(sorted(PATTERNS)), st.integers(10**6, 10**9), st.floats(1, 100))
 def test_no_link_carries_more_than_it_can(pattern, size, alone_ms):
-    jobs = [FluidJob((phase(pattern, size, alone_ms), Compute(2.0)), workers=4, iterations=2)] * 2
-    for interval in Course(jobs, Left.always(STAR)):
+    jobs = [FluidJob((phase(pattern, size, alone_ms), ComputePhase(2.0)), workers=4, iterations=2)] * 2
+    for interval in Simulation(jobs, ResidualCapacity.constant(STAR)):
         for edge in STAR:
             assert sum(each.bytes_per_ms for each in interval.rates if edge in each.stream.path) <= RATE * (1 + 1e-9)
 
@@ -119,7 +121,7 @@ def vgg19_pair(**j2):
 
 def course_of(spec):
     jobs = fluid_jobs(spec)
-    course = Course(list(jobs.values()), Left.always(left_by_cross_traffic(spec)))
+    course = Simulation(list(jobs.values()), ResidualCapacity.constant(residual_of_loads(spec)))
     for _ in course:
         pass
     return dict(zip(jobs, course.iterations, strict=True))
@@ -159,11 +161,11 @@ def test_rings_take_what_they_took_before_there_were_other_patterns():
         edge: 43 * BYTES_PER_MS_OF_GBPS * factor for edge, factor in zip(edges, (1, 0.6, 0.8, 0.5), strict=True)
     }
     paths = [(edges[0],), (edges[1], edges[2]), (edges[2],)]
-    first = send(transfers("ring", 500_000_000, ((0, 1, 2),)), paths, 120.0)
-    second = send(transfers("ring", 300_000_000, ((0, 1),)), [(edges[0], edges[1]), (edges[3],)], 60.0)
+    first = make_send_phase(all_transfers("ring", 500_000_000, ((0, 1, 2),)), paths, 120.0)
+    second = make_send_phase(all_transfers("ring", 300_000_000, ((0, 1),)), [(edges[0], edges[1]), (edges[3],)], 60.0)
     jobs = [
-        FluidJob((Compute(130.0), first), workers=3, weight=2.0),
-        FluidJob((second, Compute(75.0)), workers=2, start_ms=40.0),
+        FluidJob((ComputePhase(130.0), first), workers=3, weight=2.0),
+        FluidJob((second, ComputePhase(75.0)), workers=2, start_ms=40.0),
     ]
     found = [times[:4] for times in iteration_times(jobs, capacity, 4)]
     assert found == [pytest.approx(each, rel=1e-9) for each in FROZEN]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.quantities import Reading
+from analysis.quantities import CachedReading
 from analysis.reports.comparison import CompareError, compare
 from roundabout import testbeds
 from roundabout.models.fluid import fluid_limits
@@ -17,7 +17,7 @@ from roundabout.runner.run import Runner
 from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.provider import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidProvider
 from tests.observers import Silent
 
 pytestmark = pytest.mark.unit
@@ -41,7 +41,7 @@ factors:
 
 def run(experiment: Experiment, folder: Path) -> Run:
     observer: Any = Silent()
-    return Runner(FluidFacility(), observer, undo).start(experiment, experiment.name, folder)
+    return Runner(FluidProvider(), observer, undo).start(experiment, experiment.name, folder)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_only_what_flows_vary_is_run_again(loaded: Run, flagship: Run) -> None:
     }
     first, second = ([row["iteration_ms"] for row in of(loaded, "iterations", "drawn", 11, each)] for each in (1, 2))
     assert first != second
-    assert Reading(flagship).exact and not Reading(loaded).exact
+    assert CachedReading(flagship).is_exact and not CachedReading(loaded).is_exact
 
 
 def test_the_same_trial_comes_out_the_same_again(loaded: Run, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_what_a_sender_puts_out_is_what_arrives(loaded: Run, variant: str) -> No
 
 def test_it_is_stamped_and_never_compared_with_what_was_measured(flagship: Run, tmp_path: Path) -> None:
     assert flagship.manifest["testbed"]["fidelity"]["nature"] == "computed"
-    assert isinstance(testbeds.facility(flagship.manifest["where"]), FluidFacility)
+    assert isinstance(testbeds.facility(flagship.manifest["where"]), FluidProvider)
     measured = Run.create(
         tmp_path, "unfair-vgg19", flagship.manifest | {"testbed": {"kind": "lab", "emulated": True, "scale": 50}}
     )

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from analysis.reading.cells import cells_of
-from analysis.reading.trial_inputs import given
-from analysis.reports.summary import summarise
+from analysis.reading.trial_inputs import resolve_inputs
+from analysis.reports.summary import summarize_run
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.store import Run
@@ -40,7 +40,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("taking")
     path = folder / "taking.yaml"
     path.write_text(TAKING)
-    runner = Runner(facility({"testbed": "fluid"}), Notes(), undo, give=given)
+    runner = Runner(facility({"testbed": "fluid"}), Notes(), undo, resolve_inputs=resolve_inputs)
     return runner.start(load_experiment(path), str(path), folder / "runs")
 
 
@@ -83,4 +83,4 @@ def test_jobs_may_run_different_iterations(run: Run) -> None:
     assert {job: [len(times) for times in each.values()] for job, each in cell.times.items()} == {"j1": [10], "j2": [3]}
     assert cell.times["j1"][1][:3] == pytest.approx([FAIR_MS] * 3)  # while both run
     assert cell.times["j2"][1] == pytest.approx([FAIR_MS] * 3)
-    assert summarise(run), "and all that is made of it"
+    assert summarize_run(run), "and all that is made of it"

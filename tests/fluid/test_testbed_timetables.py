@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from analysis.quantities import Asked, Reading, named
+from analysis.quantities import CachedReading, QuantityRequest, find_quantity
 from analysis.reading.cells import cells_of
-from analysis.reading.trial_inputs import as_measured, given
-from analysis.reports.summary import summarise
+from analysis.reading.trial_inputs import resolve_inputs, with_measured_profiles
+from analysis.reports.summary import summarize_run
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.store import Run
@@ -44,7 +44,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("shifting")
     path = folder / "shifting.yaml"
     path.write_text(SHIFTING)
-    return Runner(facility({"testbed": "fluid"}), Notes(), undo, give=given).start(
+    return Runner(facility({"testbed": "fluid"}), Notes(), undo, resolve_inputs=resolve_inputs).start(
         load_experiment(path), str(path), folder / "runs"
     )
 
@@ -72,7 +72,7 @@ def test_the_record_says_of_which_trials_a_timetable_is(run: Run) -> None:
 def test_the_report_has_the_circles_that_timetables_are_from(run: Run) -> None:
     cells = {cell.variant: cell for cell in cells_of(run)}
     for variant, suffix in {"measured": "-measured", "given": ""}.items():
-        jobs = as_measured(run, [cells["alone"], cells[variant]]).jobs
+        jobs = with_measured_profiles(run, [cells["alone"], cells[variant]]).jobs
         assert {job.profile.name for job in jobs.values()} == {f"vgg19-fig1{suffix}"}
 
 
@@ -102,7 +102,7 @@ def test_jobs_that_are_not_held_begin_alike_and_drift(run: Run) -> None:
     drift = figures(run, "drift from the timetable", "once")["j2"]
     assert drift == pytest.approx(60e3 * early_ms / 293, rel=0.01)
     assert drift < figures(run, "drift from the timetable", "given")["j2"] - 10
-    (meeting,) = [each for each in summarise(run).meetings if each.name == "once"]
+    (meeting,) = [each for each in summarize_run(run).meetings if each.name == "once"]
     assert (meeting.adjustments, meeting.drift) == (None, pytest.approx(drift, rel=0.1))
 
 
@@ -120,7 +120,10 @@ def test_jobs_that_could_not_keep_them_only_begin_at_their_instants(run: Run) ->
 
 
 def figures(run: Run, what: str, of: str, over: str | None = None) -> dict[str, float]:
-    return {case.name: case.value for case in named(what).measure(Asked(Reading(run), of=of, over=over))}
+    return {
+        case.name: case.value
+        for case in find_quantity(what).measure(QuantityRequest(CachedReading(run), of=of, over=over))
+    }
 
 
 def test_quantities_tell_how_jobs_do_under_time_shifts(run: Run) -> None:

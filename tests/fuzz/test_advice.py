@@ -11,7 +11,7 @@ import pytest
 
 from analysis.advice import senders
 from analysis.advice.advice import read_placements
-from analysis.advice.observed_jobs import Observed
+from analysis.advice.observed_jobs import ObservedJob
 from roundabout.core.errors import UsageError
 from tests.analysis.test_advice_inputs import assert_one_line, csv, outcome, rows, series, slurm
 from tests.fuzz.test_inventories import SECONDS, spoilt
@@ -20,15 +20,15 @@ pytestmark = pytest.mark.lab
 
 
 def placements(path: Path) -> object:
-    return read_placements(path, [Observed("j1"), Observed("j2")])
+    return read_placements(path, [ObservedJob("j1"), ObservedJob("j2")])
 
 
 ANSWER = {"status": "success", "data": {"resultType": "matrix", "result": [series("n1"), series("n2")]}}
 KINDS = {
     "a.json": (outcome, json.dumps(ANSWER)),
     "a.csv": (outcome, csv(rows()[:322])),
-    "jobs.yaml": (senders.read, "j1: [n1, n2]\nj2: n[3-4,07]\n"),
-    "q.json": (senders.read, json.dumps({"jobs": [slurm(), slurm(job_id=8, nodes="n3,n4")]}, indent=1)),
+    "jobs.yaml": (senders.read_senders, "j1: [n1, n2]\nj2: n[3-4,07]\n"),
+    "q.json": (senders.read_senders, json.dumps({"jobs": [slurm(), slurm(job_id=8, nodes="n3,n4")]}, indent=1)),
     "p.yaml": (placements, "spread: {L1: [j1], L2: [j2]}\none:\n  L1: [j1, j2]\n"),
 }
 

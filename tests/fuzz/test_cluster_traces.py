@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.spec import SpecError
-from roundabout.spec.trace import Submitted
+from roundabout.spec.trace import SubmittedJob
 from tests.fuzz.test_inventories import SECONDS, spoilt
 from tests.spec.test_recorded import JOB, NEVER, RUNNING
 from tests.spec.test_trace_files import ODD
@@ -45,7 +45,7 @@ def is_read(folder: Path, kind: str, contents: dict[str, bytes]) -> bool:
     return True
 
 
-def read_or_refusal(folder: Path, kind: str, file: str) -> tuple[Submitted, ...] | SpecError:
+def read_or_refusal(folder: Path, kind: str, file: str) -> tuple[SubmittedJob, ...] | SpecError:
     try:
         return read_file(folder, kind, file)
     except SpecError as error:

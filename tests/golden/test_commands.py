@@ -14,15 +14,15 @@ import pytest
 
 from roundabout.core.paths import ROOT
 from roundabout.plan import PlannedTrial, make_plan
-from roundabout.runner.hosts.host_group import Site
+from roundabout.runner.hosts.host_group import HostGroup
 from roundabout.runner.trial import captures, cross_traffic
-from roundabout.runner.trial.jobs import workers
+from roundabout.runner.trial.jobs import trial_workers
 from roundabout.runner.trial.sampler import controller_sampler, host_sampler
 from roundabout.spec import load_experiment, load_topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration.calibration import load_calibration
-from roundabout.testbeds.lab.lifecycle.lab_record import Record
-from roundabout.testbeds.lab.provider import LabFacility
+from roundabout.testbeds.lab.lifecycle.lab_record import LabRecord
+from roundabout.testbeds.lab.provider import LabProvider
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.rack import Rack
 
@@ -75,7 +75,7 @@ def trial(tmp_path: Path) -> PlannedTrial:
 def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(Lab, "pids", lambda _self: {"tor0": 100, "tor1": 101})
     calibration, topology = load_calibration(), load_topology("dumbbell-2x2")
-    record = Record(
+    record = LabRecord(
         name="golden",
         state="up",
         created_utc=datetime.now(UTC),
@@ -93,18 +93,18 @@ def rack(folder: Path) -> Rack:
     return Rack(read_inventory(path), load_topology("dumbbell-2x2"), "golden", capabilities)
 
 
-def commands(site: Site, trial: PlannedTrial, sampler: Path | None) -> Iterator[tuple[str, list[str]]]:
+def commands(site: HostGroup, trial: PlannedTrial, sampler: Path | None) -> Iterator[tuple[str, list[str]]]:
     """Where, and what, in the order in which a trial starts them."""
     asked = trial.spec.capture
     assert asked
-    yield from ((f"{host}: capture", captures.command(site.hosts[host], asked)) for host in asked.hosts)
+    yield from ((f"{host}: capture", captures.capture_command(site.hosts[host], asked)) for host in asked.hosts)
     if sampler:
         yield "controller: sampler", controller_sampler(sampler)
     yield from (("controller: sampler of a switch", argv) for argv in site.switch_samplers())
     for host in site.hosts.values():
         yield f"{host.name}: sampler", host_sampler(host, site.capabilities(), cpu=sampler is None)
-    yield from ((f"{worker.host}: {worker}", list(worker.argv)) for worker in workers(trial, site))
-    parts = cross_traffic.parts(trial)
+    yield from ((f"{worker.host}: {worker}", list(worker.argv)) for worker in trial_workers(trial, site))
+    parts = cross_traffic.traffic_endpoints(trial)
     for part in parts:
         for receiver in part.spec.receivers:
             yield f"{receiver}: sink of {part.name}", cross_traffic.sink_command(site, receiver, part)
@@ -112,7 +112,7 @@ def commands(site: Site, trial: PlannedTrial, sampler: Path | None) -> Iterator[
         yield f"{part.spec.sender}: sender of {part.name}", cross_traffic.sender_command(site, trial, part)
 
 
-def rendered(site: Site, trial: PlannedTrial, sampler: Path | None) -> str:
+def rendered(site: HostGroup, trial: PlannedTrial, sampler: Path | None) -> str:
     sections = (f"# {where}\n{shlex.join(argv)}\n" for where, argv in commands(site, trial, sampler))
     return "\n".join(sections).replace(f"{ROOT}/", "")
 
@@ -121,8 +121,8 @@ def rendered(site: Site, trial: PlannedTrial, sampler: Path | None) -> str:
 def test_every_command_is_as_it_was_read(
     testbed: str, trial: PlannedTrial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site: Site = lab(monkeypatch) if testbed == "lab" else rack(tmp_path)
-    sampler = LabFacility.sampler if testbed == "lab" else None
+    site: HostGroup = lab(monkeypatch) if testbed == "lab" else rack(tmp_path)
+    sampler = LabProvider.sampler if testbed == "lab" else None
     path, found = GOLDEN / f"{testbed}.txt", rendered(site, trial, sampler)
     if os.environ.get("ROUNDABOUT_GOLDEN"):
         path.write_text(found)

@@ -9,25 +9,25 @@ from typing import Any
 
 import pytest
 
-from analysis.expectations.judge_metrics import of_jobs
+from analysis.expectations.judge_metrics import job_figures
 from analysis.render import screen
 from roundabout.cli.main import main
 from roundabout.core.btf import Btf, Field
 from roundabout.core.elf import Elf
 from roundabout.core.errors import UsageError
 from roundabout.judge import experiment, report
-from roundabout.judge.conditions import condition
-from roundabout.judge.figures import NAMES, SCENES, Figures, over_cubic, scenes
+from roundabout.judge.conditions import parse_condition
+from roundabout.judge.figures import NAMES, SCENES, Figures, add_ratios_to_cubic, select_scenes
 from roundabout.judge.judgement import Judgement
-from roundabout.judge.kernel_requirements import RUNNING, Needs, needs_of
+from roundabout.judge.kernel_requirements import RUNNING, Requirements, check_kernels
 from roundabout.judge.session import RefusedError, Session
-from roundabout.judge.traffic import Flows
+from roundabout.judge.traffic import FlowResults
 from roundabout.judge.verdicts import verdicts
 from roundabout.runner.run import Runner
-from roundabout.runner.transports import build
+from roundabout.runner.transports import build_transport
 from roundabout.spec import load_experiment
 from roundabout.testbeds import facility, undo
-from roundabout.testbeds.lab.provider import LabFacility
+from roundabout.testbeds.lab.provider import LabProvider
 from tests.observers import Silent
 
 pytestmark = pytest.mark.unit
@@ -36,13 +36,13 @@ PROGRAMS = Path(__file__).parent / "programs"
 BUILT = Path(__file__).parents[2] / "build/bpf"
 
 
-def flows(*gbps: float, **other: Any) -> Flows:
+def flows(*gbps: float, **other: Any) -> FlowResults:
     told: dict[str, Any] = {"course_gbps": (), "rtt_ms": 1.0, "windows_kb": (), "retransmitted": 0, "sent_bytes": 1}
-    return Flows(gbps, **{**told, "cpu_s": 1.0, **other})
+    return FlowResults(gbps, **{**told, "cpu_s": 1.0, **other})
 
 
 def test_a_programs_needs_are_read_from_it() -> None:
-    needs, (kernel,) = needs_of(BUILT / "mltcp_cubic.bpf.o")
+    needs, (kernel,) = check_kernels(BUILT / "mltcp_cubic.bpf.o")
     assert "cubictcp_cong_avoid" in needs.functions
     assert "tcp_sock.snd_cwnd" in needs.fields
     assert (kernel.name, kernel.lacks) == ("this one", ())
@@ -52,16 +52,16 @@ def test_what_a_kernel_lacks_is_named(tmp_path: Path) -> None:
     """A program's own BTF stands for that of a kernel which has the structures that it knows, and no others."""
     program = BUILT / "mltcp_cubic.bpf.o"
     (tmp_path / "old").write_bytes(Elf(program.read_bytes()).section(".BTF") or b"")
-    _, (kernel,) = needs_of(BUILT / "dcqcn.bpf.o", (tmp_path / "old",))
+    _, (kernel,) = check_kernels(BUILT / "dcqcn.bpf.o", (tmp_path / "old",))
     assert kernel.name == "old"
     assert kernel.lacks == ("inet_connection_sock.icsk_ack.pending", "inet_connection_sock.icsk_ca_priv")
     (tmp_path / "old").write_text("no BTF, and long enough for its header")
     with pytest.raises(UsageError, match="old: found magic .*, expected a kernel's BTF"):
-        needs_of(program, (tmp_path / "old",))
+        check_kernels(program, (tmp_path / "old",))
     (tmp_path / "old").write_bytes(b"")
     with pytest.raises(UsageError, match="old: found damaged BTF, .*, expected a kernel's BTF"):
-        needs_of(program, (tmp_path / "old",))
-    _, (kernel,) = needs_of(program, (program,))  # an ELF file with BTF, as a kernel before it is booted
+        check_kernels(program, (tmp_path / "old",))
+    _, (kernel,) = check_kernels(program, (program,))  # an ELF file with BTF, as a kernel before it is booted
     assert not kernel.lacks
 
 
@@ -94,19 +94,19 @@ def test_jains_index_and_falls() -> None:
 )
 def test_what_is_no_condition_is_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        condition(text, ("fairness",))
+        parse_condition(text, ("fairness",))
 
 
 def test_conditions_hold_or_not() -> None:
     for text, holds in {"jain_8 < 0.9": True, "jain_8 >= 0.8": True, "jain_8>0.8": False, "jain_2 < 0": True}.items():
-        assert condition(text, SCENES).holds({"jain_8": 0.8, "jain_2": None}) == holds
+        assert parse_condition(text, SCENES).is_met({"jain_8": 0.8, "jain_2": None}) == holds
 
 
 def test_scenes_are_chosen_by_name() -> None:
-    assert scenes(["marks", "alone"]) == ("alone", "marks")
-    assert scenes([]) == SCENES
+    assert select_scenes(["marks", "alone"]) == ("alone", "marks")
+    assert select_scenes([]) == SCENES
     with pytest.raises(UsageError, match="found 'mark', expected some of alone"):
-        scenes(["mark"])
+        select_scenes(["mark"])
 
 
 GOOD: Figures = {"gbps": 9.9, "cpu_us": 2.2, "jain_8": 0.99, "queue_marks_ms": 0.6, "use_marks": 0.97}
@@ -126,7 +126,7 @@ PEERS: dict[str, Figures] = {"cubic": {"gbps": 10.0, "cpu_us": 2.0, "queue_marks
 )
 def test_what_is_broken_is_said(change: Figures, words: str | None) -> None:
     figures = {"mine": GOOD | change, **{name: dict(each) for name, each in PEERS.items()}}
-    over_cubic(figures)
+    add_ratios_to_cubic(figures)
     bad = [each.words for each in verdicts(figures["mine"], {"cubic": figures["cubic"]}) if not each.good]
     assert (words in bad) if words else not bad
 
@@ -134,21 +134,21 @@ def test_what_is_broken_is_said(change: Figures, words: str | None) -> None:
 def test_every_figure_is_shown() -> None:
     figures: dict[str, Figures] = {name: dict.fromkeys(NAMES, 0.5) for name in ("mine", "cubic")}
     figures["mine"]["window_marks"] = None
-    found = Judgement("mine", "mine.bpf.c", "Linux", Needs(("f",), ("sock.x",)), figures=figures)
-    assert len(list(report.measured(found))) == len(SCENES)
-    for table in report.measured(found):
-        screen.shown(table)
-    page = report.whole_page(found)
+    found = Judgement("mine", "mine.bpf.c", "Linux", Requirements(("f",), ("sock.x",)), figures=figures)
+    assert len(list(report.figure_tables(found))) == len(SCENES)
+    for table in report.figure_tables(found):
+        screen.table_renderable(table)
+    page = report.render_page(found)
     assert "A lab&#39;s verdict is not a NIC&#39;s" in page
     assert json.loads(json.dumps(found.record()))["figures"]["mine"]["jain_8"] == 0.5
 
 
 def test_jobs_that_share_fairly_never_interleave(tmp_path: Path) -> None:
     """What the fluid model computes: (150 + 2 x 106.9) ms of 293 for two jobs, and none of them hurt more."""
-    jobs = load_experiment(experiment.written(PROGRAMS / "still.bpf.c", "still", ["two-jobs"], 12, tmp_path))
+    jobs = load_experiment(experiment.write_experiment(PROGRAMS / "still.bpf.c", "still", ["two-jobs"], 12, tmp_path))
     run = Runner(facility({"testbed": "fluid"}), Silent(), undo).start(jobs, "jobs.yaml", tmp_path / "runs")
-    told = of_jobs(run)
-    assert set(told) == {experiment.variant("two-jobs", name) for name in ("still", *experiment.PEERS)}
+    told = job_figures(run)
+    assert set(told) == {experiment.variant_name("two-jobs", name) for name in ("still", *experiment.PEERS)}
     assert told["still-2"]["interleaved"] is None
     assert told["still-2"]["mean"] == told["still-2"]["worst"] == pytest.approx(363.8 / 293, abs=0.001)
 
@@ -241,15 +241,15 @@ class Judge:
 
     def __call__(self, name: str, *wanted: Any) -> dict[str, Figures]:
         program = PROGRAMS / f"{name}.bpf.c"
-        jobs = load_experiment(experiment.written(program, name, wanted, 5, self._home))
+        jobs = load_experiment(experiment.write_experiment(program, name, wanted, 5, self._home))
         trials = {each: cell.spec for cell in jobs.cells for each in cell.spec.transports if each in (name, "cubic")}
         declared = trials[name].transports[name].declaration
         assert declared
-        build(declared)
-        runner = Runner(LabFacility(), Silent(), undo, state=self._home / "run", journals=self._home / "journals")
-        figures, _ = Session(runner, LabFacility(), trials, lambda _: None).measure(wanted, self._home / "t-judge")
+        build_transport(declared)
+        runner = Runner(LabProvider(), Silent(), undo, state=self._home / "run", journals=self._home / "journals")
+        figures, _ = Session(runner, LabProvider(), trials, lambda _: None).measure(wanted, self._home / "t-judge")
         assert not any((self._home / "journals").glob("*"))
-        over_cubic(figures)
+        add_ratios_to_cubic(figures)
         return figures
 
 
@@ -271,7 +271,7 @@ def test_one_that_the_verifier_refuses_is_told(judge: Judge) -> None:
         judge("crooked", "alone")
     found = Judgement("crooked", "crooked.bpf.c", "Linux", refused=caught.value.message)
     assert [each.good for each in found.verdicts] == [False]
-    assert "map_value_or_null" in report.whole_page(found)
+    assert "map_value_or_null" in report.render_page(found)
 
 
 @pytest.mark.proof

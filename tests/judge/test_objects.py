@@ -13,7 +13,7 @@ from roundabout.core.binary import DamagedError
 from roundabout.core.btf import Btf
 from roundabout.core.elf import Elf
 from roundabout.core.errors import RoundaboutError
-from roundabout.judge.kernel_requirements import needs_of
+from roundabout.judge.kernel_requirements import check_kernels
 from roundabout.runner import transports
 from roundabout.spec.transports import registry
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unit
 OBJECT = (transports.BUILT / "dcqcn.bpf.o").read_bytes()
 TYPES = Elf(OBJECT).section(".BTF") or b""
 EXAMPLES = 2000 if "FUZZ_SECONDS" in os.environ else 150
-DECLARED = registry.declaration("dcqcn")
+DECLARED = registry.find_declaration("dcqcn")
 assert DECLARED
 PROGRAM = DECLARED.program
 
@@ -48,7 +48,10 @@ def test_an_object_of_any_bytes_is_read_or_refused(
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "mutated.bpf.o"
     path.write_bytes(blob := changed(OBJECT, edits, cut))
-    for read, named in ((lambda: needs_of(path, ()), path), (lambda: transports._rename(DECLARED, path), PROGRAM)):
+    for read, named in (
+        (lambda: check_kernels(path, ()), path),
+        (lambda: transports._rename_operations(DECLARED, path), PROGRAM),
+    ):
         try:
             read()
         except RoundaboutError as error:
@@ -73,7 +76,7 @@ def test_types_of_any_bytes_are_read_or_damaged(edits: list[tuple[int, bytes]], 
 def test_an_object_that_is_cut_short_is_refused(tmp_path: Path, size: int) -> None:
     (tmp_path / "cut.bpf.o").write_bytes(OBJECT[:size])
     with pytest.raises(RoundaboutError, match="cut.bpf.o: found .*, expected a program that clang built with -g"):
-        needs_of(tmp_path / "cut.bpf.o", ())
+        check_kernels(tmp_path / "cut.bpf.o", ())
 
 
 def test_an_object_of_32_bits_or_another_byte_order_is_refused() -> None:
@@ -85,4 +88,4 @@ def test_an_object_of_32_bits_or_another_byte_order_is_refused() -> None:
 def test_a_program_of_this_machine_is_no_congestion_control(tmp_path: Path) -> None:
     shutil.copy("/bin/true", tmp_path / "true.bpf.o")
     with pytest.raises(RoundaboutError, match="found no struct tcp_congestion_ops"):
-        transports._rename(DECLARED, tmp_path / "true.bpf.o")
+        transports._rename_operations(DECLARED, tmp_path / "true.bpf.o")

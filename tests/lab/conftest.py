@@ -34,11 +34,11 @@ def topology() -> Topology:
 def lab(topology: Topology) -> Iterator[Lab]:
     """A lab that all tests of a file share."""
     name = f"test-{os.getpid()}-shared"
-    built = Lab.up(topology, name)
+    built = Lab.create(topology, name)
     try:
         yield built
     finally:
-        Lab.down(name)
+        Lab.remove(name)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def lab_name(request: pytest.FixtureRequest) -> Iterator[Callable[[], str]]:
     yield make
     for name in names:
         with suppress(LabError):
-            Lab.down(name)
+            Lab.remove(name)
 
 
 def traces(name: str) -> dict[str, list[str]]:

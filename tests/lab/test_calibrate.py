@@ -6,7 +6,7 @@ import pytest
 from roundabout.cli.lab import calibrate
 from roundabout.cli.main import main
 from roundabout.testbeds.lab.calibration.calibration import Calibration, Derivation, load_calibration, store_calibration
-from roundabout.testbeds.lab.checks.fidelity import fidelity
+from roundabout.testbeds.lab.checks.fidelity import lab_fidelity
 
 pytestmark = pytest.mark.unit
 
@@ -23,17 +23,17 @@ def test_where_constants_are_from_is_stored_with_them_and_said_of_them(tmp_path)
     found = kept.model_copy(update={"derived_from": derived})
     store_calibration(found, tmp_path / "calibration.yaml")
     assert load_calibration(tmp_path / "calibration.yaml") == found
-    assert found.stretched(100, 10).derived_from is None
+    assert found.for_dilation(100, 10).derived_from is None
 
-    told = fidelity(found, 1, ["published sets"])
+    told = lab_fidelity(found, 1, ["published sets"])
     assert told.stamp.endswith("times as they are, constants of a dilated lab")
     assert sum("those of a dilated lab (run 20261122T173504Z-61bb, misfit 0.73)" in line for line in told.cannot) == 1
     assert not any("calibrated for that" in line for line in told.cannot)
-    assert any("calibrated for that" in line for line in fidelity(kept, 1, ["published sets"]).cannot)
+    assert any("calibrated for that" in line for line in lab_fidelity(kept, 1, ["published sets"]).cannot)
 
 
 def test_a_lab_in_which_time_is_stretched_says_what_a_burst_stands_for():
-    told = fidelity(load_calibration().stretched(100, 17.4), 17.4, ())
+    told = lab_fidelity(load_calibration().for_dilation(100, 17.4), 17.4, ())
     assert sum("three packets here, which stand for 25 kB" in line for line in told.cannot) == 1
 
 
@@ -50,7 +50,7 @@ def test_what_is_further_off_than_it_may_be_is_not_kept(monkeypatch, capsys):
     monkeypatch.setattr(calibrate, "store_calibration", kept.append)
     for off, version in ((1.01, None), (1.0, load_calibration().version + 1)):
         found = ("one", load_calibration(), off)
-        monkeypatch.setattr(calibrate, "_best", lambda *_, found=found: found)
+        monkeypatch.setattr(calibrate, "_best_candidate", lambda *_, found=found: found)
         assert main(["calibrate", "--write"]) == (0 if version else 1)
         assert [each.version for each in kept] == ([version] if version else [])
         told = capsys.readouterr()

@@ -63,7 +63,7 @@ def test_errors_are_one_message_and_what_to_do(words, status, found, mend):
 
 
 def test_unknown_host_is_named(topology, lab_name):
-    lab = Lab.up(topology, lab_name(), verify=False)
+    lab = Lab.create(topology, lab_name(), verify=False)
     done = roundabout("ssh", "--lab", lab.name, "s9")
     assert done.returncode == 2
     assert "has no host 's9'" in done.stderr
@@ -89,7 +89,7 @@ def test_without_root_one_clear_error():
 
 
 def test_status_without_root_says_that_labs_belong_to_it(topology, lab_name):
-    Lab.up(topology, lab_name(), verify=False)
+    Lab.create(topology, lab_name(), verify=False)
     nobody = as_nobody("status")
     assert nobody.returncode == 1
     assert "error: labs belong to root" in nobody.stderr

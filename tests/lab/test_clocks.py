@@ -33,7 +33,7 @@ def clocks(lab: Lab, host: str) -> list[tuple[int, int, int]]:
 
 def test_a_host_has_the_clock_that_was_asked_for(topology, lab_name):
     shifts = {"s0": HOUR_NS, "s1": -1_500_000_000}
-    lab = Lab.up(topology, lab_name(), clock_shift_ns=shifts, verify=False)
+    lab = Lab.create(topology, lab_name(), clock_shift_ns=shifts, verify=False)
     assert lab.capabilities() == {"priorities", "own clock"}
     for host in lab.hosts:
         shift_ns = shifts.get(host, 0)
@@ -42,7 +42,7 @@ def test_a_host_has_the_clock_that_was_asked_for(topology, lab_name):
             assert before <= shown - shift_ns <= after
         assert utc[0] <= utc[1] <= utc[2]
     assert Lab.open(lab.name).record.clock_shift_ns == shifts
-    Lab.down(lab.name)
+    Lab.remove(lab.name)
     assert traces(lab.name) == NOTHING
 
 
@@ -55,20 +55,20 @@ def test_hosts_share_the_machines_clock_unless_asked(lab):
 def test_a_clock_before_the_machines_boot_is_refused(topology, lab_name):
     name = lab_name()
     with pytest.raises(LabError, match="labinit s0: shifting its clock to before the machine's boot"):
-        Lab.up(topology, name, clock_shift_ns={"s0": -(10**9) * 10**8}, verify=False)
+        Lab.create(topology, name, clock_shift_ns={"s0": -(10**9) * 10**8}, verify=False)
     assert traces(name) == NOTHING
 
 
 def test_a_stranger_has_no_clock(topology, lab_name):
     with pytest.raises(LabError, match="'dumbbell-2x2' has no host 's9' whose clock") as caught:
-        Lab.up(topology, lab_name(), clock_shift_ns={"s9": 1})
+        Lab.create(topology, lab_name(), clock_shift_ns={"s9": 1})
     assert caught.value.hint == "its hosts: s0, s1, s2, s3"
 
 
 def test_a_kernel_without_time_namespaces_is_named(topology, lab_name, monkeypatch, tmp_path):
     monkeypatch.setattr(host_requirements, "TIME_NAMESPACE", tmp_path / "time")
     with pytest.raises(LabError, match="has no time namespaces: .*time is missing") as caught:
-        Lab.up(topology, lab_name(), clock_shift_ns={"s0": 1})
+        Lab.create(topology, lab_name(), clock_shift_ns={"s0": 1})
     assert "CONFIG_TIME_NS=y" in str(caught.value.hint)
 
 

@@ -8,11 +8,11 @@ from contextlib import closing
 import pytest
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.dashboards.exporters import Exporter, Exporters
+from roundabout.dashboards.exporters import Exporter, ExporterPool
 from roundabout.spec import Topology
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.exporter_targets import exported_of
-from roundabout.testbeds.lab.provider import LabFacility
+from roundabout.testbeds.lab.exporter_targets import lab_targets
+from roundabout.testbeds.lab.provider import LabProvider
 from tests.lab.conftest import traces
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
@@ -26,9 +26,9 @@ def series(text: str, name: str) -> dict[tuple[str, str], float]:
 
 def test_hosts_and_switches_say_what_their_links_carry(lab: Lab) -> None:
     said = {}
-    for each in exported_of(lab):
+    for each in lab_targets(lab):
         with closing(Exporter(each)) as exporter:
-            said[each.node] = exporter.ask("own").decode()
+            said[each.node] = exporter.query("own").decode()
     assert said.keys() == {*lab.topology.hosts, *lab.topology.switches}
     for port in lab.ports:
         way = (port.link, f"{port.switch} to {port.towards}")
@@ -44,18 +44,18 @@ def test_hosts_and_switches_say_what_their_links_carry(lab: Lab) -> None:
 
 
 def test_exporters_follow_labs_that_come_and_go(topology: Topology, lab_name: Callable[[], str]) -> None:
-    name, facility = lab_name(), LabFacility()
+    name, facility = lab_name(), LabProvider()
     place = (name, "s0")
-    with closing(Exporters(facility.exported)) as exporters:
-        Lab.up(topology, name, verify=False)
-        exporters.look()
-        assert b"roundabout_interface_up" in exporters.ask(place, "own")
-        Lab.down(name)  # which exporters do not hold up: nobody looked yet
-        Lab.up(topology, name, verify=False)
-        exporters.look()
-        assert b"roundabout_interface_up" in exporters.ask(place, "own")
-        Lab.down(name)
-        exporters.look()
+    with closing(ExporterPool(facility.exporter_targets)) as exporters:
+        Lab.create(topology, name, verify=False)
+        exporters.update()
+        assert b"roundabout_interface_up" in exporters.query(place, "own")
+        Lab.remove(name)  # which exporters do not hold up: nobody looked yet
+        Lab.create(topology, name, verify=False)
+        exporters.update()
+        assert b"roundabout_interface_up" in exporters.query(place, "own")
+        Lab.remove(name)
+        exporters.update()
         with pytest.raises(RoundaboutError, match="no exporter"):
-            exporters.ask(place, "own")
+            exporters.query(place, "own")
     assert not any(traces(name).values())

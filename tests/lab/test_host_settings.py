@@ -13,14 +13,14 @@ from roundabout.settings import settings
 from roundabout.spec import Transport, load_experiment
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.transports import Parameter, registry
-from roundabout.spec.transports.sets import published, set_names
+from roundabout.spec.transports.sets import find_published, set_names
 from roundabout.testbeds.lab import LabError
-from roundabout.testbeds.lab.checks.host_settings import document, thresholds
-from roundabout.testbeds.lab.provider import LabFacility, facility
+from roundabout.testbeds.lab.checks.host_settings import ecn_thresholds, settings_document
+from roundabout.testbeds.lab.provider import LabProvider, facility
 
 pytestmark = pytest.mark.unit
 
-DECLARED = {name: found for name in registry.names() if (found := registry.declaration(name))}
+DECLARED = {name: found for name in registry.transport_names() if (found := registry.find_declaration(name))}
 FAIR = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
 # The program's own counts in one declared unit (transports/common/declarations.c).
 KEPT = {"bytes/s": 125_000, "2^-24": 1 << 24}
@@ -48,7 +48,7 @@ def transports(draw: st.DrawFn) -> dict[str, Any]:
     numbers = [each for each in found.parameters if not each.names]
     given = {each.name: draw(within(each)) for each in draw(st.lists(st.sampled_from(numbers), max_size=4))}
     name = draw(st.sampled_from([None, *set_names(found)]))
-    its_set = {"set": published(found, name)} if name else {}
+    its_set = {"set": find_published(found, name)} if name else {}
     return {"name": found.name, "stands_for": found.stands_for, **its_set, **given}
 
 
@@ -60,7 +60,7 @@ def within(parameter: Parameter) -> st.SearchStrategy[float]:
 
 
 @st.composite
-def facilities(draw: st.DrawFn) -> LabFacility:
+def facilities(draw: st.DrawFn) -> LabProvider:
     """Draw a lab at any scale, with time stretched or not."""
     scale = draw(st.one_of(st.floats(1, 100), st.floats(100, 1e5)))
     where = {"scale": repr(scale)}
@@ -74,7 +74,7 @@ REFUSED = r"[\w.]+: .* in this lab(, expected |; allowed is )|a port's queue of 
 
 @given(transport=transports(), labs=facilities())
 @hypothesis.settings(max_examples=40)
-def test_what_is_planned_is_what_hosts_and_ports_hold(transport: dict[str, Any], labs: LabFacility) -> None:
+def test_what_is_planned_is_what_hosts_and_ports_hold(transport: dict[str, Any], labs: LabProvider) -> None:
     spec = trial(transport)
     try:
         labs.check_trial(spec)
@@ -84,25 +84,28 @@ def test_what_is_planned_is_what_hosts_and_ports_hold(transport: dict[str, Any],
             pytest.fail(told)
         return
     calibration = labs.calibration
-    asked = document(spec, "s0", calibration, labs.dilation)
+    asked = settings_document(spec, "s0", calibration, labs.dilation)
     settings.flatten(asked)
     declared = {each.name: each for each in DECLARED[transport["name"]].parameters}
     planned = asked["transport"][transport["name"]]
     assert planned == {name: held(declared[name], value) for name, value in planned.items()}
-    ecn = thresholds(spec, calibration, calibration.scale / labs.dilation)
+    ecn = ecn_thresholds(spec, calibration, calibration.scale / labs.dilation)
     assert math.floor(ecn.pmax * 65536) / 65536 == ecn.pmax
 
 
 def test_times_of_whole_microseconds_are_stretched_to_whole_ones() -> None:
     """Plan the set hpcc at --dilation 17.4: hosts hold 17 us for 17.4 us."""
-    spec, labs = trial({"name": "dcqcn", "set": published(DECLARED["dcqcn"], "hpcc")}), facility({"dilation": "17.4"})
-    planned = document(spec, "s0", labs.calibration, 17.4)["transport"]["dcqcn"]
+    spec, labs = (
+        trial({"name": "dcqcn", "set": find_published(DECLARED["dcqcn"], "hpcc")}),
+        facility({"dilation": "17.4"}),
+    )
+    planned = settings_document(spec, "s0", labs.calibration, 17.4)["transport"]["dcqcn"]
     assert (planned["T_us"], planned["alpha_timer_us"], planned["cnp_gap_us"]) == (5220, 17, 70)
 
 
 def dcqcn(**given: Any) -> dict[str, Any]:
     """Return DCQCN with NVIDIA's set and the `given` parameters."""
-    return {"name": "dcqcn", "stands_for": "RDMA", "set": published(DECLARED["dcqcn"], "nvidia"), **given}
+    return {"name": "dcqcn", "stands_for": "RDMA", "set": find_published(DECLARED["dcqcn"], "nvidia"), **given}
 
 
 @pytest.mark.parametrize(

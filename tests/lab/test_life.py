@@ -15,9 +15,9 @@ import pytest
 
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.ecn import marking
-from roundabout.testbeds.lab.lifecycle.locks import locked_folder
+from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.lab.network import network, paths, rates
-from roundabout.testbeds.lab.network.namespaces import inside
+from roundabout.testbeds.lab.network.namespaces import run_inside
 
 from .conftest import (
     NOTHING,
@@ -35,12 +35,12 @@ pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 def test_down_leaves_nothing(topology, lab_name):
     devices_before = devices()
-    lab = Lab.up(topology, lab_name())
+    lab = Lab.create(topology, lab_name())
     used, objects = namespaces(lab), bpf_objects(lab)
     assert len(used) == 6
     assert {kind for kind, _ in objects} == {"prog", "map"}
     assert devices() == devices_before
-    Lab.down(lab.name)
+    Lab.remove(lab.name)
     assert traces(lab.name) == NOTHING
     assert not used & namespaces_in_use()
     assert not objects & bpf_objects_alive()
@@ -56,7 +56,7 @@ def test_down_clears_what_sigkill_left(lab_name, moment_ms):
     time.sleep(moment_ms / 1000)
     builder.kill()
     builder.wait()
-    Lab.down(name)
+    Lab.remove(name)
     assert wait_until(lambda: traces(name) == NOTHING), traces(name)
 
 
@@ -80,14 +80,14 @@ def test_an_interrupt_waits_for_who_still_writes(lab_name, monkeypatch, tmp_path
 
 def test_half_built_lab_is_named_as_such(topology, lab_name, monkeypatch):
     name = lab_name()
-    monkeypatch.setattr("roundabout.testbeds.lab.lifecycle.lab._clear", lambda lab: None)
+    monkeypatch.setattr("roundabout.testbeds.lab.lifecycle.lab._remove_all", lambda lab: None)
     monkeypatch.setattr("roundabout.testbeds.lab.network.network.build", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        Lab.up(topology, name)
+        Lab.create(topology, name)
     monkeypatch.undo()
     with pytest.raises(LabError, match="never finished"):
         Lab.open(name)
-    Lab.down(name)
+    Lab.remove(name)
     assert traces(name) == NOTHING
 
 
@@ -101,14 +101,14 @@ def test_up_undoes_what_it_made_when_a_step_fails(topology, lab_name, monkeypatc
     name = lab_name()
     monkeypatch.setattr(f"roundabout.testbeds.lab.{step}", fail)
     with pytest.raises(LabError, match="made to fail"):
-        Lab.up(topology, name)
+        Lab.create(topology, name)
     assert traces(name) == NOTHING
 
 
 @pytest.mark.parametrize(("factor", "measured"), [(0.93, r"39\.\d\d|40\.0\d"), (1.08, r"4[56]\.\d\d")])
 def test_wrong_rate_of_the_trunk_is_an_error(topology, lab_name, monkeypatch, factor, measured):
     """Too fast as well: its access links are as fast as it, so one flow alone would not show it."""
-    true_queues = network.queues
+    true_queues = network.port_queues
 
     def wrong(*words):
         return {
@@ -119,34 +119,34 @@ def test_wrong_rate_of_the_trunk_is_an_error(topology, lab_name, monkeypatch, fa
         }
 
     name = lab_name()
-    monkeypatch.setattr(network, "queues", wrong)
+    monkeypatch.setattr(network, "port_queues", wrong)
     monkeypatch.setattr(rates, "PATIENCE_S", 1.0)
     message = rf"link L1, from tor0 to tor1: measured ({measured}) Gbit/s of payload, expected 43 within 3%"
     with pytest.raises(LabError, match=message):
-        Lab.up(topology, name)
+        Lab.create(topology, name)
     assert traces(name) == NOTHING
 
 
 def test_labs_side_by_side_do_not_see_each_other(topology, lab_name):
-    one, other = (Lab.up(topology, lab_name(), verify=False) for _ in range(2))
+    one, other = (Lab.create(topology, lab_name(), verify=False) for _ in range(2))
     address = one.hosts["s0"].address
     assert address == other.hosts["s0"].address
-    with inside(one.pids()["s0"], lambda: socket.create_server((address, 5000))):
-        inside(one.pids()["s2"], lambda: socket.create_connection((address, 5000), timeout=2)).close()
+    with run_inside(one.pids()["s0"], lambda: socket.create_server((address, 5000))):
+        run_inside(one.pids()["s2"], lambda: socket.create_connection((address, 5000), timeout=2)).close()
         with pytest.raises(ConnectionRefusedError):
-            inside(other.pids()["s2"], lambda: socket.create_connection((address, 5000), timeout=2))
-    Lab.down(one.name)
+            run_inside(other.pids()["s2"], lambda: socket.create_connection((address, 5000), timeout=2))
+    Lab.remove(one.name)
     assert None not in other.pids().values()
     assert set(other.counters()) == {port.ifindex for port in other.ports}
-    Lab.down(other.name)
+    Lab.remove(other.name)
     assert traces(one.name) == traces(other.name) == NOTHING
 
 
 def test_name_can_be_had_once(topology, lab_name):
     name = lab_name()
-    Lab.up(topology, name, verify=False)
+    Lab.create(topology, name, verify=False)
     with pytest.raises(LabError, match="exists already"):
-        Lab.up(topology, name, verify=False)
+        Lab.create(topology, name, verify=False)
     assert Lab.open(name).name == name
 
 
@@ -155,26 +155,26 @@ def test_name_must_be_one(topology, name):
     if os.geteuid() != 0:
         pytest.skip("a lab needs root")
     with pytest.raises(LabError, match="cannot be called"):
-        Lab.up(topology, name or "/")
+        Lab.create(topology, name or "/")
     with pytest.raises(LabError, match="cannot be called"):
-        Lab.down(name)
+        Lab.remove(name)
 
 
 def test_down_refuses_while_someone_builds(topology, lab_name):
-    lab = Lab.up(topology, lab_name(), verify=False)
-    with locked_folder(lab.files.root), pytest.raises(LabError, match="being built or taken down"):
-        Lab.down(lab.name)
+    lab = Lab.create(topology, lab_name(), verify=False)
+    with lock_folder(lab.files.root), pytest.raises(LabError, match="being built or taken down"):
+        Lab.remove(lab.name)
 
 
 def test_down_works_without_built_tools(topology, lab_name, monkeypatch, tmp_path):
-    lab = Lab.up(topology, lab_name(), verify=False)
+    lab = Lab.create(topology, lab_name(), verify=False)
     monkeypatch.setattr(paths, "BUILD", tmp_path)
-    Lab.down(lab.name)
+    Lab.remove(lab.name)
     assert traces(lab.name) == NOTHING
 
 
 def test_killing_a_hosts_init_ends_all_in_it(topology, lab_name):
-    lab = Lab.up(topology, lab_name(), verify=False)
+    lab = Lab.create(topology, lab_name(), verify=False)
     sleeper = f"sleep 987{os.getpid()}"
     ssh = ["ssh", "-F", str(lab.ssh_config()), "s1", f"setsid {sleeper} >/dev/null 2>&1 </dev/null &"]
     subprocess.run(ssh, check=True)
@@ -186,25 +186,25 @@ def test_killing_a_hosts_init_ends_all_in_it(topology, lab_name):
     failed = subprocess.run([*ssh[:-1], "true"], capture_output=True, text=True, check=False)
     assert failed.returncode
     assert "this lab host is not running" in failed.stderr
-    Lab.down(lab.name)
+    Lab.remove(lab.name)
     assert traces(lab.name) == NOTHING
 
 
 def test_recycled_pid_is_not_killed(topology, lab_name):
     """A pid file that nobody holds says nothing, whatever pid it names."""
-    lab = Lab.up(topology, lab_name(), verify=False)
+    lab = Lab.create(topology, lab_name(), verify=False)
     os.kill(lab.pids()["s1"] or 0, signal.SIGKILL)
     assert wait_until(lambda: lab.pids()["s1"] is None)
     with subprocess.Popen(["sleep", "60"]) as stranger:
         lab.files.pid_file("s1").write_text(f"{stranger.pid}\n")
-        Lab.down(lab.name)
+        Lab.remove(lab.name)
         assert stranger.poll() is None
         stranger.kill()
 
 
 def test_virtual_queue_is_there_for_older_kernels(topology, lab_name, monkeypatch):
     monkeypatch.setattr(marking, "FORCED", "mark_by_virtual_queue")
-    lab = Lab.up(topology, lab_name(), verify=False)
+    lab = Lab.create(topology, lab_name(), verify=False)
     assert lab.record.marking == "mark_by_virtual_queue"
 
 

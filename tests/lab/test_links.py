@@ -18,7 +18,7 @@ from roundabout.runner.tables.rows import Samples
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration.calibration import Ecn
 from roundabout.testbeds.lab.ecn import marking
-from roundabout.testbeds.lab.network.namespaces import inside
+from roundabout.testbeds.lab.network.namespaces import run_inside
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
@@ -31,7 +31,7 @@ UDP_PAYLOAD_BYTES = 1472
 def marking_lab(request, topology, lab_name, monkeypatch) -> Lab:
     """A lab that marks by one program and by the other."""
     monkeypatch.setattr(marking, "FORCED", request.param)
-    lab = Lab.up(topology, lab_name(), verify=False)
+    lab = Lab.create(topology, lab_name(), verify=False)
     lab.set_thresholds(Ecn(kmin_bytes=20_000, kmax_bytes=20_000, pmax=1))
     return lab
 
@@ -71,11 +71,11 @@ def test_lossless_port_drops_nothing_under_four_greedy_cubic_senders(lab):
 
 
 def test_idle_lab_is_silent(topology, lab_name):
-    lab = Lab.up(topology, lab_name(), verify=False)
+    lab = Lab.create(topology, lab_name(), verify=False)
     time.sleep(1.5)
     assert {port.packets for port in lab.counters().values()} == {0}
     for host, pid in lab.pids().items():
-        sent = inside(pid, lambda: Path("/proc/thread-self/net/dev").read_text())
+        sent = run_inside(pid, lambda: Path("/proc/thread-self/net/dev").read_text())
         for line in sent.splitlines()[2:]:
             interface, numbers = line.split(":")
             assert set(numbers.split()) == {"0"}, f"{host} {interface}: {numbers}"
@@ -177,7 +177,7 @@ def test_counters_count_wire_segments_and_bytes(lab):
 
 
 def test_one_way_traffic_is_not_flooded(topology, lab_name):
-    lab = Lab.up(topology, lab_name(), verify=False)
+    lab = Lab.create(topology, lab_name(), verify=False)
     _burst(lab, 80)
     used = {(port.switch, port.towards) for port in lab.ports if lab.counters()[port.ifindex].packets}
     assert used == {("tor0", "tor1"), ("tor1", "s2")}
@@ -220,11 +220,11 @@ def _receive(end: socket.socket) -> None:
 
 def _open_flow(lab: Lab, source: str, target: str, transport: bytes, buffer_bytes: int) -> tuple[socket.socket, ...]:
     address = lab.hosts[target].address
-    with inside(lab.pids()[target], lambda: socket.create_server((address, 0))) as listener:
+    with run_inside(lab.pids()[target], lambda: socket.create_server((address, 0))) as listener:
         if buffer_bytes:
             listener.setsockopt(socket.SOL_SOCKET, 33, buffer_bytes)  # SO_RCVBUFFORCE
         name = listener.getsockname()
-        sender = inside(lab.pids()[source], lambda: _connect(name, transport))
+        sender = run_inside(lab.pids()[source], lambda: _connect(name, transport))
         return sender, listener.accept()[0]
 
 
@@ -239,9 +239,9 @@ def _ack_behind_data_ms(lab: Lab, count: int, ecn: int) -> float:
     """How long a pure ACK takes from s0 to s2 that is sent behind so many packets of data."""
     kind = (socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
     with (
-        inside(lab.pids()["s2"], lambda: socket.socket(*kind)) as receiver,
-        inside(lab.pids()["s0"], lambda: socket.socket(*kind)) as sender,
-        inside(lab.pids()["s0"], lambda: socket.socket(type=socket.SOCK_DGRAM)) as data,
+        run_inside(lab.pids()["s2"], lambda: socket.socket(*kind)) as receiver,
+        run_inside(lab.pids()["s0"], lambda: socket.socket(*kind)) as sender,
+        run_inside(lab.pids()["s0"], lambda: socket.socket(type=socket.SOCK_DGRAM)) as data,
     ):
         address = lab.hosts["s2"].address
         receiver.settimeout(5)
@@ -260,8 +260,8 @@ def _ack_behind_data_ms(lab: Lab, count: int, ecn: int) -> float:
 def _burst(lab: Lab, count: int, at_once: int = 8) -> list[int]:
     """Send UDP packets that can be marked from s0 to s2 as fast as we can, and return the ECN bits that arrived."""
     with (
-        inside(lab.pids()["s2"], lambda: socket.socket(type=socket.SOCK_DGRAM)) as receiver,
-        inside(lab.pids()["s0"], lambda: socket.socket(type=socket.SOCK_DGRAM)) as sender,
+        run_inside(lab.pids()["s2"], lambda: socket.socket(type=socket.SOCK_DGRAM)) as receiver,
+        run_inside(lab.pids()["s0"], lambda: socket.socket(type=socket.SOCK_DGRAM)) as sender,
     ):
         receiver.bind((lab.hosts["s2"].address, 0))
         receiver.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
@@ -295,15 +295,15 @@ def _queue(lab: Lab, switch: str, towards: str) -> dict[str, int]:
         queue = root.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")
         return {"backlog": queue["backlog"], "drop": queue["drops"]}
 
-    return inside(lab.pids()[switch], ask)
+    return run_inside(lab.pids()[switch], ask)
 
 
 def _set_sysctl(lab: Lab, host: str, name: str, value: int) -> None:
-    inside(lab.pids()[host], lambda: Path(f"/proc/sys/net/ipv4/{name}").write_text(str(value)))
+    run_inside(lab.pids()[host], lambda: Path(f"/proc/sys/net/ipv4/{name}").write_text(str(value)))
 
 
 def _counter(lab: Lab, host: str, group: str, name: str) -> int:
     file = "snmp" if group == "Tcp" else "netstat"
-    text = inside(lab.pids()[host], lambda: Path(f"/proc/thread-self/net/{file}").read_text())
+    text = run_inside(lab.pids()[host], lambda: Path(f"/proc/thread-self/net/{file}").read_text())
     names, values = [line.split()[1:] for line in text.splitlines() if line.startswith(f"{group}:")]
     return int(dict(zip(names, values, strict=True))[name])

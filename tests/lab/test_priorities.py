@@ -11,10 +11,10 @@ from pyroute2 import IPRoute
 
 from roundabout.spec import Transport, TrialSpec, load_experiment
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.calibration.calibration import NEVER, Ecn
+from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
 from roundabout.testbeds.lab.ecn import marking
 from roundabout.testbeds.lab.network import network
-from roundabout.testbeds.lab.network.namespaces import inside
+from roundabout.testbeds.lab.network.namespaces import run_inside
 from tests.lab.conftest import NOTHING, bpf_objects, bpf_objects_alive, traces, wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
@@ -40,9 +40,9 @@ def ports(lab: Lab) -> set[tuple[tuple[int, int], ...]]:
 
     def ask(ifindex: int) -> dict[int, int]:
         with IPRoute() as netlink:
-            return network.standing(netlink, ifindex)
+            return network.read_fifos(netlink, ifindex)
 
-    found = (inside(pids[port.switch], lambda port=port: ask(port.ifindex)) for port in lab.ports)
+    found = (run_inside(pids[port.switch], lambda port=port: ask(port.ifindex)) for port in lab.ports)
     return {tuple(sorted(each.items())) for each in found}
 
 
@@ -51,9 +51,9 @@ def thresholds(lab: Lab) -> set[tuple[int, int]]:
 
 
 def test_ports_get_the_queue_that_a_transport_is_meant_for_and_lose_it_again(topology, lab_name):
-    lab = Lab.up(topology, lab_name(), verify=False)
+    lab = Lab.create(topology, lab_name(), verify=False)
     built = ports(lab), thresholds(lab)
-    cnps, never = (network.HTB_CNPS, network.CNPS_LIMIT_BYTES), NEVER.kmin_bytes
+    cnps, never = (network.HTB_CNPS, network.CNPS_LIMIT_BYTES), NEVER_MARK.kmin_bytes
     deep = lab.record.calibration.queue_bytes.lossless
 
     lab.prepare(trial(queue="drop-tail"))
@@ -82,12 +82,12 @@ def test_ports_get_the_queue_that_a_transport_is_meant_for_and_lose_it_again(top
 def ranked_lab(request, topology, lab_name, monkeypatch) -> Lab:
     """A lab whose ports serve s0's packets before s1's, and mark in either queue from a millisecond on."""
     monkeypatch.setattr(marking, "FORCED", request.param)
-    lab = Lab.up(topology, lab_name(), verify=False)
+    lab = Lab.create(topology, lab_name(), verify=False)
     spec = trial(priorities=(HIGH, LOW))
     lab.prepare(spec)
     step = Ecn(kmin_bytes=THRESHOLD_BYTES, kmax_bytes=THRESHOLD_BYTES, pmax=1)
-    queues = network.queues(lab.layout, lab.record.calibration, lab.scale, lab.dilation, spec)
-    marking.set_thresholds(lab.files, queues, step, spec.queue_of)
+    queues = network.port_queues(lab.layout, lab.record.calibration, lab.scale, lab.dilation, spec)
+    marking.set_thresholds(lab.files, queues, step, spec.queue_of_priority)
     for host in lab.hosts:
         lab_sysctl(lab, host, "tcp_ecn", 1)
     return lab
@@ -109,7 +109,7 @@ def test_the_higher_priority_gets_all_while_it_has_demand_and_the_lower_what_is_
 
     trunk = next(port for port in lab.ports if port.towards == "tor1")
     assert lab.counters()[trunk.ifindex].marks >= both["s0"][1] + some["s1"][1] - 5  # of all queues together
-    Lab.down(lab.name)
+    Lab.remove(lab.name)
     assert traces(lab.name) == NOTHING
     assert wait_until(lambda: not kernels & bpf_objects_alive())
 
@@ -119,7 +119,7 @@ def lab_sysctl(lab: Lab, host: str, name: str, value: int) -> None:
         with open(f"/proc/sys/net/ipv4/{name}", "w") as file:
             file.write(str(value))
 
-    inside(lab.pids()[host], write)
+    run_inside(lab.pids()[host], write)
 
 
 def sent(lab: Lab, rates: dict[str, float | None]) -> dict[str, tuple[int, int]]:
@@ -166,9 +166,9 @@ def open_flow(lab: Lab, source: str, target: str, dscp: int, rate: float | None)
         return end
 
     address = lab.hosts[target].address
-    with inside(lab.pids()[target], lambda: socket.create_server((address, 0))) as listener:
+    with run_inside(lab.pids()[target], lambda: socket.create_server((address, 0))) as listener:
         name = listener.getsockname()
-        sender = inside(lab.pids()[source], lambda: connect(name))
+        sender = run_inside(lab.pids()[source], lambda: connect(name))
         return sender, listener.accept()[0]
 
 
@@ -189,5 +189,5 @@ def ce_packets(lab: Lab, host: str) -> int:
         with open("/proc/thread-self/net/netstat") as file:
             return [line for line in file if line.startswith("IpExt:")]
 
-    names, values = (line.split()[1:] for line in inside(lab.pids()[host], read))
+    names, values = (line.split()[1:] for line in run_inside(lab.pids()[host], read))
     return int(dict(zip(names, values, strict=True))["InCEPkts"])

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from roundabout.spec import SpecError
 from roundabout.testbeds.lab.calibration.calibration import Derivation, load_calibration
-from roundabout.testbeds.lab.calibration.proposals import DEFAULT, Range, load_ranges, sampled, varied
+from roundabout.testbeds.lab.calibration.proposals import DEFAULT, Range, latin_hypercube, load_ranges, vary_best
 
 pytestmark = pytest.mark.unit
 
@@ -57,8 +57,8 @@ def test_what_is_kept_lies_in_the_cube_even_where_it_is_outside_of_the_ranges():
 
 @given(st.integers(1, 40), SEEDS)
 def test_samples_are_in_the_cube_all_over_each_side_and_follow_from_the_seed(count, seed):
-    points = sampled(count, SIDES, seed)
-    assert points == sampled(count, SIDES, seed)
+    points = latin_hypercube(count, SIDES, seed)
+    assert points == latin_hypercube(count, SIDES, seed)
     assert all(0 <= place <= 1 for point in points for place in point)
     for side in zip(*points, strict=True):
         assert sorted(min(int(place * count), count - 1) for place in side) == list(range(count))
@@ -66,15 +66,15 @@ def test_samples_are_in_the_cube_all_over_each_side_and_follow_from_the_seed(cou
 
 @given(st.lists(POINTS, min_size=1, max_size=5), st.integers(0, 30), SEEDS)
 def test_variations_are_in_the_cube_and_follow_from_the_seed(best, number, seed):
-    point = varied(best, number, 31, seed)
-    assert point == varied(best, number, 31, seed)
+    point = vary_best(best, number, 31, seed)
+    assert point == vary_best(best, number, 31, seed)
     assert all(0 <= place <= 1 for place in point)
     assert inside(RANGES.calibration(point, KEPT))
 
 
 def test_variations_come_nearer_and_are_not_all_alike():
     centre = (0.5,) * SIDES
-    points = [varied([centre], number, 100, 1) for number in range(100)]
+    points = [vary_best([centre], number, 100, 1) for number in range(100)]
     assert len(set(points)) == 100
 
     def off(some):

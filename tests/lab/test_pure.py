@@ -18,7 +18,7 @@ from roundabout.spec.transports import registry
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.calibration.calibration import DEFAULT, Ecn, load_calibration
 from roundabout.testbeds.lab.checks import host_requirements, host_settings
-from roundabout.testbeds.lab.lifecycle.locks import locked_folder
+from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.lab.network import network, paths, rates
 from roundabout.testbeds.lab.network.layout import lay_out
 
@@ -72,19 +72,19 @@ def test_captures_listen_before_the_queue_of_a_nic(topology):
 def test_hosts_behind_a_port(topology):
     layout = lay_out(topology)
     trunk = next(port for port in layout.ports if port.towards == "tor1")
-    assert layout.behind[trunk.ifindex] == {"s2", "s3"}
+    assert layout.hosts_behind[trunk.ifindex] == {"s2", "s3"}
 
 
 def test_queues_drain_at_the_payload_rate_with_headers(topology):
     calibration = load_calibration()
-    queue = next(iter(network.queues(lay_out(topology), calibration, 50).values()))
+    queue = next(iter(network.port_queues(lay_out(topology), calibration, 50).values()))
     assert queue.drain_bytes_per_s == pytest.approx(43e9 / 8 / 50 * 1514 / 1448, rel=1e-6)
     assert queue.limit_bytes == calibration.queue_bytes.lossless
-    lossy = next(iter(network.queues(lay_out(star_of_stars(2, 2)), calibration, 50).values()))
+    lossy = next(iter(network.port_queues(lay_out(star_of_stars(2, 2)), calibration, 50).values()))
     assert lossy.limit_bytes == calibration.queue_bytes.lossy
     short = lay_out(load_topology("configuration-b-drops-2500kb"))
-    assert {queue.limit_bytes for queue in network.queues(short, calibration, 50).values()} == {50_000}
-    assert {queue.limit_bytes for queue in network.queues(short, calibration, 50, 5).values()} == {250_000}
+    assert {queue.limit_bytes for queue in network.port_queues(short, calibration, 50).values()} == {50_000}
+    assert {queue.limit_bytes for queue in network.port_queues(short, calibration, 50, 5).values()} == {250_000}
     (nic,) = network.nic_queues(short, calibration, 50).values()
     assert nic.limit_bytes == calibration.queue_bytes.lossless  # what waits in a sender's own NIC is not lost
 
@@ -96,7 +96,7 @@ def test_packets_are_as_long_as_the_real_ones_where_each_of_those_is_sent():
     layout = lay_out(jumbo)
     for dilation, headers in ((1, 1514 / 1448), (100, 9014 / 8948)):
         drains = {
-            *(queue.drain_bytes_per_s for queue in network.queues(layout, calibration, 100, dilation).values()),
+            *(queue.drain_bytes_per_s for queue in network.port_queues(layout, calibration, 100, dilation).values()),
             *(queue.drain_bytes_per_s for queue in network.nic_queues(layout, calibration, 100, dilation).values()),
         }
         assert drains == {round(24.75e9 / 8 / 100 * headers)}
@@ -114,11 +114,11 @@ def test_a_trunk_is_probed_by_more_than_its_access_links_carry():
 def test_probes_side_by_side_share_no_port_and_spare_the_cpu():
     layout = lay_out(star_of_stars(3, 4))
     probes = [probe for port in layout.ports if (probe := rates._plan(layout, port))]
-    groups = list(rates._side_by_side(probes, 50))
+    groups = list(rates._group_probes(probes, 50))
     assert sorted(probe.port.ifindex for group in groups for probe in group) == [port.ifindex for port in layout.ports]
     for group in groups:
         assert sum(probe.port.payload_rate_gbps for probe in group) * 1e9 / 50 <= rates.CPU_CARRIES_BPS
-        assert all(one is other or one.is_apart_from(other) for one in group for other in group)
+        assert all(one is other or one.is_independent_of(other) for one in group for other in group)
     assert len(groups) < len(probes) / 2
 
 
@@ -129,7 +129,7 @@ class Busy:
         self.now, self.busy_s, self.looks = 0.0, busy_s, 0
         patch.setattr(rates.time, "monotonic", lambda: self.now)
         patch.setattr(rates, "_base_rtt_us", lambda *_: 100.0)
-        patch.setattr(rates._Meter, "of", lambda _, group, window_s: self.measure(group, window_s))
+        patch.setattr(rates._RateMeter, "of", lambda _, group, window_s: self.measure(group, window_s))
 
     def measure(self, group: list[rates.Probe], window_s: float) -> dict[int, float]:
         self.now += window_s
@@ -139,7 +139,7 @@ class Busy:
 
 def test_a_link_that_is_off_while_the_machine_is_busy_is_looked_at_again(topology, monkeypatch):
     Busy(monkeypatch, 28)
-    measured = rates.verify(lay_out(topology), {}, {}, 50)
+    measured = rates.measure_links(lay_out(topology), {}, {}, 50)
     assert {port.payload_rate_gbps for link in measured for port in link.ports} == {42.9}
 
 
@@ -147,7 +147,7 @@ def test_a_link_that_stays_off_is_said_to_be_after_half_a_minute_of_tries(topolo
     links = Busy(monkeypatch, 1000)
     message = r"measured 41.59 Gbit/s of payload, expected 43 within 3%.*each of (\d+) tries, of which .* after 3\d s"
     with pytest.raises(LabError, match=message) as caught:
-        rates.verify(lay_out(topology), {}, {}, 50)
+        rates.measure_links(lay_out(topology), {}, {}, 50)
     assert 30 < links.now < 60
     tries = int(re.search(message, caught.value.message)[1])
     assert tries > 5
@@ -200,7 +200,7 @@ def test_what_is_missing_is_named_before_anything_is_made(monkeypatch, tmp_path)
 def test_a_refusal_of_the_kernel_says_what_was_being_made():
     with (
         pytest.raises(LabError, match="the kernel refused the queue of tor0: No such file") as caught,
-        network._refusal("the queue of tor0"),
+        network._explain_refusal("the queue of tor0"),
     ):
         raise NetlinkError(errno.ENOENT)
     assert "sch_htb" in str(caught.value.hint)
@@ -210,8 +210,8 @@ def test_settings_are_in_the_labs_units():
     calibration = load_calibration()
     halved = calibration.model_copy(update={"scale": 50.0})
     unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
-    asked = host_settings.document(unfair, "s0", halved, 1)
-    other = host_settings.document(unfair, "s1", halved, 1)
+    asked = host_settings.settings_document(unfair, "s0", halved, 1)
+    other = host_settings.settings_document(unfair, "s1", halved, 1)
     assert asked["sysctl"]["net.ipv4.tcp_congestion_control"] == "rb_dcqcn"
     assert asked["link"] == {"eth0": {"gso_max_size": calibration.gso_max_bytes}}
     assert asked["transport"]["dcqcn"]["T_us"] == round(100 * calibration.timer_scale)
@@ -221,10 +221,10 @@ def test_settings_are_in_the_labs_units():
 
 
 def test_where_time_is_stretched_settings_are_published_ones_and_all_are_stretched_alike():
-    dilated = load_calibration().stretched(scale=100, dilation=10)
+    dilated = load_calibration().for_dilation(scale=100, dilation=10)
     unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
-    asked = host_settings.document(unfair, "s0", dilated, 10)
-    declared = {each.name: each.value for each in registry.declaration("dcqcn").parameters}
+    asked = host_settings.settings_document(unfair, "s0", dilated, 10)
+    declared = {each.name: each.value for each in registry.find_declaration("dcqcn").parameters}
     expected = {
         "T_us": 1000,
         "F": declared["F"],
@@ -240,9 +240,11 @@ def test_where_time_is_stretched_settings_are_published_ones_and_all_are_stretch
     assert asked["transport"]["dcqcn"] == pytest.approx(expected)
     assert (dilated.ecn.kmin_bytes, dilated.ecn.kmax_bytes) == (8000, 16000)
     assert asked["route"] == {"10.77.0.0/16": {"rto_min_ms": 2000}}
-    assert "route" not in host_settings.document(unfair, "s0", load_calibration(), 1)
+    assert "route" not in host_settings.settings_document(unfair, "s0", load_calibration(), 1)
     at_once = unfair.model_copy(update={"tcp": Tcp(delayed_acks=False)})
-    assert host_settings.document(at_once, "s0", load_calibration(), 1)["route"] == {"10.77.0.0/16": {"quickack": 1}}
+    assert host_settings.settings_document(at_once, "s0", load_calibration(), 1)["route"] == {
+        "10.77.0.0/16": {"quickack": 1}
+    }
 
 
 def test_what_varies_a_transport_has_the_constants_that_the_lab_was_calibrated_to_for_it():
@@ -252,10 +254,10 @@ def test_what_varies_a_transport_has_the_constants_that_the_lab_was_calibrated_t
     varied = Transport.model_validate({"name": "mltcp_dcqcn", "set": published, "T_us": 125, "slope": 1})
     jobs = {name: job.model_copy(update={"transport": varied}) for name, job in fair.jobs.items()}
     spec, calibration = fair.model_copy(update={"jobs": jobs}), load_calibration()
-    base, own = (host_settings.document(each, "s0", calibration, 1)["transport"] for each in (fair, spec))
+    base, own = (host_settings.settings_document(each, "s0", calibration, 1)["transport"] for each in (fair, spec))
     assert own["mltcp_dcqcn"].items() >= base["dcqcn"].items()
     assert (own["mltcp_dcqcn"]["slope"], own["mltcp_dcqcn"]["shape"]) == (1, "linear")
-    assert host_settings.thresholds(spec, calibration, calibration.scale) == calibration.ecn
+    assert host_settings.ecn_thresholds(spec, calibration, calibration.scale) == calibration.ecn
 
 
 @pytest.mark.parametrize("dilation", [1, 10])
@@ -265,8 +267,8 @@ def test_a_gap_between_iterations_is_as_long_as_jobs_times_are_and_no_timer(dila
     spec = fair.model_copy(
         update={"jobs": {n: job.model_copy(update={"transport": given}) for n, job in fair.jobs.items()}}
     )
-    calibration = load_calibration() if dilation == 1 else load_calibration().stretched(scale=100, dilation=dilation)
-    asked = host_settings.document(spec, "s0", calibration, dilation)["transport"]["mltcp_dcqcn"]
+    calibration = load_calibration() if dilation == 1 else load_calibration().for_dilation(scale=100, dilation=dilation)
+    asked = host_settings.settings_document(spec, "s0", calibration, dilation)["transport"]["mltcp_dcqcn"]
     assert asked["gap_us"] == 100_000 * dilation
     assert asked["T_us"] == round(125 * calibration.timer_scale)
     assert calibration.timer_scale != 1
@@ -280,26 +282,26 @@ def test_what_the_lab_was_not_calibrated_for_is_the_published_sets_and_what_it_w
     jobs = {name: job.model_copy(update={"transport": transport}) for name, job in fair.jobs.items()}
     spec, calibration = fair.model_copy(update={"jobs": jobs}), load_calibration()
 
-    asked = host_settings.document(spec, "s0", calibration, 1)["transport"]["dcqcn"]
+    asked = host_settings.settings_document(spec, "s0", calibration, 1)["transport"]["dcqcn"]
     assert asked["T_us"] == round(55 * calibration.timer_scale)
     assert asked["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
     assert asked["F"] == 7
-    assert "R_AI_mbps" in host_settings.replaced(calibration)[0]
+    assert "R_AI_mbps" in host_settings.replaced_sets(calibration)[0]
 
-    assert host_settings.thresholds(spec, calibration, 100) == calibration.ecn
+    assert host_settings.ecn_thresholds(spec, calibration, 100) == calibration.ecn
 
-    own = calibration.stretched(100, 10)
-    asked = host_settings.document(spec, "s0", own, 10)["transport"]["dcqcn"]
+    own = calibration.for_dilation(100, 10)
+    asked = host_settings.settings_document(spec, "s0", own, 10)["transport"]["dcqcn"]
     assert (asked["T_us"], asked["R_AI_mbps"], asked["cnp_gap_us"]) == (550, 0.4, 500)
-    assert host_settings.replaced(own) == ()
-    assert host_settings.thresholds(spec, own, 0.5) == Ecn(kmin_bytes=10, kmax_bytes=18, pmax=1)
-    assert host_settings.thresholds(fair, own, 0.5) == own.ecn
+    assert host_settings.replaced_sets(own) == ()
+    assert host_settings.ecn_thresholds(spec, own, 0.5) == Ecn(kmin_bytes=10, kmax_bytes=18, pmax=1)
+    assert host_settings.ecn_thresholds(fair, own, 0.5) == own.ecn
 
 
 def test_what_an_experiment_asks_of_tcp_is_set_where_it_is_tcp():
     calibration = load_calibration()
     causes = {
-        str(cell.levels["cause"]): host_settings.document(cell.spec, "s2", calibration, 1)["sysctl"]
+        str(cell.levels["cause"]): host_settings.settings_document(cell.spec, "s2", calibration, 1)["sysctl"]
         for cell in load_experiment("bursts-resnet").cells
     }
     asked = {
@@ -307,7 +309,7 @@ def test_what_an_experiment_asks_of_tcp_is_set_where_it_is_tcp():
     }
     assert (asked["as-printed"], asked["no-ecn"], asked["drops-2500kb"]) == ((1, 0), (0, 0), (0, 3))
     unfair = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"tcp": Tcp(ecn=False)})
-    rdma = host_settings.document(unfair, "s0", calibration, 1)["sysctl"]
+    rdma = host_settings.settings_document(unfair, "s0", calibration, 1)["sysctl"]
     assert rdma["net.ipv4.tcp_ecn"] == 1  # what stands for RDMA lives on marks
 
 
@@ -321,9 +323,9 @@ def asking(**changed):
         for (name, job), priority in zip(fair.jobs.items(), priorities, strict=True)
     }
     spec, calibration = fair.model_copy(update={"jobs": jobs, **changed}), load_calibration()
-    queues = network.queues(lay_out(spec.topology), calibration, 100, 1, spec)
-    sysctl = host_settings.document(spec, "s0", calibration, 1)["sysctl"]
-    return {**next(iter(queues.values())).fifos}, host_settings.thresholds(spec, calibration, 100), sysctl
+    queues = network.port_queues(lay_out(spec.topology), calibration, 100, 1, spec)
+    sysctl = host_settings.settings_document(spec, "s0", calibration, 1)["sysctl"]
+    return {**next(iter(queues.values())).fifos}, host_settings.ecn_thresholds(spec, calibration, 100), sysctl
 
 
 def test_unless_asked_ports_and_tcp_are_as_the_calibration_has_them():
@@ -343,10 +345,10 @@ def test_drop_tail_holds_a_millisecond_marks_nothing_and_probes_for_lost_tails()
     assert asking(queue="drop-tail", tcp=Tcp(tail_loss_probes=False))[2]["net.ipv4.tcp_early_retrans"] == 0
     short = star_of_stars(2, 2).model_copy(update={"queue_bytes": 2_500_000})
     spec = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"queue": "drop-tail", "topology": short})
-    queue = next(iter(network.queues(lay_out(short), load_calibration(), 100, 1, spec).values()))
+    queue = next(iter(network.port_queues(lay_out(short), load_calibration(), 100, 1, spec).values()))
     assert queue.limit_bytes == 25_000  # as the topology has it
     spec = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"queue": "drop-tail"})
-    routes = [host_settings.document(spec, "s0", load_calibration(), dilation)["route"] for dilation in (1, 5)]
+    routes = [host_settings.settings_document(spec, "s0", load_calibration(), dilation)["route"] for dilation in (1, 5)]
     assert [route["10.77.0.0/16"]["rto_min_ms"] for route in routes] == [10, 50]
 
 
@@ -373,7 +375,7 @@ def test_cross_traffic_apart_from_jobs_is_for_a_rack():
 def test_the_flagships_constants_are_what_they_were():
     fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
     calibration = load_calibration()
-    assert host_settings.document(fair, "s0", calibration, 1)["transport"] == {
+    assert host_settings.settings_document(fair, "s0", calibration, 1)["transport"] == {
         "dcqcn": {
             "T_us": 1126, "F": 2, "byte_counter_bytes": 0, "R_AI_mbps": 3.47, "R_HAI_mbps": 13.5, "R_min_mbps": 5,
             "R_max_mbps": 430, "g": 590558 / 2**24, "alpha_timer_us": 4200, "cnp_gap_us": 611,
@@ -392,21 +394,21 @@ def test_hosts_get_the_transport_of_their_connections_and_idle_ones_nothing(tmp_
     )
     quiet, cross = (cell.spec for cell in load_experiment(path).cells)
     names = {
-        host: host_settings.document(cross, host, calibration, 1)["sysctl"]["net.ipv4.tcp_congestion_control"]
+        host: host_settings.settings_document(cross, host, calibration, 1)["sysctl"]["net.ipv4.tcp_congestion_control"]
         for host in ("s0", "s2", "s3")
     }
     assert names == {"s0": "rb_dcqcn", "s2": "rb_dcqcn", "s3": "cubic"}  # s3 only receives: DCQCN needs both ends
-    assert host_settings.document(cross, "s1", calibration, 100) == {}
-    assert host_settings.document(quiet, "s3", calibration, 100) == {}
+    assert host_settings.settings_document(cross, "s1", calibration, 100) == {}
+    assert host_settings.settings_document(quiet, "s3", calibration, 100) == {}
 
 
 def test_a_locked_folder_is_refused_or_waited_for(tmp_path):
-    with locked_folder(tmp_path), pytest.raises(BlockingIOError), locked_folder(tmp_path):
+    with lock_folder(tmp_path), pytest.raises(BlockingIOError), lock_folder(tmp_path):
         pass
     order = []
 
     def hold() -> None:
-        with locked_folder(tmp_path):
+        with lock_folder(tmp_path):
             held.set()
             time.sleep(0.1)
             order.append("first")
@@ -415,7 +417,7 @@ def test_a_locked_folder_is_refused_or_waited_for(tmp_path):
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait()
-    with locked_folder(tmp_path, wait_s=5):
+    with lock_folder(tmp_path, wait_s=5):
         order.append("second")
     holder.join()
     assert order == ["first", "second"]
@@ -427,10 +429,10 @@ def test_a_folder_replaced_while_waiting_is_locked_anew(tmp_path):
     entered = threading.Event()
 
     def wait_for_it() -> None:
-        with locked_folder(folder, wait_s=5, create=True):
+        with lock_folder(folder, wait_s=5, create=True):
             entered.set()
 
-    with locked_folder(folder):
+    with lock_folder(folder):
         waiter = threading.Thread(target=wait_for_it)
         waiter.start()
         time.sleep(0.05)

@@ -11,7 +11,7 @@ from roundabout.runner.tables.rows import Samples
 from roundabout.runner.trial.sampler import host_sampler
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.network import paths
-from roundabout.testbeds.lab.network.namespaces import inside
+from roundabout.testbeds.lab.network.namespaces import run_inside
 
 from .test_links import greedy
 
@@ -25,7 +25,7 @@ def kernel_totals(lab):
     """Every node's interfaces but loopback, as the kernel counts them."""
     found = {}
     for node, pid in lab.pids().items():
-        text = inside(pid, lambda: Path("/proc/thread-self/net/dev").read_text())
+        text = run_inside(pid, lambda: Path("/proc/thread-self/net/dev").read_text())
         for line in text.splitlines()[2:]:
             interface, numbers = line.split(":")
             values = [int(number) for number in numbers.split()]
@@ -36,7 +36,7 @@ def kernel_totals(lab):
 def sampler(lab, host):
     """A trial's command for a host, run from here."""
     words = host_sampler(host, lab.capabilities())
-    return [str(paths.program("sampler")), "--netns-of-pid", str(lab.pids()[host.name]), *words[1:]]
+    return [str(paths.program_path("sampler")), "--netns-of-pid", str(lab.pids()[host.name]), *words[1:]]
 
 
 def gained(last, first):
@@ -44,7 +44,7 @@ def gained(last, first):
 
 
 def test_samples_hold_every_byte_that_the_kernel_counted(topology, lab_name):
-    lab = Lab.up(topology, lab_name(), verify=False)  # silent: nothing of its measuring is still under way
+    lab = Lab.create(topology, lab_name(), verify=False)  # silent: nothing of its measuring is still under way
     commands = {host.name: sampler(lab, host) for host in lab.hosts.values()}
     commands |= dict(zip(lab.topology.switches, lab.switch_samplers(), strict=True))
     before = kernel_totals(lab)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from roundabout.testbeds.lab.calibration.calibration import load_calibration
-from roundabout.testbeds.lab.calibration.parameter_search import Search
+from roundabout.testbeds.lab.calibration.parameter_search import ParameterSearch
 from roundabout.testbeds.lab.calibration.proposals import load_ranges
 
 pytestmark = pytest.mark.unit
@@ -19,7 +19,7 @@ def away(point):
 
 
 def searched(tries, seed=1, misfit=lambda each: away(each.point)):
-    search = Search(RANGES, KEPT, tries, seed)
+    search = ParameterSearch(RANGES, KEPT, tries, seed)
     for each in search:
         each.misfit = misfit(each)
     return search
@@ -50,10 +50,10 @@ def test_variations_are_about_what_fits_best():
     samples = [away(each.point) for each in found.done[:31]]
     variations = [away(each.point) for each in found.done[31:]]
     assert sum(variations) / 29 < 0.8 * sum(samples) / 31
-    assert found.ranked[0].misfit == min(each.misfit for each in found.done)
+    assert found.ranking[0].misfit == min(each.misfit for each in found.done)
 
 
 def test_where_all_is_spoilt_it_goes_on():
     found = searched(6, misfit=lambda each: None)
     assert len(found.done) == 6
-    assert found.ranked == []
+    assert found.ranking == []

@@ -7,11 +7,11 @@ import subprocess
 import pytest
 
 from roundabout.core.paths import ROOT
-from roundabout.runner.program_list import programs
+from roundabout.runner.program_list import program_paths
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
-NATIVE = [path for path in programs("hosts", "controller", "lab") if path.startswith("build/bin/")]
+NATIVE = [path for path in program_paths("hosts", "controller", "lab") if path.startswith("build/bin/")]
 LINKED_DYNAMICALLY = ["build/bin/replay-rdma"]  # RDMA's libraries load the device's own part themselves
 WANTED = {"-fPIE", "-fstack-protector-strong", "-fstack-clash-protection", "-D_FORTIFY_SOURCE=2"}
 UNOPTIMIZED = WANTED - {"-D_FORTIFY_SOURCE=2"}  # it wants optimization

@@ -221,7 +221,7 @@ def test_what_a_trial_needs_comes_first_and_goes_into_its_key(folder: Path) -> N
     by_key = {trial.key: trial for trial in plan.trials}
     assert len(place) == 5 * 2 * 4
     for trial in plan.trials:
-        needed = [by_key[key] for key in trial.needs]
+        needed = [by_key[key] for key in trial.depends_on]
         assert len(needed) == {"alone": 0, "unfair": 2, "fair": 1}[trial.variant]
         assert all(place[other.key] < place[trial.key] for other in needed)
         assert all(
@@ -251,8 +251,8 @@ def test_who_takes_a_value_comes_after_the_trials_that_tell_it(folder: Path) -> 
     places = {trial.key: place for place, trial in enumerate(plan.trials)}
     for trial in plan.trials:
         told = {other.key for other in plan.trials if (other.variant, other.repetition) == ("alone", trial.repetition)}
-        assert set(trial.needs) == (told if trial.variant == "unfair" else set())
-        assert all(places[key] < places[trial.key] for key in trial.needs)
+        assert set(trial.depends_on) == (told if trial.variant == "unfair" else set())
+        assert all(places[key] < places[trial.key] for key in trial.depends_on)
 
 
 def test_expected_times_know_who_is_there(folder: Path) -> None:

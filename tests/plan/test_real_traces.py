@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from roundabout.core.errors import UsageError
-from roundabout.plan import conducted
-from roundabout.plan.clusters import asked
+from roundabout.plan import with_simulated_jobs
+from roundabout.plan.clusters import trace_requests_of
 from roundabout.spec import load_experiment
 from tests.spec.trace_files import EXAMPLES, HELIOS, TABLES, Table
 
@@ -45,7 +45,7 @@ def test_an_experiment_takes_the_jobs_of_each_kind(tmp_path, kind):
     name, table = kind.split(maxsplit=1)[0], TABLES[kind][0]
     shutil.copytree(EXAMPLES / name, tmp_path, dirs_exist_ok=True)
     found = spec(tmp_path, name, table)
-    wanted = asked(found, 1)
+    wanted = trace_requests_of(found, 1)
     assert {each.name.rsplit("-", 1)[0] for each in wanted} == {
         each.name for each in found.submitted if each.gpus <= 16
     }
@@ -62,11 +62,13 @@ def test_an_experiment_takes_the_jobs_of_each_kind(tmp_path, kind):
 )
 def test_a_trace_that_would_play_for_hours_is_refused(tmp_path, table, said):
     with pytest.raises(UsageError, match=said):
-        asked(spec(tmp_path, "helios", table), 1)
+        trace_requests_of(spec(tmp_path, "helios", table), 1)
 
 
 @pytest.mark.parametrize("table", [LONG, YEARS, LATE])
 def test_a_window_of_a_long_trace_is_played(tmp_path, table):
-    found, timeline = conducted(spec(tmp_path, "helios", table, "slice: {from_s: 10, lasts_s: 5}"), 1)
+    found, timeline = with_simulated_jobs(spec(tmp_path, "helios", table, "slice: {from_s: 10, lasts_s: 5}"), 1)
     assert [each.job for each in timeline.stints] == ["101-1"]
-    assert found.jobs["101-1.1"].iterations >= asked(found, 1)[0].iterations  # with fewer workers it has more
+    assert (
+        found.jobs["101-1.1"].iterations >= trace_requests_of(found, 1)[0].iterations
+    )  # with fewer workers it has more

@@ -23,7 +23,7 @@ from roundabout.store import Run
 from roundabout.terminal import execution
 from roundabout.testbeds import undo
 from roundabout.testbeds.rack import leases, provider
-from roundabout.testbeds.rack.provider import RackFacility
+from roundabout.testbeds.rack.provider import RackProvider
 from tests.runner.killed import Points, hooked
 
 action, inventory, place, *rest = sys.argv[1:]
@@ -47,10 +47,10 @@ def pose() -> None:
 
 
 def do() -> None:
-    runner = Runner(RackFacility(Path(inventory)), Told(), undo, folder / "state/roundabout", folder / "journals/runs")
+    runner = Runner(RackProvider(Path(inventory)), Told(), undo, folder / "state/roundabout", folder / "journals/runs")
     if action == "clean":
         with lease.hold("machine", "clean", runner.state):
-            journal.raise_together(journal.settle(runner.journals, undo, print))
+            journal.raise_together(journal.replay(runner.journals, undo, print))
     elif action == "resume":
         last = Run.open("last", folder / "runs")
         runner.resume(last, load_experiment(last.manifest["which"]))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.cli.tools.doctor import render
-from roundabout.testbeds.rack.examination import SCRIPT, arguments, examine, glibc_needed, parse
+from roundabout.cli.tools.doctor import format_check
+from roundabout.testbeds.rack.examination import SCRIPT, examine_hosts, glibc_needed, parse, script_arguments
 from roundabout.testbeds.rack.inventory import read_inventory
-from roundabout.testbeds.rack.provider import RackFacility
+from roundabout.testbeds.rack.provider import RackProvider
 
 pytestmark = pytest.mark.unit
 
@@ -77,7 +77,7 @@ def ask(inventory_file: Path, root: Path, path: str) -> subprocess.CompletedProc
     text = inventory_file.read_text()
     inventory_file.write_text(text.replace("mtu_bytes: 4200,", 'mtu_bytes: 1500, irq_cpus: "0-7",'))
     inventory = read_inventory(inventory_file)
-    words = arguments(inventory, inventory.servers["s0"], str(root))
+    words = script_arguments(inventory, inventory.servers["s0"], str(root))
     command = ["/bin/sh", "-s", "--", *words]
     return subprocess.run(command, input=SCRIPT, capture_output=True, text=True, env={"PATH": path})
 
@@ -240,7 +240,7 @@ def test_hosts_are_asked_as_root_where_their_user_may_be(
     add_tool(tmp_path / "sudo", 'shift; AS_ROOT=1 exec "$@"' if may_be_root else "exit 1")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr("roundabout.testbeds.rack.examination.SCRIPT", 'printf "%s\t%s\t$1,$2,$AS_ROOT\t\n" root yes')
-    found = examine(read_inventory(inventory_file))["s0"]
+    found = examine_hosts(read_inventory(inventory_file))["s0"]
     assert [each.name for each in found] == ["ssh", "root"]
     assert found[1].found == f",ens1f0np0,{1 if may_be_root else ''}"
 
@@ -262,6 +262,6 @@ def test_a_host_that_does_not_answer_is_one_line(inventory_file: Path) -> None:
     config.write_text("Host *\n  ProxyCommand false\n")
     text = inventory_file.read_text()
     inventory_file.write_text(text.replace("vars:", f"vars:\n    ssh_config: {config}", 1))
-    checks = list(RackFacility(inventory_file).checks())
+    checks = list(RackProvider(inventory_file).checks())
     assert [check.name for check in checks[:2]] == ["s0 ssh", "s1 ssh"]
-    assert all("must work without a question" in render(check) for check in checks)
+    assert all("must work without a question" in format_check(check) for check in checks)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.testbeds.rack.inventory import read_inventory
-from roundabout.testbeds.rack.provider import RackFacility
+from roundabout.testbeds.rack.provider import RackProvider
 
 pytestmark = pytest.mark.unit
 
@@ -15,7 +15,7 @@ EXAMPLE = Path(__file__).parents[2] / "inventory.example"
 
 def test_every_server_has_an_exporter_and_those_beside_it() -> None:
     inventory = read_inventory(EXAMPLE)
-    found = {each.node: each for each in RackFacility(EXAMPLE).exported()}
+    found = {each.node: each for each in RackProvider(EXAMPLE).exporter_targets()}
     assert found.keys() == inventory.servers.keys()
     for name, each in found.items():
         server = inventory.servers[name]

@@ -22,7 +22,7 @@ from roundabout.runner.machine.lease import BusyError
 from roundabout.spec import Transport
 from roundabout.testbeds.rack import leases, provider as rack_facility
 from roundabout.testbeds.rack.inventory import read_inventory
-from roundabout.testbeds.rack.provider import Lease, RackFacility
+from roundabout.testbeds.rack.provider import Lease, RackProvider
 from roundabout.testbeds.rack.rack import RackError
 
 pytestmark = pytest.mark.lab
@@ -54,7 +54,7 @@ class Hosts:
 def hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hosts:
     hosts = Hosts()
     monkeypatch.setattr(rack_facility, "LEASES", str(tmp_path / "leases"))
-    monkeypatch.setattr(rack_facility, "AsRoot", lambda connection: connection)
+    monkeypatch.setattr(rack_facility, "RootConnection", lambda connection: connection)
     monkeypatch.setattr(rack_facility, "connect_machine", lambda *_: None)
     monkeypatch.setattr(rack_facility, "SshConnection", hosts.connect)
     monkeypatch.setattr(rack_facility, "check_call", hosts.call)
@@ -62,12 +62,12 @@ def hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hosts:
 
 
 @pytest.fixture
-def facility(inventory_file: Path) -> RackFacility:
-    return RackFacility(inventory_file)
+def facility(inventory_file: Path) -> RackProvider:
+    return RackProvider(inventory_file)
 
 
 def test_a_host_that_refuses_or_is_lost_does_not_keep_the_others_from_being_restored(
-    hosts: Hosts, facility: RackFacility
+    hosts: Hosts, facility: RackProvider
 ) -> None:
     hosts.refusing, hosts.lost = {"s0"}, {"s1"}
     with pytest.raises(RoundaboutError, match="s0: could not restore.*; lost host s1: cannot connect") as raised:
@@ -80,7 +80,7 @@ def test_a_host_that_refuses_or_is_lost_does_not_keep_the_others_from_being_rest
     "entry", [OWED, OWED | {"kind": "transport", "name": "dcqcn"}], ids=lambda entry: entry["kind"]
 )
 def test_hosts_that_are_frozen_are_waited_for_together(
-    hosts: Hosts, facility: RackFacility, monkeypatch: pytest.MonkeyPatch, entry: dict[str, object]
+    hosts: Hosts, facility: RackProvider, monkeypatch: pytest.MonkeyPatch, entry: dict[str, object]
 ) -> None:
     together = Barrier(len(HOSTS))
 
@@ -106,7 +106,7 @@ def owed(journals: Path) -> list[object]:
 
 
 def test_a_dead_run_owes_a_lost_host_until_it_is_back(
-    hosts: Hosts, facility: RackFacility, tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
+    hosts: Hosts, facility: RackProvider, tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clean, "STATE", tmp_path / "roundabout")  # empty, as after a reboot
     monkeypatch.setattr(clean, "JOURNALS", journals)
@@ -126,9 +126,9 @@ def test_a_dead_run_owes_a_lost_host_until_it_is_back(
 
 
 def test_what_a_dead_run_owes_is_left_alone_while_somebody_else_has_its_servers(
-    hosts: Hosts, facility: RackFacility, inventory_file: Path
+    hosts: Hosts, facility: RackProvider, inventory_file: Path
 ) -> None:
-    (name,) = leases.names(read_inventory(inventory_file), ["s2"], [], [])
+    (name,) = leases.lease_names(read_inventory(inventory_file), ["s2"], [], [])
     somebody = Lease(LocalConnection(), "somebody", [name])
     with pytest.raises(RoundaboutError, match='cannot undo the settings of run1 .*the rack is leased: .*"somebody"'):
         facility.undo(OWED)
@@ -140,12 +140,12 @@ def test_what_a_dead_run_owes_is_left_alone_while_somebody_else_has_its_servers(
 
 @pytest.mark.parametrize("comes_back", [True, False])
 def test_a_live_run_goes_on_without_a_lost_host_and_catches_up_at_its_end(
-    hosts: Hosts, facility: RackFacility, tmp_path: Path, journals: Path, comes_back: bool
+    hosts: Hosts, facility: RackProvider, tmp_path: Path, journals: Path, comes_back: bool
 ) -> None:
     went_on = []
     told = nullcontext() if comes_back else pytest.raises(journal.LostHostsError, match="lost host s2")
-    with told, journal.keep("run1", tmp_path / "run", journals) as notes:
-        with notes.owing(OWED, facility.undo):
+    with told, journal.open_journal("run1", tmp_path / "run", journals) as notes:
+        with notes.register_undo(OWED, facility.undo):
             hosts.lost = {"s2"}
         went_on.append("to the next trial")
         if comes_back:
@@ -156,13 +156,13 @@ def test_a_live_run_goes_on_without_a_lost_host_and_catches_up_at_its_end(
 
 
 def test_what_ended_a_run_is_told_before_what_it_still_owes(
-    hosts: Hosts, facility: RackFacility, tmp_path: Path, journals: Path
+    hosts: Hosts, facility: RackProvider, tmp_path: Path, journals: Path
 ) -> None:
     hosts.lost = {"s2"}
     with (
         pytest.raises(RoundaboutError, match="^a disk is full; cannot undo the settings of run1"),
-        journal.keep("run1", tmp_path / "run", journals) as notes,
-        notes.owing(OWED, facility.undo),
+        journal.open_journal("run1", tmp_path / "run", journals) as notes,
+        notes.register_undo(OWED, facility.undo),
     ):
         raise RoundaboutError("a disk is full")
 
@@ -219,7 +219,7 @@ def test_a_banner_before_the_holders_answer_is_no_refusal(folder: Path, monkeypa
 
 
 def test_a_transport_from_outside_the_tree_is_copied_to_every_host_and_loaded_there(
-    hosts: Hosts, facility: RackFacility, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hosts: Hosts, facility: RackProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.bpf.c").write_text('COUNTER(__u64, acks, "segments", "heard");')
     built = tmp_path / "outside/mine"

@@ -14,7 +14,7 @@ from roundabout.runner.hosts.connections import LocalChannel, LocalConnection
 from roundabout.runner.hosts.programs import Program, check_call
 from roundabout.runner.machine import journal
 from roundabout.testbeds.rack import leases, provider as rack_facility
-from roundabout.testbeds.rack.provider import Lease, RackFacility
+from roundabout.testbeds.rack.provider import Lease, RackProvider
 from roundabout.testbeds.rack.rack import RackError
 
 pytestmark = [pytest.mark.unit, pytest.mark.quiet]
@@ -64,7 +64,7 @@ def test_a_host_goes_on_while_the_leases_holder_answers(guarded: Callable[[Lease
     guard = guarded(lease)
     time.sleep(2)
     lease.check()
-    assert not guard.ended
+    assert not guard.has_ended
     guard.close_stdin()  # as when its connection ends by itself
     guard.finish()
     assert guard.status == 0
@@ -77,7 +77,7 @@ def test_a_host_ends_its_connection_before_the_lease_can_end_unheard(
     monkeypatch.setattr(leases, "HOLDER", HEARD_ONCE)
     lease = Lease(LocalConnection(), "me", ["host s0"])
     guard = guarded(lease)
-    assert wait_for(lambda: guard.ended) > 0.2
+    assert wait_for(lambda: guard.has_ended) > 0.2
     assert guard.status == -9  # it is its sshd that was killed
     lease.end()
 
@@ -87,9 +87,9 @@ def test_a_stopped_owner_is_as_silent_as_a_dead_one(guarded: Callable[[Lease], P
     lease = Lease(LocalConnection(), "me", ["host s0"])
     guard = guarded(lease)
     lease._ended.set()
-    wait_for(lambda: guard.ended)
-    assert not lease._program.ended  # others get the rack after that, and not before
-    wait_for(lambda: lease._program.ended)
+    wait_for(lambda: guard.has_ended)
+    assert not lease._program.has_ended  # others get the rack after that, and not before
+    wait_for(lambda: lease._program.has_ended)
     with pytest.raises(RackError, match="the lease on the rack was lost"):
         lease.check()
     lease.end()
@@ -107,13 +107,13 @@ def test_an_answer_that_comes_late_confirms_only_what_it_answers(monkeypatch: py
 def test_a_run_whose_lease_is_lost_while_a_host_reboots_does_not_wait_on(
     inventory_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facility = RackFacility(inventory_file)
+    facility = RackProvider(inventory_file)
     monkeypatch.setattr(leases, "HOLDER", HEARD_ONCE)
     facility._lease = Lease(LocalConnection(), "me", ["host s0"])
     facility._rack = object()  # type: ignore[assignment]
     monkeypatch.setattr(rack_facility, "RETRY_S", 0.1)
     monkeypatch.setattr(rack_facility, "check_topology", lambda *_: None)
-    monkeypatch.setattr(leases, "names", lambda *_: [])
+    monkeypatch.setattr(leases, "lease_names", lambda *_: [])
 
     def reach(*_: object) -> None:
         raise RackError("host s2 does not answer")
@@ -122,7 +122,7 @@ def test_a_run_whose_lease_is_lost_while_a_host_reboots_does_not_wait_on(
     topology = type("Topology", (), {"hosts": [], "links": [], "switches": []})
     begun = time.monotonic()
     with pytest.raises(RackError, match="the lease on the rack was lost"):
-        facility.raise_site(topology, "me")  # type: ignore[arg-type]
+        facility.create_hosts(topology, "me")  # type: ignore[arg-type]
     assert time.monotonic() - begun < 10
     facility._lease.end()
 
@@ -140,7 +140,7 @@ def test_what_a_frozen_host_owes_stays_in_the_journal_and_the_others_are_restore
         return check_call(connection, there, stdin)
 
     monkeypatch.setattr(rack_facility, "check_call", call)
-    facility = RackFacility(inventory_file)
+    facility = RackProvider(inventory_file)
     facility._lease = Lease(LocalConnection(), "run1", ["host s0"])
     hosts = ["s0", "s1", "s2"]
     entry = {"kind": "settings", "testbed": "run1", "owner": "run1", "hosts": hosts, "where": {}}

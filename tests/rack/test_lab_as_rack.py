@@ -32,7 +32,7 @@ from roundabout.store import Run
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack import leases
-from roundabout.testbeds.rack.provider import RackFacility
+from roundabout.testbeds.rack.provider import RackProvider
 from tests.observers import Silent
 from tests.rack.driven import driven
 from tests.runner import killed
@@ -106,11 +106,11 @@ class Reasons(Silent):
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     name = f"test-rack-{os.getpid()}"
-    lab = Lab.up(load_topology("configuration-a"), name, verify=False)
+    lab = Lab.create(load_topology("configuration-a"), name, verify=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roundabout.runner.run.REPEATS", 1)
         yield lab
-    Lab.down(name)
+    Lab.remove(name)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def run(inventory: Path, experiment: str, folder: Path, observer: Any) -> Run:
     with tempfile.TemporaryDirectory(
         prefix="r", dir="/tmp"
     ) as state:  # Ansible's sockets lie below, whose paths must be short
-        runner = Runner(RackFacility(inventory), observer, undo, Path(state) / "s", folder / "journals/runs")
+        runner = Runner(RackProvider(inventory), observer, undo, Path(state) / "s", folder / "journals/runs")
         return runner.start(load_experiment(path), "experiment", folder / "runs")
 
 
@@ -267,8 +267,8 @@ JOBS = {"j1": ("s0", "s2", 0.2, 1_500_000), "j2": ("s1", "s3", 0.3, 2_000_000)}
 def test_who_sends_on_a_live_rack_is_seen_by_samplers_for_advice(
     lab: Lab, inventory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rack = RackFacility(inventory)
-    rack.provision(rack.raise_site(load_topology("configuration-a"), "provisioned"))
+    rack = RackProvider(inventory)
+    rack.provision(rack.create_hosts(load_topology("configuration-a"), "provisioned"))
     rack.undo({"kind": "testbed", "name": "provisioned"})
     jobs = tmp_path / "jobs.yaml"
     jobs.write_text("".join(f"{job}: [{sender}]\n" for job, (sender, *_) in JOBS.items()))
@@ -285,8 +285,8 @@ def test_who_sends_on_a_live_rack_is_seen_by_samplers_for_advice(
     for job, (_, _, turn_s, _) in JOBS.items():
         assert found[job]["advice"], found[job]["reason"]
         assert found[job]["found"]["period_ms"]["value"] == pytest.approx(1e3 * turn_s, rel=0.02)
-    second = RackFacility(inventory)  # the lease has ended, too
-    second.raise_site(load_topology("configuration-a"), "second")
+    second = RackProvider(inventory)  # the lease has ended, too
+    second.create_hosts(load_topology("configuration-a"), "second")
     second.undo({"kind": "testbed", "name": "second"})
 
 
@@ -299,17 +299,17 @@ def rows_by_variant(run: Run, table: str) -> dict[str, list[dict[str, Any]]]:
 
 def test_a_second_user_is_told_who_has_the_rack(inventory: Path) -> None:
     topology = load_topology("configuration-b")
-    first, second = RackFacility(inventory), RackFacility(inventory)
-    first.raise_site(topology, "first")
+    first, second = RackProvider(inventory), RackProvider(inventory)
+    first.create_hosts(topology, "first")
     try:
         with pytest.raises(BusyError, match='leased: host s0 {"owner": "first"'):
-            second.raise_site(topology, "second")
+            second.create_hosts(topology, "second")
         second.undo({"kind": "testbed", "name": "first"})  # only who holds it gives it back
         with pytest.raises(BusyError):
-            second.raise_site(topology, "second")
+            second.create_hosts(topology, "second")
     finally:
         first.undo({"kind": "testbed", "name": "first"})
-    second.raise_site(topology, "second")
+    second.create_hosts(topology, "second")
     second.undo({"kind": "testbed", "name": "second"})
 
 
@@ -372,7 +372,7 @@ def test_a_guard_that_hears_nothing_breaks_the_connection_that_it_came_by(lab: L
     with closing(SshConnection("s0", lab.connect("s0"))) as connection:
         other = Program("cat", connection, ["cat"])
         guard = Program("guard", connection, ["python3", "-c", leases.GUARD, "0.5"])
-        wait_for(lambda: guard.lost and other.lost, 5)
+        wait_for(lambda: guard.lost_connection and other.lost_connection, 5)
 
 
 @pytest.mark.proof
@@ -393,7 +393,7 @@ def test_a_stopped_controller_loads_the_rack_no_longer_than_its_lease_lasts(
         try:
             assert any(processes(lab, host, b"replay") for host in lab.hosts)
             wait_for(lambda: not any(processes(lab, host, b"replay") for host in lab.hosts), silence_s)
-            second = RackFacility(inventory)
+            second = RackProvider(inventory)
             wait_for(lambda: free(second), silence_s)
             time.sleep(max(0, stopped + stopped_s - time.monotonic()))
         finally:
@@ -406,10 +406,10 @@ def test_a_stopped_controller_loads_the_rack_no_longer_than_its_lease_lasts(
     second.undo({"kind": "testbed", "name": "second"})
 
 
-def free(facility: RackFacility) -> bool:
+def free(facility: RackProvider) -> bool:
     """Whether the rack can be leased, which then is so."""
     try:
-        facility.raise_site(load_topology("configuration-b"), "second")
+        facility.create_hosts(load_topology("configuration-b"), "second")
     except BusyError:
         return False
     return True

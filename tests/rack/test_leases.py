@@ -12,7 +12,7 @@ from roundabout.runner.machine.lease import BusyError
 from roundabout.spec import load_topology
 from roundabout.testbeds.rack import leases
 from roundabout.testbeds.rack.inventory import read_inventory
-from roundabout.testbeds.rack.provider import Lease, RackFacility
+from roundabout.testbeds.rack.provider import Lease, RackProvider
 from roundabout.testbeds.rack.rack import Rack, RackError
 
 pytestmark = pytest.mark.lab
@@ -35,7 +35,7 @@ def held(owner: str, *names: str) -> Iterator[None]:
 def test_what_a_topology_takes_is_called_by_machine_and_port(inventory_file: Path) -> None:
     topology = load_topology("dumbbell-2x2")
     links = [link.name for link in topology.links]
-    names = leases.names(read_inventory(inventory_file), topology.hosts, links, topology.switches)
+    names = leases.lease_names(read_inventory(inventory_file), topology.hosts, links, topology.switches)
     assert {"host gpu0.example.org", "switch sonic1.example.org", "port sonic0.example.org Ethernet48"} <= set(names)
     assert "port sonic1.example.org Ethernet48" in names  # a link has two ends
     assert not [name for name in names if "gpu4" in name or "/" in name]
@@ -73,13 +73,13 @@ def test_a_rack_stays_leased_while_a_lost_host_reboots(inventory_file: Path, mon
     monkeypatch.setattr("roundabout.testbeds.rack.provider.connect_machine", lambda *_: None)
     monkeypatch.setattr("roundabout.testbeds.rack.provider.SshConnection", connect)
     monkeypatch.setattr("roundabout.testbeds.rack.provider.RETRY_S", 0)
-    facility = RackFacility(inventory_file)
+    facility = RackProvider(inventory_file)
     first, topology = {"kind": "testbed", "name": "first"}, load_topology("dumbbell-2x2")
     with pytest.raises(RackError):  # the first time, nobody waits
-        facility.raise_site(topology, "first")
-    facility.raise_site(topology, "first")
+        facility.create_hosts(topology, "first")
+    facility.create_hosts(topology, "first")
     facility.undo(first)
     tries[:] = ["", "", ""]
-    facility.raise_site(topology, "first")  # it waits for the machine that keeps leases, too
+    facility.create_hosts(topology, "first")  # it waits for the machine that keeps leases, too
     assert tries[3:] == ["gpu0.example.org", "gpu0.example.org", "first"]
     facility.undo(first)

@@ -16,9 +16,9 @@ from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.settings import settings
 from roundabout.settings.settings_host import Host, SettingsError
 from roundabout.testbeds.rack import provider, stub_recorder
-from roundabout.testbeds.rack.examination import SCRIPT, Finding, arguments, parse
+from roundabout.testbeds.rack.examination import SCRIPT, Finding, parse, script_arguments
 from roundabout.testbeds.rack.inventory import read_inventory
-from roundabout.testbeds.rack.stub_recorder import RECORDER, masked, request
+from roundabout.testbeds.rack.stub_recorder import RECORDER, mask_identifiers, recorder_request
 from tests.rack.test_examine import NV, SHOW, add_all, add_tool, furnish
 
 pytestmark = pytest.mark.unit
@@ -67,17 +67,17 @@ def written(inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", str(tools))
 
     def here(_inventory: object, _server: object, _words: list[str], stdin: str, _patience_s: float) -> str:
-        words = [sys.executable, "-IS", "-c", stdin, request(inventory, server, str(root))]
+        words = [sys.executable, "-IS", "-c", stdin, recorder_request(inventory, server, str(root))]
         return "Welcome\n" + subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
-    monkeypatch.setattr(stub_recorder, "over_ssh", here)
+    monkeypatch.setattr(stub_recorder, "run_over_ssh", here)
     alone = inventory.model_copy(deep=True)
     for name in list(alone.servers)[1:]:
         del alone.all.children.rack.hosts[name]
-    monkeypatch.setattr(stub_recorder, "arguments", lambda *_: arguments(inventory, server))
-    findings = examined(arguments(inventory, server, str(root)), str(tools))
+    monkeypatch.setattr(stub_recorder, "script_arguments", lambda *_: script_arguments(inventory, server))
+    findings = examined(script_arguments(inventory, server, str(root)), str(tools))
     assert {"path MTU", "firmware's DCBX"} == {each.name for each in findings if not each.good}
-    said: dict[str, Any] = json.loads(json.dumps(stub_recorder.recording(alone, {"s0": findings})))
+    said: dict[str, Any] = json.loads(json.dumps(stub_recorder.record_rack(alone, {"s0": findings})))
     return said
 
 
@@ -110,10 +110,10 @@ def test_settings_read_in_a_recording_what_they_read_on_the_machine(
     TREES.build(name, root)
     inventory_file.write_text(inventory_file.read_text().replace("ens1f0np0", "eth2"))
     inventory = read_inventory(inventory_file)
-    asked = request(inventory, inventory.servers["s0"], str(root))
+    asked = recorder_request(inventory, inventory.servers["s0"], str(root))
     monkeypatch.setenv("PATH", str(root / "bin"))
     done = subprocess.run([sys.executable, "-IS", "-c", RECORDER, asked], capture_output=True, text=True, check=True)
-    RECORDED.build(masked(json.loads(done.stdout)), tmp_path / "again")
+    RECORDED.build(mask_identifiers(json.loads(done.stdout)), tmp_path / "again")
     document = {kind: TREES.document(name)[kind] for kind in ("cpu", "link", "irq", "qos", "dcqcn")}
     found = settings_read(root, document)
     assert settings_read(tmp_path / "again", document) == found
@@ -139,27 +139,27 @@ def test_what_is_written_names_nobody(written: dict[str, Any]) -> None:
     ("0000:0000:0000:0000:0000:0000:0000:0000", None),
 ], ids=["versions", "names", "addresses", "MACs", "long numbers", "GIDs", "no GID"])  # fmt: skip
 def test_what_identifies_a_machine_is_renamed_and_nothing_else(found: str, shown: str | None) -> None:
-    assert masked({found: [found, 1, None]}) == {shown or found: [shown or found, 1, None]}
+    assert mask_identifiers({found: [found, 1, None]}) == {shown or found: [shown or found, 1, None]}
 
 
 def test_what_is_no_answer_is_one_message(
     inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(provider, "examine", lambda inventory: {name: [] for name in inventory.servers})
-    monkeypatch.setattr(stub_recorder, "over_ssh", lambda *_: "python3: not found")
+    monkeypatch.setattr(provider, "examine_hosts", lambda inventory: {name: [] for name in inventory.servers})
+    monkeypatch.setattr(stub_recorder, "run_over_ssh", lambda *_: "python3: not found")
     with pytest.raises(RoundaboutError, match="s0: cannot be recorded: found 'python3: not found', expected JSON"):
         doctor.command(inventory_file, record=tmp_path / "file")
 
     def lacking(*_: object) -> str:
         raise RoundaboutError("sh: 1: exec: python3: not found", "`ssh` must work")
 
-    monkeypatch.setattr(stub_recorder, "over_ssh", lacking)
+    monkeypatch.setattr(stub_recorder, "run_over_ssh", lacking)
     with pytest.raises(RoundaboutError, match="s0: cannot be recorded: sh: 1: exec: python3: not found") as raised:
         doctor.command(inventory_file, record=tmp_path / "file")
     assert raised.value.hint == "python3, and `ssh` must work"
     with pytest.raises(UsageError, match="--record: found no inventory"):
         doctor.command(None, record=tmp_path / "file")
-    monkeypatch.setattr(stub_recorder, "over_ssh", lambda *_: '{"files": {"/a": "10.10.0.2"}}')
+    monkeypatch.setattr(stub_recorder, "run_over_ssh", lambda *_: '{"files": {"/a": "10.10.0.2"}}')
     doctor.command(inventory_file, record=tmp_path / "file")
     assert "read it before you hand it on" in capsys.readouterr().out
     assert json.loads((tmp_path / "file").read_text())["hosts"]["s11"]["files"] == {"/a": "198.18.0.2"}

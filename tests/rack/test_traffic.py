@@ -18,14 +18,14 @@ from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.playbooks import Result
 from roundabout.testbeds.rack import provider as rack_facility, traffic
 from roundabout.testbeds.rack.examination import Finding
-from roundabout.testbeds.rack.inventory import Lossless
-from roundabout.testbeds.rack.traffic import End, Row
+from roundabout.testbeds.rack.inventory import LosslessClasses
+from roundabout.testbeds.rack.traffic import RdmaEnd, Row
 
 pytestmark = pytest.mark.unit
 
 STAND_IN = Path(__file__).with_name("stand_ins") / "perftest.py"
 NAMES = ("s0", "s1", "s2")
-Ends = Callable[..., list[End]]
+Ends = Callable[..., list[RdmaEnd]]
 
 
 def free_port() -> int:
@@ -50,7 +50,7 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
     monkeypatch.setattr(traffic, "FIRST_PORT", free_port())
     monkeypatch.setattr(traffic, "LONGEST_S", 120)
 
-    def build(**others: dict[str, Any]) -> list[End]:
+    def build(**others: dict[str, Any]) -> list[RdmaEnd]:
         hosts, ends = {}, []
         for number, name in enumerate(NAMES):
             device, address = f"mlx5_{number}", f"127.0.0.{number + 1}"
@@ -61,7 +61,7 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
             for counter in ("np_cnp_sent", "rp_cnp_handled"):
                 (folder / counter).write_text("7\n")
             host = Host(name, name, address, 8, f"eth{number}", Path("/opt"))
-            ends.append(End(host, LocalConnection(name), device, 3))
+            ends.append(RdmaEnd(host, LocalConnection(name), device, 3))
         (tmp_path / "fabric.json").write_text(json.dumps(hosts))
         return ends
 
@@ -69,7 +69,7 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ends:
 
 
 def test_a_fabric_that_is_as_it_should_be(fabric: Ends, tmp_path: Path) -> None:
-    rows = list(traffic.check(fabric(), Lossless()))
+    rows = list(traffic.check_traffic(fabric(), LosslessClasses()))
     assert [(row.source, row.to) for row in rows] == [("s0", "s1"), ("s1", "s2"), ("s2", "s0"), ("s1, s2", "s0")]
     assert [row.wrong for row in rows] == [()] * 4
     assert [row.gbps for row in rows] == [90, 90, 90, 180]
@@ -99,24 +99,24 @@ def test_a_fabric_that_is_as_it_should_be(fabric: Ends, tmp_path: Path) -> None:
 def test_each_fault_is_named(
     fabric: Ends, count: int, fault: dict[str, dict[str, Any]], expected: dict[Any, Any]
 ) -> None:
-    rows = list(traffic.check(fabric(**fault)[:count], Lossless()))
+    rows = list(traffic.check_traffic(fabric(**fault)[:count], LosslessClasses()))
     assert {(row.source, row.to): list(row.wrong) for row in rows if row.wrong} == expected
 
 
 def test_a_server_that_does_not_listen_says_why(fabric: Ends) -> None:
     with pytest.raises(RoundaboutError, match="s1: ib_write_bw: found Couldn't allocate context, expected it to"):
-        list(traffic.check(fabric(s1={"broken": True}), Lossless()))
+        list(traffic.check_traffic(fabric(s1={"broken": True}), LosslessClasses()))
 
 
 def test_bytes_in_other_priorities_are_wrong_where_they_are_many() -> None:
     risen = {"tx_prio3_bytes": 1000, "tx_prio0_bytes": 6, "tx_prio7_bytes": 4}
-    assert not list(traffic._ridden("s0", "tx", risen, 3, 900))
-    (wrong,) = traffic._ridden("s0", "tx", risen | {"tx_prio7_bytes": 5}, 3, 900)
+    assert not list(traffic._check_priorities("s0", "tx", risen, 3, 900))
+    (wrong,) = traffic._check_priorities("s0", "tx", risen | {"tx_prio7_bytes": 5}, 3, 900)
     assert wrong == ("s0 tx in other priorities", "10 bytes at most", "11")
 
 
 def test_a_nic_without_the_counter_is_said_to_have_none() -> None:
-    (wrong,) = traffic._ridden("s0", "rx", {}, 3, 900)
+    (wrong,) = traffic._check_priorities("s0", "rx", {}, 3, 900)
     assert wrong == ("s0 rx_prio3_bytes", "900 at least", "no such counter")
 
 
@@ -128,9 +128,9 @@ def test_nobody_is_left_listening_when_the_check_is_broken_off(fabric: Ends, mon
 
     # It is not killed: it ends with its standard input.
     monkeypatch.setattr(traffic.Program, "finish", lambda program, *_: program._thread.join(120))
-    monkeypatch.setattr(traffic, "_listen", ended)
+    monkeypatch.setattr(traffic, "_wait_until_listening", ended)
     with pytest.raises(KeyboardInterrupt):
-        list(traffic.check(ends, Lossless()))
+        list(traffic.check_traffic(ends, LosslessClasses()))
     with socket.socket() as probe:
         assert probe.connect_ex((ends[1].host.address, traffic.FIRST_PORT)) != 0
 
@@ -144,20 +144,20 @@ FOUND = [
 @pytest.mark.parametrize("lacking", range(4))
 def test_what_a_server_lacks_is_said_with_doctors_way_to_get_it(fabric: Ends, lacking: int) -> None:
     host = fabric()[0].host
-    assert traffic.end(host, LocalConnection(), FOUND)[2:] == ("mlx5_0", 3)
+    assert traffic.rdma_end(host, LocalConnection(), FOUND)[2:] == ("mlx5_0", 3)
     found = [each._replace(good=number != lacking, mend="mend it") for number, each in enumerate(FOUND)]
     with pytest.raises(RoundaboutError, match=f"s0: {found[lacking].name}: ") as raised:
-        traffic.end(host, LocalConnection(), found[: lacking + 1])
+        traffic.rdma_end(host, LocalConnection(), found[: lacking + 1])
     assert raised.value.hint == "mend it"
 
 
 def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(
     inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [Row("s0", "s1", 90.0, ()), Row("s1", "s0", 0.0, (traffic.Wrong("s1 tx", "5", "0"),))]
+    rows = [Row("s0", "s1", 90.0, ()), Row("s1", "s0", 0.0, (traffic.Difference("s1 tx", "5", "0"),))]
     leased = []
 
-    def check(_ends: list[End], _lossless: Lossless) -> list[Row]:
+    def check(_ends: list[RdmaEnd], _lossless: LosslessClasses) -> list[Row]:
         leased.extend(path.name for path in (tmp_path / "leases").iterdir())
         return rows
 
@@ -166,8 +166,8 @@ def test_verify_shows_a_row_a_pair_and_ends_with_1_where_any_is_wrong(
     monkeypatch.setattr(rack_facility, "LEASES", str(tmp_path / "leases"))
     monkeypatch.setattr(rack_facility, "connect_machine", lambda *_: None)
     monkeypatch.setattr(rack_facility, "SshConnection", lambda host, _connection: LocalConnection(host))
-    monkeypatch.setattr(rack_facility, "examine", lambda inventory: dict.fromkeys(inventory.servers, FOUND))
-    monkeypatch.setattr(rack_facility, "check", check)
+    monkeypatch.setattr(rack_facility, "examine_hosts", lambda inventory: dict.fromkeys(inventory.servers, FOUND))
+    monkeypatch.setattr(rack_facility, "check_traffic", check)
     for as_json in (False, True):
         with pytest.raises(typer.Exit) as ended:
             verify.command(str(inventory_file), traffic=True, as_json=as_json)

@@ -12,7 +12,7 @@ from roundabout.spec import TrialSpec, load_profile, load_topology
 from roundabout.spec.errors import SpecError
 from roundabout.spec.experiment import Tcp
 from roundabout.testbeds.rack.inventory import read_inventory
-from roundabout.testbeds.rack.provider import RackFacility
+from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.rack import Rack, RackError
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, settings_document, trial_document
 
@@ -126,7 +126,7 @@ def test_machines_that_stand_for_others_say_so_and_send_less(inventory_file: Pat
     assert slow.fidelity.nature == "emulated"
     assert all(word in slow.fidelity.stamp for word in ("1:1000", "20 times", "guests of one machine"))
     assert (slow.bytes_on_host(1_000_000), slow.ms_on_host(5), slow.rate_on_host_bps(50)) == (20_000, 100, 50e6)
-    assert RackFacility(inventory_file).dilation == 20
+    assert RackProvider(inventory_file).dilation == 20
     reno, dcqcn = (slow.settings_document(spec, host) for host in ("s0", "s1"))
     assert reno["sysctl"] == {"net.ipv4.tcp_wmem": f"4096 16384 {round((4 << 20) / 50)}"}
     assert "sysctl" not in dcqcn  # paced: what it has under way is small

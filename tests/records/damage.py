@@ -16,7 +16,7 @@ def check(folder: Path, reader: str, content: bytes) -> bool:
     """Whether it was read; whatever else than a refusal happens, fails."""
     path = folder / NAMES[reader]
     path.write_bytes(content)
-    READERS[reader].recognises(content[: 1 << 16])
+    READERS[reader].recognizes(content[: 1 << 16])
     found = read_or_refused(reader, path)
     if isinstance(found, RecordError):
         assert found.message.startswith(str(path)) and "\n" not in found.message

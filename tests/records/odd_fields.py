@@ -12,7 +12,7 @@ from typing import Any
 from analysis.records import chakra, inspector, kineto, nccl_tests
 from analysis.records.call import Call, RecordError
 from analysis.records.formats import Format
-from analysis.records.job import Exchange, Job, joined
+from analysis.records.job import Exchange, Job, join_records
 from tests.records.made import MS
 from tests.records.written import COMM_TYPES, Inspector
 
@@ -97,7 +97,7 @@ class Example:
         for file, content in zip(files, (text, self.other), strict=True):
             file.write_text(content)
         try:
-            return joined([self.format.read(file) for file in files])
+            return join_records([self.format.read(file) for file in files])
         except RecordError as error:
             return error
 

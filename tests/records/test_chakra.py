@@ -44,14 +44,14 @@ def read(tmp_path):
     def reading(content: bytes, name: str = "trace.3.et"):
         path = tmp_path / name
         path.write_bytes(content)
-        assert chakra.recognises(content)
+        assert chakra.recognizes(content)
         return chakra.read(path)
 
     return reading
 
 
 def test_examples_are_told_from_others():
-    assert all(chakra.recognises(path.read_bytes()) for path in EXAMPLES.iterdir())
+    assert all(chakra.recognizes(path.read_bytes()) for path in EXAMPLES.iterdir())
 
 
 @pytest.mark.parametrize("schema", chakra.SCHEMAS[:-1])
@@ -191,10 +191,10 @@ def test_what_the_jsonizer_prints_is_read_alike(read):
 
 
 def test_traces_are_told_from_others():
-    assert not chakra.recognises(b"")
-    assert not chakra.recognises(b'{"version":1,"start_time":"","args":[]}')
-    assert not chakra.recognises(b'{"schemaVersion":1,"traceEvents":[]}')
-    assert not chakra.recognises(bytes(range(256)))
+    assert not chakra.recognizes(b"")
+    assert not chakra.recognizes(b'{"version":1,"start_time":"","args":[]}')
+    assert not chakra.recognizes(b'{"schemaVersion":1,"traceEvents":[]}')
+    assert not chakra.recognizes(bytes(range(256)))
 
 
 @st.composite

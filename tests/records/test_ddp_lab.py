@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.records.profile import recorded
+from analysis.records.profile import make_profile
 from roundabout.store import Units
 
 pytestmark = pytest.mark.unit
@@ -16,7 +16,7 @@ TRACES = Path(__file__).parent / "ddp-lab"
 
 def test_what_was_recorded_says_what_was_counted():
     counted = json.loads((TRACES / "counted.json").read_text())
-    found = recorded(sorted(TRACES.glob("*.json.gz")), "seen", Units.of(counted["testbed"]))
+    found = make_profile(sorted(TRACES.glob("*.json.gz")), "seen", Units.from_manifest(counted["testbed"]))
     period_ms = counted["period_ms"]["value"]
     assert found.course.found.period_ms.value == pytest.approx(period_ms, rel=0.01)
     assert found.profile.alone_ms == pytest.approx(period_ms, rel=0.01)

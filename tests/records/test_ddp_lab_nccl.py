@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.records.profile import recorded
+from analysis.records.profile import make_profile
 from roundabout.runner.trial import nccl
 
 pytestmark = pytest.mark.unit
@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent / "ddp-lab-nccl"
 
 def test_traces_of_a_gpu_agree_with_the_workers_own_figures():
     timed = json.loads((FOLDER / "timed.json").read_text())
-    found = recorded(sorted(FOLDER.glob("*.json.gz")), "seen")
+    found = make_profile(sorted(FOLDER.glob("*.json.gz")), "seen")
     assert found.course.found.period_ms.value == pytest.approx(timed["period_ms"], rel=0.001)
     assert found.profile.comm_bytes == pytest.approx(timed["bytes"], rel=0.001)
     assert [phase.sends for phase in found.course.found.phases] == [False, True]
@@ -26,13 +26,13 @@ def test_traces_of_a_gpu_agree_with_the_workers_own_figures():
 
 def test_a_step_on_the_cpu_and_the_gpu_counts_once():
     timed = json.loads((FOLDER / "timed.json").read_text())
-    found = recorded(sorted(FOLDER.glob("*.json.gz")), "seen")
+    found = make_profile(sorted(FOLDER.glob("*.json.gz")), "seen")
     assert [len(record.steps_ns) for record in found.job.records] == [40, 40]
     assert found.steps_ms == pytest.approx(timed["period_ms"], rel=0.001)
 
 
 def test_nccl_tells_its_log_how_it_sends():
-    used = nccl.used((FOLDER / "nccl.log").read_text())
+    used = nccl.parse_log((FOLDER / "nccl.log").read_text())
     assert (used.version, used.network, used.interfaces, used.channels) == (
         ("2.28.9",),
         ("Socket",),

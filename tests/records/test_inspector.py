@@ -117,8 +117,8 @@ def test_an_unknown_version_is_refused_by_its_name():
 
 
 def test_logs_are_told_from_others():
-    assert all(inspector.recognises(path.read_bytes()) for path in EXAMPLES.iterdir())
-    assert not inspector.recognises(b'{"version":1,"start_time":"","args":[]}')
+    assert all(inspector.recognizes(path.read_bytes()) for path in EXAMPLES.iterdir())
+    assert not inspector.recognizes(b'{"version":1,"start_time":"","args":[]}')
 
 
 @pytest.mark.parametrize("version", ["v4.3", "v4.4"])

@@ -13,7 +13,7 @@ from analysis.statistics import phases
 from roundabout.cli.main import main
 from roundabout.runner.tables.rows import RecordError
 from roundabout.runner.trial.jobs import Worker
-from roundabout.runner.trial.trial_file import store
+from roundabout.runner.trial.trial_file import store_record
 from roundabout.store import Run
 
 pytestmark = pytest.mark.unit
@@ -29,9 +29,9 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_a_record_lies_beside_its_trial(run):
-    attempt = run.begin("k1")
+    attempt = run.begin_attempt("k1")
     packed = gzip.compress(b"{}")
-    store(attempt, WORKER, {"format": "kineto", "gzip_base64": base64.b64encode(packed).decode()})
+    store_record(attempt, WORKER, {"format": "kineto", "gzip_base64": base64.b64encode(packed).decode()})
     assert (attempt.path / "records" / "j1-1.kineto.json.gz").read_bytes() == packed
 
 
@@ -46,7 +46,7 @@ def test_a_record_lies_beside_its_trial(run):
 )
 def test_what_is_no_record_is_refused(run, event, found):
     with pytest.raises(RecordError, match=r"job j1, worker 1 on s2 said a record of .*") as error:
-        store(run.begin("k1"), WORKER, event)
+        store_record(run.begin_attempt("k1"), WORKER, event)
     assert found in str(error.value)
 
 

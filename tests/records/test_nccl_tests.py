@@ -33,7 +33,7 @@ def edited(tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_each_version_gives_the_same_fabric(name):
     path = EXAMPLES / name
-    assert nccl_tests.recognises(path.read_bytes())
+    assert nccl_tests.recognizes(path.read_bytes())
     fabric = nccl_tests.read(path)
     assert (fabric.collective, fabric.nccl, fabric.ranks, fabric.hosts) == ("all_reduce", "2.30.7", 4, ("n1",))
     assert [(each.size_bytes, each.in_place, each.checked) for each in fabric.measured] == [

@@ -14,10 +14,10 @@ import pytest
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.connections import LocalConnection
-from roundabout.runner.hosts.host_group import Dscps, Host, Port
+from roundabout.runner.hosts.host_group import DscpClasses, Host, Port
 from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.run import Runner
-from roundabout.runner.trial.ssh_testbed import SshFacility
+from roundabout.runner.trial.ssh_testbed import SshTestbedProvider
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 
@@ -162,7 +162,7 @@ LOST = 99  # a program that ends with this stands for a connection that broke
 class FakeSite:
     kind, scale, dilation = "fake", SCALE, 1.0
     fidelity = Fidelity("emulated", "emulated: fake", "Nothing here is real.")
-    dscps = Dscps()
+    dscps = DscpClasses()
 
     def __init__(self, folder, topology, name):
         self.name, self._folder = name, folder
@@ -212,7 +212,7 @@ class FakeConnection(LocalConnection):
         return channel
 
 
-class FakeFacility(SshFacility):
+class FakeFacility(SshTestbedProvider):
     """Keeps what it made as files under `folder`, so that tests see what is left."""
 
     where: ClassVar = {"testbed": "fake"}
@@ -236,10 +236,10 @@ class FakeFacility(SshFacility):
         for name, value in faults.items():
             (home / name.replace("_O_", " ")).write_text(json.dumps(value))
 
-    def artefacts(self, _transports):
+    def artifacts(self, _transports):
         return {"replay": "1"}
 
-    def raise_site(self, topology, name):
+    def create_hosts(self, topology, name):
         self._make(f"testbed {name}")
         self.raised += 1
         return FakeSite(self.folder, topology, name)
@@ -357,7 +357,7 @@ class Workplace:
     def clean(self):
         """What `roundabout clean` does."""
         with lease.hold("machine", "clean", self.state):
-            journal.raise_together(journal.settle(self.journals, self.undo, self.notes.step))
+            journal.raise_together(journal.replay(self.journals, self.undo, self.notes.step))
 
     @property
     def owed(self):

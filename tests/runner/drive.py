@@ -13,14 +13,14 @@ from rich.console import Console
 from roundabout.cli.main import main
 from roundabout.cli.runs import clean
 from roundabout.terminal import execution
-from roundabout.terminal.live_display import watching
+from roundabout.terminal.live_display import show_progress
 
 action, folder = sys.argv[1:]
 
 
 def do():
     work = Workplace(folder)
-    with watching(Console()) as work.notes:
+    with show_progress(Console()) as work.notes:
         if action == "start":
             work.start((Path(folder) / "tiny.yaml").read_text())
         else:

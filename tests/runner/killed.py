@@ -193,7 +193,7 @@ class Facility(FakeFacility):
         super().__init__(folder)
         self._points = points
 
-    def raise_site(self, topology, name):
+    def create_hosts(self, topology, name):
         self._make(f"testbed {name}")
         return Site(self.folder, topology, name)
 

@@ -50,7 +50,7 @@ def measured(queue=None, steal=(0.0,) * 10):
         "iterations": pa.table(late),
         "queue": port(*steady()) if queue is None else queue,
     }
-    return checks.strain(tables, 0, END_NS)
+    return checks.resource_stats(tables, 0, END_NS)
 
 
 def test_a_second_that_was_stolen_is_shown_and_spoils_nothing():
@@ -64,7 +64,7 @@ def test_what_was_stolen_counts_on_the_host_with_most():
     quiet, robbed = cpu([0.0] * 10, "s0"), cpu([0.06] * 10, "s1")
     late = pa.table({"job": ["j1"], "iteration": [0], "late_ms": [0.0]})
     tables = {"cpu": pa.concat_tables([quiet, robbed]), "iterations": late, "queue": port(*steady())}
-    assert checks.strain(tables, 0, END_NS)["steal_mean"] == pytest.approx(0.06)
+    assert checks.resource_stats(tables, 0, END_NS)["steal_mean"] == pytest.approx(0.06)
 
 
 @given(st.floats(0.0, 0.3), st.floats(0.2, 1.0), st.integers(0, 100))

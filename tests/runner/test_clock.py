@@ -13,7 +13,15 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from roundabout.runner.hosts import clocks
-from roundabout.runner.hosts.clocks import CONTROLLER, HostClock, Ledger, Reading, RunClock, SharedClock, repeated
+from roundabout.runner.hosts.clocks import (
+    CONTROLLER,
+    ClockLog,
+    HostClock,
+    Reading,
+    RunClock,
+    SharedClock,
+    call_repeatedly,
+)
 from roundabout.runner.hosts.connections import LocalConnection, LostHostError
 from roundabout.runner.trial import captures
 
@@ -47,7 +55,7 @@ def reading(at_ns, offset_ns, bound_ns=10, utc_ns=None):
 
 
 def ledger(*readings, host="s0"):
-    entered = Ledger()
+    entered = ClockLog()
     for each in readings:
         entered.add(host, each)
     return entered
@@ -73,8 +81,8 @@ def test_a_shared_clock_is_known_exactly():
 
 def test_a_clock_is_carried_on_within_a_boot_only():
     clock = RunClock.start()
-    assert RunClock.carry_on(vars(clock)) == clock
-    assert RunClock.carry_on({**vars(clock), "boot": "another"}) != clock
+    assert RunClock.resume(vars(clock)) == clock
+    assert RunClock.resume({**vars(clock), "boot": "another"}) != clock
 
 
 @given(
@@ -175,7 +183,7 @@ def test_packets_are_joined_by_the_utc_that_their_host_takes_for_it(away_ns, mov
     at = np.arange(SECOND_NS, last_ns, SECOND_NS)
     for moved in (0, moved_ns):  # stamped before or after that
         stamps = at + UTC_NS + away_ns + moved
-        host_ns, run_ns, bound_ns = captures._HostUtc(ledger(first, last), "s0").joined(stamps)
+        host_ns, run_ns, bound_ns = captures._HostUtc(ledger(first, last), "s0").to_run_ns(stamps)
         assert (np.abs(host_ns - at) <= bound_ns).all()
         assert (np.abs(run_ns - at - UTC_NS) <= bound_ns).all()
 
@@ -212,7 +220,7 @@ def test_readings_are_repeated_until_the_end_and_what_went_wrong_is_raised_then(
             time.sleep(0.01)
         time.sleep(0.05)  # a sixth would come meanwhile
 
-    with pytest.raises(LostHostError, match="gone"), repeated(read):
+    with pytest.raises(LostHostError, match="gone"), call_repeatedly(read):
         wait()
     assert len(calls) == 5
 

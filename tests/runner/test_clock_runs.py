@@ -17,7 +17,7 @@ from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.provider import LabFacility
+from roundabout.testbeds.lab.provider import LabProvider
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
@@ -188,11 +188,11 @@ def test_a_clock_that_falls_silent_during_a_trial_costs_one_attempt(work, monkey
     assert work.facility.raised == 2
 
 
-class ShiftedLab(LabFacility):
+class ShiftedLab(LabProvider):
     """Labs where s0's clock is a year ahead."""
 
-    def raise_site(self, topology, name):
-        return Lab.up(topology, name, clock_shift_ns={"s0": YEAR_NS})
+    def create_hosts(self, topology, name):
+        return Lab.create(topology, name, clock_shift_ns={"s0": YEAR_NS})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")

@@ -16,13 +16,13 @@ from roundabout.runner.run import TIMELINE, Runner
 from roundabout.spec import load_experiment
 from roundabout.store import Attempt, Run, StoreError
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.provider import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidProvider
 from tests.observers import Silent
 from tests.spec.test_recorded import JOB, JOBS, NEVER, RUNNING, WORKERS
 
 pytestmark = pytest.mark.lab
 
-RUNNER = Runner(FluidFacility(), Silent(), undo)
+RUNNER = Runner(FluidProvider(), Silent(), undo)
 EXPERIMENT = """
 name: small
 about: Jobs come to a cluster of four

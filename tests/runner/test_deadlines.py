@@ -25,7 +25,7 @@ from roundabout.runner.hosts import connections, deadlines, playbooks, programs
 from roundabout.runner.hosts.connections import LocalConnection, LostHostError, SshConnection, Tunnel
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import Program, call, check_call
-from roundabout.runner.session.host_session import Bench
+from roundabout.runner.session.host_session import HostSession
 from roundabout.runner.trial import captures
 from roundabout.spec.experiment import Capture
 
@@ -139,7 +139,7 @@ def test_a_capture_that_does_not_start_is_no_reason_to_wait(monkeypatch: pytest.
         served("output") as connection,
         pytest.raises(LostHostError, match="starting a capture took longer than 0.3 s"),
     ):
-        captures._Running(SshConnection("s0", connection), host, Capture(hosts=["s0"], budget_mb=5))
+        captures._RunningCapture(SshConnection("s0", connection), host, Capture(hosts=["s0"], budget_mb=5))
 
 
 def test_what_a_call_started_ends_on_its_host_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_a_program_on_a_connection_that_broke_is_a_lost_host_and_no_bug() -> Non
             program.send("time")
         program.close_stdin()
         program.finish()
-        assert program.lost
+        assert program.lost_connection
 
 
 def test_nothing_goes_on_at_any_host_when_one_has_failed() -> None:
@@ -195,9 +195,9 @@ def test_nothing_goes_on_at_any_host_when_one_has_failed() -> None:
 
     site = SimpleNamespace(hosts={"s0": "s0", "s1": "s1"})
     with ThreadPoolExecutor(2) as pool:
-        bench = Bench(site, "me", None, {}, {}, LocalConnection(), lambda: None, pool)
+        bench = HostSession(site, "me", None, {}, {}, LocalConnection(), lambda: None, pool)
         with pytest.raises(RoundaboutError, match="s0: it broke"):
-            bench.each(act)
+            bench.on_each_host(act)
         assert done == ["s1"]
 
 
@@ -233,7 +233,7 @@ answers, dropped = queue.SimpleQueue(), []
 threading.Thread(target=lambda: (time.sleep(0.2), answers.put("late")), daemon=True).start()
 with deadlines.within(0.5, lambda: dropped.append(True)):
     print("waiting", flush=True)
-    print(deadlines.take(answers, deadlines.patience(0.5)), dropped, flush=True)
+    print(deadlines.take_within(answers, deadlines.time_slices(0.5)), dropped, flush=True)
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -248,13 +248,13 @@ def test_what_does_not_come_is_not_waited_for() -> None:
     empty: queue.SimpleQueue[str] = queue.SimpleQueue()
     begun = time.monotonic()
     with pytest.raises(queue.Empty):
-        deadlines.take(empty, deadlines.patience(0.2))
+        deadlines.take_within(empty, deadlines.time_slices(0.2))
     assert 0.2 <= time.monotonic() - begun < 2
 
 
 def test_what_comes_in_time_uses_up_no_patience() -> None:
     coming: queue.SimpleQueue[int] = queue.SimpleQueue()
-    patience = deadlines.patience(0.2)
+    patience = deadlines.time_slices(0.2)
     for number in range(100):  # as many trainers may be waited for together
         coming.put(number)
-    assert [deadlines.take(coming, patience) for _ in range(100)] == list(range(100))
+    assert [deadlines.take_within(coming, patience) for _ in range(100)] == list(range(100))

@@ -25,7 +25,7 @@ def on_the_fake_testbed(work, monkeypatch):
         monkeypatch.setattr(command, "asked_for" if command is run else "facility", lambda *_, **__: work.facility)
     monkeypatch.setattr(execution, "Runner", lambda *_, **__: work.runner)
     monkeypatch.setattr(execution, "undo_when_ended", lambda: None)
-    monkeypatch.setattr("analysis.reports.report.render", lambda run: run.path / "report.html")
+    monkeypatch.setattr("analysis.reports.report.write_report", lambda run: run.path / "report.html")
     monkeypatch.setattr(runner, "REPEATS", 0)
 
 

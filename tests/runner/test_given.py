@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from roundabout.spec import TrialSpec, Value, load_profile
+from roundabout.spec import InputValue, TrialSpec, load_profile
 from roundabout.spec.load import load_experiment
 from roundabout.store import StoreError
 
@@ -19,7 +19,7 @@ VARIANTS = (
 
 def started(work, tiny, give):
     path = work.write(tiny(variants=VARIANTS))
-    runner = replace(work.runner, give=give)
+    runner = replace(work.runner, resolve_inputs=give)
     run = runner.start(load_experiment(path), str(path), work.runs)
     return run, {trial["variant"]: trial for trial in run.trials()}
 
@@ -30,7 +30,10 @@ def test_what_a_trial_takes_is_played_and_recorded(work, tiny):
     def give(run, spec, needs):
         asked.append((sorted(run.committed()), sorted(needs)))
         profile = load_profile("vgg19-fig1").model_copy(update={"name": "seen"})
-        return {"j1": {"profile": Value(profile, ("k1",))}, "j2": {"start_offset_ms": Value(1.5, ("k1", "k2"))}}
+        return {
+            "j1": {"profile": InputValue(profile, ("k1",))},
+            "j2": {"start_offset_ms": InputValue(1.5, ("k1", "k2"))},
+        }
 
     run, trials = started(work, tiny, give)
     ((committed, needs),) = asked

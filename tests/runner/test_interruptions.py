@@ -135,7 +135,7 @@ def test_a_signal_undoes_all_and_keeps_what_is_committed(work, tiny, drive, numb
     assert told["state"] == "interrupted"
     assert 2 <= told["committed"] < 40
     assert pq.read_table(run.path / "trials.parquet").num_rows == told["committed"]
-    assert len(run.interrupted()) <= 1
+    assert len(run.interrupted_attempts()) <= 1
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from roundabout.cli.runs import watch
 from roundabout.cli.runs.status import status_of
 from roundabout.core.paths import ROOT
 from roundabout.runner import progress_file
-from roundabout.runner.observer import CrossUse, LinkUse
-from roundabout.runner.progress import Ended, JobProgress, Progress, TrialProgress
+from roundabout.runner.observer import CrossTrafficUse, LinkUse
+from roundabout.runner.progress import EndedAttempt, JobProgress, Progress, TrialProgress
 from roundabout.runner.tables.rows import Samples
 from roundabout.runner.trial.live_traffic import TrafficMeter
 from roundabout.spec.load import load_experiment
@@ -48,27 +48,29 @@ def progress(tmp_path):
         trial=TrialProgress("k1", "fair", {"variant": "fair", "load": 0.5}, 2, None, 1),
         jobs={"j1": JobProgress(50, 12, 330.5, 331.25)},
         links={"L1": LinkUse(50, 41.25, 2312.5, 120000), "s0": LinkUse(50, 20.5, None, None)},
-        cross_traffic={"web": CrossUse(6, 5.5), "more": CrossUse(6, None)},
-        ended=Ended("fair, repetition 1", {"j1": JobProgress(50, 50, 330, 331)}, ["2 segments were sent again"], True),
+        cross_traffic={"web": CrossTrafficUse(6, 5.5), "more": CrossTrafficUse(6, None)},
+        ended=EndedAttempt(
+            "fair, repetition 1", {"j1": JobProgress(50, 50, 330, 331)}, ["2 segments were sent again"], True
+        ),
     )
 
 
 @pytest.fixture(autouse=True)
 def _no_run_of_others(monkeypatch):
-    monkeypatch.setattr(progress_file, "on_machine", lambda: None)
+    monkeypatch.setattr(progress_file, "run_on_machine", lambda: None)
 
 
 def test_a_record_says_what_was_shown_and_is_gone_in_the_end(progress, tmp_path):
-    with progress_file.Recorder() as recorder:
+    with progress_file.ProgressWriter() as recorder:
         recorder.show(progress)
-        assert progress_file.read(tmp_path) == progress_file.Live(progress, lives=True)
-        assert progress_file.is_going_on(tmp_path)
+        assert progress_file.read(tmp_path) == progress_file.StoredProgress(progress, is_live=True)
+        assert progress_file.is_running(tmp_path)
     assert progress_file.read(tmp_path) is None
     assert not list(tmp_path.iterdir())
 
 
 def test_a_record_is_whole_and_alive_however_often_it_is_replaced(progress, tmp_path):
-    with progress_file.Recorder() as recorder:
+    with progress_file.ProgressWriter() as recorder:
         recorder.show(progress)
 
         def replace():
@@ -80,13 +82,13 @@ def test_a_record_is_whole_and_alive_however_often_it_is_replaced(progress, tmp_
         replacing.start()
         found = [progress_file.read(tmp_path) for _ in range(100)]
         replacing.join()
-    assert all(told and told.lives for told in found)
+    assert all(told and told.is_live for told in found)
 
 
 def test_a_record_is_written_at_once_where_a_trial_begins_and_else_now_and_then(progress, tmp_path, monkeypatch):
     now_s = 100.0
     monkeypatch.setattr(progress_file.time, "monotonic", lambda: now_s)
-    with progress_file.Recorder() as recorder:
+    with progress_file.ProgressWriter() as recorder:
         recorder.show(progress)
         progress.done = 2
         recorder.show(progress)
@@ -101,14 +103,14 @@ def test_a_record_is_written_at_once_where_a_trial_begins_and_else_now_and_then(
 
 
 def test_a_record_that_could_not_be_replaced_is_no_life_after_the_run(progress, tmp_path, monkeypatch):
-    with progress_file.Recorder() as recorder:
+    with progress_file.ProgressWriter() as recorder:
         recorder.show(progress)
         with monkeypatch.context() as refusing:
             refusing.setattr(Path, "rename", Mock(side_effect=OSError(28, "No space left on device")))
             progress.what = "3 of 4: fair, repetition 3"
             recorder.show(progress)
         told = progress_file.read(tmp_path)
-        assert (told.lives, told.progress.what) == (True, "2 of 4: fair, repetition 2")
+        assert (told.is_live, told.progress.what) == (True, "2 of 4: fair, repetition 2")
     assert progress_file.read(tmp_path) is None
 
 
@@ -116,22 +118,22 @@ def test_what_is_no_record_or_cannot_be_written_is_no_error(progress, tmp_path):
     (tmp_path / progress_file.NAME).write_text("{")
     assert progress_file.read(tmp_path) is None
     progress.path = str(tmp_path / "gone")
-    with progress_file.Recorder() as recorder:
+    with progress_file.ProgressWriter() as recorder:
         recorder.show(progress)
 
 
 def test_the_run_that_has_the_machine_is_found_before_its_folder_is_there(work, monkeypatch):
     monkeypatch.undo()
     path = work.runs / "tiny" / "20260101T000000Z-0000"
-    with work.runner.machine("tiny", path):
-        assert progress_file.on_machine(work.state, work.journals) == path.resolve()
-    assert progress_file.on_machine(work.state, work.journals) is None
+    with work.runner.hold_machine("tiny", path):
+        assert progress_file.run_on_machine(work.state, work.journals) == path.resolve()
+    assert progress_file.run_on_machine(work.state, work.journals) is None
 
 
 def test_a_run_is_watched_until_it_is_killed(work, tiny, drive):
     work.write(tiny(iterations=1, repetitions=1000))
     with subprocess.Popen(drive("start", work.folder), stdout=subprocess.DEVNULL) as process:
-        wait_for(lambda: progress_file.going_on(work.runs))
+        wait_for(lambda: progress_file.running_runs(work.runs))
         words = [str(ROOT / "rb"), "watch", "--json", "--runs", str(work.runs)]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as watching:
             seen = [json.loads(watching.stdout.readline()) for _ in range(2)]
@@ -142,7 +144,7 @@ def test_a_run_is_watched_until_it_is_killed(work, tiny, drive):
     assert seen[1]["done"] + seen[1]["attempts"] >= seen[0]["done"] + seen[0]["attempts"]
     assert (seen[0]["trials"], seen[0]["experiment"]) == (1000, "tiny")
     assert (last["state"], last["planned"], watching.returncode) == ("interrupted", 1000, 1)
-    assert not progress_file.read(Run.open("last", work.runs).path).lives
+    assert not progress_file.read(Run.open("last", work.runs).path).is_live
 
 
 def wait_for(found):
@@ -154,9 +156,9 @@ def wait_for(found):
 
 def test_a_run_that_ended_is_told_and_none_that_goes_on_is_an_error(work, capsys, monkeypatch):
     monkeypatch.setattr(watch, "undo_when_ended", lambda: None)
-    monkeypatch.setattr(watch, "NICE", 0)
+    monkeypatch.setattr(watch, "NICENESS", 0)
     run = Run.create(work.runs, "tiny", {"experiment": {}, "testbed": {}, "plan": []})
-    with progress_file.Recorder() as recorder:
+    with progress_file.ProgressWriter() as recorder:
         recorder.show(Progress(path=str(run.path)))
         assert status_of(run, work.state)["state"] == "running"
     (run.path / "report.html").touch()
@@ -185,15 +187,15 @@ JOBS = st.dictionaries(NAMES, st.builds(JobProgress, st.integers(1, 10**6), st.i
         time_left_s=REALS,
         jobs=JOBS,
         links=st.dictionaries(NAMES, st.builds(LinkUse, REALS, REALS, st.none() | REALS, st.none() | st.integers(0))),
-        cross_traffic=st.dictionaries(NAMES, st.builds(CrossUse, REALS, st.none() | REALS)),
-        ended=st.none() | st.builds(Ended, NAMES, JOBS, st.lists(NAMES), st.booleans()),
+        cross_traffic=st.dictionaries(NAMES, st.builds(CrossTrafficUse, REALS, st.none() | REALS)),
+        ended=st.none() | st.builds(EndedAttempt, NAMES, JOBS, st.lists(NAMES), st.booleans()),
     ),
     st.integers(1, 250),
     st.integers(1, 60),
 )
 def test_every_terminal_has_room(now, width, height):
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=True, color_system=None)
-    console.print(screen.Screenful(now, titled=True))
+    console.print(screen.ProgressScreen(now, titled=True))
     lines = console.file.getvalue().split("\n")[:-1]
     assert len(lines) <= max(height - 1, 1)
     assert all(cell_len(line) <= width for line in lines)
@@ -202,7 +204,7 @@ def test_every_terminal_has_room(now, width, height):
 def test_the_longest_way_that_fits_is_said(progress):
     def shown(width):
         console = Console(file=io.StringIO(), width=width, height=30)
-        console.print(screen.Screenful(progress))
+        console.print(screen.ProgressScreen(progress))
         return console.file.getvalue()
 
     assert "]  2 of 4: fair, repetition 2, measuring  about 12 s left" in shown(100)
@@ -245,7 +247,7 @@ def test_links_are_seen_at_switches_and_cross_traffic_at_its_sender(trial):
     assert links == {"L1": LinkUse(50, pytest.approx(0.8), pytest.approx(600), 60000)} | {
         "s1": LinkUse(50, pytest.approx(0.4), None, None)
     }
-    assert meter.crossing() == {"web": CrossUse(6, pytest.approx(0.4))}
+    assert meter.cross_traffic() == {"web": CrossTrafficUse(6, pytest.approx(0.4))}
 
 
 def test_links_whose_switches_nobody_samples_are_seen_at_their_hosts(trial):
@@ -253,4 +255,4 @@ def test_links_whose_switches_nobody_samples_are_seen_at_their_hosts(trial):
     hosts = {"s0": samples(port(0, 2, 0, 0), port(1, 2, 1e9, 2e9)), "s2": samples(port(0, 2, 0, 0))}
     meter = TrafficMeter(trial, site, [], hosts)
     assert meter.links() == {"s0": LinkUse(50, pytest.approx(16), None, None)}
-    assert meter.crossing() == {"web": CrossUse(6, None)}
+    assert meter.cross_traffic() == {"web": CrossTrafficUse(6, None)}

@@ -13,7 +13,7 @@ import pytest
 
 from roundabout.runner.trial import checks
 from roundabout.runner.trial.cross_traffic import LOAD_FILE, plan_and_send
-from roundabout.runner.trial.cross_traffic_tables import Load
+from roundabout.runner.trial.cross_traffic_tables import GeneratorOutput
 from roundabout.spec.experiment import CrossTraffic
 from roundabout.testbeds.lab.network import paths
 
@@ -39,7 +39,7 @@ def lines(*events):
 
 
 def test_a_generator_that_was_stopped_while_it_warmed_up_measured_no_lateness():
-    (row,) = pa.table(Load(SPEC, lines(PLAN, SUMMARY)).summary()).to_pylist()
+    (row,) = pa.table(GeneratorOutput(SPEC, lines(PLAN, SUMMARY)).summary()).to_pylist()
     assert (row["planned_gbps"], row["schedule_held"], row["lateness_p99_us"]) == (5.9, None, None)
 
 
@@ -68,7 +68,17 @@ def test_no_file_of_a_load_stays_behind(plan: str, send: str, status: int, sent:
 
 
 def test_a_planned_load_is_the_one_that_is_sent(tmp_path: Path):
-    plan = [str(paths.program("crossgen")), "plan", "--load-gbps", "1", "--duration-s", "1", "--seed", "7", "--output"]
+    plan = [
+        str(paths.program_path("crossgen")),
+        "plan",
+        "--load-gbps",
+        "1",
+        "--duration-s",
+        "1",
+        "--seed",
+        "7",
+        "--output",
+    ]
     done = subprocess.run(plan_and_send([*plan, LOAD_FILE], ["sha256sum", LOAD_FILE]), capture_output=True, text=True)
     subprocess.run([*plan, tmp_path / "x.load"], check=True, capture_output=True)
     digest = hashlib.sha256((tmp_path / "x.load").read_bytes()).hexdigest()

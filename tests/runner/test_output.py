@@ -14,7 +14,7 @@ import pytest
 from roundabout.cli.main import main
 from roundabout.cli.runs import clean
 from roundabout.core.paths import ROOT
-from roundabout.terminal.live_display import watching
+from roundabout.terminal.live_display import show_progress
 from roundabout.terminal.screen import Screen, show_paths
 
 pytestmark = pytest.mark.unit
@@ -144,7 +144,7 @@ def test_progress_that_cannot_be_written_to_stderr_leaves_the_result_alone(monke
 
 def shown(console: Screen, done: list[str]) -> None:
     """Show two steps of a run, and note that they were done."""
-    with watching(console) as observer:
+    with show_progress(console) as observer:
         for step in ("raising the testbed", "making the report"):
             observer.step(step)
             done.append(step)

@@ -19,8 +19,8 @@ from roundabout.runner.hosts.programs import Program, call, check_call
 from roundabout.runner.machine import journal, lease
 from roundabout.runner.tables.rows import RecordError, Samples, parse_event
 from roundabout.testbeds.lab import provider
-from roundabout.testbeds.lab.provider import LabFacility
-from roundabout.testbeds.rack.provider import RackFacility
+from roundabout.testbeds.lab.provider import LabProvider
+from roundabout.testbeds.rack.provider import RackProvider
 
 pytestmark = pytest.mark.unit
 
@@ -87,8 +87,11 @@ def test_what_is_owed_is_noted_before_it_is_made_and_undone_in_reverse(tmp_path)
     def owed():
         return [entry["kind"] for entry in json.loads((folder / "id.json").read_text())["owed"]]
 
-    with journal.keep("id", tmp_path / "run", folder) as notes, notes.owing({"kind": "testbed"}, note(undone)):
-        with notes.owing({"kind": "transport"}, note(undone)):
+    with (
+        journal.open_journal("id", tmp_path / "run", folder) as notes,
+        notes.register_undo({"kind": "testbed"}, note(undone)),
+    ):
+        with notes.register_undo({"kind": "transport"}, note(undone)):
             assert owed() == ["testbed", "transport"]
         assert undone == ["transport"]
         assert owed() == ["testbed"]
@@ -106,8 +109,8 @@ def test_what_an_interruption_kept_from_being_undone_is_undone_at_the_end(tmp_pa
     monkeypatch.setattr(journal.Journal, "_save", interrupted)
     with (
         pytest.raises(KeyboardInterrupt),
-        journal.keep("id", tmp_path / "run", tmp_path / "roundabout/runs") as notes,
-        notes.owing({"kind": "testbed"}, note(undone)),
+        journal.open_journal("id", tmp_path / "run", tmp_path / "roundabout/runs") as notes,
+        notes.register_undo({"kind": "testbed"}, note(undone)),
     ):
         pytest.fail("what was not noted was made")
     assert undone == ["testbed"]
@@ -116,8 +119,8 @@ def test_what_an_interruption_kept_from_being_undone_is_undone_at_the_end(tmp_pa
 
 def test_what_was_undone_at_the_end_is_not_undone_again(tmp_path):
     undone = []
-    with journal.keep("id", tmp_path / "run", tmp_path / "roundabout/runs") as notes:
-        abandoned = notes.owing({"kind": "testbed"}, note(undone))
+    with journal.open_journal("id", tmp_path / "run", tmp_path / "roundabout/runs") as notes:
+        abandoned = notes.register_undo({"kind": "testbed"}, note(undone))
         abandoned.__enter__()
     assert undone == ["testbed"]
     abandoned.__exit__(None, None, None)  # as when Python clears up what an interruption left
@@ -133,13 +136,13 @@ def test_what_could_not_be_undone_stays_owed_until_somebody_can(tmp_path):
 
     with (
         pytest.raises(RoundaboutError, match="^no$"),
-        journal.keep("id", tmp_path / "run", folder) as notes,
-        notes.owing({"kind": "testbed"}, fails),
+        journal.open_journal("id", tmp_path / "run", folder) as notes,
+        notes.register_undo({"kind": "testbed"}, fails),
     ):
         pass
-    (failed,) = journal.settle(folder, fails, told.append)
-    assert (failed.message, failed.hint, failed.owed) == ("run id: no", "mend it", [{"kind": "testbed"}])
-    assert journal.settle(folder, note(undone), told.append) == []
+    (failed,) = journal.replay(folder, fails, told.append)
+    assert (failed.message, failed.hint, failed.entries) == ("run id: no", "mend it", [{"kind": "testbed"}])
+    assert journal.replay(folder, note(undone), told.append) == []
     assert undone == ["testbed"]
     assert told == ["undoing what run id left: testbed"] * 2
     assert list(tmp_path.iterdir()) == []
@@ -157,9 +160,9 @@ def test_what_fails_keeps_nothing_else_from_being_undone(tmp_path):
             raise RoundaboutError(f"no {entry['kind']}")
         undone.append(entry)
 
-    garbage, failed = journal.settle(folder, undo, lambda _line: None)
+    garbage, failed = journal.replay(folder, undo, lambda _line: None)
     assert failed.message == "run id: no c; no a"
-    assert failed.owed == [{"kind": "a"}, {"kind": "c"}]
+    assert failed.entries == [{"kind": "a"}, {"kind": "c"}]
     assert undone == [{"kind": "b"}]
     assert "garbage.json: found no journal of a run" in garbage.message
     assert "remove the file" in garbage.hint
@@ -173,13 +176,13 @@ def test_what_runs_of_the_last_revision_owe_is_settled_too(tmp_path):
     owed = [{"kind": "folder", "path": "/tmp/roundabout-id"}, {"kind": "testbed", "name": "id", "where": {}}]
     (state / "runs" / "id.json").write_text(json.dumps({"run": "runs/tiny/id", "pid": 5, "owed": owed}))
     journal.adopt(state, folder)
-    assert journal.settle(folder, undone.append, lambda _: None) == []
+    assert journal.replay(folder, undone.append, lambda _: None) == []
     assert undone == owed[::-1]
     assert not state.exists()
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("kind", [LabFacility, RackFacility])
+@pytest.mark.parametrize("kind", [LabProvider, RackProvider])
 def test_a_debt_that_only_another_version_knows_is_not_forgotten(kind):
     with pytest.raises(RoundaboutError, match="found a debt of the unknown kind 'teapot', expected one of: testbed"):
         kind.undo(SimpleNamespace(), {"kind": "teapot"})
@@ -189,7 +192,7 @@ def test_a_lab_host_that_refuses_does_not_keep_the_others_from_being_restored(mo
     hosts = {name: Host(name, name, "10.0.0.1", 24, "eth0", tmp_path) for name in ("s0", "s1", "s2")}
     lab = SimpleNamespace(hosts=hosts, settings_state=tmp_path)
     monkeypatch.setattr(provider, "Lab", SimpleNamespace(names=lambda: ["lab"], open=lambda _name: lab))
-    monkeypatch.setattr(LabFacility, "connect", lambda _self, _lab, host: LocalConnection(host))
+    monkeypatch.setattr(LabProvider, "connect", lambda _self, _lab, host: LocalConnection(host))
     restored = []
 
     def restore(connection, _argv):
@@ -199,7 +202,7 @@ def test_a_lab_host_that_refuses_does_not_keep_the_others_from_being_restored(mo
 
     monkeypatch.setattr(provider, "check_call", restore)
     with pytest.raises(RoundaboutError, match="s0: could not restore"):
-        LabFacility().undo({"kind": "settings", "testbed": "lab", "owner": "run1"})
+        LabProvider().undo({"kind": "settings", "testbed": "lab", "owner": "run1"})
     assert restored == ["s1", "s2"]
 
 
@@ -238,7 +241,7 @@ def test_a_program_ends_when_its_stdin_closes_and_says_how():
     program.finish()
     assert program.lines == ["one", "two"]
     assert lines == ["one", "two", None]
-    assert (program.status, program.lost) == (0, False)
+    assert (program.status, program.lost_connection) == (0, False)
 
 
 def test_a_program_that_does_not_end_is_dropped():

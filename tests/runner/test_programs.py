@@ -150,7 +150,7 @@ def test_what_is_sent_to_a_program_that_ended_is_no_lost_host(host: Connection) 
     program = Program("a program", host, ["sh", "-c", "echo refused >&2; exit 4"])
     program.finish(PATIENCE_S)
     program.send("start 5")
-    assert (program.lost, program.status, program.why_ended()) == (False, 4, "refused")
+    assert (program.lost_connection, program.status, program.describe_end()) == (False, 4, "refused")
 
 
 def test_a_program_that_says_much_on_stderr_goes_on(host: Connection) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.reading.data import rows_of
+from analysis.reading.data import filter_rows
 from analysis.reading.marks import per_iteration
 from roundabout.api import run_experiment
 from roundabout.runner.machine.state import STATE
@@ -129,14 +129,14 @@ def assert_hosts_were_sampled(run):
         place = {"trial": trial["trial"], "host": "s0"}
         sampling = trial["sampling"]["s0"]
         assert sampling["lost_lines"] == 0
-        rows = rows_of(run.table("device_counters"), **place, counter="segments")
+        rows = filter_rows(run.table("device_counters"), **place, counter="segments")
         assert rows.num_rows == sampling["samples"]
-        (reaction,) = rows_of(run.table("reactions"), **place, counter="segments").to_pylist()
+        (reaction,) = filter_rows(run.table("reactions"), **place, counter="segments").to_pylist()
         values = rows["value"].to_pylist()
         assert reaction["before"] <= values[0]  # workers may be quicker than the first sample
         assert values[-1] == reaction["after"]
         assert values[-1] > values[0]
-        assert set(rows_of(run.table("device_counters"), **place, counter="up")["value"].to_pylist()) == {1}
+        assert set(filter_rows(run.table("device_counters"), **place, counter="up")["value"].to_pylist()) == {1}
 
 
 def forgiven(run):
@@ -151,8 +151,8 @@ def assert_marks_add_up(run):
     marks = per_iteration(forgiven(run))
     for port in marks.ports.to_pylist():
         place = {name: port[name] for name in ("trial", "link", "towards")}
-        seen = rows_of(run.table("queue"), **place)["marks"].to_pylist()
-        counts = rows_of(marks.iterations, **place)["count"].to_pylist()
+        seen = filter_rows(run.table("queue"), **place)["marks"].to_pylist()
+        counts = filter_rows(marks.iterations, **place)["count"].to_pylist()
         assert None not in counts
         assert sum(counts) + port["outside"] + port["no_job"] + port["no_source"] == max(seen) - min(seen)
         assert port["no_job"] == 0

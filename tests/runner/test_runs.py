@@ -14,7 +14,7 @@ from roundabout.runner.hosts import programs
 from roundabout.runner.hosts.connections import LostHostError
 from roundabout.runner.machine import lease
 from roundabout.runner.trial import attempt
-from roundabout.runner.trial.attempt import attempt_once
+from roundabout.runner.trial.attempt import execute_attempt
 from roundabout.store import Run, schemas
 from tests.runner.conftest import SCALE, FakeSite
 
@@ -209,11 +209,11 @@ def test_a_lost_lease_ends_the_run_before_it_keeps_or_begins_another_trial(work,
     attempted = []
 
     def attempt_and_lose(*arguments):
-        attempted.append(attempt_once(*arguments))
+        attempted.append(execute_attempt(*arguments))
         work.facility.lease_lost = True
         return attempted[-1]
 
-    monkeypatch.setattr("roundabout.runner.trial.ssh_testbed.attempt_once", attempt_and_lose)
+    monkeypatch.setattr("roundabout.runner.trial.ssh_testbed.execute_attempt", attempt_and_lose)
     with pytest.raises(RoundaboutError, match="the lease was lost"):
         work.start()
     assert len(attempted) == 1

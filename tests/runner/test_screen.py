@@ -36,7 +36,7 @@ def test_a_terminal_gets_a_line_a_job_that_changes(work, tiny, monkeypatch):
     work.facility.fault("s0", iteration_ms=400)
     out = io.StringIO()
     console = Console(file=out, width=120, force_terminal=True)
-    with live_display.watching(console) as work.notes:
+    with live_display.show_progress(console) as work.notes:
         work.start(tiny())
     said = out.getvalue()
     for expected in ("j1", "j2", "iteration   2 of 3", "mean", "link L1:", "ECN marks a second", "left"):
@@ -47,7 +47,7 @@ def test_a_terminal_gets_a_line_a_job_that_changes(work, tiny, monkeypatch):
 def test_a_terminal_that_cannot_move_its_cursor_gets_plain_lines(work, tiny, monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     console = Console(file=io.StringIO(), width=200, force_terminal=True)
-    with live_display.watching(console) as work.notes:
+    with live_display.show_progress(console) as work.notes:
         work.start(tiny(iterations=2))
     assert "  j1: 2 iterations, mean " in console.file.getvalue()
 

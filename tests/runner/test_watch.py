@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.advice.tables import of_table
+from analysis.advice.tables import parse_table
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
-from roundabout.runner.trial.traffic_watch import watched
+from roundabout.runner.trial.traffic_watch import sample_traffic
 
 pytestmark = pytest.mark.unit
 
@@ -46,9 +46,9 @@ def test_what_was_sent_meanwhile_is_counted_on_one_clock(host):
     later = threading.Timer(0.5, send)
     later.start()
     began_ns = time.time_ns()
-    table = watched({host: LocalConnection("here")}, 1.5)
+    table = sample_traffic({host: LocalConnection("here")}, 1.5)
     later.join()
-    (counter,) = of_table(table, "lo").values()
+    (counter,) = parse_table(table, "lo").values()
     assert counter.bytes[-1] - counter.bytes[0] >= SENT
     assert (np.diff(counter.bytes) >= 0).all()
     assert (np.diff(counter.at_ns) > 0).all()
@@ -61,4 +61,4 @@ def test_a_host_without_samplers_says_so(host):
     (host.prefix / "bin" / "sampler").write_text("#!/bin/sh\necho broken >&2; exit 3\n")
     (host.prefix / "bin" / "sampler").chmod(0o755)
     with pytest.raises(RoundaboutError, match="the sampler on here ended: broken"):
-        watched({host: LocalConnection("here")}, 60)
+        sample_traffic({host: LocalConnection("here")}, 60)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from roundabout.runner.hosts.clocks import Ledger, Reading
+from roundabout.runner.hosts.clocks import ClockLog, Reading
 from roundabout.runner.trial import jobs, measurement
 from roundabout.runner.trial.measurement import Measurement
 from roundabout.spec.trainers import MODELS
@@ -29,14 +29,14 @@ def job(transport="dcqcn", trainer=MODELS["replay"]):
     ],
 )
 def test_a_job_goes_by_rdma_where_hosts_nics_and_its_trainer_can(capabilities, told, way):
-    assert jobs.way(told, SimpleNamespace(capabilities=lambda: capabilities)) == way
+    assert jobs.datapath(told, SimpleNamespace(capabilities=lambda: capabilities)) == way
 
 
 def test_of_a_connection_by_rdma_bytes_are_known_and_segments_are_not():
     measured = Measurement(end_ns=2)
-    measured.ledger = Ledger()
+    measured.clock_log = ClockLog()
     for at_ns in (0, 10):
-        measured.ledger.add("s0", Reading(at_ns, at_ns, 0, 0, "during"))
+        measured.clock_log.add("s0", Reading(at_ns, at_ns, 0, 0, "during"))
     event = {"event": "flow", "flow": 0, "peer": "s1", "peer_rank": 1, "local_port": 5, "remote_port": 6}
     event |= {"bytes_acked": 7, **dict.fromkeys(measurement.TCP_ALONE.values())}
     measured.events.append((jobs.Worker("j1", 0, "s0", ()), event))

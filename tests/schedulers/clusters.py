@@ -4,8 +4,8 @@
 import random
 from dataclasses import replace
 
-from roundabout.models.cluster.placement import ground_of
-from roundabout.models.cluster.state import Job, Known, Request, State
+from roundabout.models.cluster.placement import host_tree_of
+from roundabout.models.cluster.state import Job, JobKnowledge, Request, State
 from roundabout.spec import Profile, Topology
 from roundabout.spec.profile import Phase, ring_allreduce_bytes
 
@@ -54,7 +54,7 @@ def profile(model: str, workers: int, batch: int) -> Profile:
     return Profile(name=f"{model}-{workers}", model=model, batch=batch, phases=tuple(phases))
 
 
-KNOWN = Known(profile, lambda model: 1000.0)
+KNOWN = JobKnowledge(profile, lambda model: 1000.0)
 
 
 def trace(seed: int, count: int, every_s: float, most: int = 12) -> list[Request]:
@@ -69,7 +69,7 @@ def trace(seed: int, count: int, every_s: float, most: int = 12) -> list[Request
 
 def simulate(scheduler, topology, requests, *, slowdowns=(1.0, 1.0, 1.3), seed=1, seen=None):
     """When each job ended, by name; `seen` is told every state, and what was decided."""
-    ground, now, ended = ground_of(topology), 0.0, {}
+    ground, now, ended = host_tree_of(topology), 0.0, {}
     coming, jobs = list(requests), {}
 
     def rate(job):
@@ -78,7 +78,7 @@ def simulate(scheduler, topology, requests, *, slowdowns=(1.0, 1.0, 1.3), seed=1
 
     while coming or jobs:
         running = [job for job in jobs.values() if job.placement]
-        at = [now + job.left / rate(job) for job in running]
+        at = [now + job.remaining_iterations / rate(job) for job in running]
         at += [job.lease_s for job in running if job.lease_s and job.lease_s > now]
         at += [coming[0].arrives_s] if coming else []
         state = State(now, topology, tuple(jobs.values()))
@@ -90,7 +90,7 @@ def simulate(scheduler, topology, requests, *, slowdowns=(1.0, 1.0, 1.3), seed=1
                     job, completed=job.completed + (then - now) * rate(job), ran_s=job.ran_s + then - now
                 )
         now = then
-        for name in [name for name, job in jobs.items() if job.left < 1e-6]:
+        for name in [name for name, job in jobs.items() if job.remaining_iterations < 1e-6]:
             ended[name] = now
             del jobs[name]
         while coming and coming[0].arrives_s <= now:

@@ -7,13 +7,13 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from roundabout.models.cluster.placement import MOST, ground_of, unlike
+from roundabout.models.cluster.placement import MOST, draw_alternatives, host_tree_of
 from tests.schedulers.clusters import cluster
 
 pytestmark = pytest.mark.unit
 
 TREE = cluster(4, 3)
-GROUND = ground_of(TREE)
+GROUND = host_tree_of(TREE)
 
 
 def free_on(**counts):
@@ -21,7 +21,7 @@ def free_on(**counts):
 
 
 def test_a_server_then_a_rack_then_few_racks():
-    two_each = ground_of(cluster(2, 2, gpus=2))
+    two_each = host_tree_of(cluster(2, 2, gpus=2))
     free = two_each.free([("s0",)])
     assert two_each.pack(free, 1) == ("s0",)  # where least is left over
     assert two_each.pack(free, 2) == ("s1", "s1")
@@ -43,7 +43,7 @@ def test_ways_are_the_topologys():
     for sender in TREE.hosts:
         for receiver in TREE.hosts:
             hops = {(hop.link.name, hop.link.ends[0] == hop.sender) for hop in TREE.path(sender, receiver)}
-            assert set(GROUND.crossed(sender, receiver)) == hops
+            assert set(GROUND.links_between(sender, receiver)) == hops
 
 
 @settings(deadline=None, max_examples=50)
@@ -55,14 +55,14 @@ def test_what_is_packed_was_free_and_lies_in_the_lowest_room_that_has_enough(hos
         return
     found = GROUND.pack(free, workers, None if seed is None else random.Random(seed))
     assert len(found) == workers and not {*found} & hosts
-    assert (before - free == GROUND.taken(found)).all()
+    assert (before - free == GROUND.gpus_of(found)).all()
     racks = Counter(GROUND.racks[host] for host in GROUND.hosts if host not in hosts)
     assert GROUND.locality(found) == (0 if workers == 1 else 1 if workers <= max(racks.values()) else 2)
 
 
 def test_candidates_are_ten_at_most_and_no_two_alike():
     draws = iter([{"j": (f"s{number % 12}",)} if number % 2 else None for number in range(100)])
-    found = unlike({"j": ("s1",)}, lambda rng: next(draws), 1)
+    found = draw_alternatives({"j": ("s1",)}, lambda rng: next(draws), 1)
     assert found == [{"j": (f"s{number}",)} for number in (1, 3, 5, 7, 9, 11)]
     many = iter(range(100))
-    assert len(unlike({}, lambda rng: {"j": (str(next(many)),)}, 1)) == MOST
+    assert len(draw_alternatives({}, lambda rng: {"j": (str(next(many)),)}, 1)) == MOST

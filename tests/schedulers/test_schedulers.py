@@ -10,9 +10,9 @@ from hypothesis import given, settings, strategies as st
 
 from roundabout.core.errors import UsageError
 from roundabout.models.cluster.errors import SchedulingError
-from roundabout.models.cluster.placement import ground_of
+from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, Request, State
-from roundabout.models.schedulers import named, names
+from roundabout.models.schedulers import make_scheduler, scheduler_names
 from roundabout.models.schedulers.pollux import goodput
 from tests.schedulers.clusters import KNOWN, MODELS, cluster, simulate, trace
 
@@ -26,7 +26,7 @@ SHARED = ("pollux", "random", "themis")
 def states(draw):
     """A cluster some time after it began: some jobs run, some wait, some leases have ended."""
     topology, now_s = draw(st.sampled_from(CLUSTERS)), 1000.0
-    ground = ground_of(topology)
+    ground = host_tree_of(topology)
     free = ground.free(())
     jobs = []
     for place in range(draw(st.integers(0, 9))):
@@ -44,7 +44,7 @@ def states(draw):
 @given(states(), st.integers(0, 3))
 @pytest.mark.parametrize("name", SHARED)
 def test_gpus_are_given_once_and_none_is_free_while_someone_who_fits_waits(name, state, seed):
-    ground, scheduler = ground_of(state.topology), named(name, KNOWN)
+    ground, scheduler = host_tree_of(state.topology), make_scheduler(name, KNOWN)
     offered = scheduler.decide(state, seed)
     assert 1 <= len(offered) <= 10
     assert scheduler.decide(state, seed) == offered  # and keeps nothing
@@ -61,7 +61,7 @@ def test_gpus_are_given_once_and_none_is_free_while_someone_who_fits_waits(name,
 @settings(deadline=None, max_examples=30)
 @given(states())
 def test_a_lease_is_kept_in_all_candidates(state):
-    for placements in named("themis", KNOWN).decide(state, 1):
+    for placements in make_scheduler("themis", KNOWN).decide(state, 1):
         for job in state.jobs:
             if job.lease_s and job.lease_s > state.now_s:
                 assert not Counter(job.placement) - Counter(placements[job.request.name])
@@ -71,7 +71,7 @@ def test_a_lease_is_kept_in_all_candidates(state):
 @given(states())
 @pytest.mark.parametrize("name", ["pollux", "themis"])
 def test_candidates_give_each_job_as_much_as_near(name, state):
-    ground, (first, *others) = ground_of(state.topology), named(name, KNOWN).decide(state, 1)
+    ground, (first, *others) = host_tree_of(state.topology), make_scheduler(name, KNOWN).decide(state, 1)
     for other in others:
         assert {job: len(each) for job, each in other.items()} == {job: len(each) for job, each in first.items()}
         if name == "themis":
@@ -81,13 +81,13 @@ def test_candidates_give_each_job_as_much_as_near(name, state):
 def test_candidates_differ_widely_where_a_cluster_is_empty():
     requests = (Request(f"j{place}", "vgg", 8, 6, 500, 0.0) for place in range(4))
     state = State(0.0, cluster(8, 3), tuple(map(Job, requests)))
-    offered = named("themis", KNOWN).decide(state, 1)
+    offered = make_scheduler("themis", KNOWN).decide(state, 1)
     assert len(offered) == 10
     assert len({frozenset(placements["j0"]) for placements in offered}) > 5
 
 
 def test_a_lease_lasts_ten_minutes_and_is_not_renewed_before_its_end():
-    themis, request = named("themis", KNOWN), Request("j", "vgg", 8, 2, 500, 0.0)
+    themis, request = make_scheduler("themis", KNOWN), Request("j", "vgg", 8, 2, 500, 0.0)
     state = State(100.0, CLUSTERS[0], (Job(request),))
     assert themis.lease_s(state, state.jobs[0]) == 700
     assert themis.lease_s(state, Job(request, placement=("s0", "s1"), lease_s=650.0)) == 650
@@ -98,11 +98,11 @@ def test_who_is_farthest_from_fairness_gets_what_becomes_free():
     requests = [Request(name, "vgg", 8, 12, 500, arrives) for name, arrives in (("late", 900.0), ("early", 0.0))]
     running = Job(Request("runs", "vgg", 8, 11, 500, 0.0), 0.0, tuple(f"s{place}" for place in range(11)), 0.0, 1200.0)
     state = State(1000.0, cluster(4, 3), (running, *map(Job, requests)))
-    assert named("themis", KNOWN).decide(state, 1)[0].keys() == {"runs", "early"}
+    assert make_scheduler("themis", KNOWN).decide(state, 1)[0].keys() == {"runs", "early"}
 
 
 def unfairness(name, topology, requests):
-    ended = simulate(named(name, KNOWN), topology, requests)
+    ended = simulate(make_scheduler(name, KNOWN), topology, requests)
     return max(
         (ended[each.name] - each.arrives_s) / KNOWN.alone_s(each, each.iterations, each.workers) for each in requests
     )
@@ -139,7 +139,7 @@ def test_pollux_moves_no_young_job_and_an_old_one_that_gains():
     topology = cluster(4, 3)
     job = Job(Request("j", "resnet", 8, 12, 1000, 0.0), 0.0, ("s0", "s1"), 0.0)
     young, old = (State(now_s, topology, (job,)) for now_s in (5.0, 3000.0))
-    pollux = named("pollux", KNOWN)
+    pollux = make_scheduler("pollux", KNOWN)
     assert pollux.decide(young, 1) == [{"j": ("s0", "s1")}]
     assert len(pollux.decide(old, 1)[0]["j"]) > 2
     moved_often = replace(old, jobs=(replace(job, moves=99),))
@@ -150,7 +150,7 @@ def test_pollux_moves_no_young_job_and_an_old_one_that_gains():
 @given(states())
 def test_pollux_puts_one_job_at_most_on_a_host_that_is_spread_over_several(state):
     before = {host for job in state.jobs if len(set(job.placement)) > 1 for host in job.placement}
-    for placements in named("pollux", KNOWN).decide(state, 1):
+    for placements in make_scheduler("pollux", KNOWN).decide(state, 1):
         spread = [set(each) for each in placements.values() if len(set(each)) > 1]
         shared = {host for host, count in Counter(host for hosts in spread for host in hosts).items() if count > 1}
         assert shared <= before  # the state had it so
@@ -158,21 +158,21 @@ def test_pollux_puts_one_job_at_most_on_a_host_that_is_spread_over_several(state
 
 def test_ideal_gives_everyone_everything_at_once():
     state = State(0.0, cluster(2, 2), tuple(Job(Request(f"j{place}", "vgg", 8, 4, 500, 0.0)) for place in range(3)))
-    ideal = named("ideal", KNOWN)
+    ideal = make_scheduler("ideal", KNOWN)
     assert ideal.dedicated
     (placements,) = ideal.decide(state, 1)
     assert all(sorted(each) == ["s0", "s1", "s2", "s3"] for each in placements.values())
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", scheduler_names())
 def test_a_job_that_never_fits_is_refused(name):
     state = State(0.0, cluster(2, 2), (Job(Request("big", "vgg", 8, 5, 500, 0.0)),))
     with pytest.raises(
         SchedulingError, match="found 5 GPUs that big asks for, expected 4 at most, all that cluster-2x2"
     ):
-        named(name, KNOWN).decide(state, 1)
+        make_scheduler(name, KNOWN).decide(state, 1)
 
 
 def test_a_scheduler_that_is_not_there_names_those_that_are():
     with pytest.raises(UsageError, match="found scheduler 'tiresias', expected one of: ideal, pollux, random, themis"):
-        named("tiresias", KNOWN)
+        make_scheduler("tiresias", KNOWN)

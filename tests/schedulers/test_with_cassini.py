@@ -5,17 +5,17 @@ import numpy as np
 import pytest
 
 from roundabout.models.cassini import Arc, Circle
-from roundabout.models.cluster.cassini import _Asked, _by_chance, _Found, decide_with_cassini
-from roundabout.models.cluster.placement import ground_of
-from roundabout.models.cluster.state import Job, Known, Request, State
-from roundabout.models.cluster.timetable_fit import played
+from roundabout.models.cluster.cassini import _DemandFinder, _PlacementScore, _random_score, decide_with_cassini
+from roundabout.models.cluster.placement import host_tree_of
+from roundabout.models.cluster.state import Job, JobKnowledge, Request, State
+from roundabout.models.cluster.timetable_fit import mean_slowdown
 from roundabout.spec import Profile
 from roundabout.spec.profile import Phase
 from tests.schedulers.clusters import cluster
 
 pytestmark = pytest.mark.unit
 
-NARROW = cluster(4, 3).at_rates(None, None)
+NARROW = cluster(4, 3).with_rates(None, None)
 TREE = NARROW.model_validate(
     NARROW.model_dump(by_alias=True)
     | {"links": [link.model_dump() | {"line_rate_gbps": 50.0, "payload_rate_gbps": 43.0} for link in NARROW.links]}
@@ -40,7 +40,7 @@ def profile(model, workers, batch):
     )
 
 
-KNOWN = Known(profile, lambda model: 1000.0)
+KNOWN = JobKnowledge(profile, lambda model: 1000.0)
 
 
 class Offers:
@@ -101,7 +101,7 @@ def test_where_all_have_loops_a_link_is_left_to_chance():
     """Three jobs, each of which meets both others: two links can have their time-shifts, not three."""
     requests = {job: Request(job, "half", 8, 2, 500, 0.0) for job in "abc"}
     placements = {job: tuple(hosts.split()) for job, hosts in LOOP.items()}
-    found = _Found(_Asked(ground_of(TREE), requests, KNOWN).meetings(placements))
+    found = _PlacementScore(_DemandFinder(host_tree_of(TREE), requests, KNOWN).shared_links(placements))
     assert found.loops
     assert [len(part) for part in found.parts] == [2]
 
@@ -141,9 +141,9 @@ def test_jobs_that_fit_but_are_faster_when_nobody_holds_them_are_not_shifted():
 
 def test_a_job_of_circles_takes_what_they_do_alone_and_the_rest_when_shared():
     two = tuple(Circle(name, 100.0, (Arc(0, 60, 40.0), Arc(80, 90, 20.0))) for name in "ab")
-    assert played((((two[0],), 40.0),)) == pytest.approx(1.0)
-    assert played(((two, 80.0),)) == pytest.approx(1.0)
-    assert 1.2 < played(((two, 40.0),)) < 1.7  # both ask for 65 % of the link, of which they get 92
+    assert mean_slowdown((((two[0],), 40.0),)) == pytest.approx(1.0)
+    assert mean_slowdown(((two, 80.0),)) == pytest.approx(1.0)
+    assert 1.2 < mean_slowdown(((two, 40.0),)) < 1.7  # both ask for 65 % of the link, of which they get 92
 
 
 def test_chance_is_the_mean_over_all_phases():
@@ -153,8 +153,8 @@ def test_chance_is_the_mean_over_all_phases():
         np.maximum(sum(job.demand_gbps((at + rng.uniform(0, 100)) % 100) for job in jobs) - 50, 0).mean()
         for _ in range(4000)
     ]
-    assert _by_chance(jobs, 50.0) == pytest.approx(1 - np.mean(drawn) / 50, abs=0.005)
-    assert _by_chance(jobs, 50.0) == pytest.approx(1 - 0.5 * 0.3 * 20 / 50)
+    assert _random_score(jobs, 50.0) == pytest.approx(1 - np.mean(drawn) / 50, abs=0.005)
+    assert _random_score(jobs, 50.0) == pytest.approx(1 - 0.5 * 0.3 * 20 / 50)
 
 
 def test_a_job_asks_for_all_that_it_sends_over_a_link():
@@ -165,9 +165,9 @@ def test_a_job_asks_for_all_that_it_sends_over_a_link():
         return Profile(name=model, model=model, batch=batch, phases=(send,))
 
     requests = {job: Request(job, "m", 8, 4, 500, 0.0) for job in "ab"}
-    asked = _Asked(ground_of(TREE), requests, Known(all_to_all, lambda model: 1.0))
+    asked = _DemandFinder(host_tree_of(TREE), requests, JobKnowledge(all_to_all, lambda model: 1.0))
     placements = {"a": ("s0", "s1", "s3", "s4"), "b": ("s2", "s5", "s8", "s11")}
     found = {
-        tuple((circle.job, round(circle.arcs[0].gbps, 2)) for circle in each) for each in asked.meetings(placements)
+        tuple((circle.job, round(circle.arcs[0].gbps, 2)) for circle in each) for each in asked.shared_links(placements)
     }
     assert found == {(("a", 13.33), ("b", 10.0))}

@@ -61,7 +61,7 @@ def allocation() -> Allocation:
 def test_it_is_held_as_long_as_the_context_lasts(home: Path) -> None:
     with allocation() as held:
         assert held.number == "12"
-        assert held.lost is None
+        assert held.loss_reason is None
         step = ("srun", "--jobid=12", "--nodelist=node7", "--nodes=1", "--ntasks=1", "--overlap")
         assert held.step("s0") == (*step, "--cpu-bind=none", "--mpi=none")
         assert not (home / "given-back").exists()
@@ -73,7 +73,7 @@ def test_it_is_held_as_long_as_the_context_lasts(home: Path) -> None:
 
 def test_where_nothing_is_scheduled_slurm_is_not_asked(home: Path) -> None:
     with Allocation({}, "roundabout-mine") as held:
-        assert (held.number, held.lost) == (None, None)
+        assert (held.number, held.loss_reason) == (None, None)
     assert not (home / "asked").exists()
 
 
@@ -95,8 +95,11 @@ def test_a_holder_that_is_killed_gives_back_all_the_same(home: Path) -> None:
 def test_an_allocation_that_is_taken_away_is_told(home: Path) -> None:
     with allocation() as held:
         (home / "taken").touch()
-        awaited(lambda: held.lost)
-        assert held.lost == "Slurm's job 12 ended, in which workers were: salloc: Job allocation 12 has been revoked."
+        awaited(lambda: held.loss_reason)
+        assert (
+            held.loss_reason
+            == "Slurm's job 12 ended, in which workers were: salloc: Job allocation 12 has been revoked."
+        )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from analysis.reading.machines import machines
+from analysis.reading.machines import read_machines
 from roundabout.store import Run
 from tests.slurm.cluster import Cluster, awaited, is_there
 
@@ -99,10 +99,10 @@ def test_two_nodes_do_what_one_does_and_a_node_that_dies_costs_its_trials_only(f
         assert run.committed() == runs["one"].committed()
         assert figures(run) == figures(runs["one"])
         run.check()
-    assert machines(runs["one"]).trials == {"n1": 6}
-    assert machines(runs["two"]).trials.keys() == {"n1", "n2"}
-    assert machines(runs["two"]).differing == ()
-    assert sum(machines(runs["killed"]).trials.values()) == 6
+    assert read_machines(runs["one"]).trials == {"n1": 6}
+    assert read_machines(runs["two"]).trials.keys() == {"n1", "n2"}
+    assert read_machines(runs["two"]).differing == ()
+    assert sum(read_machines(runs["killed"]).trials.values()) == 6
 
 
 def test_labs_one_at_a_time_and_a_node_that_dies_amid_a_trial(folder: Path) -> None:
@@ -128,8 +128,8 @@ def test_labs_one_at_a_time_and_a_node_that_dies_amid_a_trial(folder: Path) -> N
     run.check()
     assert {trial["valid"] for trial in run.trials()} == {True}, [trial["reason"] for trial in run.trials()]
     assert len(run.committed()) == 4
-    assert len(run.interrupted()) == 1, "what the dead node was at"
-    found = machines(run)
+    assert len(run.interrupted_attempts()) == 1, "what the dead node was at"
+    found = read_machines(run)
     assert found.trials.keys() <= {"n1", "n2"}
     spans = sorted((trial["started_utc"], trial["ended_utc"]) for trial in run.trials())
     assert all(before[1] <= after[0] for before, after in pairwise(spans)), "one lab at a time"

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, strategies
 
-from analysis.reading.machines import machines
+from analysis.reading.machines import read_machines
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
 from roundabout.runner import slurm, sweep
@@ -22,7 +22,7 @@ from roundabout.runner.slurm import Job, Slurm
 from roundabout.spec import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.provider import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidProvider
 from tests.observers import Silent
 from tests.slurm import stand_ins
 
@@ -86,14 +86,14 @@ def figures(run: Run) -> list[tuple[Any, ...]]:
 
 def test_a_sweep_gives_what_a_run_gives(asked: Asked) -> None:
     experiment, observer = load_experiment(asked.file), cast("Any", Silent())
-    here = Runner(FluidFacility(), observer, undo).start(experiment, str(asked.file), asked.runs)
-    swept = sweep.Sweep(FluidFacility(), observer, Slurm("spare"))
+    here = Runner(FluidProvider(), observer, undo).start(experiment, str(asked.file), asked.runs)
+    swept = sweep.Sweep(FluidProvider(), observer, Slurm("spare"))
     there = swept.start(experiment, str(asked.file), asked.runs)
     assert (there.id != here.id, there.committed()) == (True, here.committed())
     assert figures(there) == figures(here)
     assert there.manifest["plan"] == here.manifest["plan"]
-    assert machines(there).trials == {"n1": 2}
-    assert there.listed() == here.listed()
+    assert read_machines(there).trials == {"n1": 2}
+    assert there.listed_trials() == here.listed_trials()
     assert not (there.path / "slurm").exists()
     _, first, second = asked.submitted()
     assert "--partition=spare" in first
@@ -201,10 +201,10 @@ def test_an_array_does_the_trial_of_its_number(tmp_path: Path) -> None:
 
 
 def test_what_a_partition_is_called() -> None:
-    assert Slurm.asked("slurm") == Slurm(None)
-    assert Slurm.asked("slurm:gpu") == Slurm("gpu")
+    assert Slurm.parse("slurm") == Slurm(None)
+    assert Slurm.parse("slurm:gpu") == Slurm("gpu")
     with pytest.raises(UsageError):
-        Slurm.asked("slurmy")
+        Slurm.parse("slurmy")
 
 
 @dataclass(frozen=True)
@@ -219,11 +219,11 @@ def test_a_wave_needs_only_what_is_in_those_before(count: int, random: random.Ra
     for number in range(count):
         needs = random.sample([each.key for each in trials], min(len(trials), random.choice([0, 0, 1, 2])))
         trials.append(Planned(str(number), (*needs, "done before")))
-    found = sweep.waves(trials)
+    found = sweep.group_in_waves(trials)
     assert sorted(each.key for wave in found for each in wave) == sorted(each.key for each in trials)
     before = {"done before"}
     for wave in found:
-        assert all(before.issuperset(each.needs) for each in wave)
+        assert all(before.issuperset(each.depends_on) for each in wave)
         before |= {each.key for each in wave}
     for earlier, later in pairwise(found):  # none waits for longer than it must
-        assert all({*each.needs} & {other.key for other in earlier} for each in later)
+        assert all({*each.depends_on} & {other.key for other in earlier} for each in later)

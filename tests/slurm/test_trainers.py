@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from analysis.reading.data import rows_of
+from analysis.reading.data import filter_rows
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.allocation import AllocationError
 from roundabout.runner.run import Runner
@@ -23,7 +23,7 @@ from roundabout.spec import load_experiment, load_topology
 from roundabout.store import Run
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.rack.provider import RackFacility
+from roundabout.testbeds.rack.provider import RackProvider
 from tests.observers import Silent
 from tests.rack.driven import driven
 from tests.slurm.cluster import awaited, is_there
@@ -90,12 +90,12 @@ class Kept(Silent):
 def nodes() -> Iterator[Nodes]:
     name, folder = f"test-nodes-{os.getpid()}", Path(tempfile.mkdtemp(prefix="roundabout-nodes-", dir="/var/tmp"))
     folder.chmod(0o755)
-    lab = Lab.up(load_topology("dumbbell-2x2"), name)
+    lab = Lab.create(load_topology("dumbbell-2x2"), name)
     try:
         with Nodes(lab, folder) as found:
             yield found
     finally:
-        Lab.down(name)
+        Lab.remove(name)
         shutil.rmtree(folder)
 
 
@@ -109,8 +109,8 @@ def inventory(nodes: Nodes) -> Path:
     )
     told = {"config": lab.ssh_config(), "scale": lab.scale, "prefix": lab.hosts["s0"].prefix}
     path.write_text(INVENTORY.format(**told, hosts=hosts, state=lab.settings_state))
-    rack = RackFacility(path)
-    rack.provision(rack.raise_site(load_topology("dumbbell-2x2"), "provisioned"))
+    rack = RackProvider(path)
+    rack.provision(rack.create_hosts(load_topology("dumbbell-2x2"), "provisioned"))
     rack.undo({"kind": "testbed", "name": "provisioned"})
     return path
 
@@ -129,7 +129,7 @@ def written(folder: Path, **changes: Any) -> Path:
 
 def run(inventory: Path, folder: Path, observer: Any, **changes: Any) -> Run:
     experiment = load_experiment(written(folder, **changes))
-    runner = Runner(RackFacility(inventory), observer, undo, folder / "state", folder / "journals/runs")
+    runner = Runner(RackProvider(inventory), observer, undo, folder / "state", folder / "journals/runs")
     return runner.start(experiment, "experiment", folder / "runs")
 
 
@@ -168,7 +168,7 @@ def test_through_slurm_a_job_takes_as_long_as_directly(nodes: Nodes, inventory: 
     assert [trial["reason"] for trial in done.trials() if spoilt(trial)] == []
     rows = done.table("iterations", valid_only=False)
     found = {
-        variant: statistics.median(rows_of(rows, variant=variant)["iteration_ms"].to_pylist())
+        variant: statistics.median(filter_rows(rows, variant=variant)["iteration_ms"].to_pylist())
         for variant in ("slurm", "direct")
     }
     print(found)

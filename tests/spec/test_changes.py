@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from roundabout.cli.options import changes
+from roundabout.cli.options import collect_overrides
 from roundabout.spec import Experiment, SpecError, load_experiment
-from roundabout.spec.assembly.overrides import from_values
+from roundabout.spec.assembly.overrides import overrides_from_values
 
 pytestmark = pytest.mark.unit
 
@@ -17,7 +17,7 @@ Rich = Callable[..., Path]
 
 
 def changed(path: Path | str, *fields: str, only: Sequence[str] = (), repetitions: int | None = None) -> Experiment:
-    return load_experiment(path, changes=changes(fields, only, repetitions))
+    return load_experiment(path, changes=collect_overrides(fields, only, repetitions))
 
 
 def test_what_is_set_goes_over_every_level() -> None:
@@ -44,7 +44,7 @@ def test_another_name_leaves_all_else() -> None:
     experiment = changed("unfair-vgg19", "name=hasty", "jobs.j1.transport.T_us=90")
     assert experiment.name == "hasty"
     assert experiment.about == load_experiment("unfair-vgg19").about
-    assert experiment.altered == {"jobs.j1.transport.T_us": 90}
+    assert experiment.altered_fields == {"jobs.j1.transport.T_us": 90}
 
 
 def test_null_removes(rich: Rich) -> None:
@@ -72,7 +72,7 @@ def test_the_runs_own_file_gives_the_same_trials(rich: Rich, tmp_path: Path) -> 
     own.write_text(yaml.safe_dump(experiment.document, sort_keys=False))
     assert load_experiment(own).cells == experiment.cells
     # As a run is resumed.
-    assert load_experiment(rich(), changes=from_values(experiment.changes)).cells == experiment.cells
+    assert load_experiment(rich(), changes=overrides_from_values(experiment.changes)).cells == experiment.cells
 
 
 WRONG = [

@@ -10,12 +10,12 @@ from pydantic import BaseModel
 
 from roundabout import load_experiment, run_experiment
 from roundabout.cli.main import main
-from roundabout.cli.runs.resume import experiment_of
+from roundabout.cli.runs.resume import load_experiment_of
 from roundabout.spec import Experiment
 from roundabout.spec.cassini import Cassini
-from roundabout.spec.cluster import Cluster, Slice
-from roundabout.spec.experiment import Capture, CrossTraffic, Header, Job, Tcp, Treatment
-from roundabout.spec.profile import Phase, Profile, Resized
+from roundabout.spec.cluster import Cluster, TraceWindow
+from roundabout.spec.experiment import Capture, CrossTraffic, ExperimentHeader, Job, Tcp, Treatment
+from roundabout.spec.profile import Phase, Profile, ProfileScaling
 from roundabout.spec.topology import Link, Topology
 from roundabout.store import Run
 
@@ -29,10 +29,10 @@ TABLES = {
     for title, section in re.findall(r"\nOf (?:a |the )?([a-z ]+)[^\n]*:(\n\n\|.*?)(?=\nOf |\n## )", TEXT, re.DOTALL)
 }
 TOLD: dict[str, list[type[BaseModel]]] = {
-    "file": [Header],
-    "trial": [Treatment, Resized, Tcp, Cassini, Capture],
+    "file": [ExperimentHeader],
+    "trial": [Treatment, ProfileScaling, Tcp, Cassini, Capture],
     "job": [Job],
-    "cluster": [Cluster, Slice],
+    "cluster": [Cluster, TraceWindow],
     "cross traffic": [CrossTraffic],
     "profile": [Profile, Phase],
     "topology": [Topology, Link],
@@ -72,7 +72,7 @@ def test_the_program_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert len(run.manifest["plan"]) == 4
     experiment = found["experiment"]
     assert isinstance(experiment, Experiment)
-    assert experiment_of(run).cells == experiment.cells
+    assert load_experiment_of(run).cells == experiment.cells
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "0.0"
     assert "'job': 'j2', 'ms': " in said[1]

@@ -43,7 +43,7 @@ def expanded(words: list[str]) -> list[str]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where both revisions are checked out, and commands are given; pages are not made."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(analysis.reports.report, "render", lambda run: run.path)
+    monkeypatch.setattr(analysis.reports.report, "write_report", lambda run: run.path)
     for revision in ("before", "after"):
         (tmp_path / revision).mkdir()
         shutil.copy(FOLDER / "guard.yaml", tmp_path / revision)

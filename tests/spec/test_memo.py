@@ -8,10 +8,10 @@ import pytest
 
 from roundabout.cli.experiments import list_
 from roundabout.core import memo
-from roundabout.core.memo import MOST_ANSWERS, remember
+from roundabout.core.memo import MOST_ANSWERS, cached_answer
 from roundabout.spec import load
 from roundabout.spec.errors import SpecError
-from roundabout.spec.load import Summary, catalogue
+from roundabout.spec.load import Summary, read_catalog
 
 pytestmark = pytest.mark.unit
 
@@ -41,7 +41,7 @@ def ask(folder, lasts=True):
         asked.append(True)
         return {path.name: path.read_text() for path in sorted(folder.iterdir())}, lasts
 
-    return remember("test", [folder], compute), bool(asked)
+    return cached_answer("test", [folder], compute), bool(asked)
 
 
 def test_an_answer_is_computed_once(files):
@@ -89,7 +89,7 @@ def test_what_changes_while_it_is_computed_is_not_kept(files, tmp_path):
         (files / "one.yaml").write_text(content)
         return content, True
 
-    assert remember("test", [files], compute) == "one"
+    assert cached_answer("test", [files], compute) == "one"
     assert kept(tmp_path) == []
 
 
@@ -181,7 +181,7 @@ def test_a_catalogue_with_an_error_is_not_kept(monkeypatch):
     wrong = Summary("wrong", "", "", 0, SpecError("wrong.yaml", "this", "that"))
     right = Summary("right", "about", "source", 3, None)
     for summaries, lasts in (([right], True), ([right, wrong], False), ([right._replace(reads_elsewhere=True)], False)):
-        monkeypatch.setattr(load, "catalogue", lambda found=summaries: found)
+        monkeypatch.setattr(load, "read_catalog", lambda found=summaries: found)
         assert list_._records()[1] is lasts
 
 
@@ -205,6 +205,6 @@ iterations: 5
         (catalog / file).write_text("")
     found = {
         each.name: (each.error and each.error.message, each.reads_elsewhere)
-        for each in catalogue(tmp_path / "experiments")
+        for each in read_catalog(tmp_path / "experiments")
     }
     assert found == {"inside": (None, False), "outside": (None, True)}

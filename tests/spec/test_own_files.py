@@ -8,8 +8,8 @@ import yaml
 
 from roundabout.cli.main import main
 from roundabout.spec import EXPERIMENTS, SpecError, load_experiment, load_profile, load_topology
-from roundabout.spec.assembly.library import PROFILES, TOPOLOGIES, shelf_of
-from roundabout.spec.reader.yaml_source import read
+from roundabout.spec.assembly.library import PROFILES, TOPOLOGIES, guess_kind
+from roundabout.spec.reader.yaml_source import read_document
 
 pytestmark = pytest.mark.unit
 
@@ -74,7 +74,7 @@ def test_a_name_that_is_nowhere_is_said(folder: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*/*.yaml")), ids=lambda path: path.stem)
 def test_kinds_are_told_by_their_fields(path: Path) -> None:
-    assert shelf_of(read(path).root) == path.parent.name
+    assert guess_kind(read_document(path).root) == path.parent.name
 
 
 def test_validate_takes_all_three(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from roundabout.spec import ResolvedJob, SpecError, load_experiment
-from roundabout.spec.patterns import PATTERNS, Transfer, transfers
+from roundabout.spec.patterns import PATTERNS, Transfer, all_transfers
 
 pytestmark = pytest.mark.unit
 
@@ -37,7 +37,7 @@ def total(found: Iterable[Transfer], end: str) -> Counter[int]:
 @given(patterned())
 def test_transfers_stay_within_a_group_and_are_of_two_workers_each_once(case) -> None:
     pattern, size, groups = case
-    found = transfers(pattern, size, groups)
+    found = all_transfers(pattern, size, groups)
     group = {rank: number for number, ranks in enumerate(groups) for rank in ranks}
     assert all(group[each.sender] == group[each.receiver] and each.sender != each.receiver for each in found)
     assert len({(each.sender, each.receiver) for each in found}) == len(found)
@@ -47,7 +47,7 @@ def test_transfers_stay_within_a_group_and_are_of_two_workers_each_once(case) ->
 @given(patterned())
 def test_in_symmetric_patterns_every_worker_sends_and_receives_the_bytes(case) -> None:
     pattern, size, groups = case
-    found = transfers(pattern, size, groups)
+    found = all_transfers(pattern, size, groups)
     if pattern in SYMMETRIC:
         expected = {rank: size for ranks in groups for rank in ranks}
         assert total(found, "sender") == total(found, "receiver") == expected
@@ -56,7 +56,7 @@ def test_in_symmetric_patterns_every_worker_sends_and_receives_the_bytes(case) -
 @given(patterned())
 def test_in_others_each_transfer_is_of_the_bytes_and_all_but_one_end_have_one(case) -> None:
     pattern, size, groups = case
-    found = transfers(pattern, size, groups)
+    found = all_transfers(pattern, size, groups)
     if pattern in SYMMETRIC:
         return
     assert {each.bytes for each in found} == {size}
@@ -74,7 +74,7 @@ def test_in_others_each_transfer_is_of_the_bytes_and_all_but_one_end_have_one(ca
 
 @given(patterned())
 def test_who_waits_for_what_it_receives_receives_as_much_as_it_sends(case) -> None:
-    found = transfers(*case)
+    found = all_transfers(*case)
     received = total(found, "receiver")
     for each in found:
         if each.lead_bytes is not None:
@@ -85,12 +85,12 @@ def test_who_waits_for_what_it_receives_receives_as_much_as_it_sends(case) -> No
 @given(st.integers(1, 10**9), st.integers(2, 9))
 def test_a_ring_can_end_whoever_begins(size: int, workers: int) -> None:
     """Leads add up to the bytes on their way round, so that nobody waits for a byte that nobody may send."""
-    found = transfers("ring", size, (tuple(range(workers)),))
+    found = all_transfers("ring", size, (tuple(range(workers)),))
     assert sum(each.lead_bytes or 0 for each in found) * 2 >= size
 
 
 def test_a_small_one_of_each() -> None:
-    found = {pattern: {each[:3] for each in transfers(pattern, 100, ((0, 2, 1, 3),))} for pattern in PATTERNS}
+    found = {pattern: {each[:3] for each in all_transfers(pattern, 100, ((0, 2, 1, 3),))} for pattern in PATTERNS}
     assert found["ring"] == {(0, 2, 100), (2, 1, 100), (1, 3, 100), (3, 0, 100)}
     assert found["pairs"] == {(0, 2, 100), (2, 0, 100), (1, 3, 100), (3, 1, 100)}
     assert found["one-to-all"] == {(0, 1, 100), (0, 2, 100), (0, 3, 100)}
@@ -152,10 +152,10 @@ def test_workers_of_one_host_send_to_each_other_without_a_link(write: Write, lib
     assert own.workers == ("s0", "s0", "s2", "s2")
     assert own.pairs == (("s0", "s2"), ("s2", "s0"))
     _, tensors, activations, gradients = own.profile.phases
-    assert spec.crossing("j1", tensors) == {}
-    there = {(hop.link.name, hop.receiver): size for hop, size in spec.crossing("j1", activations).items()}
+    assert spec.bytes_by_hop("j1", tensors) == {}
+    there = {(hop.link.name, hop.receiver): size for hop, size in spec.bytes_by_hop("j1", activations).items()}
     assert there == {("s0", "tor0"): 2_000_000, ("L1", "tor1"): 2_000_000, ("s2", "s2"): 2_000_000}
-    assert len(spec.crossing("j1", gradients)) == 6
+    assert len(spec.bytes_by_hop("j1", gradients)) == 6
 
 
 def test_jobs_have_a_gpu_one_after_the_other(write: Write, library: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_job_has_a_time_of_its_own(write: Write, library: Path) -> None:
     spec = load_experiment(write(), library).cells[0].spec
     assert (spec.iterations_of("j1"), spec.iterations_of("j2")) == (5, 3)
     assert (spec.jobs["j2"].begins_ms, spec.jobs["j2"].departs_ms) == (120, 900)
-    alone = spec.only("j2").jobs["j2"]
+    alone = spec.with_one_job("j2").jobs["j2"]
     assert (alone.arrives_ms, alone.begins_ms, alone.departs_ms) == (0, 20, 800)
 
 
@@ -266,7 +266,7 @@ def test_who_takes_a_value_needs_a_trial_that_can_tell_it(  # noqa: PLR0917
     path = write().with_name("taking.yaml")
     path.write_text(TAKING.replace(passage, replacement, 1) if passage else TAKING)
     if not passage:
-        assert load_experiment(path, library).cells[1].needed == {("jobs", "j1", "takes", "profile"): "alone"}
+        assert load_experiment(path, library).cells[1].dependencies == {("jobs", "j1", "takes", "profile"): "alone"}
         return
     with pytest.raises(SpecError) as caught:
         load_experiment(path, library)

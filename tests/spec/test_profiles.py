@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.spec import EXPERIMENTS, Profile, SpecError, load_experiment, load_profile
-from roundabout.spec.profile import Resized
+from roundabout.spec.profile import ProfileScaling
 
 pytestmark = pytest.mark.unit
 
@@ -115,7 +115,7 @@ def test_a_profile_must_be_clear(tmp_path: Path, phase: str, said: str) -> None:
 
 @pytest.mark.parametrize("name", ["bert-8", "resnet50-ring4"])  # the latter's bytes are counted from parameters
 def test_a_resized_profile_sends_at_the_rate_that_it_did_and_can_be_stored(name: str) -> None:
-    usual, found = load_profile(name), load_profile(name).resized(Resized(compute=1.15, bytes=0.85))
+    usual, found = load_profile(name), load_profile(name).scale_by(ProfileScaling(compute=1.15, bytes=0.85))
     assert found.compute_ms == pytest.approx(1.15 * usual.compute_ms)
     assert found.comm_ms == pytest.approx(0.85 * usual.comm_ms)
     for phase, before in zip(found.phases, usual.phases, strict=True):

@@ -34,7 +34,7 @@ def spec_of(folder: Path, transport: str, more: str = "") -> TrialSpec:
 def test_what_varies_a_transport_is_meant_for_its_queue(tmp_path: Path, base: str) -> None:
     meant = {"reno": "drop-tail", "cubic": "drop-tail", "dctcp": "step", "dcqcn": "thresholds"}[base]
     for name in (base, f"mltcp_{base}"):
-        assert name in registry.names()
+        assert name in registry.transport_names()
         assert spec_of(tmp_path, name, "queue: meant\n").queue == meant
 
 
@@ -88,7 +88,7 @@ def test_higher_priorities_wait_in_higher_queues_and_those_beyond_them_share_the
     base = load_experiment("unfair-vgg19").cells[0].spec
     job = base.jobs["j1"]
     jobs = {f"j{i}": job.model_copy(update={"priority": each}) for i, each in enumerate(priorities)}
-    found = base.model_copy(update={"jobs": jobs, "priority_queues": queues}).queue_of
+    found = base.model_copy(update={"jobs": jobs, "priority_queues": queues}).queue_of_priority
     ranked = sorted(found)
     assert ranked == sorted({each for each in priorities if each})
     users = [found.get(each or 0, 0) for each in sorted({each or 0 for each in priorities})]
@@ -107,7 +107,7 @@ def test_drop_tail_is_a_millisecond_and_a_step_dctcps_k() -> None:
 
 def test_only_a_lossy_fabric_or_drop_tail_loses(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, "reno")
-    assert not spec.loses
-    assert spec.model_copy(update={"queue": "drop-tail"}).loses
+    assert not spec.may_drop
+    assert spec.model_copy(update={"queue": "drop-tail"}).may_drop
     lossy = load_topology("configuration-b-drops-2500kb")
-    assert spec.model_copy(update={"topology": lossy}).loses
+    assert spec.model_copy(update={"topology": lossy}).may_drop

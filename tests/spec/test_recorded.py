@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from roundabout.spec import SpecError
-from roundabout.spec.reader.yaml_source import dotted
+from roundabout.spec.reader.yaml_source import dotted_path
 from roundabout.spec.trace import Lingjun, Philly
-from roundabout.spec.trace_readers import lingjun, submitted
+from roundabout.spec.trace_readers import lingjun, read_trace
 
 pytestmark = pytest.mark.unit
 
@@ -71,18 +71,18 @@ e303,G6,P10,S6
 
 def philly(folder, text):
     (folder / "cluster_job_log").write_bytes(text if isinstance(text, bytes) else text.encode())
-    return submitted(Philly(kind="philly", file="cluster_job_log"), folder)
+    return read_trace(Philly(kind="philly", file="cluster_job_log"), folder)
 
 
 def alibaba(folder, jobs=JOBS, workers=WORKERS):
     for name, text in (("job.csv", jobs), ("worker.csv", workers)):
         (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-    return submitted(Lingjun(kind="lingjun", file="job.csv"), folder)
+    return read_trace(Lingjun(kind="lingjun", file="job.csv"), folder)
 
 
 def read_topology(folder, text):
     (folder / "topo.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
-    return lingjun.topology(folder / "topo.csv", gpus_per_host=8, line_rate_gbps=50, payload_rate_gbps=43)
+    return lingjun.read_topology(folder / "topo.csv", gpus_per_host=8, line_rate_gbps=50, payload_rate_gbps=43)
 
 
 def test_phillys_jobs_have_their_first_attempts_gpus_and_the_time_of_all(tmp_path):
@@ -214,16 +214,16 @@ def test_what_is_wrong_with_lingjuns_rows_is_said(tmp_path, jobs, workers, said)
 
 def test_a_file_that_is_not_there_is_said(tmp_path):
     with pytest.raises(SpecError, match="no-such: found no such file or directory, expected a file that can be read"):
-        submitted(Philly(kind="philly", file="no-such"), tmp_path)
+        read_trace(Philly(kind="philly", file="no-such"), tmp_path)
     (tmp_path / "job.csv").write_text(JOBS)
     with pytest.raises(SpecError, match=r"worker\.csv: found no such file"):
-        submitted(Lingjun(kind="lingjun", file="job.csv"), tmp_path)
+        read_trace(Lingjun(kind="lingjun", file="job.csv"), tmp_path)
 
 
 def test_a_trace_that_is_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SpecError, match="pipe:1: found the end, expected valid JSON"):
-        submitted(Philly(kind="philly", file="pipe"), tmp_path)
+        read_trace(Philly(kind="philly", file="pipe"), tmp_path)
 
 
 def test_a_topology_without_hosts_is_said(tmp_path):
@@ -275,14 +275,14 @@ FIELDS = [
 ]
 
 
-@pytest.mark.parametrize("path", FIELDS, ids=dotted)
+@pytest.mark.parametrize("path", FIELDS, ids=dotted_path)
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(value=JSON, layout=st.sampled_from(sorted(LAYOUTS)))
 def test_an_odd_value_of_phillys_is_read_or_refused_at_its_line_and_field(tmp_path, path, value, layout):
     text = LAYOUTS[layout]([JOB, json.loads(broken(path, value))[0], RUNNING])
     refused = refusal_of(tmp_path, text)
     if refused is not None:
-        assert refused.field.startswith(f"[1].{dotted(path)}" if "list" in layout else dotted(path))
+        assert refused.field.startswith(f"[1].{dotted_path(path)}" if "list" in layout else dotted_path(path))
         assert text.splitlines()[refused.line - 1].strip()
         assert "\n" not in refused.message and len(refused.message) < 500
 

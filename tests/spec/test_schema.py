@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from roundabout.spec import EXPERIMENTS
-from roundabout.spec.reader.schema import as_text, schemas, write_schemas
+from roundabout.spec.reader.schema import format_schema, schemas, write_schemas
 
 pytestmark = pytest.mark.unit
 
@@ -24,7 +24,7 @@ def errors(kind: str, document: Any) -> list[str]:
 @pytest.mark.parametrize("name", schemas())
 def test_the_exported_schema_is_the_readers(name: str) -> None:
     exported = (EXPERIMENTS / "schema" / f"{name}.json").read_text()
-    assert exported == as_text(schemas()[name]), "run `roundabout schema` and commit what it writes"
+    assert exported == format_schema(schemas()[name]), "run `roundabout schema` and commit what it writes"
 
 
 @pytest.mark.parametrize("name", schemas())

@@ -9,18 +9,18 @@ import pytest
 
 from roundabout.spec import SpecError, Transport
 from roundabout.spec.transports import registry
-from roundabout.spec.transports.sets import published, read_set, set_names
+from roundabout.spec.transports.sets import find_published, read_set, set_names
 from tests.spec.least import transport_of
 
 pytestmark = pytest.mark.unit
 
-DCQCN = registry.declaration("dcqcn") or pytest.fail("none")
+DCQCN = registry.find_declaration("dcqcn") or pytest.fail("none")
 
 
 @pytest.mark.parametrize("name", set_names(DCQCN))
 def test_every_set_that_ships_is_whole_and_an_experiment_gets_its_values(name: str, tmp_path: Path) -> None:
     found, kept = transport_of(tmp_path, f"{{name: dcqcn, set: {name}}}"), read_set(DCQCN, name)
-    assert found.asked == {each: figure.value for each, figure in kept.parameters.items()}
+    assert found.requested == {each: figure.value for each, figure in kept.parameters.items()}
     assert found.thresholds is not None
     assert found.thresholds.Kmax_bytes == kept.ecn.Kmax_bytes.value
     assert set(kept.guesses) < {*kept.parameters, "Kmin_bytes", "Kmax_bytes", "Pmax"}
@@ -30,7 +30,7 @@ def test_every_set_that_ships_is_whole_and_an_experiment_gets_its_values(name: s
 def test_what_an_experiment_gives_goes_before_its_set(tmp_path: Path) -> None:
     ecn = "{Kmin_bytes: 1, Kmax_bytes: 2, Pmax: 0.5}"
     found = transport_of(tmp_path, f"{{name: dcqcn, set: sigcomm15, T_us: 100, ecn: {ecn}}}")
-    assert (found.parameters, found.asked["T_us"], found.asked["F"]) == ({"T_us": 100}, 100, 5)
+    assert (found.parameters, found.requested["T_us"], found.requested["F"]) == ({"T_us": 100}, 100, 5)
     assert found.thresholds is not None
     assert found.thresholds.Kmax_bytes == 2
 
@@ -87,12 +87,12 @@ def test_what_is_wrong_in_a_set_is_named(tmp_path: Path, old: str, new: str, mes
     parameters = tuple(replace(each, home=tmp_path) for each in DCQCN.parameters)
     here = replace(DCQCN, program=program, parameters=parameters)
     with pytest.raises(SpecError, match=message):
-        published(here, "mine")
+        find_published(here, "mine")
 
 
 def test_a_transport_that_varies_another_has_its_sets() -> None:
-    varied, without = (registry.declaration(name) or pytest.fail(name) for name in ("mltcp_dcqcn", "mltcp_reno"))
+    varied, without = (registry.find_declaration(name) or pytest.fail(name) for name in ("mltcp_dcqcn", "mltcp_reno"))
     assert set_names(varied) == set_names(DCQCN)
-    assert published(varied, "hpcc-paper") == published(DCQCN, "hpcc-paper")
+    assert find_published(varied, "hpcc-paper") == find_published(DCQCN, "hpcc-paper")
     with pytest.raises(SpecError, match="mltcp_reno has no sets"):
-        published(without, "hpcc-paper")
+        find_published(without, "hpcc-paper")

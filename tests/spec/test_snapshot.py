@@ -15,7 +15,7 @@ COUNTER = 'COUNTER(__u64, {name}, "segments", "heard");\n'
 
 
 def names(program: Path) -> list[str]:
-    declared = registry.declaration("mine", str(program))
+    declared = registry.find_declaration("mine", str(program))
     return [each.name for each in declared.counters] if declared else []
 
 

@@ -101,7 +101,7 @@ def test_bytes_that_are_no_utf8_are_named_by_line(tmp_path: Path, name: str) -> 
 
 
 def read(path: Path, most_bytes: int) -> Any:
-    reader = json_source.read if path.suffix == ".json" else yaml_source.load
+    reader = json_source.read if path.suffix == ".json" else yaml_source.load_yaml
     return reader(path, most_bytes).root
 
 
@@ -118,13 +118,13 @@ def read(path: Path, most_bytes: int) -> Any:
 )
 def test_a_file_of_names_is_text_as_written(tmp_path: Path, text: str, value: str) -> None:
     (tmp_path / "f.yaml").write_text(text)
-    assert repr(yaml_source.load(tmp_path / "f.yaml", all_text=True).root) == value
+    assert repr(yaml_source.load_yaml(tmp_path / "f.yaml", all_text=True).root) == value
 
 
 @pytest.mark.parametrize(("text", "value"), [("- 1\n- [no, 1:30]", [1, ["no", "1:30"]]), ("on", "on"), ("", None)])
 def test_yaml_of_any_shape_is_read(tmp_path: Path, text: str, value: Any) -> None:
     (tmp_path / "f.yaml").write_text(text)
-    assert yaml_source.load(tmp_path / "f.yaml").root == value
+    assert yaml_source.load_yaml(tmp_path / "f.yaml").root == value
 
 
 @given(st.dictionaries(st.text(), VALUES, max_size=3))
@@ -155,7 +155,7 @@ def test_what_is_written_is_read_back(value: Any) -> None:
 def test_a_complaint_about_yaml_names_the_place(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "f.yaml").write_text(text)
     with pytest.raises(SpecError) as caught:
-        yaml_source.load(tmp_path / "f.yaml", all_text=":2: 1:" in complaint)
+        yaml_source.load_yaml(tmp_path / "f.yaml", all_text=":2: 1:" in complaint)
     assert complaint in caught.value.message
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from roundabout.spec import SpecError
-from roundabout.spec.trace import KINDS, Recorded
+from roundabout.spec.trace import KINDS, RecordedTrace
 from roundabout.spec.trace_readers import rows
 from roundabout.spec.trace_readers.values import instant, zoned_instant
 from tests.spec.test_recorded import garbled
@@ -87,7 +87,7 @@ def at(text):
 
 def test_all_kinds_of_files_are_tried():
     tried = {kind.split()[0] for kind in TABLES} | {"philly"}
-    assert tried == {name for name, kind in KINDS.items() if issubclass(kind, Recorded)}
+    assert tried == {name for name, kind in KINDS.items() if issubclass(kind, RecordedTrace)}
 
 
 def test_helios_jobs_that_had_gpus_are_read(tmp_path):

@@ -136,7 +136,7 @@ def test_declarations_may_stand_in_headers_beside_the_program(tmp_path: Path) ->
     assert (found.stands_for, [each.name for each in found.derived]) == ("RDMA", ["per_T"])
 
 
-DCQCN = {each.name: each for each in (registry.declaration("dcqcn") or pytest.fail("none")).parameters}
+DCQCN = {each.name: each for each in (registry.find_declaration("dcqcn") or pytest.fail("none")).parameters}
 
 
 @given(name=st.sampled_from(sorted(DCQCN)), share=st.floats(-0.1, 1.1))

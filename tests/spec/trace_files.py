@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from roundabout.spec import SpecError
-from roundabout.spec.trace import Submitted, Trace
-from roundabout.spec.trace_readers import acme, alibaba_gpu_2020, alibaba_gpu_2023, helios, lingjun, submitted
+from roundabout.spec.trace import SubmittedJob, Trace
+from roundabout.spec.trace_readers import acme, alibaba_gpu_2020, alibaba_gpu_2023, helios, lingjun, read_trace
 from roundabout.spec.trace_readers.rows import Row
 
 EXAMPLES = Path(__file__).with_name("traces")
@@ -95,16 +95,16 @@ TABLES: dict[str, tuple[Table, ...]] = {
 TRACES: TypeAdapter[Trace] = TypeAdapter(Trace)
 
 
-def read(folder: Path, kind: str, tables: Sequence[Table], **form: str) -> tuple[Submitted, ...]:
+def read(folder: Path, kind: str, tables: Sequence[Table], **form: str) -> tuple[SubmittedJob, ...]:
     """Write the tables of a trace, in the form that is given, and read it."""
     for table in tables:
         (folder / table.file).write_bytes(table.text(**form).encode())
     return read_file(folder, kind, tables[0].file)
 
 
-def read_file(folder: Path, kind: str, file: str) -> tuple[Submitted, ...]:
+def read_file(folder: Path, kind: str, file: str) -> tuple[SubmittedJob, ...]:
     trace = TRACES.validate_python({"kind": kind.split(maxsplit=1)[0], "file": file})
-    return submitted(trace, folder)
+    return read_trace(trace, folder)
 
 
 def refusal(folder: Path, kind: str, tables: Sequence[Table]) -> SpecError | None:

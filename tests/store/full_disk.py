@@ -12,20 +12,20 @@ import sys
 import traceback
 from pathlib import Path
 
-from analysis.reports.summary import summarise
+from analysis.reports.summary import summarize_run
 from roundabout.runner.run import Runner
 from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run, StoreError
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.provider import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidProvider
 from tests.observers import Silent
 
-RUNNER = Runner(FluidFacility(), Silent(), undo)
+RUNNER = Runner(FluidProvider(), Silent(), undo)
 
 
 def found(run: Run) -> dict:
     """What its study finds, but for the run's name."""
-    return summarise(run).record() | {"run": None}
+    return summarize_run(run).record() | {"run": None}
 
 
 def work(experiment: Experiment, file: str, folder: Path) -> dict:

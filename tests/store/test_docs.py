@@ -43,7 +43,7 @@ def test_the_queries_run(tmp_path, monkeypatch):
     run = Run.create(
         Path("runs"), "unfair-vgg19", {"experiment": {}, "testbed": {}, "plan": []}, "20261121T093012Z-7f3a"
     )
-    attempt = run.begin("k1")
+    attempt = run.begin_attempt("k1")
     who = Identity(run.id, "k1", "fair", "{}", 1, 1)
     for name in ("iterations", "queue"):
         attempt.write(name, build_table(name, who, a_row(name), Units(50)))

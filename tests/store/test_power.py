@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis.reports.summary import summarise
+from analysis.reports.summary import summarize_run
 from roundabout.runner.run import Runner
 from roundabout.runner.tables.packets import open_parquet
 from roundabout.spec import load_experiment
 from roundabout.store import RAW, Attempt, Run, StoreError, files, schemas
 from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.provider import FluidFacility
+from roundabout.testbeds.fluid.provider import FluidProvider
 from tests.observers import Silent
 from tests.store.power import cut_at_every_step
 from tests.store.test_run import make, record, write_flow
@@ -66,11 +66,11 @@ def disk(tmp_path):
 
 def begun(run, key):
     """An attempt with a file of every kind."""
-    attempt = run.begin(key)
+    attempt = run.begin_attempt(key)
     write_flow(attempt)
     attempt.log("start", 5)
     raw = files.make_directory(attempt.path / RAW / "s0")
-    with files.new_file(raw / "0.pcap") as file:
+    with files.create_file(raw / "0.pcap") as file:
         file.write(b"packets")
     with open_parquet(attempt.path / "packets.parquet", schemas.schema("packets")):
         pass
@@ -90,12 +90,12 @@ def test_all_of_a_trial_is_on_disk_at_its_commit(disk, tmp_path, monkeypatch):
 
 
 def runner(state):
-    return Runner(FluidFacility(), Silent(), undo, state)
+    return Runner(FluidProvider(), Silent(), undo, state)
 
 
 def found(run):
     """What its study finds, but for the run's name."""
-    return summarise(run).record() | {"run": None}
+    return summarize_run(run).record() | {"run": None}
 
 
 def test_a_trial_that_is_lost_is_measured_again(tmp_path):

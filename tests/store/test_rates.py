@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from roundabout.store.rates import KINDS, KNOWN, increments
+from roundabout.store.rates import KINDS, KNOWN, compute_increments
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +20,7 @@ gains = st.lists(st.integers(0, MOST), min_size=1, max_size=40)
 
 def sampled(values, width_bits=64, start=0):
     at_ns = start + PERIOD_NS * np.arange(len(values))
-    return increments(at_ns, np.array(values, dtype=object), width_bits, most_per_s=MOST_PER_S)
+    return compute_increments(at_ns, np.array(values, dtype=object), width_bits, most_per_s=MOST_PER_S)
 
 
 def totals(start, each):
@@ -107,6 +107,6 @@ def test_no_gain_is_ever_negative(values, width_bits):
 
 
 def test_nan_stands_for_null_as_arrow_has_it():
-    found = increments(np.array([0, 10, 20]), np.array([1.0, np.nan, 3.0]))
+    found = compute_increments(np.array([0, 10, 20]), np.array([1.0, np.nan, 3.0]))
     assert found.kind.tolist() == ["gone", "gone"]
     assert set(KNOWN) < set(KINDS)

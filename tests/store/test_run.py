@@ -73,15 +73,15 @@ def test_a_spoilt_manifest_is_one_message(tmp_path, text, message):
 
 def test_an_attempt_appears_only_when_it_is_committed(tmp_path):
     run = make(tmp_path)
-    attempt = run.begin("k1")
+    attempt = run.begin_attempt("k1")
     write_flow(attempt)
     attempt.log("start", 5, host="s0")
     assert run.committed() == frozenset()
-    assert run.interrupted() == ["k1-1"]
+    assert run.interrupted_attempts() == ["k1-1"]
     assert run.table("flows").num_rows == 0
     attempt.commit(record(run, "k1", 1))
     assert run.committed() == {"k1"}
-    assert run.interrupted() == []
+    assert run.interrupted_attempts() == []
     assert run.table("flows")["bytes_acked"].to_pylist() == [50_000]
     run.refresh_trials()
     assert pq.read_table(run.path / "trials.parquet").num_rows == 1
@@ -91,13 +91,13 @@ def test_an_attempt_appears_only_when_it_is_committed(tmp_path):
 
 def test_attempts_never_overwrite_each_other(tmp_path):
     run = make(tmp_path)
-    run.begin("k1")  # cut short
-    rejected = run.begin("k1")
+    run.begin_attempt("k1")  # cut short
+    rejected = run.begin_attempt("k1")
     rejected.reject(record(run, "k1", 2, valid=False))
-    third = run.begin("k1")
+    third = run.begin_attempt("k1")
     third.commit(record(run, "k1", 3))
     assert (rejected.number, third.number) == (2, 3)
-    assert run.rejected("k1") == 1
+    assert run.rejected_count("k1") == 1
     names = {str(path.relative_to(run.path)) for path in run.path.glob("*/*") if path.is_dir()}
     assert names == {"partial/k1-1", "rejected/k1-2", "trials/k1"}
 
@@ -105,12 +105,12 @@ def test_attempts_never_overwrite_each_other(tmp_path):
 def test_of_two_attempts_at_once_the_first_that_is_committed_counts(tmp_path):
     """As nodes of a cluster make them, where one was believed dead."""
     run = make(tmp_path)
-    one, other = run.begin("k1"), Run(run.path).begin("k1")
+    one, other = run.begin_attempt("k1"), Run(run.path).begin_attempt("k1")
     assert (one.number, other.number) == (1, 2)
     write_flow(other)
     other.commit(record(run, "k1", 2))
     one.commit(record(run, "k1", 1))
-    (counts,), (aside,) = run.trials(), run.put_aside()
+    (counts,), (aside,) = run.trials(), run.rejected_records()
     assert (counts["attempt"], counts["valid"]) == (2, True)
     assert (aside["attempt"], aside["valid"]) == (1, False)
     assert "was committed before this one" in aside["reason"]
@@ -121,17 +121,17 @@ def test_of_two_attempts_at_once_the_first_that_is_committed_counts(tmp_path):
 def test_an_attempts_number_is_taken_once(tmp_path, monkeypatch):
     """Also by those who looked at the same time, and saw none."""
     run = make(tmp_path)
-    run.begin("k1")
+    run.begin_attempt("k1")
     monkeypatch.setattr(type(run.path), "glob", lambda *_: [])
-    assert run.begin("k1").number == 2
+    assert run.begin_attempt("k1").number == 2
 
 
 def test_a_reference_stands_beside_the_trial_that_counts(tmp_path):
     run = make(tmp_path)
-    run.begin("k1").commit(record(run, "k1", 1))
-    again = run.begin("k1")
+    run.begin_attempt("k1").commit(record(run, "k1", 1))
+    again = run.begin_attempt("k1")
     write_flow(again)
-    again.refer(record(run, "k1", 2))
+    again.add_reference(record(run, "k1", 2))
     (referred,) = run.references()
     assert run.table_of(referred, "flows")["bytes_acked"].to_pylist() == [50_000]
     assert [each["attempt"] for each in run.trials()] == [1]
@@ -144,7 +144,7 @@ def test_a_reference_stands_beside_the_trial_that_counts(tmp_path):
 def test_invalid_trials_are_left_out_unless_asked_for(tmp_path):
     run = make(tmp_path)
     for key, valid in (("k1", True), ("k2", False)):
-        attempt = run.begin(key)
+        attempt = run.begin_attempt(key)
         write_flow(attempt)
         attempt.commit(record(run, key, 1, valid=valid))
     assert run.table("flows")["trial"].to_pylist() == ["k1"]
@@ -157,7 +157,7 @@ def test_invalid_trials_are_left_out_unless_asked_for(tmp_path):
 def test_a_run_is_known_by_a_digest_of_what_it_measured(tmp_path):
     run = make(tmp_path)
     digests = [run.digest()]
-    run.begin("a").commit(record(run, "a", 1))
+    run.begin_attempt("a").commit(record(run, "a", 1))
     digests.append(run.digest())
     assert Run(run.path).digest() == digests[-1]
     run.write_manifest({**run.manifest, "experiment": {"name": "other"}})
@@ -205,7 +205,7 @@ def test_files_go_back_to_who_called_sudo(tmp_path, monkeypatch):
     monkeypatch.setenv("SUDO_UID", "1234")
     monkeypatch.setenv("SUDO_GID", "5678")
     run = make(tmp_path / "runs")
-    attempt = run.begin("k1")
+    attempt = run.begin_attempt("k1")
     write_flow(attempt)
     attempt.log("start", 5)
     attempt.commit(record(run, "k1", 1))

@@ -53,7 +53,7 @@ def test_a_run_is_deleted_after_asking_and_by_its_own_name_alone(tmp_path, capsy
 
 def test_a_run_that_is_going_on_is_not_deleted(tmp_path):
     run = make(tmp_path)
-    with run.held(), pytest.raises(StoreError, match="is going on, expected a run that ended"):
+    with run.hold(), pytest.raises(StoreError, match="is going on, expected a run that ended"):
         run.delete()
     assert run.path.exists()
     run.delete()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from roundabout.cli.options import saved
+from roundabout.cli.options import save_picture
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.machine import journal, lease, temporary
@@ -20,7 +20,7 @@ from roundabout.spec.experiment import Capture
 from roundabout.spec.reader.schema import write_schemas
 from roundabout.store import RAW, StoreError, files
 from roundabout.testbeds.lab.calibration.calibration import load_calibration, store_calibration
-from roundabout.testbeds.lab.lifecycle.locks import locked_folder
+from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.rack.provider import Lease
 from tests.store.test_run import make, record, write_flow
 
@@ -52,15 +52,15 @@ def test_a_stranger_locks_nothing_of_this_machines_state(state: Path, tmp_path: 
     assert lockable(state) == [state]
     with (
         lease.hold("machine", "me", state),
-        journal.keep("id", tmp_path, state / "runs") as notes,
-        temporary.files("id", notes, state),
+        journal.open_journal("id", tmp_path, state / "runs") as notes,
+        temporary.temporary_files("id", notes, state),
     ):
         assert len(list(state.rglob("*"))) >= 5
         assert lockable(state) == []
 
 
 def test_a_stranger_cannot_keep_labs_from_being_made(state: Path) -> None:
-    with locked_folder(state, create=True):
+    with lock_folder(state, create=True):
         assert lockable(state) == []
 
 
@@ -75,7 +75,7 @@ def test_a_stranger_cannot_take_a_racks_leases(state: Path, monkeypatch: pytest.
 
 
 def test_temporary_files_lie_where_nobody_can_be_first(state: Path, tmp_path: Path) -> None:
-    with journal.keep("id", tmp_path, state / "runs") as notes, temporary.files("id", notes, state):
+    with journal.open_journal("id", tmp_path, state / "runs") as notes, temporary.temporary_files("id", notes, state):
         assert Path(tempfile.gettempdir()).parent == state
         assert subprocess.run(["mkdir", state / "temporary-other"], user=NOBODY, stderr=subprocess.DEVNULL).returncode
     assert not state.exists()
@@ -93,7 +93,7 @@ def test_a_stranger_reads_no_raw_packets(state: Path, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "capture.py").write_text(CAPTURE)
     host = Host("s0", "s0", "10.0.0.1", 24, "eth0", tmp_path)
-    running = captures._Running(LocalConnection("s0"), host, Capture(hosts=("s0",)))
+    running = captures._RunningCapture(LocalConnection("s0"), host, Capture(hosts=("s0",)))
     running.end()
     (path,) = running.fetch(state / RAW).files
     assert path.read_bytes() == b"packets"
@@ -107,7 +107,7 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(tmp_path: Path)
     precious = tmp_path / "shadow"
     precious.write_text("root")
     run = make(tmp_path / "runs")
-    attempt = run.begin("k1")
+    attempt = run.begin_attempt("k1")
     for path in (*(run.path / name for name in PLANTED), attempt.path / "flows.parquet", attempt.path / "trial.json"):
         path.unlink(missing_ok=True)
         path.symlink_to(precious)
@@ -117,7 +117,7 @@ def test_nothing_is_written_through_a_link_that_somebody_planted(tmp_path: Path)
     run.refresh_trials()
     run.write_summary({})
     run.check()
-    attempt = run.begin("k2")
+    attempt = run.begin_attempt("k2")
     (attempt.path / "events.jsonl").symlink_to(precious)
     with pytest.raises(StoreError, match=r"cannot write .*events\.jsonl"):
         attempt.log("start", 5)
@@ -130,7 +130,7 @@ def test_giving_a_run_back_follows_no_link(tmp_path: Path, monkeypatch: pytest.M
     (precious / "inside").mkdir(parents=True)
     (run / "trials").mkdir(parents=True)
     (run / "trials/link").symlink_to(precious)
-    files.give_back_tree(run)
+    files.return_tree_to_caller(run)
     assert {path.lstat().st_uid for path in (run, *run.rglob("*"))} == {12345}
     assert {path.lstat().st_uid for path in (precious, precious / "inside")} == {0}
 
@@ -153,7 +153,7 @@ def test_a_folder_that_becomes_a_link_while_a_run_is_given_back_leads_nowhere(
         chown(path, *owner, **options)
 
     monkeypatch.setattr(os, "chown", swap)
-    files.give_back_tree(tmp_path / "run")
+    files.return_tree_to_caller(tmp_path / "run")
     assert trials.is_symlink()
     assert (precious / "shadow").lstat().st_uid == 0
     assert (tmp_path / "moved/shadow").lstat().st_uid == 12345
@@ -162,7 +162,7 @@ def test_a_folder_that_becomes_a_link_while_a_run_is_given_back_leads_nowhere(
 @pytest.mark.parametrize(("name", "write"), [
     ("experiment.json", lambda path: write_schemas(path.parent)),
     ("calibration.yaml", lambda path: store_calibration(load_calibration(), path)),
-    ("picture.svg", lambda path: saved(Figure(), path)),
+    ("picture.svg", lambda path: save_picture(Figure(), path)),
 ])  # fmt: skip
 def test_nothing_that_a_command_writes_goes_through_a_link(
     name: str, write: Callable[[Path], None], tmp_path: Path

@@ -13,11 +13,11 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from roundabout.runner.hosts.allocation import srun
+from roundabout.runner.hosts.allocation import srun_prefix
 from roundabout.spec.trainers import MODELS
 from roundabout.spec.training.launch import Launch
 from roundabout.spec.training.trainer import Task
-from roundabout.spec.training.training_spec import Training, models
+from roundabout.spec.training.training_spec import Training, read_models
 
 pytestmark = pytest.mark.lab
 
@@ -30,7 +30,7 @@ def line(workers: int = 2, **told: Any) -> str:
     each = [{"name": f"s{rank}", "address": f"10.0.0.{rank + 1}", "port": 29500} for rank in range(workers)]
     trainer: Training = TypeAdapter(FRAMEWORKS[told["name"]]).validate_python(told)
     argv = trainer.argv(Task({"name": "j1", "workers": each}, 1, PurePosixPath("/opt/roundabout")))
-    return shlex.join([*(srun("7", "s1") if trainer.scheduled else ()), *argv])
+    return shlex.join([*(srun_prefix("7", "s1") if trainer.scheduled else ()), *argv])
 
 
 def cases(framework: str) -> Iterator[dict[str, Any]]:
@@ -39,7 +39,7 @@ def cases(framework: str) -> Iterator[dict[str, Any]]:
     yield from ({"backend": backend} for backend in ("gloo", "nccl"))
     yield {"paced": False, "batch": 32, "python": "/opt/torch/bin/python"}
     yield {"record": "kineto"}
-    known = [name for name, model in models().items() if model.kind in FRAMEWORKS[framework].kinds]
+    known = [name for name, model in read_models().items() if model.kind in FRAMEWORKS[framework].kinds]
     yield from ({"model": name, "launch": launch} for name in known for launch in LAUNCHES)
     if framework == "deepspeed":
         ways = {"data": 2, "pipeline": 2, "tensor": 2, "hybrid": 4}
@@ -66,8 +66,8 @@ def test_every_command_is_as_it_was_read(framework):
 
 def test_all_models_of_the_table_are_in_them():
     text = "".join(path.read_text() for path in GOLDEN.iterdir())
-    assert len(models()) == 14  # Table 4.2's thirteen, GPT-2 in two sizes
-    assert [name for name in models() if f"model: {name}," not in text] == []
+    assert len(read_models()) == 14  # Table 4.2's thirteen, GPT-2 in two sizes
+    assert [name for name in read_models() if f"model: {name}," not in text] == []
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from analysis.reading.data import rows_of
+from analysis.reading.data import filter_rows
 from roundabout.api import run_experiment
 from roundabout.core.paths import ROOT
 from roundabout.spec import load_experiment, load_profile
@@ -89,7 +89,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def iterations(run: Run, way: str) -> list[dict[str, Any]]:
     if not there(way):
         pytest.skip(f"{TRAINERS[way.partition('-')[0]]['python']} has not what {way} needs")
-    return rows_of(run.table("iterations"), variant=way).to_pylist()
+    return filter_rows(run.table("iterations"), variant=way).to_pylist()
 
 
 def test_all_trials_are_valid(run):

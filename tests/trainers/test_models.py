@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from roundabout.models.cluster.models import OURS
-from roundabout.spec.training.training_spec import Model, models
+from roundabout.models.cluster.models import MODELS_FILE
+from roundabout.spec.training.training_spec import Model, read_models
 
 pytestmark = pytest.mark.lab
 
@@ -66,9 +66,9 @@ def dlrm(tables: int, rows: int, dim: int, bottom: list[int], top: list[int]) ->
 COUNTS = {"vgg": vgg, "resnet": resnet, "bert": bert, "gpt": gpt, "dlrm": dlrm}
 
 
-@pytest.mark.parametrize("name", models())
+@pytest.mark.parametrize("name", read_models())
 def test_a_shape_has_the_published_parameters(name):
-    model = models()[name]
+    model = read_models()[name]
     given = {key: value for key, value in model.shape.items() if key != "kind"}
     count: Any = COUNTS[model.kind]
     assert count(**given) == model.parameters
@@ -84,28 +84,28 @@ def test_these_are_the_published_counts():
         "GPT1": 116_534_784,
         "GPT2-XL": 1_557_611_200,
     }
-    assert {name: models()[name].parameters for name in published} == published
+    assert {name: read_models()[name].parameters for name in published} == published
 
 
 def test_each_says_its_source_or_what_is_guessed():
-    for model in models().values():
+    for model in read_models().values():
         assert (model.source is None) != (model.guess is None)
         assert model.source or "Effect: " in str(model.guess)
 
 
 def test_what_has_a_source_is_as_large_as_the_table_says():
-    for model in models().values():
+    for model in read_models().values():
         if model.source:
             assert model.parameters * 4 / 2**20 == pytest.approx(model.memory_mb[0], abs=1)
 
 
 def test_clusters_have_the_same_batches_and_memory():
     """roundabout/models/cluster/models.yaml is of jobs that are played; both have the table's."""
-    played: dict[str, Any] = yaml.safe_load(OURS.read_text())["models"]
+    played: dict[str, Any] = yaml.safe_load(MODELS_FILE.read_text())["models"]
 
     def table(model: Model) -> tuple[list[int], list[int]]:
         return [*model.batch], [*model.memory_mb]
 
-    for name in set(models()) & set(played):
+    for name in set(read_models()) & set(played):
         told = played[name] if "batch" in played[name] else {**played[played[name]["like"]], **played[name]}
-        assert table(models()[name]) == (told["batch"], told["memory_mb"])
+        assert table(read_models()[name]) == (told["batch"], told["memory_mb"])

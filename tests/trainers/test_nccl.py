@@ -14,9 +14,9 @@ from hypothesis import given, strategies as st
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import make_plan
-from roundabout.runner.hosts.host_group import Dscps, Host, Nccl
+from roundabout.runner.hosts.host_group import DscpClasses, Host, Nccl
 from roundabout.runner.trial import jobs, nccl
-from roundabout.runner.trial.nccl import Used
+from roundabout.runner.trial.nccl import NcclReport
 from roundabout.spec import load_experiment
 from roundabout.spec.errors import SpecError
 from roundabout.testbeds.rack.inventory import read_inventory
@@ -78,7 +78,7 @@ def over_sockets(version: str, interface: str, network: str = "Socket") -> str:
 
 
 def test_what_nccl_is_told_by_rdma():
-    assert shlex.join(nccl.words(RDMA)) == (
+    assert shlex.join(nccl.command_prefix(RDMA)) == (
         "env NCCL_SOCKET_IFNAME==ens1f0np0 NCCL_NET=IB NCCL_IB_HCA==mlx5_0:1 NCCL_IB_TC=106 NCCL_IB_GID_INDEX=3 "
         "NCCL_ALGO=Ring NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV NCCL_DEBUG_FILE=/dev/stderr "
         "bash -c 'exec \"$@\" 2> >(exec cat >&2)' bash"
@@ -86,7 +86,7 @@ def test_what_nccl_is_told_by_rdma():
 
 
 def test_what_nccl_is_told_over_sockets():
-    told = nccl.words(nccl.environment(replace(HOST, nccl=Nccl()), 26, rdma=False))
+    told = nccl.command_prefix(nccl.environment(replace(HOST, nccl=Nccl()), 26, rdma=False))
     assert shlex.join(told).startswith(
         "env NCCL_SOCKET_IFNAME==ens1f0np0 NCCL_NET=Socket NCCL_IB_DISABLE=1 "
         "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV NCCL_DEBUG_FILE=/dev/stderr bash "
@@ -95,7 +95,7 @@ def test_what_nccl_is_told_over_sockets():
 
 def test_a_program_finds_its_environment_and_opens_its_log():
     script = 'echo "$NCCL_NET" > "$NCCL_DEBUG_FILE"; read line; echo "heard $line"; exit 3'
-    call = [*nccl.words(RDMA), "sh", "-c", script]
+    call = [*nccl.command_prefix(RDMA), "sh", "-c", script]
     done = subprocess.run(call, input="start 1\n", capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (3, "heard start 1\n", "IB\n")
 
@@ -104,8 +104,8 @@ def test_a_program_finds_its_environment_and_opens_its_log():
 def test_a_log_is_read_as_it_was_written(
     version: str, device: str, interface: str, address: IPv4Address, index: int
 ) -> None:
-    found = nccl.used(by_rdma(version, f"{device}:1", interface, str(address), index))
-    assert found == Used(
+    found = nccl.parse_log(by_rdma(version, f"{device}:1", interface, str(address), index))
+    assert found == NcclReport(
         version=(version,),
         network=("IB",),
         interfaces=(interface,),
@@ -121,17 +121,17 @@ def test_a_log_is_read_as_it_was_written(
 
 @given(st.text(max_size=300), VERSIONS)
 def test_whatever_stands_between_lines_changes_nothing(noise: str, version: str) -> None:
-    nccl.used(f"{PREFIX}{noise}\n{noise}")
+    nccl.parse_log(f"{PREFIX}{noise}\n{noise}")
     good = over_sockets(version, "ens1f0np0")
     between = "\n".join(f"{line}\nx{noise.replace('NCCL', '')}" for line in good.splitlines())
-    assert nccl.used(between) == nccl.used(good)
+    assert nccl.parse_log(between) == nccl.parse_log(good)
 
 
 @pytest.mark.parametrize("version", CHANNELS)
 def test_who_does_as_told_differs_in_nothing(version):
-    good = nccl.used(by_rdma(version, "mlx5_0:1", "ens1f0np0", "10.10.0.1", 3))
-    assert nccl.differences(RDMA, "10.10.0.1", good) == []
-    assert nccl.differences(SOCKETS, "10.10.0.1", nccl.used(over_sockets(version, "ens1f0np0"))) == []
+    good = nccl.parse_log(by_rdma(version, "mlx5_0:1", "ens1f0np0", "10.10.0.1", 3))
+    assert nccl.find_differences(RDMA, "10.10.0.1", good) == []
+    assert nccl.find_differences(SOCKETS, "10.10.0.1", nccl.parse_log(over_sockets(version, "ens1f0np0"))) == []
 
 
 @pytest.mark.parametrize(
@@ -148,21 +148,23 @@ def test_who_does_as_told_differs_in_nothing(version):
     ],
 )
 def test_each_difference_is_one_line(log, said):
-    assert nccl.differences(RDMA, "10.10.0.1", nccl.used(log)) == [said]
+    assert nccl.find_differences(RDMA, "10.10.0.1", nccl.parse_log(log)) == [said]
 
 
 def test_sockets_for_rdma_and_a_plugin_for_nccls_own_are_told():
-    assert nccl.differences(SOCKETS, "10.10.0.1", nccl.used(over_sockets("2.11.4", "ens1f0np0", "IBext_v8"))) == [
+    assert nccl.find_differences(
+        SOCKETS, "10.10.0.1", nccl.parse_log(over_sockets("2.11.4", "ens1f0np0", "IBext_v8"))
+    ) == [
         "network: found IBext_v8, expected Socket",
         "channels: found NET/IBext_v8, expected NET/Socket",
     ]
-    said = nccl.differences(RDMA, "10.10.0.1", nccl.used(over_sockets("2.11.4", "ens1f0np0")))
+    said = nccl.find_differences(RDMA, "10.10.0.1", nccl.parse_log(over_sockets("2.11.4", "ens1f0np0")))
     assert said[:2] == ["network: found Socket, expected IB", "channels: found NET/Socket, expected NET/IB"]
     assert "devices: found none in its log, expected mlx5_0:1" in said
 
 
 def test_a_link_local_gid_is_told_as_it_was_printed():
-    assert nccl.used(f"{PREFIX}NET/IB: Dev 0 Port 1 qpn 1 mtu 3 GID 0 (80FE/6A1E)").gid_addresses == ("80FE/6A1E",)
+    assert nccl.parse_log(f"{PREFIX}NET/IB: Dev 0 Port 1 qpn 1 mtu 3 GID 0 (80FE/6A1E)").gid_addresses == ("80FE/6A1E",)
 
 
 def test_logs_of_others_as_they_posted_them():
@@ -171,14 +173,14 @@ def test_logs_of_others_as_they_posted_them():
 gpu01:124172:124172 [0] NCCL INFO NET/Socket : Using [0]enp225s0f1:10.10.10.2<0>
 gpu01:124172:124172 [0] NCCL INFO Using network Socket
 NCCL version 2.11.4+cuda11.4"""
-    found = nccl.used(posted)
+    found = nccl.parse_log(posted)
     assert (found.version, found.network, found.interfaces) == (("2.11.4",), ("Socket",), ("enp225s0f1",))
-    found = nccl.used(
+    found = nccl.parse_log(
         "node2:14159:14168 [0] NCCL INFO NET/IB : Using [0]mlx5_4:1/RoCE [RO]; OOB enp24s0np0:10.10.10.1<0>\n"
         "node2:14159:14168 [0] NCCL INFO Using network IB\n"
     )
     assert (found.network, found.interfaces, found.devices) == (("IB",), ("enp24s0np0",), ("mlx5_4:1",))
-    found = nccl.used(
+    found = nccl.parse_log(
         "dgxh100-3:2152176:2152299 [0] NCCL INFO NET/IB : Using [0]mlx5_10:1/RoCE [1]mlx5_11:1/RoCE [RO]; "
         "OOB enp220s0np0:11.1.128.128<0>"
     )
@@ -188,7 +190,7 @@ NCCL version 2.11.4+cuda11.4"""
 class Servers:
     """As much of a site as workers are made of."""
 
-    dscps = Dscps(26, 0)
+    dscps = DscpClasses(26, 0)
 
     def __init__(self, host: Host, *, rdma: bool) -> None:
         self.hosts = {name: replace(host, name=name) for name in ("s0", "s1", "s2", "s3")}
@@ -225,17 +227,17 @@ jobs:
 
 @pytest.mark.parametrize(("rdma", "expected"), [(True, RDMA), (False, SOCKETS)])
 def test_who_speaks_nccl_is_told_its_settings_and_nobody_else(trial, rdma, expected):
-    found = jobs.workers(trial, Servers(HOST, rdma=rdma))
+    found = jobs.trial_workers(trial, Servers(HOST, rdma=rdma))
     assert [worker.environment for worker in found] == [expected, expected, {}, {}]
     assert len(set(found)) == 4
-    assert jobs.ways(trial, Servers(HOST, rdma=rdma))["j1"] == ("RDMA" if rdma else "TCP")
+    assert jobs.datapaths(trial, Servers(HOST, rdma=rdma))["j1"] == ("RDMA" if rdma else "TCP")
 
 
 def test_by_rdma_through_no_device_in_particular_is_refused(trial):
     bare = replace(HOST, nccl=Nccl())
     with pytest.raises(RoundaboutError, match=r"rack\.hosts\.s0\.hca: found none, expected a device and its port"):
-        jobs.workers(trial, Servers(bare, rdma=True))
-    assert jobs.workers(trial, Servers(bare, rdma=False))
+        jobs.trial_workers(trial, Servers(bare, rdma=True))
+    assert jobs.trial_workers(trial, Servers(bare, rdma=False))
 
 
 def test_an_inventory_says_what_nccl_uses(tmp_path):

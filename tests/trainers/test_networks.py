@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.spec.training.training_spec import models
+from roundabout.spec.training.training_spec import read_models
 from tests.trainers.host import FOLDER
 
 pytestmark = [pytest.mark.lab, pytest.mark.proof]
@@ -44,8 +44,8 @@ print(json.dumps(found))
 
 @pytest.mark.skipif(not Path(PYTHON).exists(), reason=f"there is no {PYTHON}")
 def test_pytorch_counts_as_many_parameters_as_the_table_and_all_of_them_learn():
-    shapes = json.dumps({name: model.shape for name, model in models().items()})
+    shapes = json.dumps({name: model.shape for name, model in read_models().items()})
     around = {**os.environ, "PYTHONPATH": str(FOLDER)}
     done = subprocess.run([PYTHON, "-c", COUNT], input=shapes, capture_output=True, text=True, env=around)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {name: [model.parameters, True] for name, model in models().items()}
+    assert json.loads(done.stdout) == {name: [model.parameters, True] for name, model in read_models().items()}

@@ -9,9 +9,9 @@ import os
 
 import pytest
 
-from analysis.reading.profiling import alone
-from analysis.records.profile import recorded
-from analysis.statistics.phases import find
+from analysis.reading.profiling import find_lone_job
+from analysis.records.profile import make_profile
+from analysis.statistics.phases import find_phases
 from roundabout.api import run_experiment
 from roundabout.spec import load_experiment
 from roundabout.store import Units
@@ -35,9 +35,9 @@ def test_what_is_recorded_says_what_is_counted(tmp_path):
     file = tmp_path / "recorded.yaml"
     file.write_text(json.dumps(EXPERIMENT))
     run = run_experiment(load_experiment(file), runs=tmp_path / "runs", quiet=True)
-    counted = find(alone(run, "j1").workers())
+    counted = find_phases(find_lone_job(run, "j1").workers())
     traces = sorted(run.path.glob("trials/*/records/*.kineto.json.gz"))
-    found = recorded(traces, "seen", Units.of(run.manifest["testbed"]))
+    found = make_profile(traces, "seen", Units.from_manifest(run.manifest["testbed"]))
     period_ms, sent = counted.period_ms.value, sum(phase.bytes.value for phase in counted.phases if phase.sends)
     print(f"period {found.course.found.period_ms.value:.2f} of {period_ms:.2f} ms")
     print(f"bytes {found.profile.comm_bytes / 1e6:.2f} of {sent / 1e6:.2f} MB")

@@ -20,7 +20,7 @@ from roundabout.api import run_experiment
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import make_plan
 from roundabout.runner.trial.checks import slow_computing
-from roundabout.runner.trial.jobs import scheduled
+from roundabout.runner.trial.jobs import slurm_hosts
 from roundabout.spec import load_experiment, load_profile
 from roundabout.spec.profile import ring_allreduce_bytes
 from roundabout.spec.trainers import DEFAULT, MODELS
@@ -184,7 +184,7 @@ def test_hosts_of_workers_through_slurm_are_asked_for_it(tmp_path):
     loaded = load_experiment(file)
     assert {host for host, probe in loaded.probes if probe == SLURM_PROBE} == {"s0", "s2"}
     (trial,) = make_plan(loaded, {}, {}).trials
-    assert scheduled(trial) == ["s0", "s2"]
+    assert slurm_hosts(trial) == ["s0", "s2"]
 
 
 @pytest.mark.parametrize(

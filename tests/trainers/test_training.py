@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from analysis.reading.data import rows_of
+from analysis.reading.data import filter_rows
 from roundabout.api import run_experiment
 from roundabout.spec import load_experiment, load_profile
 from roundabout.store import Run
@@ -55,7 +55,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def iterations(run: Run, variant: str) -> list[dict[str, Any]]:
-    return rows_of(run.table("iterations"), variant=variant).to_pylist()
+    return filter_rows(run.table("iterations"), variant=variant).to_pylist()
 
 
 def test_all_trials_are_valid(run):
@@ -83,7 +83,7 @@ def test_workers_send_what_the_profile_says(run):
 
 def test_the_flows_are_those_of_the_job_and_its_transport(run):
     for variant, name in (("alone", "dcqcn"), ("mltcp", "mltcp_cubic")):
-        flows = rows_of(run.table("flows"), variant=variant).to_pylist()
+        flows = filter_rows(run.table("flows"), variant=variant).to_pylist()
         assert {(row["job"], row["rank"], row["peer_rank"]) for row in flows} == {
             (job, rank, 1 - rank) for job in ("j1", "j2") for rank in (0, 1)
         }

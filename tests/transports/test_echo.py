@@ -23,11 +23,11 @@ ITERATIONS = 10
 @pytest.fixture
 def lab() -> Iterator[Lab]:
     name = f"test-echo-{os.getpid()}"
-    built = Lab.up(load_topology("dumbbell-2x2"), name)
+    built = Lab.create(load_topology("dumbbell-2x2"), name)
     try:
         yield built
     finally:
-        Lab.down(name)
+        Lab.remove(name)
 
 
 def on(lab: Lab, host: str, *argv: str) -> list[str]:

@@ -87,8 +87,8 @@ def test_a_flow_is_active_however_long_the_timers_period_is(pair: Any, dcqcn: st
 
 def test_the_program_declares_what_its_source_does(tools: Any) -> None:
     """Python reads a header's lines, the tool and the sampler the program's BTF: of every transport of the tree."""
-    for name in set(registry.names()) - set(registry.KERNELS_OWN):
-        declared = registry.declaration(name)
+    for name in set(registry.transport_names()) - set(registry.KERNELS_OWN):
+        declared = registry.find_declaration(name)
         assert declared
         for variant in ("", ".before_6_10"):
             path = tools.build / "bpf" / f"{name}{variant}.bpf.o"

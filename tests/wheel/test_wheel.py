@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.runner.program_list import programs
+from roundabout.runner.program_list import program_paths
 
 pytestmark = pytest.mark.unit
 
@@ -27,9 +27,9 @@ OUTSIDE = {name: value for name, value in os.environ.items() if not name.startsw
 def test_what_is_deployed_is_carried() -> None:
     patterns = SETUPTOOLS["package-data"][CARRIED]
     carried = {str(path.relative_to(REPOSITORY)) for pattern in patterns for path in REPOSITORY.glob(pattern)}
-    assert {path for path in programs("hosts", "controller", "lab") if (REPOSITORY / path).exists()} <= carried
+    assert {path for path in program_paths("hosts", "controller", "lab") if (REPOSITORY / path).exists()} <= carried
     assert {path for path in patterns if path.startswith("build/bin/")} == {
-        path for path in programs("hosts", "controller", "lab") if path.startswith("build/bin/")
+        path for path in program_paths("hosts", "controller", "lab") if path.startswith("build/bin/")
     }
 
 

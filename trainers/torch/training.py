@@ -112,7 +112,10 @@ class Whole:
         self._loss_of = training_models.loss_of
 
     def step(self):
-        """Go forward and back; gradients are averaged over workers at return. Return the loss of this worker's batch."""
+        """Go forward and back; gradients are averaged over workers at return.
+
+        Return the loss of this worker's batch.
+        """
         self.optimizer.zero_grad()
         examples, said = self._examples.draw()
         loss = self._loss_of(self.network(examples), said)

@@ -167,7 +167,10 @@ class Language(nn.Module):
 
 
 def bert(words, places, kinds, hidden, layers, heads):
-    """Return BERT with its masked language model's head. Source: Devlin et al.; of the others, their published sizes."""
+    """Return BERT with its masked language model's head.
+
+    Source: Devlin et al.; of the others, their published sizes.
+    """
     parts = [(Embedding, words, places, hidden, kinds, True), *[(Layer, hidden, heads, False, False)] * layers]
     return Language(parts, Words(words, hidden))
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.statistics.degradation.fit import Fit, fit, ranges_of
-from analysis.statistics.degradation.model import EXPONENTS, exponential
-from analysis.statistics.degradation.resampling import redrawn
-from analysis.statistics.degradation.shapes import Ranges, search
+from analysis.statistics.degradation.fit import Fit, fit_model, search_ranges
+from analysis.statistics.degradation.model import EXPONENTS, safe_exp
+from analysis.statistics.degradation.resampling import redraw_fits
+from analysis.statistics.degradation.shapes import Ranges, search_shapes
 from analysis.statistics.degradation.sweep import Sweep
 from analysis.statistics.intervals import Array, Measured, percentiles95
 
@@ -57,12 +57,12 @@ def choose(sweep: Sweep, among: Sequence[Candidate] | None = None, *, seed: int 
     misses = {each: left_out_miss(sweep, each) for each in among}
     ranked = dict(sorted(misses.items(), key=lambda item: item[1]))
     best = next(iter(ranked))
-    fitted = fit(sweep, n=best.n, capacity_gbps=best.capacity_gbps)
-    again = redrawn(sweep, [ranges_of(sweep, each.n, each.capacity_gbps) for each in among], seed)
+    fitted = fit_model(sweep, n=best.n, capacity_gbps=best.capacity_gbps)
+    again = redraw_fits(sweep, [search_ranges(sweep, each.n, each.capacity_gbps) for each in among], seed)
     if again is None:
         return Choice(fitted, ranked)
     shares = {each: again.share(place) for place, each in enumerate(among)}
-    return Choice(fitted.chosen_among(again), ranked, shares)
+    return Choice(fitted.with_choice_uncertainty(again), ranked, shares)
 
 
 def n_of_best(choice: Choice) -> Measured | None:
@@ -75,7 +75,7 @@ def n_of_best(choice: Choice) -> Measured | None:
     if again is None or choice.shares is None:
         return best, None
     places = {place: held[each] for place, each in enumerate(choice.shares) if each in held}
-    chosen = again.chosen(list(places))
+    chosen = again.best_of(list(places))
     return best, percentiles95(np.array([places[place] for place in chosen.tolist()]))
 
 
@@ -84,13 +84,13 @@ def left_out_miss(sweep: Sweep, candidate: Candidate) -> float:
 
     Raises DegradationError with too few levels for the candidate.
     """
-    ranges = ranges_of(sweep, candidate.n, candidate.capacity_gbps)
+    ranges = search_ranges(sweep, candidate.n, candidate.capacity_gbps)
     loads_gbps, log_t = sweep.loads_gbps, np.log(sweep.means_s)
-    errors = [log_t[left] - _foretold(loads_gbps, log_t, ranges, left) for left in range(len(loads_gbps))]
-    return float(exponential(np.sqrt(np.mean(np.square(errors)))) - 1)
+    errors = [log_t[left] - _predict_left_out(loads_gbps, log_t, ranges, left) for left in range(len(loads_gbps))]
+    return float(safe_exp(np.sqrt(np.mean(np.square(errors)))) - 1)
 
 
-def _foretold(loads_gbps: Array, log_t: Array, ranges: Ranges, left: int) -> float:
+def _predict_left_out(loads_gbps: Array, log_t: Array, ranges: Ranges, left: int) -> float:
     others = np.arange(len(loads_gbps)) != left
-    best = search(loads_gbps[others], log_t[others], ranges).best
+    best = search_shapes(loads_gbps[others], log_t[others], ranges).best
     return float(best.log_t((best.gap_gbps + ranges.top_gbps - loads_gbps[left]) ** -best.n))

@@ -86,13 +86,13 @@ def congestion_point(sweep: Sweep, *, nearly_flat: float = NEARLY_FLAT, seed: in
     None with fewer than four repetitions at some level, and if many redrawn sweeps have no such point. Raises
     DegradationError with fewer than four levels, and if the levels show no congestion point.
     """
-    sweep.require(LINEAR_LEVELS + LEAST_TANGENT_LEVELS, "for a line and a tangent")
+    sweep.require_levels(LINEAR_LEVELS + LEAST_TANGENT_LEVELS, "for a line and a tangent")
     loads_gbps, means_s = sweep.loads_gbps, sweep.means_s
-    drawn = _construct(sweep, np.log(means_s)[None], nearly_flat)
+    drawn = _construct_lines(sweep, np.log(means_s)[None], nearly_flat)
     run = int(drawn.linear_levels[0])
     _require_bend(drawn, loads_gbps)
     level = int(_nearest(loads_gbps, drawn.crossing_gbps)[0])
-    crossings, demands = _redrawn(sweep, nearly_flat, seed)
+    crossings, demands = _resample_points(sweep, nearly_flat, seed)
     linear = Line(*map(float, drawn.linear[:, 0]))
     return CongestionPoint(
         load_gbps=float(loads_gbps[level]),
@@ -123,7 +123,7 @@ def _require_bend(drawn: _Construction, loads_gbps: Array) -> None:
         )
 
 
-def _construct(sweep: Sweep, log_t: Array, nearly_flat: float) -> _Construction:
+def _construct_lines(sweep: Sweep, log_t: Array, nearly_flat: float) -> _Construction:
     """`log_t` has shape (curves, levels)."""
     loads_gbps, (curves, levels) = sweep.loads_gbps, log_t.shape
     lines = np.full((2, curves), np.nan)
@@ -162,12 +162,12 @@ def _nearest(loads_gbps: Array, crossing_gbps: Array) -> NDArray[np.intp]:
     return np.asarray(np.abs(loads_gbps - crossing_gbps[:, None]).argmin(axis=1))
 
 
-def _redrawn(sweep: Sweep, nearly_flat: float, seed: int) -> tuple[Array, Array] | tuple[None, None]:
+def _resample_points(sweep: Sweep, nearly_flat: float, seed: int) -> tuple[Array, Array] | tuple[None, None]:
     """Return crossings in Gbit/s and demands in MB of redrawn sweeps, NaN without a congestion point."""
-    log_t = sweep.redrawn(seed)
+    log_t = sweep.redraw(seed)
     if log_t is None:
         return None, None
-    crossings = _construct(sweep, log_t, nearly_flat).crossing_gbps
+    crossings = _construct_lines(sweep, log_t, nearly_flat).crossing_gbps
     levels = _nearest(sweep.loads_gbps, crossings)
     times_s = np.exp(log_t[np.arange(len(log_t)), levels])
     demands = np.where(np.isnan(crossings), np.nan, experimental_mb(sweep.available_gbps[levels], times_s))

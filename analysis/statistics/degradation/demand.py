@@ -21,7 +21,7 @@ def data_per_iteration_mb(parameters: int, workers: int) -> float:
 
 
 def required_gbps(data_mb: float, time_s: Array | float) -> Array:
-    """Return the bandwidth that sustains iterations of `time_s`, in its shape (Table 3.1's last column, equation 3.4)."""
+    """Return the bandwidth that sustains iterations of `time_s`, in its shape (Table 3.1, equation 3.4)."""
     return np.asarray(data_mb * 8 / MEGABITS_PER_GBIT / time_s)
 
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.statistics.degradation.model import exponential, iteration_time_s
-from analysis.statistics.degradation.neighbourhood import Neighbourhood, opened
-from analysis.statistics.degradation.resampling import Redrawn
+from analysis.statistics.degradation.model import iteration_time_s, safe_exp
+from analysis.statistics.degradation.neighbourhood import Neighbourhood, open_ends
+from analysis.statistics.degradation.resampling import RedrawnFits
 from analysis.statistics.degradation.shapes import EXPONENT_RANGE, GAP_RANGE, Ranges
 from analysis.statistics.degradation.sweep import DegradationError, Sweep
 from analysis.statistics.intervals import Array, Interval, percentiles95
 
-SPARE_LEVELS = 2
+EXTRA_LEVELS = 2
 """Levels beyond one for each coefficient: with fewer there is next to no scatter to judge a fit by."""
 
 
@@ -51,7 +51,7 @@ class Fit:
     r_squared: RSquared
     sweep: Sweep
     near: Neighbourhood
-    redrawn: Redrawn | None = None
+    redrawn: RedrawnFits | None = None
     """The fits to redrawn sweeps, where the model was chosen: then intervals hold those too."""
 
     def times_s(self, loads_gbps: Array) -> Array:
@@ -63,15 +63,15 @@ class Fit:
         near = self.near.intervals_of_log_t(loads_gbps)
         return near if self.redrawn is None else _hull(near, self.redrawn.intervals_of_log_t(loads_gbps))
 
-    def chosen_among(self, redrawn: Redrawn) -> "Fit":
+    def with_choice_uncertainty(self, redrawn: RedrawnFits) -> "Fit":
         """Return the fit with intervals that hold the choices and fits of redrawn sweeps."""
         return replace(
             self,
             redrawn=redrawn,
-            a_s=_widened(self.a_s, exponential(redrawn.log_a)),
-            b=_widened(self.b, redrawn.b),
-            n=_widened(self.n, redrawn.n, EXPONENT_RANGE),
-            capacity_gbps=_widened(self.capacity_gbps, redrawn.capacity_gbps),
+            a_s=_widen(self.a_s, safe_exp(redrawn.log_a)),
+            b=_widen(self.b, redrawn.b),
+            n=_widen(self.n, redrawn.n, EXPONENT_RANGE),
+            capacity_gbps=_widen(self.capacity_gbps, redrawn.capacity_gbps),
         )
 
 
@@ -86,13 +86,13 @@ class Prediction:
     """Whether the load lies outside those that were measured."""
 
 
-def fit(sweep: Sweep, *, n: float | None, capacity_gbps: float | None) -> Fit:
+def fit_model(sweep: Sweep, *, n: float | None, capacity_gbps: float | None) -> Fit:
     """Fit equation 3.7 to the levels' means; `n` and `capacity_gbps` are fitted if None, else fixed.
 
     Raises DegradationError with fewer levels than coefficients and `SPARE_LEVELS`, for a load at or above the capacity,
     for an n that is not positive, and if all levels have the very same mean.
     """
-    ranges = ranges_of(sweep, n, capacity_gbps)
+    ranges = search_ranges(sweep, n, capacity_gbps)
     near = Neighbourhood(sweep, ranges)
     a_s, b = (
         Estimate(float(np.exp(near.best.log_t(0.0))), near.interval_of_a_s()),
@@ -108,10 +108,10 @@ def fit(sweep: Sweep, *, n: float | None, capacity_gbps: float | None) -> Fit:
     return Fit(a_s, b, fitted_n, capacity, r_squared(sweep.means_s, times_s), sweep, near)
 
 
-def ranges_of(sweep: Sweep, n: float | None, capacity_gbps: float | None) -> Ranges:
+def search_ranges(sweep: Sweep, n: float | None, capacity_gbps: float | None) -> Ranges:
     """Return the ranges that `fit` searches. Raises DegradationError as `fit` does."""
-    needed = 2 + (n is None) + (capacity_gbps is None) + SPARE_LEVELS
-    sweep.require(needed, f"for {needed - SPARE_LEVELS} coefficients")
+    needed = 2 + (n is None) + (capacity_gbps is None) + EXTRA_LEVELS
+    sweep.require_levels(needed, f"for {needed - EXTRA_LEVELS} coefficients")
     if np.ptp(np.log(sweep.means_s)) == 0:
         raise DegradationError(f"found {sweep.means_s[0]:g} s at every level, expected times that differ")
     if n is not None and n <= 0:
@@ -140,7 +140,7 @@ def band_s(model: Fit, loads_gbps: Array) -> tuple[Array, Array]:
     """
     for load in loads_gbps:
         _check(model, load)
-    low, high = exponential(model.intervals_of_log_t(loads_gbps)).T
+    low, high = safe_exp(model.intervals_of_log_t(loads_gbps)).T
     return low, high
 
 
@@ -155,10 +155,10 @@ def predict(model: Fit, load_gbps: float) -> Prediction:
     low, high = model.intervals_of_log_t(np.array([load_gbps]))[0]
     scatter = model.near.scatter(load_gbps)
     lowest, highest = model.sweep.loads_gbps[[0, -1]]
-    ends = exponential(np.array([centre - np.hypot(centre - low, scatter), centre + np.hypot(high - centre, scatter)]))
+    ends = safe_exp(np.array([centre - np.hypot(centre - low, scatter), centre + np.hypot(high - centre, scatter)]))
     return Prediction(
         load_gbps,
-        time_s=float(exponential(centre)),
+        time_s=float(safe_exp(centre)),
         ci95=(float(ends[0]), float(ends[1])),
         extrapolates=not lowest <= load_gbps <= highest,
     )
@@ -172,9 +172,9 @@ def _check(model: Fit, load_gbps: float) -> None:
         )
 
 
-def _widened(estimate: Estimate, drawn: Array, searched: Interval = (0.0, math.inf)) -> Estimate:
+def _widen(estimate: Estimate, drawn: Array, searched: Interval = (0.0, math.inf)) -> Estimate:
     """Return the estimate with an interval that holds both; a coefficient fixed in every draw stays fixed."""
-    low, high = opened(percentiles95(drawn), searched)
+    low, high = open_ends(percentiles95(drawn), searched)
     if estimate.ci95 is not None:
         low, high = min(low, estimate.ci95[0]), max(high, estimate.ci95[1])
     return estimate if low == high else replace(estimate, ci95=(low, high))

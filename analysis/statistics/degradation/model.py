@@ -9,7 +9,7 @@ EXPONENTS = {"iperf": 1.0, "consistent": 0.5, "burst": 2.0}
 """Salamy's n by type of cross traffic: equations 3.3, 3.5 and 3.6."""
 
 
-def rescaled(load_gbps: Array, link_gbps: float) -> Array:
+def hyperbolic_load(load_gbps: Array, link_gbps: float) -> Array:
     """Return C / (C - BW): 1 without load, unbounded at the link's rate (equation 3.2, for any C)."""
     return link_gbps / (link_gbps - load_gbps)
 
@@ -19,10 +19,10 @@ def iteration_time_s(load_gbps: Array, a_s: float, b: float, n: float, capacity_
 
     A is in s and B in (Gbit/s)^n. A coefficient of `rescaled` is B / C^n: the 1.44 beside equation 3.5 is one.
     """
-    return a_s * exponential(b / (capacity_gbps - load_gbps) ** n)
+    return a_s * safe_exp(b / (capacity_gbps - load_gbps) ** n)
 
 
-def exponential(x: Array | float) -> Array:
+def safe_exp(x: Array | float) -> Array:
     """Return exp(x), infinite without a warning beyond the range of floats, as happens close to C."""
     with np.errstate(over="ignore"):
         return np.asarray(np.exp(x))

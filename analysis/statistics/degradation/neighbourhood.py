@@ -14,8 +14,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from analysis.statistics.degradation.model import exponential
-from analysis.statistics.degradation.shapes import Ranges, Shapes, search
+from analysis.statistics.degradation.model import safe_exp
+from analysis.statistics.degradation.shapes import Ranges, Shapes, search_shapes
 from analysis.statistics.degradation.sweep import Level, Sweep
 from analysis.statistics.intervals import Array, Interval
 
@@ -30,7 +30,7 @@ class Neighbourhood:
     def __init__(self, sweep: Sweep, ranges: Ranges) -> None:
         self.ranges = ranges
         self._loads_gbps, self._log_t = sweep.loads_gbps, np.log(sweep.means_s)
-        self.best = search(self._loads_gbps, self._log_t, ranges).best
+        self.best = search_shapes(self._loads_gbps, self._log_t, ranges).best
         self._influence = _pseudo_inverse(self._gradients(self._loads_gbps))
         self._unit = np.eye(len(self._influence))
         self._freedom = len(sweep.levels) - len(self._unit)
@@ -47,14 +47,14 @@ class Neighbourhood:
         if self.ranges.reach_power_law(shapes):
             low = -math.inf if (shapes.b > 0).any() else low
             high = math.inf if (shapes.b < 0).any() else high
-        return float(exponential(low)), float(exponential(high))
+        return float(safe_exp(low)), float(safe_exp(high))
 
     def interval_of_b(self) -> Interval:
         """Return the interval of B."""
         allowance = self._allowance(self._unit[1])
         shapes = self._within(allowance)
         low, high = self._extent(shapes, shapes.b, 1 / shapes.spread_x, allowance)
-        if self.ranges.reach_power_law(shapes) or self.ranges.reach_wall(shapes):
+        if self.ranges.reach_power_law(shapes) or self.ranges.reach_infinite_n(shapes):
             low = -math.inf if low < 0 else low
             high = math.inf if high > 0 else high
         return low, high
@@ -62,12 +62,12 @@ class Neighbourhood:
     def interval_of_n(self) -> Interval:
         """Return the interval of n, if it is fitted."""
         shapes = self._within(self._allowance(self._unit[2]))
-        return opened((shapes.n.min(), shapes.n.max()), self.ranges.n)
+        return open_ends((shapes.n.min(), shapes.n.max()), self.ranges.n)
 
     def interval_of_capacity_gbps(self) -> Interval:
         """Return the interval of C, if it is fitted."""
         shapes = self._within(self._allowance(self._unit[-1]))
-        low, high = opened((shapes.gap_gbps.min(), shapes.gap_gbps.max()), self.ranges.gap_gbps)
+        low, high = open_ends((shapes.gap_gbps.min(), shapes.gap_gbps.max()), self.ranges.gap_gbps)
         return self.ranges.top_gbps + low, self.ranges.top_gbps + high
 
     def intervals_of_log_t(self, loads_gbps: Array) -> Array:
@@ -84,7 +84,7 @@ class Neighbourhood:
     def _log_t_at(self, load_gbps: float, allowance: float, shapes: Shapes) -> Interval:
         below = shapes.gap_gbps + self.ranges.top_gbps - load_gbps
         reached = below > 0
-        within = shapes.chosen(reached)
+        within = shapes.select(reached)
         x = below[reached] ** -within.n
         low, high = self._extent(within, within.log_t(x), within.variance(x), allowance)
         return low, high if reached.all() else math.inf
@@ -119,10 +119,10 @@ class Neighbourhood:
 
     def _within(self, allowance: float) -> Shapes:
         """Return the shapes whose error exceeds the least by at most `allowance`."""
-        shapes = search(self._loads_gbps, self._log_t, self.ranges, allowance)
-        return shapes.chosen(self._fitting(shapes, allowance))
+        shapes = search_shapes(self._loads_gbps, self._log_t, self.ranges, allowance)
+        return shapes.select(self._fits_well(shapes, allowance))
 
-    def _fitting(self, shapes: Shapes, allowance: float) -> NDArray[np.bool_]:
+    def _fits_well(self, shapes: Shapes, allowance: float) -> NDArray[np.bool_]:
         """Return which of them fit nearly as well; the best of them counts, so that rounding leaves one."""
         return np.asarray((shapes.error <= self.best.error + allowance) | (shapes.error == shapes.error.min()))
 
@@ -131,7 +131,7 @@ class Neighbourhood:
 
         `values` are those at each shape's best A and B; `variances` are multiples of the residual variance.
         """
-        fitting = self._fitting(shapes, allowance)
+        fitting = self._fits_well(shapes, allowance)
         reach = np.sqrt(np.maximum(self.best.error + allowance - shapes.error, 0) * variances)
         return float((values - reach)[fitting].min()), float((values + reach)[fitting].max())
 
@@ -150,7 +150,7 @@ def _variance(level: Level, single: float) -> float:
     return float(means_s.var(ddof=1) / len(means_s) / means_s.mean() ** 2)
 
 
-def opened(ends: tuple[float, float], searched: tuple[float, float]) -> Interval:
+def open_ends(ends: tuple[float, float], searched: tuple[float, float]) -> Interval:
     """Return an interval without ends that the search cuts off."""
     low, high = ends
     return (

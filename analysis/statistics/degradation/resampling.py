@@ -21,7 +21,7 @@ GRID = 160
 
 
 @dataclass(frozen=True, eq=False)
-class Redrawn:
+class RedrawnFits:
     """The chosen fits of redrawn sweeps, each array of shape (draws,), and all candidates' misses (draws, candidates).
 
     Misses are mean squares of log t.
@@ -37,7 +37,7 @@ class Redrawn:
         """Return the intervals of the curve at each load; shape (loads, 2). Infinite beyond a fitted C."""
         return np.array([percentiles95(self._log_t(load)) for load in loads_gbps])
 
-    def chosen(self, places: Sequence[int]) -> NDArray[np.intp]:
+    def best_of(self, places: Sequence[int]) -> NDArray[np.intp]:
         """Return for each draw which of these candidates predicts best."""
         best: NDArray[np.intp] = self.misses[:, places].argmin(axis=1)
         return np.asarray(places, np.intp)[best]
@@ -63,12 +63,12 @@ class _Shapes:
     x: Array
 
 
-def redrawn(sweep: Sweep, among: Sequence[Ranges], seed: int) -> Redrawn | None:
+def redraw_fits(sweep: Sweep, among: Sequence[Ranges], seed: int) -> RedrawnFits | None:
     """Choose among candidates (what each searches), and fit anew for each redrawn sweep.
 
     None with fewer than four repetitions at some level.
     """
-    log_t = sweep.redrawn(seed)
+    log_t = sweep.redraw(seed)
     if log_t is None:
         return None
     shapes = [_shapes(sweep, each) for each in among]
@@ -77,9 +77,9 @@ def redrawn(sweep: Sweep, among: Sequence[Ranges], seed: int) -> Redrawn | None:
     coefficients = np.empty((4, len(log_t)))
     for place, each in enumerate(shapes):
         own = best == place
-        coefficients[:, own] = _fitted(each, log_t[own])
+        coefficients[:, own] = _fit_best(each, log_t[own])
     log_a, b, n, capacity_gbps = coefficients
-    return Redrawn(log_a, b, n, capacity_gbps, misses)
+    return RedrawnFits(log_a, b, n, capacity_gbps, misses)
 
 
 def _shapes(sweep: Sweep, ranges: Ranges) -> _Shapes:
@@ -96,19 +96,19 @@ def _misses(shapes: _Shapes, log_t: Array) -> Array:
     errors = np.empty_like(log_t)
     for left in range(levels):
         others = np.arange(levels) != left
-        best, slope, mean_x = _solved(shapes.x[:, others], log_t[:, others])
+        best, slope, mean_x = _solve(shapes.x[:, others], log_t[:, others])
         foretold = log_t[:, others].mean(axis=1) + slope * (shapes.x[best, left] - mean_x)
         errors[:, left] = log_t[:, left] - foretold
     return np.asarray((errors**2).mean(axis=1))
 
 
-def _fitted(shapes: _Shapes, log_t: Array) -> tuple[Array, Array, Array, Array]:
+def _fit_best(shapes: _Shapes, log_t: Array) -> tuple[Array, Array, Array, Array]:
     """Return log A, B, n and C by draw."""
-    best, b, mean_x = _solved(shapes.x, log_t)
+    best, b, mean_x = _solve(shapes.x, log_t)
     return log_t.mean(axis=1) - b * mean_x, b, shapes.n[best], shapes.capacity_gbps[best]
 
 
-def _solved(x: Array, log_t: Array) -> tuple[NDArray[np.intp], Array, Array]:
+def _solve(x: Array, log_t: Array) -> tuple[NDArray[np.intp], Array, Array]:
     """Return by draw the shape of the least error, its slope and its mean x. `x` has shape (shapes, levels)."""
     mean_x = x.mean(axis=1)
     away = x - mean_x[:, None]

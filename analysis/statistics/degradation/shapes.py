@@ -49,7 +49,7 @@ class Ranges:
             self.capacity_free and _touches(shapes.gap_gbps.max(), self.gap_gbps[1])
         )
 
-    def reach_wall(self, shapes: "Shapes") -> bool:
+    def reach_infinite_n(self, shapes: "Shapes") -> bool:
         """Return True if some lie at the end of the search towards an infinite n, which takes B there too."""
         return self.n_free and _touches(shapes.n.max(), self.n[1])
 
@@ -79,39 +79,39 @@ class Shapes:
         """Return the variance of `log_t`, as a multiple of the residual variance."""
         return self.mean_variance + (x - self.mean_x) ** 2 / self.spread_x
 
-    def chosen(self, which: Any) -> "Shapes":
+    def select(self, which: Any) -> "Shapes":
         """Return the shapes selected by a boolean array, or the one at a place."""
         return Shapes(**{name: values[which] for name, values in vars(self).items()})
 
     @property
     def best(self) -> "Shapes":
         """Return the shape of the least error."""
-        return self.chosen(np.unravel_index(self.error.argmin(), self.error.shape))
+        return self.select(np.unravel_index(self.error.argmin(), self.error.shape))
 
 
-def search(loads_gbps: Array, log_t: Array, ranges: Ranges, allowance: float = 0.0) -> Shapes:
+def search_shapes(loads_gbps: Array, log_t: Array, ranges: Ranges, allowance: float = 0.0) -> Shapes:
     """Return the best shape and those around it, up to an error greater by `allowance`.
 
     `loads_gbps` and `log_t` have shape (levels,).
     """
     gaps = _grid(ranges.gap_gbps)
     for _ in range(ROUNDS if len(gaps) > 1 else 1):
-        shapes = _over_n(ranges.top_gbps - loads_gbps, log_t, ranges.n, gaps, allowance)
+        shapes = _search_n(ranges.top_gbps - loads_gbps, log_t, ranges.n, gaps, allowance)
         error = shapes.error.min(axis=1)
-        gaps = _narrowed(gaps[None], error[None] <= error.min() + allowance)[0]
+        gaps = _narrow(gaps[None], error[None] <= error.min() + allowance)[0]
     return shapes
 
 
-def _over_n(below_top_gbps: Array, log_t: Array, ends: tuple[float, float], gaps: Array, allowance: float) -> Shapes:
+def _search_n(below_top_gbps: Array, log_t: Array, ends: tuple[float, float], gaps: Array, allowance: float) -> Shapes:
     n = np.tile(_grid(ends), (len(gaps), 1))
     for _ in range(ROUNDS if n.shape[1] > 1 else 1):
-        shapes = _solved(below_top_gbps, log_t, n, np.broadcast_to(gaps[:, None], n.shape))
+        shapes = _solve(below_top_gbps, log_t, n, np.broadcast_to(gaps[:, None], n.shape))
         good = np.maximum(shapes.error.min() + allowance, shapes.error.min(axis=1, keepdims=True))
-        n = _narrowed(n, shapes.error <= good)
+        n = _narrow(n, shapes.error <= good)
     return shapes
 
 
-def _solved(below_top_gbps: Array, log_t: Array, n: Array, gaps: Array) -> Shapes:
+def _solve(below_top_gbps: Array, log_t: Array, n: Array, gaps: Array) -> Shapes:
     x = (gaps + below_top_gbps[:, None, None]) ** -n
     dx = x - x.mean(axis=0)
     dy = (log_t - log_t.mean())[:, None, None]
@@ -131,7 +131,7 @@ def _grid(ends: tuple[float, float]) -> Array:
     return np.geomspace(*ends, POINTS if ends[0] < ends[1] else 1)
 
 
-def _narrowed(grid: Array, good: Array) -> Array:
+def _narrow(grid: Array, good: Array) -> Array:
     """Return each row spread anew over its good cells and one more at either end."""
     last = grid.shape[1] - 1
     low = np.maximum(good.argmax(axis=1) - 1, 0)

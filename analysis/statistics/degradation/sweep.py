@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from analysis.statistics.intervals import LEAST_REPETITIONS, Array, Measured, mean_of, redrawn
+from analysis.statistics.intervals import LEAST_REPETITIONS, Array, Measured, mean_of, redraw_means
 from roundabout.core.errors import RoundaboutError
 
 DRAWS = 2000
@@ -69,7 +69,10 @@ class Sweep:
 
     @cached_property
     def means_s(self) -> Array:
-        """Return the mean over repetitions of their mean iteration times, so that each counts alike; shape (levels,)."""
+        """Return the mean over repetitions of their mean iteration times, so that each counts alike.
+
+        Shape (levels,).
+        """
         return np.array([level.means_s.mean() for level in self.levels])
 
     @property
@@ -77,7 +80,7 @@ class Sweep:
         """Return the bandwidth that cross traffic leaves of the link; shape (levels,)."""
         return self.link_gbps - self.loads_gbps
 
-    def redrawn(self, seed: int) -> Array | None:
+    def redraw(self, seed: int) -> Array | None:
         """Return log mean times of sweeps redrawn from the repetitions, in shape (`DRAWS`, levels).
 
         None with fewer than four repetitions at some level.
@@ -85,9 +88,11 @@ class Sweep:
         if any(len(level.repetitions_s) < LEAST_REPETITIONS for level in self.levels):
             return None
         generator = np.random.default_rng(seed)
-        return np.log(np.stack([redrawn(level.means_s.tolist(), DRAWS, generator) for level in self.levels], axis=1))
+        return np.log(
+            np.stack([redraw_means(level.means_s.tolist(), DRAWS, generator) for level in self.levels], axis=1)
+        )
 
-    def require(self, levels: int, purpose: str) -> None:
+    def require_levels(self, levels: int, purpose: str) -> None:
         """Raise DegradationError with fewer `levels`; `purpose` names their use."""
         if len(self.levels) < levels:
             found = f"{len(self.levels)} level{'' if len(self.levels) == 1 else 's'}"

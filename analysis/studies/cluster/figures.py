@@ -13,11 +13,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
 from analysis.reading.data import PortPlace
-from analysis.reading.timelines import ClusterCell, ClusterTrial, Life, Timeline
-from analysis.render.style import INK, JOBS, ROW, SOFT, figure, level, panels, words
-from analysis.statistics.cumulative_counter import Counted
+from analysis.reading.timelines import ClusterCell, ClusterTrial, JobHistory, Timeline
+from analysis.render.style import INK, JOBS, ROW, SOFT, draw_level, draw_word_key, new_figure, new_panels
+from analysis.statistics.cumulative_counter import CumulativeCounter
 from analysis.statistics.intervals import Array
-from analysis.studies.cluster.study import IDEAL, Pooled
+from analysis.studies.cluster.study import IDEAL, PooledIterations
 
 DOTS = 1500
 """At most, a panel: of more iterations every so many-th is drawn."""
@@ -39,18 +39,20 @@ def model_looks(cells: Iterable[ClusterCell]) -> dict[str, tuple[str, str]]:
     return {model: _look(place) for place, model in enumerate(models)}
 
 
-def decimated(cells: Sequence[ClusterCell]) -> str:
+def describe_decimation(cells: Sequence[ClusterCell]) -> str:
     """Describe what figures of single iterations leave out."""
     most = max((len(cell.first.points.times_ms) for cell in cells), default=0)
-    return f"Every {_every(most)}th iteration of each model is drawn, of up to {most:,}." if most > DOTS else ""
+    return (
+        f"Every {_decimation_step(most)}th iteration of each model is drawn, of up to {most:,}." if most > DOTS else ""
+    )
 
 
-def events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure:
+def draw_events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure:
     """Draw iteration times over the trace, one panel a scheduler, and above them the events of jobs.
 
     The interleaving thesis, Figures 4.11a and 4.12a.
     """
-    result, axes = figure(len(cells), 1, 0.9 + 1.75 * len(cells), sharex=True, sharey=True)
+    result, axes = new_figure(len(cells), 1, 0.9 + 1.75 * len(cells), sharex=True, sharey=True)
     scale, unit = _clock(cells)
     for panel, cell in zip(axes, cells, strict=True):
         _dots(panel, cell.first, looks, scale)
@@ -58,34 +60,36 @@ def events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -
         panel.set_title(cell.variant, pad=18)
         panel.set_ylabel("iteration, ms")
     for panel, cell in zip(axes, cells, strict=True):
-        _plainly(panel.yaxis)  # their common one, now that all is drawn
-        _happened(panel, cell.first, scale)
+        _use_plain_numbers(panel.yaxis)  # their common one, now that all is drawn
+        _draw_job_events(panel, cell.first, scale)
     axes[-1].set_xlabel(f"{unit} since the trace began")
     happened = [_key(marker, INK, what, size=4) for what, marker in EVENTS.items()]
     result.legend(handles=[*_model_keys(looks), *happened], loc="outside lower center", ncols=6)
     return result
 
 
-def distributions(cells: Sequence[ClusterCell], found: Sequence[Pooled], colours: Mapping[str, str]) -> Figure:
+def draw_distributions(
+    cells: Sequence[ClusterCell], found: Sequence[PooledIterations], colours: Mapping[str, str]
+) -> Figure:
     """Draw cumulative distributions of all iterations of all jobs: in ms, and over a dedicated cluster's.
 
     The interleaving thesis, Figures 4.11b, 4.12b, 4.13, 4.15 and 4.17.
     """
-    result, axes = figure(1, 2, 3.6, sharey=True)
+    result, axes = new_figure(1, 2, 3.6, sharey=True)
     for panel, (label, values) in zip(axes, _pooled_values(cells), strict=True):
         for cell, repetitions in zip(cells, values, strict=True):
             panel.plot(np.quantile(np.concatenate(repetitions), LEVELS), LEVELS, color=colours[cell.variant])
         panel.set_xscale("log")
-        _plainly(panel.xaxis)
+        _use_plain_numbers(panel.xaxis)
         panel.set_xlabel(label)
     axes[0].set_ylabel("share of iterations")
-    gained = "\n".join(map(_gained, (each for each in found if each.baseline and each.speedup_mean)))
+    gained = "\n".join(map(_describe_gain, (each for each in found if each.baseline and each.speedup_mean)))
     axes[1].text(0.98, 0.04, gained, transform=axes[1].transAxes, ha="right", va="bottom", fontsize=8, color=SOFT)
     _legend(result, {cell.variant: colours[cell.variant] for cell in cells})
     return result
 
 
-def marks(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | None:
+def draw_marks(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | None:
     """Draw ECN marks of each iteration, one panel a model (the interleaving thesis, Figure 4.14); None if not known."""
     models = sorted({model for cell in cells for model in cell.models if cell.marks(model)})
     if not models:
@@ -94,8 +98,8 @@ def marks(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | 
     scale, unit = _clock(cells)
     for panel, model in zip(axes, models, strict=True):
         for cell in cells:
-            own = cell.first.points.of(model)
-            some = slice(None, None, _every(len(own.marks)))
+            own = cell.first.points.of_model(model)
+            some = slice(None, None, _decimation_step(len(own.marks)))
             panel.plot(own.start_s[some] / scale, own.marks[some], ".", color=colours[cell.variant], markersize=3)
         panel.set_ylim(bottom=0)
         panel.set_title(model)
@@ -105,12 +109,14 @@ def marks(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | 
     return result
 
 
-def links(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted], colours: Mapping[str, str]) -> Figure | None:
+def draw_links(
+    cells: Sequence[ClusterCell], sent: Mapping[PortPlace, CumulativeCounter], colours: Mapping[str, str]
+) -> Figure | None:
     """Draw the use of the busiest links between switches, one panel a link and direction; None without counters."""
-    busiest = _busiest(cells, sent)
+    busiest = _busiest_ports(cells, sent)
     if not busiest:
         return None
-    result, axes = figure(len(busiest), 1, 0.9 + 1.6 * len(busiest), sharex=True)
+    result, axes = new_figure(len(busiest), 1, 0.9 + 1.6 * len(busiest), sharex=True)
     scale, unit = _clock(cells)
     edges_s = np.linspace(0, _until_s(cells), BINS + 1)
     for panel, (link, towards) in zip(axes, busiest, strict=True):
@@ -124,7 +130,7 @@ def links(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted], colou
         carried = next(each for each in cells[0].first.spec.topology.links if each.name == link)
         panel.set_ylim(0, 1.15 * carried.payload_rate_gbps)
         panel.set_xlim(0, edges_s[-1] / scale)
-        level(panel, carried.payload_rate_gbps, f"carries {carried.payload_rate_gbps:g}")
+        draw_level(panel, carried.payload_rate_gbps, f"carries {carried.payload_rate_gbps:g}")
         panel.set_title(f"link {link}, towards {towards}")
         panel.set_ylabel("Gbit/s")
     axes[-1].set_xlabel(f"{unit} since the trace began")
@@ -132,19 +138,19 @@ def links(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted], colou
     return result
 
 
-def sharing(cells: Iterable[ClusterCell]) -> list[ClusterCell]:
+def without_dedicated(cells: Iterable[ClusterCell]) -> list[ClusterCell]:
     """Return cells without those of dedicated clusters, whose jobs ran one after the other."""
     return [cell for cell in cells if cell.first.timeline.scheduler != IDEAL]
 
 
-def placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure:
+def draw_placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure:
     """Draw placements over time: a row a host, a bar an allocation in its model's color, one panel a scheduler."""
     hosts = list(cells[0].first.spec.topology.hosts)
     height = max(0.09 * len(hosts), 0.8)
-    result, axes = figure(len(cells), 1, 0.9 + (0.45 + height) * len(cells), sharex=True, sharey=True)
+    result, axes = new_figure(len(cells), 1, 0.9 + (0.45 + height) * len(cells), sharex=True, sharey=True)
     scale, unit = _clock(cells)
     for panel, cell in zip(axes, cells, strict=True):
-        _placed(panel, cell.first.timeline, {host: row for row, host in enumerate(hosts)}, looks, scale)
+        _draw_placement(panel, cell.first.timeline, {host: row for row, host in enumerate(hosts)}, looks, scale)
         panel.set_ylim(len(hosts) - 0.5, -0.5)
         ticks = range(0, len(hosts), max(1, len(hosts) // 6))
         panel.set_yticks(ticks, [hosts[tick] for tick in ticks])
@@ -156,14 +162,14 @@ def placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]
     return result
 
 
-def lives(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure:
+def draw_histories(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure:
     """Draw cumulative distributions over jobs: completion time, queueing delay, and finish-time fairness."""
-    shown: dict[str, Callable[[Life], float | None]] = {
+    shown: dict[str, Callable[[JobHistory], float | None]] = {
         "job completion time, s": lambda life: life.completion_s,
         "queueing delay, s": lambda life: life.queueing_s,
         "finish-time fairness": lambda life: life.fairness,
     }
-    result, axes = panels(len(shown), 3.2)
+    result, axes = new_panels(len(shown), 3.2)
     for panel, (label, figure_of) in zip(axes, shown.items(), strict=True):
         for cell in cells:
             all_lives = (life for trial in cell.trials.values() for life in trial.timeline.jobs)
@@ -178,15 +184,18 @@ def lives(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure:
     return result
 
 
-def scores(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | None:
-    """Draw compatibility scores of Cassini's choices over time, above those of its other candidates; None without any."""
-    ranked = [cell for cell in cells if any(each.ranked for each in cell.first.timeline.decisions)]
+def draw_scores(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | None:
+    """Draw compatibility scores of Cassini's choices over time, above those of its other candidates.
+
+    None without any.
+    """
+    ranked = [cell for cell in cells if any(each.known_scores for each in cell.first.timeline.decisions)]
     if not ranked:
         return None
-    result, (panel,) = figure(1, 1, 2.9)
+    result, (panel,) = new_figure(1, 1, 2.9)
     scale, unit = _clock(cells)
     for cell in ranked:
-        told = [(each.at_s / scale, each.ranked) for each in cell.first.timeline.decisions if each.ranked]
+        told = [(each.at_s / scale, each.known_scores) for each in cell.first.timeline.decisions if each.known_scores]
         others, chosen = [(at, score) for at, own in told for score in own], [(at, max(own)) for at, own in told]
         look: Any = {"color": colours[cell.variant]}
         panel.plot(*zip(*others, strict=True), ".", alpha=0.25, markersize=4, gid="candidates", **look)
@@ -194,11 +203,11 @@ def scores(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure |
     panel.set_xlabel(f"{unit} since the trace began")
     panel.set_ylim(min(0, panel.get_ylim()[0]), 1.05)
     panel.set_ylabel("compatibility score")
-    words(panel, {cell.variant: colours[cell.variant] for cell in ranked})
+    draw_word_key(panel, {cell.variant: colours[cell.variant] for cell in ranked})
     return result
 
 
-def _plainly(axis: Axis) -> None:
+def _use_plain_numbers(axis: Axis) -> None:
     """Write plain numbers on a logarithmic axis."""
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7) if high < DECADE * low else (1, 2, 5)))
@@ -209,26 +218,26 @@ def _plainly(axis: Axis) -> None:
 def _pooled_values(cells: Sequence[ClusterCell]) -> list[tuple[str, list[list[Array]]]]:
     return [
         ("iteration time, ms", [cell.times_ms for cell in cells]),
-        ("iteration time over a dedicated cluster's", [cell.slowed for cell in cells]),
+        ("iteration time over a dedicated cluster's", [cell.slowdowns for cell in cells]),
     ]
 
 
-def _gained(each: Pooled) -> str:
+def _describe_gain(each: PooledIterations) -> str:
     tail = f", p99 {each.speedup_p99.value:.2f}" if each.speedup_p99 else ""
     return f"{each.name} over {each.baseline}: mean {each.speedup_mean.value:.2f}{tail}" if each.speedup_mean else ""
 
 
 def _dots(panel: Axes, trial: ClusterTrial, looks: Mapping[str, tuple[str, str]], scale: float) -> None:
-    points, every = trial.points, _every(len(trial.points.times_ms))
+    points, every = trial.points, _decimation_step(len(trial.points.times_ms))
     for model, (marker, colour) in looks.items():
-        own = points.of(model)
+        own = points.of_model(model)
         look: Any = {"color": colour, "marker": marker, "markersize": 2.6, "linestyle": "", "gid": model}
         panel.plot(own.start_s[::every] / scale, own.times_ms[::every], markeredgewidth=0, **look)
 
 
-def _happened(panel: Axes, trial: ClusterTrial, scale: float) -> None:
+def _draw_job_events(panel: Axes, trial: ClusterTrial, scale: float) -> None:
     """Draw arrivals, moves and ends of jobs, in rows above the iterations."""
-    timeline, from_s = trial.timeline, trial.sliced_s or 0.0
+    timeline, from_s = trial.timeline, trial.window_start_s or 0.0
     until_s = max(stint.ends_s for stint in timeline.stints)
     arrived = (life.arrived_s - from_s for life in timeline.jobs)
     ended = (life.ended_s - from_s for life in timeline.jobs if life.ended_s is not None)
@@ -245,7 +254,7 @@ def _happened(panel: Axes, trial: ClusterTrial, scale: float) -> None:
         panel.plot(np.array(at_s[what]) / scale, heights, marker=marker, markeredgewidth=0.7, **look)
 
 
-def _placed(
+def _draw_placement(
     panel: Axes, timeline: Timeline, row: Mapping[str, int], looks: Mapping[str, tuple[str, str]], scale: float
 ) -> None:
     for stint in timeline.stints:
@@ -254,14 +263,14 @@ def _placed(
             panel.barh(row[host], width, left=begin, height=0.86, color=looks[timeline.models[stint.job]][1])
 
 
-def _busiest(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, Counted]) -> list[tuple[str, str]]:
+def _busiest_ports(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, CumulativeCounter]) -> list[tuple[str, str]]:
     """Return ports between switches by their total bytes under all schedulers, as a share of their capacity."""
     topology, keys = cells[0].first.spec.topology, {cell.first.key for cell in cells}
     rates = {each.name: each.payload_rate_gbps for each in topology.links if not {*each.ends} & {*topology.hosts}}
     carried: dict[tuple[str, str], float] = {}
     for (trial, link, towards), port in sent.items():
         if trial in keys and link in rates:
-            carried[link, towards] = carried.get((link, towards), 0) + port.gained / rates[link]
+            carried[link, towards] = carried.get((link, towards), 0) + port.total_gain / rates[link]
     return sorted(carried, key=lambda port: (-carried[port], port))[:BUSIEST]
 
 
@@ -273,7 +282,7 @@ def _look(place: int) -> tuple[str, str]:
     return "s", to_hex((red, green, blue))
 
 
-def _every(count: int) -> int:
+def _decimation_step(count: int) -> int:
     return max(1, -(-count // DOTS))
 
 
@@ -288,7 +297,7 @@ def _clock(cells: Sequence[ClusterCell]) -> tuple[float, str]:
 def _rows_of_panels(count: int) -> tuple[Figure, list[Axes]]:
     """Return panels that each have their own y-axis."""
     rows = -(-count // ROW)
-    result, axes = figure(rows, min(count, ROW), 2.5 * rows)
+    result, axes = new_figure(rows, min(count, ROW), 2.5 * rows)
     for spare in axes[count:]:
         spare.remove()
     return result, axes[:count]

@@ -18,23 +18,23 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from analysis.expectations import verdict_tables
-from analysis.reading.cached_run import ReadOnce
+from analysis.reading.cached_run import CachedRun
 from analysis.reading.data import ports
-from analysis.reading.timelines import ClusterCell, clusters_of
+from analysis.reading.timelines import ClusterCell, read_clusters
 from analysis.render import page
 from analysis.render.style import variant_colours
 from analysis.reports import about
 from analysis.reports.summary import stored_or_new
 from analysis.studies.cluster import figures, tables
-from analysis.studies.cluster.study import Pooled, Results, groups, whole
+from analysis.studies.cluster.study import PooledIterations, Results, groups, whole_traces
 from roundabout.store import Run
 
-run = ReadOnce(Run.open(RUN))
+run = CachedRun(Run.open(RUN))
 results = stored_or_new(run)
 assert isinstance(results, Results)
 pooled = results.pooled
-cells = clusters_of(run)
-shared = figures.sharing(cells)
+cells = read_clusters(run)
+shared = figures.without_dedicated(cells)
 colours = variant_colours([cell.variant for cell in cells])
 looks = figures.model_looks(cells)
 sent = ports(run, "tx_bytes")
@@ -46,19 +46,19 @@ def each_group(
     """Return a figure a group of cells that are compared, under its name."""
     drawn = [(name, draw(own)) for name, own in groups(some)]
     return page.Html("").join(
-        page.named(name) + page.drawn(result, caption, f"{what}: {name}" if name else what)
+        page.bold_heading(name) + page.figure_html(result, caption, f"{what}: {name}" if name else what)
         for name, result in drawn
         if result
     )
 
 
-def of_group(some: list[ClusterCell]) -> list[Pooled]:
+def of_group(some: list[ClusterCell]) -> list[PooledIterations]:
     """Return the results of these cells."""
-    return [each for each in pooled if each.group == some[0].id.others]
+    return [each for each in pooled if each.group == some[0].id.other_levels]
 
 
 # %%
-about.header(run, results)
+about.page_header(run, results)
 
 # %%
 verdict_tables.cards(results.expectations)
@@ -72,11 +72,11 @@ verdict_tables.cards(results.expectations)
 # Jobs of one worker send nothing and are not in here.
 
 # %%
-page.shown(tables.pooled(results))
+page.table_html(tables.pooled_table(results))
 
 # %%
 each_group(
-    lambda some: figures.distributions(some, of_group(some), colours),
+    lambda some: figures.draw_distributions(some, of_group(some), colours),
     "Cumulative distributions of all iteration times",
     "Iteration times of all jobs: in ms, and as multiples of what the same workers need in a dedicated cluster.",
 )
@@ -88,7 +88,7 @@ each_group(
 # numbers of workers make no difference; the speed-up is of the mean multiple.
 
 # %%
-page.shown(tables.dedicated(results))
+page.table_html(tables.dedicated_table(results))
 
 # %% [markdown]
 # ## By model
@@ -96,14 +96,14 @@ page.shown(tables.dedicated(results))
 # The mean of that.
 
 # %%
-page.shown(tables.slowed(results))
+page.table_html(tables.slowdown_table(results))
 
 # %% [markdown]
 # Speed-ups of the mean iteration time, over the same schedulers as above. Schedulers that give a model other numbers of
 # workers give it other iterations.
 
 # %%
-page.shown(tables.speedups(results))
+page.table_html(tables.speedup_table(results))
 
 # %% [markdown]
 # ## The trace, event by event
@@ -113,9 +113,9 @@ page.shown(tables.speedups(results))
 
 # %%
 each_group(
-    lambda some: figures.events(some, looks),
+    lambda some: figures.draw_events(some, looks),
     "Iteration times over time",
-    f"Iteration times as the trace goes on, and above them what happened to jobs. {figures.decimated(cells)}",
+    f"Iteration times as the trace goes on, and above them what happened to jobs. {figures.describe_decimation(cells)}",
     shared,
 )
 
@@ -124,7 +124,7 @@ each_group(
 
 # %%
 each_group(
-    lambda some: figures.placements(some, looks),
+    lambda some: figures.draw_placements(some, looks),
     "Jobs by host over time",
     "Which models' jobs each host had; where one has several GPUs, the last one that came is drawn over the others.",
     shared,
@@ -139,19 +139,19 @@ each_group(
 # or were not done at the end, are counted and are in no mean.
 
 # %%
-page.shown(tables.lives(results))
+page.table_html(tables.history_table(results))
 
 # %%
 each_group(
-    lambda some: figures.lives(some, colours),
+    lambda some: figures.draw_histories(some, colours),
     "Completion, queueing and fairness of jobs",
     "Distributions over the jobs of all repetitions.",
-    whole(cells),
+    whole_traces(cells),
 )
 
 # %%
 each_group(
-    lambda some: figures.scores(some, colours),
+    lambda some: figures.draw_scores(some, colours),
     "Compatibility scores of decisions",
     "The score of each placement that Cassini chose; dots are its other candidates'.",
 )
@@ -162,12 +162,12 @@ each_group(
 # ECN marks of each iteration of a model's jobs, where somebody counted them and it can be told whose they are.
 
 # %%
-marked = tables.marked(results)
-page.all_of(map(page.shown, marked)) if marked else page.text("Nobody counted marks here.")
+marked = tables.mark_tables(results)
+page.concatenate(map(page.table_html, marked)) if marked else page.paragraph("Nobody counted marks here.")
 
 # %%
 each_group(
-    lambda some: figures.marks(some, colours),
+    lambda some: figures.draw_marks(some, colours),
     "ECN marks per iteration, by model",
     "A dot is an iteration of the first repetition.",
     shared,
@@ -178,7 +178,7 @@ each_group(
 
 # %%
 each_group(
-    lambda some: figures.links(some, sent, colours),
+    lambda some: figures.draw_links(some, sent, colours),
     "Use of the busiest links over time",
     f"Means of a {figures.BINS}th of the trial's length each.",
     shared,
@@ -202,7 +202,7 @@ about.headroom(run)
 # the repetitions differ. With fewer than four repetitions there is no interval.
 
 # %%
-about.invalid(results.invalid_trials)
+about.invalid_trials(results.invalid_trials)
 
 # %% [markdown]
 # ## Provenance

@@ -10,10 +10,17 @@ from itertools import groupby
 
 import numpy as np
 
-from analysis.expectations.results import Result, Summary, common
+from analysis.expectations.results import Result, Summary, common_fields
 from analysis.quantities.clusters import Statistic, p99
 from analysis.reading.cells import CellId, experiment_of
-from analysis.reading.timelines import ClusterCell, ClusterTrial, Life, beside, clusters_of, paired
+from analysis.reading.timelines import (
+    ClusterCell,
+    ClusterTrial,
+    JobHistory,
+    cell_of_variant,
+    pair_by_repetition,
+    read_clusters,
+)
 from analysis.statistics.intervals import (
     LEAST_TAIL,
     Array,
@@ -22,7 +29,7 @@ from analysis.statistics.intervals import (
     estimate,
     mean_of,
     paired_ratio,
-    tail,
+    tail_estimate,
 )
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
@@ -32,19 +39,19 @@ IDEAL = "ideal"
 """The scheduler that gives each job a cluster of its own."""
 
 
-class Figure(Result):
+class CellFigure(Result):
     """A figure with its 95 % interval, which fewer than four repetitions do not have."""
 
     value: float
     ci95: Interval | None
 
     @classmethod
-    def of(cls, measured: Measured) -> "Figure":
+    def of(cls, measured: Measured) -> "CellFigure":
         """Return a figure and its interval."""
         return cls(value=measured[0], ci95=measured[1])
 
 
-class Row(Result):
+class CellResult(Result):
     """The results of one cell."""
 
     levels: dict[str, Level]
@@ -57,20 +64,20 @@ class Row(Result):
     @property
     def group(self) -> str:
         """Return the other levels, as headings have them."""
-        return CellId(self.levels).others
+        return CellId(self.levels).other_levels
 
 
-class Spread(Result):
+class TimeStatistics(Result):
     """Statistics of all iterations together. With fewer than a thousand `p99` is None."""
 
-    mean: Figure
-    median: Figure
-    p90: Figure
-    p99: Figure | None
+    mean: CellFigure
+    median: CellFigure
+    p90: CellFigure
+    p99: CellFigure | None
     max: float
 
 
-class Pooled(Row):
+class PooledIterations(CellResult):
     """All iterations of all jobs: in ms, and as multiples of a dedicated cluster's.
 
     Speed-ups are over `baseline`: the same scheduler without Cassini, or of those without it the study's baseline;
@@ -80,16 +87,16 @@ class Pooled(Row):
 
     repetitions: int
     count: int
-    times_ms: Spread
-    slowed: Spread
+    times_ms: TimeStatistics
+    slowed: TimeStatistics
     baseline: str | None
-    speedup_mean: Figure | None
-    speedup_p99: Figure | None
-    speedup_slowed: Figure | None
-    over_ideal: Figure | None
+    speedup_mean: CellFigure | None
+    speedup_p99: CellFigure | None
+    speedup_slowed: CellFigure | None
+    over_ideal: CellFigure | None
 
 
-class Lives(Row):
+class JobHistories(CellResult):
     """The histories of jobs, by their scheduler's timeline; seconds of the cluster.
 
     Of all repetitions' `jobs`, `waiting` were never placed and `unfinished` not done when the trace's time was up: both
@@ -100,57 +107,57 @@ class Lives(Row):
     jobs: int
     waiting: int
     unfinished: int
-    completion_mean_s: Figure | None
-    completion_p99_s: Figure | None
+    completion_mean_s: CellFigure | None
+    completion_p99_s: CellFigure | None
     completion_max_s: float | None
-    queueing_mean_s: Figure | None
-    fairness_mean: Figure | None
-    fairness_worst: Figure | None
-    moves: Figure
-    score: Figure | None
+    queueing_mean_s: CellFigure | None
+    fairness_mean: CellFigure | None
+    fairness_worst: CellFigure | None
+    moves: CellFigure
+    score: CellFigure | None
 
 
-class OfModel(Row):
+class ModelIterations(CellResult):
     """One model's iterations in one cell; `marks` are of an iteration, if they are known."""
 
     model: str
     count: int
-    mean_ms: Figure
-    slowed: Figure
-    speedup: Figure | None
-    marks: Figure | None
+    mean_ms: CellFigure
+    slowed: CellFigure
+    speedup: CellFigure | None
+    marks: CellFigure | None
 
 
 class Results(Summary):
     """The study's own results."""
 
-    pooled: tuple[Pooled, ...]
-    lives: tuple[Lives, ...]
-    models: tuple[OfModel, ...]
+    pooled: tuple[PooledIterations, ...]
+    lives: tuple[JobHistories, ...]
+    models: tuple[ModelIterations, ...]
 
 
 def study(run: Run, choice: StudyChoice) -> Results:
     """Compute everything that the report of a cluster shows."""
-    cells, base = clusters_of(run), str(experiment_of(run).baseline.level)
+    cells, base = read_clusters(run), str(experiment_of(run).baseline.level)
     together = [(cell, baseline_of(cells, cell, base)) for cell in cells]
     return Results(
-        **common(run, choice),
+        **common_fields(run, choice),
         pooled=tuple(_pooled(cell, over, _ideal(cells, cell)) for cell, over in together),
-        lives=tuple(_lives(cell) for cell in whole(cells)),
-        models=tuple(_of_model(cell, over, model) for cell, over in together for model in cell.models),
+        lives=tuple(_lives(cell) for cell in whole_traces(cells)),
+        models=tuple(_model_iterations(cell, over, model) for cell, over in together for model in cell.models),
     )
 
 
-def whole(cells: Sequence[ClusterCell]) -> list[ClusterCell]:
+def whole_traces(cells: Sequence[ClusterCell]) -> list[ClusterCell]:
     """Return the cells of whole traces: in a window of one no job has its whole history."""
-    return [cell for cell in cells if cell.first.sliced_s is None]
+    return [cell for cell in cells if cell.first.window_start_s is None]
 
 
 def groups(cells: Sequence[ClusterCell]) -> list[tuple[str, list[ClusterCell]]]:
     """Group cells of the same other levels, by their headings, in the experiment's order."""
-    order = list(dict.fromkeys(cell.id.others for cell in cells))
-    ranked = sorted(cells, key=lambda cell: order.index(cell.id.others))
-    return [(name, list(some)) for name, some in groupby(ranked, lambda cell: cell.id.others)]
+    order = list(dict.fromkeys(cell.id.other_levels for cell in cells))
+    ranked = sorted(cells, key=lambda cell: order.index(cell.id.other_levels))
+    return [(name, list(some)) for name, some in groupby(ranked, lambda cell: cell.id.other_levels)]
 
 
 def baseline_of(cells: Sequence[ClusterCell], cell: ClusterCell, base: str) -> ClusterCell | None:
@@ -160,25 +167,25 @@ def baseline_of(cells: Sequence[ClusterCell], cell: ClusterCell, base: str) -> C
         each
         for each in cells
         if told.cassini
-        and each.id.without("variant") == cell.id.without("variant")
+        and each.id.without_factor("variant") == cell.id.without_factor("variant")
         and (each.first.timeline.scheduler, each.first.timeline.cassini) == (told.scheduler, False)
     )
-    found = next(plain, None) or beside(cells, cell, base)
+    found = next(plain, None) or cell_of_variant(cells, cell, base)
     return found if found is not cell else None
 
 
 def _ideal(cells: Sequence[ClusterCell], cell: ClusterCell) -> ClusterCell | None:
-    alike = (each for each in cells if each.id.without("variant") == cell.id.without("variant"))
+    alike = (each for each in cells if each.id.without_factor("variant") == cell.id.without_factor("variant"))
     return next((each for each in alike if each.first.timeline.scheduler == IDEAL and each is not cell), None)
 
 
-def _pooled(cell: ClusterCell, over: ClusterCell | None, ideal: ClusterCell | None) -> Pooled:
-    return Pooled(
+def _pooled(cell: ClusterCell, over: ClusterCell | None, ideal: ClusterCell | None) -> PooledIterations:
+    return PooledIterations(
         levels=dict(cell.id.levels),
         repetitions=len(cell.trials),
         count=sum(map(len, cell.times_ms)),
         times_ms=_spread(cell.times_ms),
-        slowed=_spread(cell.slowed),
+        slowed=_spread(cell.slowdowns),
         baseline=over and over.variant,
         speedup_mean=_ratio(over, cell, _times_ms, np.mean),
         speedup_p99=_ratio(over, cell, _times_ms, p99, LEAST_TAIL),
@@ -187,16 +194,16 @@ def _pooled(cell: ClusterCell, over: ClusterCell | None, ideal: ClusterCell | No
     )
 
 
-def _spread(repetitions: Sequence[Array]) -> Spread:
-    def figure(statistic: Statistic) -> Figure:
-        return Figure.of(estimate(repetitions, statistic, at_least=0))
+def _spread(repetitions: Sequence[Array]) -> TimeStatistics:
+    def figure(statistic: Statistic) -> CellFigure:
+        return CellFigure.of(estimate(repetitions, statistic, at_least=0))
 
-    beyond = tail(repetitions)
-    return Spread(
+    beyond = tail_estimate(repetitions)
+    return TimeStatistics(
         mean=figure(np.mean),
         median=figure(np.median),
         p90=figure(lambda times: float(np.quantile(times, 0.9))),
-        p99=Figure.of(beyond) if beyond else None,
+        p99=CellFigure.of(beyond) if beyond else None,
         max=max(float(times.max()) for times in repetitions),
     )
 
@@ -206,7 +213,7 @@ def _times_ms(trial: ClusterTrial) -> Array:
 
 
 def _slowed(trial: ClusterTrial) -> Array:
-    return trial.points.slowed
+    return trial.points.slowdowns
 
 
 def _ratio(
@@ -215,58 +222,62 @@ def _ratio(
     what: Callable[[ClusterTrial], Array],
     statistic: Statistic,
     least: int = 1,
-) -> Figure | None:
+) -> CellFigure | None:
     """Return a statistic of one cell's iterations over that of another's, by the repetitions that both have."""
-    pairs = paired(over, of, what) if over and of else []
+    pairs = pair_by_repetition(over, of, what) if over and of else []
     enough = pairs and min(sum(map(len, side)) for side in zip(*pairs, strict=True)) >= least
-    return Figure.of(paired_ratio(pairs, statistic)) if enough else None
+    return CellFigure.of(paired_ratio(pairs, statistic)) if enough else None
 
 
-def _of_model(cell: ClusterCell, over: ClusterCell | None, model: str) -> OfModel:
+def _model_iterations(cell: ClusterCell, over: ClusterCell | None, model: str) -> ModelIterations:
     def own_ms(trial: ClusterTrial) -> Array:
-        return trial.points.of(model).times_ms
+        return trial.points.of_model(model).times_ms
 
-    own = [each for trial in cell.trials.values() if len((each := trial.points.of(model)).times_ms)]
-    times, slowed = [each.times_ms for each in own], [each.slowed for each in own]
-    pairs = [(one, other) for one, other in (paired(over, cell, own_ms) if over else []) if len(one) and len(other)]
+    own = [each for trial in cell.trials.values() if len((each := trial.points.of_model(model)).times_ms)]
+    times, slowed = [each.times_ms for each in own], [each.slowdowns for each in own]
+    pairs = [
+        (one, other)
+        for one, other in (pair_by_repetition(over, cell, own_ms) if over else [])
+        if len(one) and len(other)
+    ]
     marks = cell.marks(model)
-    return OfModel(
+    return ModelIterations(
         levels=dict(cell.id.levels),
         model=model,
         count=sum(map(len, times)),
-        mean_ms=Figure.of(estimate(times, np.mean)),
-        slowed=Figure.of(estimate(slowed, np.mean)),
-        speedup=Figure.of(paired_ratio(pairs, np.mean)) if pairs else None,
-        marks=Figure.of(estimate(marks, np.mean, at_least=0)) if marks else None,
+        mean_ms=CellFigure.of(estimate(times, np.mean)),
+        slowed=CellFigure.of(estimate(slowed, np.mean)),
+        speedup=CellFigure.of(paired_ratio(pairs, np.mean)) if pairs else None,
+        marks=CellFigure.of(estimate(marks, np.mean, at_least=0)) if marks else None,
     )
 
 
-def _lives(cell: ClusterCell) -> Lives:
+def _lives(cell: ClusterCell) -> JobHistories:
     timelines = [trial.timeline for trial in cell.trials.values()]
     jobs = [life for timeline in timelines for life in timeline.jobs]
 
-    def known(figure: Callable[[Life], float | None]) -> list[Array]:
+    def known(figure: Callable[[JobHistory], float | None]) -> list[Array]:
         each = ([found for life in own.jobs if (found := figure(life)) is not None] for own in timelines)
         return [np.array(own) for own in each if own]
 
-    def mean(repetitions: list[Array]) -> Figure | None:
-        return Figure.of(estimate(repetitions, np.mean, at_least=0)) if repetitions else None
+    def mean(repetitions: list[Array]) -> CellFigure | None:
+        return CellFigure.of(estimate(repetitions, np.mean, at_least=0)) if repetitions else None
 
     completion, fairness = known(lambda life: life.completion_s), known(lambda life: life.fairness)
-    chosen = ([max(found.ranked) for found in each.decisions if found.ranked] for each in timelines)
+    chosen = ([max(found.known_scores) for found in each.decisions if found.known_scores] for each in timelines)
     scores = [np.array(own) for own in chosen if own]
-    beyond = tail(completion) if completion else None
-    return Lives(
+    beyond = tail_estimate(completion) if completion else None
+    return JobHistories(
         levels=dict(cell.id.levels),
         jobs=len(jobs),
         waiting=sum(life.started_s is None for life in jobs),
         unfinished=sum(life.started_s is not None and life.ended_s is None for life in jobs),
         completion_mean_s=mean(completion),
-        completion_p99_s=Figure.of(beyond) if beyond else None,
+        completion_p99_s=CellFigure.of(beyond) if beyond else None,
         completion_max_s=max((float(each.max()) for each in completion), default=None),
         queueing_mean_s=mean(known(lambda life: life.queueing_s)),
         fairness_mean=mean(fairness),
-        fairness_worst=Figure.of(mean_of([float(each.max()) for each in fairness])) if fairness else None,
-        moves=Figure.of(estimate(known(lambda life: float(life.moves)), np.mean, at_least=0)),
+        fairness_worst=CellFigure.of(mean_of([float(each.max()) for each in fairness])) if fairness else None,
+        moves=CellFigure.of(estimate(known(lambda life: float(life.moves)), np.mean, at_least=0)),
         score=mean(scores),
     )

@@ -6,17 +6,24 @@ from collections.abc import Callable, Sequence
 from rich.console import RenderableType
 
 from analysis.render import screen as on_screen
-from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Section, Table, tail, under_titles
-from analysis.studies.cluster.study import Figure, Lives, OfModel, Pooled, Results, Spread
+from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Section, Table, group_by_title, tail_cell
+from analysis.studies.cluster.study import (
+    CellFigure,
+    JobHistories,
+    ModelIterations,
+    PooledIterations,
+    Results,
+    TimeStatistics,
+)
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
     """Return the tables for a terminal."""
-    by_model = (slowed(results, ends=False), *marked(results, ends=False)) if results.models else ()
-    return [on_screen.shown(each) for each in (pooled(results), lives(results), *by_model)]
+    by_model = (slowdown_table(results, ends=False), *mark_tables(results, ends=False)) if results.models else ()
+    return [on_screen.table_renderable(each) for each in (pooled_table(results), history_table(results), *by_model)]
 
 
-def pooled(results: Results) -> Table:
+def pooled_table(results: Results) -> Table:
     """Return all iterations of all jobs together, in ms, and the speed-up over the baseline."""
     columns = (
         *(Column(kind="names"), REPETITIONS, Column("iterations", ",.0f", only="page")),
@@ -25,21 +32,21 @@ def pooled(results: Results) -> Table:
         *(Column("over", kind="words"), Column("mean over\nIdeal's", ".2f", only="page")),
         Column("over a dedi-\ncated cluster", ".2f", only="screen"),
     )
-    sections = under_titles(results.pooled, lambda each: each.group, _pooled)
+    sections = group_by_title(results.pooled, lambda each: each.group, _pooled)
     return Table(columns, sections, "Iteration times of all jobs, with 95 % intervals", empty="no valid trial")
 
 
-def dedicated(results: Results) -> Table:
+def dedicated_table(results: Results) -> Table:
     """Return them as multiples of the times of the same workers in a dedicated cluster."""
     columns = (
         *(Column(kind="names"), *(Column(each, ".2f") for each in ("mean", "median", "p90", TAIL))),
         *(Column("speed-up\nof mean", ".2f"), Column("over", kind="words")),
     )
-    sections = under_titles(results.pooled, lambda each: each.group, _slowed)
+    sections = group_by_title(results.pooled, lambda each: each.group, _slowed)
     return Table(columns, sections, "Iteration times over those of a dedicated cluster")
 
 
-def lives(results: Results) -> Table:
+def history_table(results: Results) -> Table:
     """Return the histories of jobs."""
     columns = (
         *(Column(kind="names"), Column("jobs", "d", only="page"), Column("never\nplaced", "d")),
@@ -47,11 +54,11 @@ def lives(results: Results) -> Table:
         *(Column("queueing,\ns", ".0f"), Column("fairness", ".2f", only="page"), Column("fairness,\nworst", ".2f")),
         *(Column("moves", ".1f"), Column("score", ".2f", only="page")),
     )
-    sections = under_titles(results.lives, lambda each: each.group, _lives)
+    sections = group_by_title(results.lives, lambda each: each.group, _lives)
     return Table(columns, sections, "What became of jobs", empty="In slices of a trace no job has its whole life.")
 
 
-def slowed(results: Results, *, ends: bool = True) -> Table:
+def slowdown_table(results: Results, *, ends: bool = True) -> Table:
     """Return, by model and scheduler, the mean iteration time over that of a dedicated cluster.
 
     With `ends` of intervals or not.
@@ -60,12 +67,12 @@ def slowed(results: Results, *, ends: bool = True) -> Table:
     return _by_model(results, title, ".2f", lambda each: each.slowed, ends=ends)
 
 
-def speedups(results: Results) -> Table:
+def speedup_table(results: Results) -> Table:
     """Return, by model and scheduler, the speed-up of the mean iteration time over the scheduler's baseline."""
     return _by_model(results, "Speed-up of the mean iteration time", ".2f", lambda each: each.speedup)
 
 
-def marked(results: Results, *, ends: bool = True) -> list[Table]:
+def mark_tables(results: Results, *, ends: bool = True) -> list[Table]:
     """Return, by model and scheduler, ECN marks of an iteration; no table without counts."""
     if all(each.marks is None for each in results.models):
         return []
@@ -73,7 +80,12 @@ def marked(results: Results, *, ends: bool = True) -> list[Table]:
 
 
 def _by_model(
-    results: Results, title: str, form: str, figure: Callable[[OfModel], Figure | None], *, ends: bool = True
+    results: Results,
+    title: str,
+    form: str,
+    figure: Callable[[ModelIterations], CellFigure | None],
+    *,
+    ends: bool = True,
 ) -> Table:
     """Return a row for each model, a column for each scheduler with a figure.
 
@@ -90,7 +102,7 @@ def _by_model(
     return Table((Column(kind="names"), *(Column(name, form) for name in names)), tuple(sections), title)
 
 
-def _pooled(each: Pooled) -> Sequence[Cell]:
+def _pooled(each: PooledIterations) -> Sequence[Cell]:
     return (
         *(Cell(each.name), Cell(each.repetitions), Cell(each.count)),
         *_spread(each.times_ms, each.count),
@@ -99,16 +111,16 @@ def _pooled(each: Pooled) -> Sequence[Cell]:
     )
 
 
-def _slowed(each: Pooled) -> Sequence[Cell]:
+def _slowed(each: PooledIterations) -> Sequence[Cell]:
     figures = _spread(each.slowed, each.count)
     return Cell(each.name), *figures, _cell(each.speedup_slowed), Cell(each.baseline or "")
 
 
-def _spread(each: Spread, count: int) -> Sequence[Cell]:
+def _spread(each: TimeStatistics, count: int) -> Sequence[Cell]:
     return _cell(each.mean), _cell(each.median), _cell(each.p90), _tail(each.p99, each.max, count)
 
 
-def _lives(each: Lives) -> Sequence[Cell]:
+def _lives(each: JobHistories) -> Sequence[Cell]:
     done = each.jobs - each.waiting - each.unfinished
     longest = _tail(each.completion_p99_s, each.completion_max_s, done)
     return (
@@ -118,11 +130,11 @@ def _lives(each: Lives) -> Sequence[Cell]:
     )
 
 
-def _tail(p99: Figure | None, longest: float | None, count: int) -> Cell:
+def _tail(p99: CellFigure | None, longest: float | None, count: int) -> Cell:
     if p99 or longest is None:
         return _cell(p99)
-    return tail(None, None, longest, count)
+    return tail_cell(None, None, longest, count)
 
 
-def _cell(figure: Figure | None, *, ends: bool = True) -> Cell:
+def _cell(figure: CellFigure | None, *, ends: bool = True) -> Cell:
     return Cell(figure.value, figure.ci95 if ends else None) if figure else Cell()

@@ -13,10 +13,22 @@ from numpy.typing import NDArray
 from analysis.expectations.results import JobCell
 from analysis.reading.cells import CellTrials, jobs_of
 from analysis.reading.marks import JobMarks
-from analysis.reading.traces import Trace, mean_per_iteration, middle
-from analysis.render.style import BOTH, INK, ROW, SOFT, figure, job_colours, level, note, panels, variant_colours, words
+from analysis.reading.traces import TrialTrace, mean_per_iteration, median_trial
+from analysis.render.style import (
+    BOTH,
+    INK,
+    ROW,
+    SOFT,
+    add_note,
+    draw_level,
+    draw_word_key,
+    job_colours,
+    new_figure,
+    new_panels,
+    variant_colours,
+)
 from analysis.statistics.cumulative_counter import Floats
-from analysis.statistics.intervals import stacked
+from analysis.statistics.intervals import stack_to_shortest
 
 MEGA = 1e6
 LETTERS = 120
@@ -28,15 +40,15 @@ Marks = Mapping[str, JobMarks]
 """Of one cell, by job."""
 
 
-def first_iterations(courses: Sequence[Sequence[Trace]], iterations: int = 3) -> Figure:
+def draw_first_iterations(courses: Sequence[Sequence[TrialTrace]], iterations: int = 3) -> Figure:
     """Draw bandwidth of each job in the first iterations, one panel a variant (HotNets'22, Figures 1b and 1c).
 
     Thin lines for repetitions, a thick one for the middle one.
     """
-    result, axes = panels(len(courses), 3.0)
+    result, axes = new_panels(len(courses), 3.0)
     colours = job_colours(_jobs([trials[0] for trials in courses]))
     for place, (panel, trials) in enumerate(zip(axes, courses, strict=True)):
-        trace = middle(trials)
+        trace = median_trial(trials)
         until = max(spans[min(iterations, len(spans)) - 1, 1] for spans in trace.spans.values())
         panel.set_xlim(0, until)
         at_ms = _middles_ms(trace)
@@ -44,27 +56,27 @@ def first_iterations(courses: Sequence[Sequence[Trace]], iterations: int = 3) ->
         for job, rates in trace.rates.items():
             panel.fill_between(at_ms[seen], rates[seen], color=colours[job], alpha=0.14, linewidth=0)
             panel.plot(at_ms[seen], rates[seen], color=colours[job], gid=f"{job}, middle repetition")
-        _others(panel, [each for each in trials if each is not trace], until, colours)
+        _draw_other_repetitions(panel, [each for each in trials if each is not trace], until, colours)
         _mean_while_all_send(panel, trace, trials, colours)
         link = trace.cell.spec.topology.bottleneck
         panel.set_ylim(0, link.payload_rate_gbps * 1.22)
-        level(panel, link.payload_rate_gbps, f"{link.name} carries {link.payload_rate_gbps:g}")
+        draw_level(panel, link.payload_rate_gbps, f"{link.name} carries {link.payload_rate_gbps:g}")
         panel.set_title(trace.cell.name)
         # What has no room is where the page ends, under Provenance.
         if len(trace.cell.name + trace.cell.transports) <= LETTERS / min(len(courses), ROW):
-            words(panel, {trace.cell.transports: SOFT}, weight="normal")
+            draw_word_key(panel, {trace.cell.transports: SOFT}, weight="normal")
         panel.set_xlabel("ms since the start")
         if place % ROW == 0:
             panel.set_ylabel("sent by each job, Gbit/s")
     return result
 
 
-def sliding(traces: Sequence[Trace]) -> Figure:
+def draw_sliding(traces: Sequence[TrialTrace]) -> Figure:
     """Draw communication over time, one row an iteration of the first job, one panel a variant.
 
     Dark if two jobs send at once.
     """
-    result, axes = panels(len(traces), 4.6, sharex=True)
+    result, axes = new_panels(len(traces), 4.6, sharex=True)
     colours = job_colours(_jobs(traces))
     for place, (panel, trace) in enumerate(zip(axes, traces, strict=True)):
         rows = _rows(trace)
@@ -83,12 +95,12 @@ def sliding(traces: Sequence[Trace]) -> Figure:
     return result
 
 
-def distributions(cells: Sequence[CellTrials], marks: Sequence[Marks], found: Sequence[JobCell]) -> Figure:
+def draw_distributions(cells: Sequence[CellTrials], marks: Sequence[Marks], found: Sequence[JobCell]) -> Figure:
     """Draw cumulative distributions of iteration times (HotNets'22, Figure 1d), and of marks if they are known.
 
     All repetitions, by variant and job; both beside each other as in the interleaving thesis, Figure 4.13.
     """
-    result, (times, *others) = figure(1, 2 if any(marks) else 1, 3.6, sharey=True)
+    result, (times, *others) = new_figure(1, 2 if any(marks) else 1, 3.6, sharey=True)
     _distribution(times, cells, [{job: cell.repetitions(job) for job in cell.times} for cell in cells])
     _fluid_lines(times, found)
     times.set_xlabel("iteration time, ms")
@@ -100,31 +112,31 @@ def distributions(cells: Sequence[CellTrials], marks: Sequence[Marks], found: Se
     return result
 
 
-def over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) -> Figure:
+def draw_over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) -> Figure:
     """Draw iteration time against iteration number: thin lines for repetitions, a thick one for their median."""
     jobs = jobs_of(cells)
-    result, axes = panels(len(jobs), 3.3)
+    result, axes = new_panels(len(jobs), 3.3)
     colours = variant_colours([cell.name for cell in cells])
     for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
         shown = [cell for cell in cells if job in cell.times]
         for cell in shown:
-            _in_order(panel, cell.repetitions(job), colours[cell.name])
+            _draw_series(panel, cell.repetitions(job), colours[cell.name])
         panel.set_xlim(1, max(len(cell.repetitions(job)[0]) for cell in shown))
         own = [each for each in found if each.job == job]
-        if (fair_ms := _same(own, "fair_ms")) is not None:
-            level(panel, fair_ms, f"fluid, fair {fair_ms:.0f}")
-        if (interleaved_ms := _same(own, "interleaved_ms")) is not None:
-            level(panel, interleaved_ms, f"fluid, interleaved {interleaved_ms:.0f}", below=True)
+        if (fair_ms := _common_limit(own, "fair_ms")) is not None:
+            draw_level(panel, fair_ms, f"fluid, fair {fair_ms:.0f}")
+        if (interleaved_ms := _common_limit(own, "interleaved_ms")) is not None:
+            draw_level(panel, interleaved_ms, f"fluid, interleaved {interleaved_ms:.0f}", below=True)
         panel.margins(y=0.12)
         panel.set_title(job)
         panel.set_xlabel("iteration")
         if place % ROW == 0:
             panel.set_ylabel("iteration time, ms")
-    words(axes[min(len(axes), ROW) - 1], colours)
+    draw_word_key(axes[min(len(axes), ROW) - 1], colours)
     return result
 
 
-def marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Marks]) -> Figure | None:
+def draw_marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Marks]) -> Figure | None:
     """Draw ECN marks of each iteration, one panel a job (the interleaving thesis, Figure 4.14); None if not known.
 
     Thin lines for repetitions, a thick one for their median.
@@ -132,28 +144,28 @@ def marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Marks]) -
     jobs = list(dict.fromkeys(job for each in marks for job in each))
     if not jobs:
         return None
-    result, axes = panels(len(jobs), 3.3)
+    result, axes = new_panels(len(jobs), 3.3)
     colours = variant_colours([cell.name for cell, each in zip(cells, marks, strict=True) if each])
     for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
         shown = [(cell, each[job]) for cell, each in zip(cells, marks, strict=True) if job in each]
         for cell, own in shown:
-            _in_order(panel, own.repetitions, colours[cell.name])
+            _draw_series(panel, own.repetitions, colours[cell.name])
         panel.set_xlim(1, max(len(own.repetitions[0]) for _, own in shown))
         panel.set_title(job)
         panel.set_xlabel("iteration")
         if place % ROW == 0:
             panel.set_ylabel("ECN marks per iteration")
     axes[0].set_ylim(bottom=0)
-    words(axes[min(len(axes), ROW) - 1], colours)
+    draw_word_key(axes[min(len(axes), ROW) - 1], colours)
     return result
 
 
-def backlog(traces: Sequence[Trace]) -> Figure | None:
+def draw_backlog(traces: Sequence[TrialTrace]) -> Figure | None:
     """Draw the mean backlog of the shared link in each iteration of the first job; None if it was not measured."""
     series = [(trace, _backlog_mb(trace, trace.backlog_bytes)) for trace in traces if trace.backlog_bytes is not None]
     if not series:
         return None
-    result, (panel,) = figure(1, 1, 2.9)
+    result, (panel,) = new_figure(1, 1, 2.9)
     colours = variant_colours([trace.cell.name for trace, _ in series])
     for trace, means in series:
         panel.plot(np.arange(1, len(means) + 1), means, color=colours[trace.cell.name], alpha=0.75)
@@ -161,17 +173,17 @@ def backlog(traces: Sequence[Trace]) -> Figure | None:
     panel.margins(x=0)
     panel.set_xlabel("iteration")
     panel.set_ylabel("mean backlog, MB")
-    words(panel, colours)
+    draw_word_key(panel, colours)
     return result
 
 
-def _backlog_mb(trace: Trace, backlog_bytes: Floats) -> Floats:
+def _backlog_mb(trace: TrialTrace, backlog_bytes: Floats) -> Floats:
     return mean_per_iteration(trace, backlog_bytes, next(iter(trace.spans))) / MEGA
 
 
-def _in_order(panel: Axes, repetitions: Sequence[Floats], colour: str) -> None:
+def _draw_series(panel: Axes, repetitions: Sequence[Floats], colour: str) -> None:
     """Draw series against iteration number: thin lines for repetitions, a thick one for their median."""
-    series = stacked(repetitions)
+    series = stack_to_shortest(repetitions)
     number = np.arange(1, series.shape[1] + 1)
     for place, line in enumerate(panel.plot(number, series.T, color=colour, alpha=0.28, linewidth=0.8), start=1):
         line.set_gid(f"repetition {place}")
@@ -191,11 +203,13 @@ def _distribution(panel: Axes, cells: Sequence[CellTrials], values: Sequence[Map
     panel.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
 
 
-def _middles_ms(trace: Trace) -> Floats:
+def _middles_ms(trace: TrialTrace) -> Floats:
     return trace.edges_ms[:-1] + np.diff(trace.edges_ms) / 2
 
 
-def _others(panel: Axes, trials: Sequence[Trace], until_ms: float, colours: Mapping[str, str]) -> None:
+def _draw_other_repetitions(
+    panel: Axes, trials: Sequence[TrialTrace], until_ms: float, colours: Mapping[str, str]
+) -> None:
     """Draw each job's bandwidth in other repetitions, as thin lines."""
     for trace in trials:
         seen = _middles_ms(trace) <= until_ms
@@ -204,17 +218,19 @@ def _others(panel: Axes, trials: Sequence[Trace], until_ms: float, colours: Mapp
             panel.plot(_middles_ms(trace)[seen], rates[seen], **look)
 
 
-def _all_send(trace: Trace) -> tuple[float, float, NDArray[np.bool_]]:
+def _common_sending(trace: TrialTrace) -> tuple[float, float, NDArray[np.bool_]]:
     """Return the part of the first iteration in which all jobs send: begin, end, and the bins inside."""
     begin = max(spans[0, 0] for spans in trace.spans.values())
     end = min(spans[0, 1] for spans in trace.spans.values())
     return begin, end, (trace.edges_ms[:-1] >= begin) & (trace.edges_ms[1:] <= end)
 
 
-def _mean_while_all_send(panel: Axes, trace: Trace, trials: Sequence[Trace], colours: Mapping[str, str]) -> None:
+def _mean_while_all_send(
+    panel: Axes, trace: TrialTrace, trials: Sequence[TrialTrace], colours: Mapping[str, str]
+) -> None:
     """Shade the first time in which all jobs send, and write each job's mean rate into it, of all repetitions."""
-    begin, end, _ = _all_send(trace)
-    insides = [(each, inside) for each in trials if (inside := _all_send(each)[2]).any()]
+    begin, end, _ = _common_sending(trace)
+    insides = [(each, inside) for each in trials if (inside := _common_sending(each)[2]).any()]
     if len(trace.spans) < 2 or end <= begin or not insides:
         return
     panel.axvspan(begin, end, color=INK, alpha=0.045, linewidth=0, zorder=0)
@@ -225,10 +241,12 @@ def _mean_while_all_send(panel: Axes, trace: Trace, trials: Sequence[Trace], col
     for place, job in enumerate(ranked):
         offset = (0, 11 if place == 0 else -11)
         text = f"{job}  {means[job]:.0f}"
-        note(panel, (begin + end) / 2, means[job], text, colours[job], ha="center", offset=offset, fontweight="bold")
+        add_note(
+            panel, (begin + end) / 2, means[job], text, colours[job], ha="center", offset=offset, fontweight="bold"
+        )
 
 
-def _rows(trace: Trace) -> dict[str, Floats]:
+def _rows(trace: TrialTrace) -> dict[str, Floats]:
     """Return bars (row, begin, end) of communication per job, relative to the first job's iteration."""
     first = next(iter(trace.spans.values()))
     begins = np.concatenate([[0.0], first[:-1, 1]])
@@ -256,31 +274,31 @@ def _fluid_lines(panel: Axes, found: Sequence[JobCell]) -> None:
     """Draw vertical lines at the flow-level model's iteration times, if all jobs that share a link have the same."""
     shared = [each for each in found if each.limit != "alone"]
     for name, text in (("interleaved_ms", "fluid,\ninterleaved"), ("fair_ms", "fluid,\nfair")):
-        if (value := _same(shared, name)) is not None:
+        if (value := _common_limit(shared, name)) is not None:
             value = round(value, 1)
             panel.axvline(value, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=1.5)
-            note(panel, value, 0.13, f"{text} {value:.0f}", offset=(5, 0))
+            add_note(panel, value, 0.13, f"{text} {value:.0f}", offset=(5, 0))
 
 
-def _same(found: Sequence[JobCell], limit: str) -> float | None:
+def _common_limit(found: Sequence[JobCell], limit: str) -> float | None:
     """Return a flow-level limit of jobs that share a link; None if it differs between them, or there is none."""
     values = {getattr(each.fluid, limit) for each in found if each.limit != "alone"}
     rounded = {value if value is None else round(value, 1) for value in values}
     return next(iter(values)) if len(rounded) == 1 else None
 
 
-def _jobs(traces: Sequence[Trace]) -> list[str]:
+def _jobs(traces: Sequence[TrialTrace]) -> list[str]:
     """Return the jobs of all traces, in the experiment's order."""
     return jobs_of(trace.cell for trace in traces)
 
 
 def _job_key(panel: Axes, jobs: Sequence[str], *, both: bool = False) -> None:
-    words(panel, job_colours(jobs) | ({"at once": BOTH} if both and len(jobs) > 1 else {}))
+    draw_word_key(panel, job_colours(jobs) | ({"at once": BOTH} if both and len(jobs) > 1 else {}))
 
 
 def _key(panel: Axes, cells: Sequence[CellTrials]) -> None:
     """Draw the key: variants by color, jobs by dashes."""
-    words(panel, variant_colours([cell.name for cell in cells]))
+    draw_word_key(panel, variant_colours([cell.name for cell in cells]))
     for place, job in enumerate(jobs_of(cells)):
         panel.plot([], [], color=INK, linestyle=DASHES[place % len(DASHES)], label=job)
     panel.legend()

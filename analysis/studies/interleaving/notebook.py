@@ -18,26 +18,26 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from analysis.expectations import verdict_tables
-from analysis.reading.cached_run import ReadOnce
+from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import cells_of, jobs_of
-from analysis.reading.marks import of_cells
-from analysis.reading.traces import middle, traces
+from analysis.reading.marks import marks_of_cells
+from analysis.reading.traces import median_trial, read_traces
 from analysis.render import page
-from analysis.render.link_use import link_use
+from analysis.render.link_use import draw_link_use
 from analysis.reports import about
 from analysis.reports.summary import stored_or_new
 from analysis.studies.interleaving import figures, tables
-from analysis.studies.interleaving.study import Results, sharing
+from analysis.studies.interleaving.study import Results, sharing_cells
 from roundabout.store import Run
 
-run = ReadOnce(Run.open(RUN))
+run = CachedRun(Run.open(RUN))
 results = stored_or_new(run)
 assert isinstance(results, Results)
 cells = cells_of(run)
-together = sharing(cells)
-courses = traces(run, together)
-typical = [middle(each) for each in courses]
-marks = of_cells(run, cells)
+together = sharing_cells(cells)
+courses = read_traces(run, together)
+typical = [median_trial(each) for each in courses]
+marks = marks_of_cells(run, cells)
 jobs = " and ".join(jobs_of(together))
 
 
@@ -47,7 +47,7 @@ def draw(plot: Callable[..., Figure | None], *data: object) -> Figure | None:
 
 
 # %%
-about.header(run, results)
+about.page_header(run, results)
 
 # %%
 verdict_tables.cards(results.expectations)
@@ -62,12 +62,12 @@ verdict_tables.cards(results.expectations)
 # the last half with it.
 
 # %%
-page.shown(tables.times(results))
+page.table_html(tables.time_table(results))
 
 # %%
-page.by_name(
+page.named_values(
     f"Of what perfect interleaving would save over {results.study.baseline}, saved in the last half",
-    tables.gains(results),
+    tables.describe_gains(results),
 )
 
 # %% [markdown]
@@ -78,8 +78,8 @@ page.by_name(
 # iteration earlier.
 
 # %%
-page.drawn(
-    draw(figures.first_iterations, courses),
+page.figure_html(
+    draw(figures.draw_first_iterations, courses),
     "Bandwidth by the byte counters of each job's first host, read every 10 ms, headers included. Thick: the "
     "repetition that took neither longest nor shortest; thin: the others. Shaded: the first time that all jobs send in "
     "the former, with each one's mean then, over all repetitions. Compare HotNets'22, Figures 1b, 1c.",
@@ -93,21 +93,21 @@ page.drawn(
 # until some compute while others communicate.
 
 # %%
-page.by_name(
+page.named_values(
     "Of the time in which any job sent, several did at once in the first iteration and over the last half",
-    tables.overlaps(results),
+    tables.describe_overlaps(results),
 )
 
 # %%
-page.drawn(
-    draw(link_use, typical),
+page.figure_html(
+    draw(draw_link_use, typical),
     "Use of the shared link from the start, jobs stacked; the middle repetition. Compare HotNets'22, Figures 2a, 2b.",
     f"Stacked bandwidth of {jobs} over time, by variant",
 )
 
 # %%
-page.drawn(
-    draw(figures.sliding, typical),
+page.figure_html(
+    draw(figures.draw_sliding, typical),
     "Every iteration of that repetition as a row that begins when the first job begins it: when each job "
     "communicates, and, dark, when they do so at once.",
     f"When {jobs} communicate, iteration by iteration, by variant",
@@ -117,16 +117,16 @@ page.drawn(
 # ## What it does to iteration times
 
 # %%
-page.drawn(
-    draw(figures.distributions, cells, marks, results.cells),
+page.figure_html(
+    draw(figures.draw_distributions, cells, marks, results.cells),
     "Distributions over all iterations of all repetitions. Compare HotNets'22, Figure 1d, and the interleaving thesis, "
     "Figure 4.13.",
     "Cumulative distributions of iteration times and of ECN marks per iteration, by variant and job",
 )
 
 # %%
-page.drawn(
-    draw(figures.over_iterations, cells, results.cells),
+page.figure_html(
+    draw(figures.draw_over_iterations, cells, results.cells),
     "Iteration times in order. Thin: each repetition; thick: their median.",
     "Iteration time against iteration number, by job and variant, with the fluid model's limits",
 )
@@ -140,19 +140,19 @@ page.drawn(
 # other side of an iteration's edges. *Unattributed* is the share that no iteration can claim.
 
 # %%
-page.shown(tables.marks(results.cells))
+page.table_html(tables.mark_table(results.cells))
 
 # %%
-page.drawn(
-    draw(figures.marks_over_iterations, cells, marks),
+page.figure_html(
+    draw(figures.draw_marks_over_iterations, cells, marks),
     "ECN marks in each iteration, on all links. Thin: each repetition; thick: their median. Marks are as counted, "
     "of packets that are as large as on a real link, and fewer. Compare the interleaving thesis, Figure 4.14.",
     "ECN marks against iteration number, by job and variant",
 )
 
 # %%
-page.drawn(
-    draw(figures.backlog, [each for some in courses for each in some]),
+page.figure_html(
+    draw(figures.draw_backlog, [each for some in courses for each in some]),
     "The shared link's queue where it leaves the switch, mean in each iteration of the first job, one line a "
     "repetition; bytes at the paper's scale.",
     "Mean backlog of the shared link per iteration, by variant",
@@ -168,7 +168,7 @@ about.fidelity_notes(results)
 about.headroom(run)
 
 # %%
-about.applied(run)
+about.applied_settings(run)
 
 # %% [markdown]
 # ## How the figures were made
@@ -184,7 +184,7 @@ about.applied(run)
 # profile's own demand, and what has to wait leaves as fast as the share allows.
 
 # %%
-about.invalid(results.invalid_trials)
+about.invalid_trials(results.invalid_trials)
 
 # %% [markdown]
 # ## Provenance

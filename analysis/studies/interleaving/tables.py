@@ -7,7 +7,7 @@ from rich.console import RenderableType
 
 from analysis.expectations.results import JobCell, Marks
 from analysis.render import screen as on_screen
-from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Table, named_once, repeated, tail
+from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Table, group_by_name, repetitions_cell, tail_cell
 from analysis.studies.interleaving.study import Results
 
 PLACE = (Column(kind="names"), Column("job", kind="words"))
@@ -15,11 +15,11 @@ PLACE = (Column(kind="names"), Column("job", kind="words"))
 
 def screen(results: Results) -> Sequence[RenderableType]:
     """Return iteration times, and marks if they are known."""
-    marked = marks(results.cells)
-    return [on_screen.shown(each) for each in (times(results), *([marked] if marked.sections else []))]
+    marked = mark_table(results.cells)
+    return [on_screen.table_renderable(each) for each in (time_table(results), *([marked] if marked.sections else []))]
 
 
-def times(results: Results) -> Table:
+def time_table(results: Results) -> Table:
     """Return iteration times per variant and job, with the flow-level limits."""
     columns = (
         *PLACE,
@@ -36,11 +36,11 @@ def times(results: Results) -> Table:
     caption = ""
     if all(cell.median_ci95_ms is None for cell in cells):
         caption = "intervals not measured: fewer than 4 repetitions"
-    sections = named_once(cells, lambda cell: cell.name, _times)
+    sections = group_by_name(cells, lambda cell: cell.name, _times)
     return Table(columns, sections, "Iteration time in ms, with 95 % intervals", caption, "no valid trial")
 
 
-def marks(cells: Sequence[JobCell]) -> Table:
+def mark_table(cells: Sequence[JobCell]) -> Table:
     """Return ECN marks per iteration by variant and job, their error bounds, and what no iteration can claim."""
     columns = (
         *PLACE,
@@ -49,12 +49,12 @@ def marks(cells: Sequence[JobCell]) -> Table:
         Column("unattri\u00adbuted", ".1%"),
     )
     known = [(cell, cell.marks_per_iteration) for cell in cells if cell.marks_per_iteration]
-    sections = named_once(known, lambda each: each[0].name, lambda each: (Cell(each[0].job), *_marks(each[1])))
+    sections = group_by_name(known, lambda each: each[0].name, lambda each: (Cell(each[0].job), *_marks(each[1])))
     empty = "Whose the ECN marks are was not measured."
     return Table(columns, sections, "ECN marks per iteration", empty=empty)
 
 
-def gains(results: Results) -> list[tuple[str, str]]:
+def describe_gains(results: Results) -> list[tuple[str, str]]:
     """Return by cell the part of interleaving's largest possible gain that each job gained."""
     parts: dict[str, list[str]] = {}
     for cell in results.cells:
@@ -64,7 +64,7 @@ def gains(results: Results) -> list[tuple[str, str]]:
     return [(name, f": {', '.join(gained)}") for name, gained in parts.items()]
 
 
-def overlaps(results: Results) -> list[tuple[str, str]]:
+def describe_overlaps(results: Results) -> list[tuple[str, str]]:
     """Return by cell the share of sending that was done while another job sent too."""
     return [(each.name, f" {each.first:.0%}, then {each.last_half:.0%}") for each in results.overlaps]
 
@@ -77,10 +77,10 @@ def _times(cell: JobCell) -> Sequence[Cell]:
         off = Cell(last_half.median_ms / cell.limit_ms - 1)
     return (
         Cell(cell.job),
-        repeated(cell.repetitions, cell.invalid),
+        repetitions_cell(cell.repetitions, cell.invalid),
         Cell(cell.median_ms, cell.median_ci95_ms),
         Cell(cell.mean_ms, cell.mean_ci95_ms),
-        tail(cell.p99_ms, cell.p99_ci95_ms, cell.max_ms, cell.count),
+        tail_cell(cell.p99_ms, cell.p99_ci95_ms, cell.max_ms, cell.count),
         Cell(last_half.median_ms, last_half.median_ci95_ms),
         Cell(cell.speedup, cell.speedup_ci95),
         limit,
@@ -92,7 +92,7 @@ def _marks(own: Marks) -> Sequence[Cell]:
     return (
         Cell(own.median, own.median_ci95),
         Cell(own.mean, own.mean_ci95),
-        tail(own.p99, own.p99_ci95, own.max, own.count),
+        tail_cell(own.p99, own.p99_ci95, own.max, own.count),
         Cell(own.bound),
         Cell(own.unattributed_share),
     )

@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.reading.iteration_flows import WORKERS, Flow, Iterations
-from analysis.render.style import JOBS, SOFT, figure, level, words
+from analysis.reading.iteration_flows import WORKERS, FlowReadings, RingFlows
+from analysis.render.style import JOBS, SOFT, draw_level, draw_word_key, new_figure
 
 EXCERPT_MS = 700.0
 """About the beginning of an iteration."""
@@ -23,16 +23,16 @@ KEY = {
 }
 
 
-def by_model(found: Sequence[Iterations]) -> dict[str, list[Iterations]]:
+def by_model(found: Sequence[RingFlows]) -> dict[str, list[RingFlows]]:
     """Return the cells of each model, in the experiment's order."""
     return {model: [each for each in found if each.model == model] for model in dict.fromkeys(e.model for e in found)}
 
 
-def ring(found: Sequence[Iterations]) -> Figure | None:
+def draw_ring(found: Sequence[RingFlows]) -> Figure | None:
     """Draw the workers in a ring, and the host that sends cross traffic to one of them (Figure 3-9)."""
     if not found:
         return None
-    result, (panel,) = figure(1, 1, 2.6)
+    result, (panel,) = new_figure(1, 1, 2.6)
     one, two, three = (flow.host for flow in next(iter(found[0].flows.values())))
     places = _places(found[0].spec.workers, two, three)
     colours = {one: COLOURS[1], two: COLOURS[2], three: COLOURS[3]}
@@ -43,18 +43,18 @@ def ring(found: Sequence[Iterations]) -> Figure | None:
         panel.text(x, y, host, ha="center", va="center", weight="bold")
     panel.set(xlim=(-2.5, 4), ylim=(-1.3, 1.3), aspect="equal")
     panel.set_axis_off()
-    words(panel, KEY)
+    draw_word_key(panel, KEY)
     return result
 
 
-def rates(found: Sequence[Iterations]) -> Figure | None:
+def draw_rates(found: Sequence[RingFlows]) -> Figure | None:
     """Draw readings over time about the middle iteration's beginning, of the first repetition: a panel a cell."""
     if not found:
         return None
-    result, panels = figure(len(found), 1, 0.6 + 2.1 * len(found), sharex=True)
+    result, panels = new_figure(len(found), 1, 0.6 + 2.1 * len(found), sharex=True)
     for panel, each in zip(panels, found, strict=True):
         _cell(panel, each)
-    words(panels[0], KEY)
+    draw_word_key(panels[0], KEY)
     panels[-1].set_xlabel("ms")
     return result
 
@@ -67,7 +67,7 @@ def _places(workers: Sequence[str], congested: str, sender: str) -> dict[str, tu
     return {**dict(zip(workers, on_circle, strict=True)), sender: (3.0, 0.0)}
 
 
-def _cell(panel: Axes, found: Iterations) -> None:
+def _cell(panel: Axes, found: RingFlows) -> None:
     trial = next(iter(found.flows))
     begins_ns = found.begins_ns[trial]
     zero_ns = int(begins_ns[len(begins_ns) // 2])
@@ -78,12 +78,12 @@ def _cell(panel: Axes, found: Iterations) -> None:
     link_gbps = found.cell.spec.topology.bottleneck.payload_rate_gbps
     panel.set_xlim(-EXCERPT_MS / 2, EXCERPT_MS / 2)
     panel.set_ylim(0, 1.25 * link_gbps)
-    level(panel, link_gbps, f"the link carries {link_gbps:g}")
+    draw_level(panel, link_gbps, f"the link carries {link_gbps:g}")
     panel.set_title(f"{found.model}, {found.asked_gbps:g} Gbit/s")
     panel.set_ylabel("Gbit/s")
 
 
-def _readings(panel: Axes, flow: Flow, zero_ns: int, colour: str) -> None:
+def _readings(panel: Axes, flow: FlowReadings, zero_ns: int, colour: str) -> None:
     at_ms = (flow.at_ns - zero_ns) / 1e6
     seen = np.flatnonzero(np.abs(at_ms) <= EXCERPT_MS / 2)
     seen = seen[:: len(seen) // READINGS + 1]

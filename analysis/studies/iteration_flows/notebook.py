@@ -14,7 +14,7 @@ RUN = "last"
 
 # %%
 from analysis.expectations import verdict_tables
-from analysis.reading.cached_run import ReadOnce
+from analysis.reading.cached_run import CachedRun
 from analysis.reading.iteration_flows import WIDTHS, iteration_flows
 from analysis.render import page
 from analysis.reports import about
@@ -23,7 +23,7 @@ from analysis.studies.iteration_flows import figures, tables
 from analysis.studies.iteration_flows.study import Results
 from roundabout.store import Run
 
-run = ReadOnce(Run.open(RUN))
+run = CachedRun(Run.open(RUN))
 results = stored_or_new(run)
 assert isinstance(results, Results)
 found = iteration_flows(run)
@@ -35,13 +35,13 @@ READ = (
 )
 
 # %%
-about.header(run, results)
+about.page_header(run, results)
 
 # %%
 verdict_tables.cards(results.expectations)
 
 # %%
-verdict_tables.agreement(results.expectations, "Salamy")
+verdict_tables.agreement_table(results.expectations, "Salamy")
 
 # %% [markdown]
 # ## Who sends what
@@ -51,8 +51,8 @@ verdict_tables.agreement(results.expectations, "Salamy")
 # that receives the cross traffic, and waits for what comes through the congested link. Flow 3 is the cross traffic.
 
 # %%
-page.drawn(
-    figures.ring(found),
+page.figure_html(
+    figures.draw_ring(found),
     "The ring, and the cross traffic that meets it. Compare Salamy, Figure 3-9.",
     "Who sends flows 1, 2 and 3 to whom",
 )
@@ -61,9 +61,9 @@ page.drawn(
 # ## How fast, inside iterations
 
 # %%
-page.all_of(
-    page.drawn(
-        figures.rates(cells),
+page.concatenate(
+    page.figure_html(
+        figures.draw_rates(cells),
         f"How fast each flow was sent about the beginning of {model}'s middle iteration (0 ms; grey lines: iterations "
         f"begin), in the first repetition. {READ} Compare Salamy, Figures 3-10 and 3-11.",
         f"Rates of flows 1, 2 and 3 inside iterations of {model}",
@@ -80,10 +80,10 @@ page.all_of(
 # bandwidth is what a node could have left to others without slowing the ring.
 
 # %%
-page.shown(tables.bandwidths(results))
+page.table_html(tables.bandwidth_table(results))
 
 # %%
-page.shown(tables.differences(results))
+page.table_html(tables.difference_table(results))
 
 # %% [markdown]
 # ## What was emulated
@@ -95,7 +95,7 @@ about.fidelity_notes(results)
 about.headroom(run)
 
 # %%
-about.applied(run)
+about.applied_settings(run)
 
 # %% [markdown]
 # ## How the figures were made
@@ -104,7 +104,7 @@ about.applied(run)
 # differences between the flows of the same repetition. With fewer than four repetitions there is no interval.
 
 # %%
-about.invalid(results.invalid_trials)
+about.invalid_trials(results.invalid_trials)
 
 # %% [markdown]
 # ## Provenance

@@ -3,8 +3,15 @@
 
 from collections.abc import Sequence
 
-from analysis.expectations.results import Result, Summary, common
-from analysis.reading.iteration_flows import WIDTHS, WORKERS, Iterations, iteration_flows, kept, light_and_heavy
+from analysis.expectations.results import Result, Summary, common_fields
+from analysis.reading.iteration_flows import (
+    WIDTHS,
+    WORKERS,
+    RingFlows,
+    iteration_flows,
+    kept_share,
+    light_and_heavy_pairs,
+)
 from analysis.statistics.intervals import Interval
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
@@ -71,11 +78,11 @@ class Results(Summary):
 def study(run: Run, choice: StudyChoice) -> Results:
     """Compute everything that the report of such a run shows."""
     found = iteration_flows(run)
-    return Results(**common(run, choice), flows=tuple(map(_cell, found)), kept=_kept(found))
+    return Results(**common_fields(run, choice), flows=tuple(map(_cell, found)), kept=_kept(found))
 
 
-def _cell(found: Iterations) -> CellFlowsResult:
-    above_gbps, ends_gbps = found.above
+def _cell(found: RingFlows) -> CellFlowsResult:
+    above_gbps, ends_gbps = found.difference
     printed = found.printed
     return CellFlowsResult(
         levels=dict(found.cell.levels),
@@ -92,14 +99,14 @@ def _cell(found: Iterations) -> CellFlowsResult:
     )
 
 
-def _flow(found: Iterations, number: int) -> FlowResult:
+def _flow(found: RingFlows, number: int) -> FlowResult:
     (packets_gbps, packets_ends), (exact_gbps, exact_ends) = found.over_packets(number), found.over_iterations(number)
     printed = found.printed if number in WORKERS else None
     sufficient_gbps, sufficient_ends = found.sufficient(number) if number in WORKERS else (None, None)
-    beyond, beyond_ends = found.beyond(number) if number in WORKERS else (None, None)
+    beyond, beyond_ends = found.over_sufficient(number) if number in WORKERS else (None, None)
     return FlowResult(
         flow=number,
-        host=found.each(number)[0].host,
+        host=found.repetitions_of(number)[0].host,
         over_packets_gbps=packets_gbps,
         over_packets_ci95_gbps=packets_ends,
         over_iterations_gbps=exact_gbps,
@@ -112,16 +119,16 @@ def _flow(found: Iterations, number: int) -> FlowResult:
     )
 
 
-def _kept(found: Sequence[Iterations]) -> tuple[KeptResult, ...]:
+def _kept(found: Sequence[RingFlows]) -> tuple[KeptResult, ...]:
     return tuple(
         KeptResult(model=light.model, flow=flow, kept=value, ci95=ends, paper=_printed_kept(light, heavy, flow))
-        for light, heavy in light_and_heavy(found)
+        for light, heavy in light_and_heavy_pairs(found)
         for flow in WORKERS
-        for value, ends in [kept(light, heavy, flow)]
+        for value, ends in [kept_share(light, heavy, flow)]
     )
 
 
-def _printed_kept(light: Iterations, heavy: Iterations, flow: int) -> float | None:
+def _printed_kept(light: RingFlows, heavy: RingFlows, flow: int) -> float | None:
     if light.printed is None or heavy.printed is None:
         return None
     return heavy.printed[flow - 1] / light.printed[flow - 1]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import RenderableType
 
 from analysis.render import screen as on_screen
-from analysis.render.tables import REPETITIONS, Cell, Column, Table, named_once
+from analysis.render.tables import REPETITIONS, Cell, Column, Table, group_by_name
 from analysis.studies.iteration_flows.study import CellFlowsResult, FlowResult, Results
 
 EMPTY = (
@@ -17,10 +17,10 @@ EMPTY = (
 
 def screen(results: Results) -> Sequence[RenderableType]:
     """Return the tables for a terminal."""
-    return [on_screen.shown(bandwidths(results)), on_screen.shown(differences(results))]
+    return [on_screen.table_renderable(bandwidth_table(results)), on_screen.table_renderable(difference_table(results))]
 
 
-def bandwidths(results: Results) -> Table:
+def bandwidth_table(results: Results) -> Table:
     """Return the rates of flows 1 to 3, as readings and exactly (Table 3.11)."""
     columns = (
         Column(kind="names"),
@@ -33,18 +33,18 @@ def bandwidths(results: Results) -> Table:
         Column("readings\nover that", ".2f"),
     )
     rows = [(each, flow) for each in results.flows for flow in each.flows]
-    sections = named_once(rows, lambda row: name(row[0]), lambda row: _flow(*row))
+    sections = group_by_name(rows, lambda row: cell_name(row[0]), lambda row: _flow(*row))
     return Table(columns, sections, "Bandwidth inside an iteration, Gbit/s, with 95 % intervals", empty=EMPTY)
 
 
-def differences(results: Results) -> Table:
+def difference_table(results: Results) -> Table:
     """Return how far flow 1 lies above flow 2, and the share that both keep under heavy load."""
     columns = (Column(kind="names"), Column(kind="words"), Column("Salamy", ".2f"), Column("here", ".2f"))
-    sections = named_once(list(_differences(results)), lambda row: row[0], lambda row: row[1:])
+    sections = group_by_name(list(_differences(results)), lambda row: row[0], lambda row: row[1:])
     return Table(columns, sections, "Whether nodes elsewhere back off", empty=EMPTY)
 
 
-def name(cell: CellFlowsResult) -> str:
+def cell_name(cell: CellFlowsResult) -> str:
     """Return a cell's name in tables and figures."""
     return f"{cell.model}, {cell.asked_gbps:g} Gbit/s"
 
@@ -64,7 +64,7 @@ def _flow(cell: CellFlowsResult, flow: FlowResult) -> Sequence[Cell]:
 def _differences(results: Results) -> Iterable[tuple[str, Cell, Cell, Cell]]:
     for cell in results.flows:
         here = Cell(cell.above_gbps, cell.above_ci95_gbps)
-        yield name(cell), Cell("flow 1 less flow 2, Gbit/s"), Cell(cell.paper_above_gbps), here
+        yield cell_name(cell), Cell("flow 1 less flow 2, Gbit/s"), Cell(cell.paper_above_gbps), here
     for each in results.kept:
         what = f"flow {each.flow} at 80 % load over 30 %"
         yield each.model, Cell(what), Cell(each.paper), Cell(each.kept, each.ci95)

@@ -4,17 +4,17 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.render.style import job_colours, panels, words
-from analysis.studies.levels.study import Line, Results
+from analysis.render.style import draw_word_key, job_colours, new_panels
+from analysis.studies.levels.study import LevelLine, Results
 
 
-def times(results: Results) -> Figure | None:
+def draw_times(results: Results) -> Figure | None:
     """Draw median iteration time against level with its 95 % interval, a panel a job."""
     if not results.lines:
         return None
     jobs = list(dict.fromkeys(line.job for line in results.lines))
     colours = job_colours(list(dict.fromkeys(line.name for line in results.lines)))
-    result, axes = panels(len(jobs), 3.3)
+    result, axes = new_panels(len(jobs), 3.3)
     for panel, job in zip(axes, jobs, strict=True):
         for line in (each for each in results.lines if each.job == job):
             x, ticks = _places(line, results)
@@ -29,12 +29,15 @@ def times(results: Results) -> Figure | None:
         panel.set_xlabel(results.factor)
     axes[0].set_ylabel("median iteration time, ms")
     if len(colours) > 1:
-        words(axes[-1], colours)
+        draw_word_key(axes[-1], colours)
     return result
 
 
-def _places(line: Line, results: Results) -> tuple[list[float], list[str]]:
-    """Return the places of levels on the x-axis: numbers at their value, names side by side in the experiment's order."""
+def _places(line: LevelLine, results: Results) -> tuple[list[float], list[str]]:
+    """Return the places of levels on the x-axis.
+
+    Numbers at their value, names side by side in the experiment's order.
+    """
     levels = [cell.levels.get(results.factor, "") for cell in line.cells]
     known = [cell.levels.get(results.factor, "") for each in results.lines for cell in each.cells]
     if not any(isinstance(level, str) for level in known):

@@ -14,7 +14,7 @@ RUN = "last"
 
 # %%
 from analysis.expectations import verdict_tables
-from analysis.reading.cached_run import ReadOnce
+from analysis.reading.cached_run import CachedRun
 from analysis.render import page
 from analysis.reports import about
 from analysis.reports.summary import stored_or_new
@@ -22,12 +22,12 @@ from analysis.studies.levels import figures, tables
 from analysis.studies.levels.study import Results
 from roundabout.store import Run
 
-run = ReadOnce(Run.open(RUN))
+run = CachedRun(Run.open(RUN))
 results = stored_or_new(run)
 assert isinstance(results, Results)
 
 # %%
-about.header(run, results)
+about.page_header(run, results)
 
 # %%
 verdict_tables.cards(results.expectations)
@@ -39,14 +39,14 @@ verdict_tables.cards(results.expectations)
 # median of its line.
 
 # %%
-page.drawn(
-    figures.times(results),
+page.figure_html(
+    figures.draw_times(results),
     f"Median iteration time against {results.factor}, a line a combination of the other factors.",
     f"Median iteration time against {results.factor}, by job",
 )
 
 # %%
-page.shown(tables.times(results))
+page.table_html(tables.time_table(results))
 
 # %% [markdown]
 # ## What was emulated
@@ -58,7 +58,7 @@ about.fidelity_notes(results)
 about.headroom(run)
 
 # %%
-about.applied(run)
+about.applied_settings(run)
 
 # %% [markdown]
 # ## How the figures were made
@@ -69,7 +69,7 @@ about.applied(run)
 # one is shown, and of how many it is that.
 
 # %%
-about.invalid(results.invalid_trials)
+about.invalid_trials(results.invalid_trials)
 
 # %% [markdown]
 # ## Provenance

@@ -6,7 +6,7 @@ The factor is the one that the experiment's study names (`over`), or the first b
 
 from collections.abc import Sequence
 
-from analysis.expectations.results import JobCell, Result, Summary, common
+from analysis.expectations.results import JobCell, Result, Summary, common_fields
 from analysis.reading.cells import CellId, experiment_of
 from analysis.reading.load_sweep_data import varies_load
 from roundabout.spec import Experiment, StudyChoice
@@ -14,7 +14,7 @@ from roundabout.spec.base import Level
 from roundabout.store import Run
 
 
-class Line(Result):
+class LevelLine(Result):
     """One job at one combination of the other factors' levels: a cell a level, in the experiment's order."""
 
     levels: dict[str, Level]
@@ -32,28 +32,31 @@ class Results(Summary):
     """The study's own results."""
 
     factor: str
-    lines: tuple[Line, ...]
+    lines: tuple[LevelLine, ...]
 
 
 def study(run: Run, choice: StudyChoice) -> Results:
     """Compute everything that the report of a run over levels shows."""
-    found = common(run, choice)
-    factor = experiment_of(run).over
+    found = common_fields(run, choice)
+    factor = experiment_of(run).x_factor
     return Results(**found, factor=factor, lines=_lines(found["cells"], factor))
 
 
 def suits(experiment: Experiment) -> bool:
-    """Return True for experiments over numbers that are no loads: a line of three points says more than as many bars."""
-    levels = experiment.factors[experiment.over] if experiment.factors else ()
+    """Return True for experiments over numbers that are no loads.
+
+    A line of three points says more than as many bars.
+    """
+    levels = experiment.factors[experiment.x_factor] if experiment.factors else ()
     return len(levels) > 2 and not varies_load(experiment) and all(isinstance(each, int | float) for each in levels)
 
 
-def _lines(cells: Sequence[JobCell], factor: str) -> tuple[Line, ...]:
+def _lines(cells: Sequence[JobCell], factor: str) -> tuple[LevelLine, ...]:
     groups: dict[tuple[CellId, str], list[JobCell]] = {}
     for cell in cells:
-        groups.setdefault((cell.id.without(factor), cell.job), []).append(cell)
+        groups.setdefault((cell.id.without_factor(factor), cell.job), []).append(cell)
     return tuple(
-        Line(levels=dict(around.levels), job=job, cells=tuple(own), best=_best(own, factor))
+        LevelLine(levels=dict(around.levels), job=job, cells=tuple(own), best=_best(own, factor))
         for (around, job), own in groups.items()
     )
 

@@ -7,16 +7,16 @@ from rich.console import RenderableType
 
 from analysis.expectations.results import JobCell
 from analysis.render import screen as on_screen
-from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Section, Table, repeated, tail
-from analysis.studies.levels.study import Line, Results
+from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Section, Table, repetitions_cell, tail_cell
+from analysis.studies.levels.study import LevelLine, Results
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
     """Return the tables for a terminal."""
-    return [on_screen.shown(times(results))]
+    return [on_screen.table_renderable(time_table(results))]
 
 
-def times(results: Results) -> Table:
+def time_table(results: Results) -> Table:
     """Return iteration times by level, the best one marked; a section a job and combination of the other factors."""
     columns = (
         *(Column("job", kind="words"), Column(results.factor.rpartition(".")[2], kind="words"), REPETITIONS),
@@ -29,12 +29,12 @@ def times(results: Results) -> Table:
     return Table(columns, sections, "Iteration time in ms, with 95 % intervals", empty="no valid trial")
 
 
-def _section(line: Line, factor: str) -> Section:
+def _section(line: LevelLine, factor: str) -> Section:
     rows = (
         (
             Cell(line.job if place == 0 else ""),
             Cell(str(cell.levels.get(factor, ""))),
-            repeated(cell.repetitions, cell.invalid),
+            repetitions_cell(cell.repetitions, cell.invalid),
             *_figures(cell),
             _mark(line, cell, factor),
         )
@@ -47,11 +47,11 @@ def _figures(cell: JobCell) -> Sequence[Cell]:
     return (
         Cell(cell.median_ms, cell.median_ci95_ms),
         Cell(cell.mean_ms, cell.mean_ci95_ms),
-        tail(cell.p99_ms, cell.p99_ci95_ms, cell.max_ms, cell.count),
+        tail_cell(cell.p99_ms, cell.p99_ci95_ms, cell.max_ms, cell.count),
         Cell(cell.speedup, cell.speedup_ci95),
         Cell("none") if cell.limit_ms is None else Cell(cell.limit_ms, note=cell.limit),
     )
 
 
-def _mark(line: Line, cell: JobCell, factor: str) -> Cell:
+def _mark(line: LevelLine, cell: JobCell, factor: str) -> Cell:
     return Cell("least" if len(line.cells) > 1 and cell.levels.get(factor) == line.best else "")

@@ -12,8 +12,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from analysis.render.style import INK, figure, job_colours, note, words
-from analysis.statistics.degradation.model import iteration_time_s, rescaled
+from analysis.render.style import INK, add_note, draw_word_key, job_colours, new_figure
+from analysis.statistics.degradation.model import hyperbolic_load, iteration_time_s
 from analysis.statistics.intervals import Array
 from analysis.studies.load_sweep.study import BAND_POINTS, CongestionResult, EquationResult, FitResult, SweepResult
 
@@ -22,7 +22,7 @@ STYLES: tuple[Any, ...] = ("-", DASHES, ":", "-.")
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class CurveSeries:
     """One job's times by measured load (rising), the fit to it, and Salamy's printed fit.
 
     If there are too few iterations for a 99 % tail, the longest one stands for it.
@@ -36,7 +36,7 @@ class Series:
     printed: EquationResult | None = None
 
     @classmethod
-    def of(cls, sweep: SweepResult) -> "Series":
+    def from_sweep(cls, sweep: SweepResult) -> "CurveSeries":
         """Return the series of a sweep."""
         levels = sorted(sweep.levels, key=lambda level: level.payload_gbps)
         loads_gbps, means_s = (
@@ -51,36 +51,36 @@ class Series:
         return np.linspace(self.loads_gbps[0], self.loads_gbps[-1], BAND_POINTS)
 
 
-def degradation(series: Mapping[str, Series]) -> Figure:
+def draw_degradation(series: Mapping[str, CurveSeries]) -> Figure:
     """Draw iteration time against load, and against its hyperbola: means, tails, fits (Figures 3-2 to 3-4)."""
-    result, (plain, hyperbolic) = figure(1, 2, 4.0, sharey=True)
+    result, (plain, hyperbolic) = new_figure(1, 2, 4.0, sharey=True)
     colours = job_colours(list(series))
     for name, each in series.items():
-        for panel, axis in ((plain, _load), (hyperbolic, partial(rescaled, link_gbps=each.link_gbps))):
-            _measured(panel, each, colours[name], axis)
+        for panel, axis in ((plain, _load), (hyperbolic, partial(hyperbolic_load, link_gbps=each.link_gbps))):
+            _draw_means(panel, each, colours[name], axis)
             if each.fit is not None:
-                _fitted(panel, each.fit, colours[name], axis)
+                _draw_fit(panel, each.fit, colours[name], axis)
     _time_axis(plain)
     _load_axis(plain)
     hyperbolic.set_xlabel("C / (C - BW)")
     hyperbolic.set_xlim(left=1)
-    words(hyperbolic, colours)
+    draw_word_key(hyperbolic, colours)
     return result
 
 
-def fits(panels: Mapping[str, Mapping[str, Series]]) -> Figure:
+def draw_fits(panels: Mapping[str, Mapping[str, CurveSeries]]) -> Figure:
     """Draw each series with its fit and R^2, a panel a group; Salamy's fit is dashed (Figures 3-7, B-2, B-3)."""
-    result, axes = figure(1, len(panels), 5.2)
+    result, axes = new_figure(1, len(panels), 5.2)
     colours = job_colours(list(dict.fromkeys(name for group in panels.values() for name in group)))
     for panel, (title, group) in zip(axes, panels.items(), strict=True):
         for name, each in group.items():
-            _measured(panel, each, colours[name], _load)
+            _draw_means(panel, each, colours[name], _load)
             if each.fit is not None:
-                _fitted(panel, each.fit, colours[name], _load)
+                _draw_fit(panel, each.fit, colours[name], _load)
             equation = f": {_equation(each.fit)}" if each.fit is not None else ""
             panel.plot([], [], "-" if equation else "o", color=colours[name], label=name + equation)
             if each.printed is not None:
-                _salamy(panel, each.printed, each, colours[name])
+                _draw_printed_fit(panel, each.printed, each, colours[name])
         _time_axis(panel)
         _load_axis(panel)
         panel.set_title(title)
@@ -88,12 +88,12 @@ def fits(panels: Mapping[str, Mapping[str, Series]]) -> Figure:
     return result
 
 
-def congestion(series: Mapping[str, tuple[Series, CongestionResult]]) -> Figure:
+def draw_congestion(series: Mapping[str, tuple[CurveSeries, CongestionResult]]) -> Figure:
     """Draw the construction of congestion points: the line, the tangent, the level beside their crossing (Figure A-1).
 
     The bar through a crossing is its 95 % interval.
     """
-    result, (panel,) = figure(1, 1, 4.2)
+    result, (panel,) = new_figure(1, 1, 4.2)
     colours = job_colours(list(series))
     for name, (swept, point) in series.items():
         panel.plot(swept.loads_gbps, swept.means_s, "o-", markersize=4, color=colours[name], linewidth=1, clip_on=False)
@@ -102,17 +102,17 @@ def congestion(series: Mapping[str, tuple[Series, CongestionResult]]) -> Figure:
     means_s = np.concatenate([swept.means_s for swept, _ in series.values()])
     panel.set_ylim(means_s.min() * 0.75, means_s.max() * 1.2)
     _load_axis(panel)
-    words(panel, colours)
+    draw_word_key(panel, colours)
     return result
 
 
-def distributions(panels: Mapping[str, Mapping[str, Mapping[str, Array]]]) -> Figure:
+def draw_distributions(panels: Mapping[str, Mapping[str, Mapping[str, Array]]]) -> Figure:
     """Draw cumulative distributions of iteration times, a panel a load (Figures 3-5 and B-1).
 
     `panels` maps titles to models (colours), those to kinds of traffic or transport (dashes), and those to times in s.
     Panels whose times span more than a decade get a logarithmic axis, as the heavier load has with Salamy.
     """
-    result, axes = figure(1, len(panels), 3.8, sharey=True)
+    result, axes = new_figure(1, len(panels), 3.8, sharey=True)
     colours = job_colours(list(dict.fromkeys(model for shown in panels.values() for model in shown)))
     kinds = dict.fromkeys(kind for shown in panels.values() for each in shown.values() for kind in each)
     styles = dict(zip(kinds, STYLES, strict=False))
@@ -124,19 +124,19 @@ def distributions(panels: Mapping[str, Mapping[str, Mapping[str, Array]]]) -> Fi
         low, high = panel.dataLim.intervalx
         if high > 10 * low:
             panel.set_xscale("log")
-            plain_numbers(panel.xaxis)
+            use_plain_numbers(panel.xaxis)
         panel.set_title(title)
         panel.set_xlabel("iteration time, s")
     axes[0].set_ylim(0, 1.02)
     axes[0].set_ylabel("share of iterations")
-    words(axes[-1], colours)
+    draw_word_key(axes[-1], colours)
     for kind, style in styles.items():
         axes[-1].plot([], [], color=INK, linestyle=style, label=kind)
     axes[-1].legend(loc="lower right")
     return result
 
 
-def plain_numbers(axis: Axis) -> None:
+def use_plain_numbers(axis: Axis) -> None:
     """Write 0.5, 1, 2 on a logarithmic axis instead of powers of ten."""
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -147,7 +147,7 @@ def _load(loads_gbps: Array) -> Array:
     return loads_gbps
 
 
-def _measured(panel: Axes, series: Series, colour: str, axis: Callable[[Array], Array]) -> None:
+def _draw_means(panel: Axes, series: CurveSeries, colour: str, axis: Callable[[Array], Array]) -> None:
     """Draw means as points, with a bar up to the tail."""
     x, means_s = axis(series.loads_gbps), series.means_s
     panel.vlines(x, means_s, np.maximum(series.tails_s, means_s), color=colour, linewidth=1.2, alpha=0.6)
@@ -155,7 +155,7 @@ def _measured(panel: Axes, series: Series, colour: str, axis: Callable[[Array], 
     panel.plot(x, means_s, "o", color=colour, clip_on=False, zorder=3, **look)
 
 
-def _fitted(panel: Axes, fit: FitResult, colour: str, axis: Callable[[Array], Array]) -> None:
+def _draw_fit(panel: Axes, fit: FitResult, colour: str, axis: Callable[[Array], Array]) -> None:
     """Draw the curve over the measured loads, with its 95 % band."""
     loads_gbps, band = np.array(fit.band.loads_gbps), fit.band
     low_s, high_s = (np.array([np.inf if end is None else end for end in side]) for side in (band.low_s, band.high_s))
@@ -163,7 +163,7 @@ def _fitted(panel: Axes, fit: FitResult, colour: str, axis: Callable[[Array], Ar
     panel.plot(axis(loads_gbps), fit.times_s(loads_gbps), color=colour)
 
 
-def _salamy(panel: Axes, printed: EquationResult, series: Series, colour: str) -> None:
+def _draw_printed_fit(panel: Axes, printed: EquationResult, series: CurveSeries, colour: str) -> None:
     loads_gbps = series.along_gbps
     times_s = iteration_time_s(loads_gbps, printed.a_s, printed.b, printed.n, printed.capacity_gbps)
     panel.plot(loads_gbps, times_s, color=colour, linestyle=DASHES, linewidth=1.1, label=f"Salamy, {printed.source}")
@@ -176,7 +176,7 @@ def _equation(fit: FitResult) -> str:
     return f"{formula}\n$R^2$ {fit.r_squared.log:.3f} log, {fit.r_squared.linear:.3f} linear"
 
 
-def _construction(panel: Axes, series: Series, point: CongestionResult, colour: str) -> None:
+def _construction(panel: Axes, series: CurveSeries, point: CongestionResult, colour: str) -> None:
     bottom, top = series.means_s.min(), series.means_s.max()
     along = series.along_gbps
     for line in (point.linear, point.tangent):
@@ -189,7 +189,7 @@ def _construction(panel: Axes, series: Series, point: CongestionResult, colour: 
         crossing_s = point.linear.times_s(np.array([point.crossing_gbps] * 2))
         panel.plot(point.crossing_ci95_gbps, crossing_s, color=colour, linewidth=7, alpha=0.25, solid_capstyle="butt")
     text = f"{point.load_gbps:.1f} Gbit/s, {point.time_s:.3g} s: {point.demand_mb:.0f} MB"
-    note(panel, point.load_gbps, point.time_s, text, colour, ha="right", va="bottom", offset=(-6, 6))
+    add_note(panel, point.load_gbps, point.time_s, text, colour, ha="right", va="bottom", offset=(-6, 6))
 
 
 def _load_axis(panel: Axes) -> None:
@@ -201,4 +201,4 @@ def _load_axis(panel: Axes) -> None:
 def _time_axis(panel: Axes) -> None:
     panel.set_yscale("log")
     panel.set_ylabel("iteration time, s")
-    plain_numbers(panel.yaxis)
+    use_plain_numbers(panel.yaxis)

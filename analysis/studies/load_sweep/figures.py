@@ -9,14 +9,14 @@ from matplotlib.figure import Figure
 
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.reading.cells import CellId
-from analysis.reading.load_sweep_data import loaded_jobs
-from analysis.reading.planned_flows import WIDTH_MS, Requested
-from analysis.reading.send_rates import Injected, skewness
-from analysis.render.style import JOBS, SOFT, figure, job_colours, level, words
-from analysis.statistics.degradation.model import rescaled
+from analysis.reading.load_sweep_data import jobs_under_load
+from analysis.reading.planned_flows import WIDTH_MS, PlannedFlows
+from analysis.reading.send_rates import SendRates, skewness
+from analysis.render.style import JOBS, SOFT, draw_level, draw_word_key, job_colours, new_figure
+from analysis.statistics.degradation.model import hyperbolic_load
 from analysis.statistics.intervals import Array
 from analysis.studies.load_sweep import curves
-from analysis.studies.load_sweep.curves import Series
+from analysis.studies.load_sweep.curves import CurveSeries
 from analysis.studies.load_sweep.study import SweepResult
 from roundabout.store import Run
 
@@ -39,58 +39,60 @@ def by_model(sweeps: Sequence[SweepResult]) -> Groups:
     return _grouped(sweeps, lambda each: each.model, lambda each: each.kind)
 
 
-def degradation(group: Mapping[str, SweepResult]) -> Figure | None:
-    """Draw iteration time against load and against its hyperbola (Figures 3-2 to 3-4), flow-level limits as thin lines."""
-    series = {name: Series.of(sweep) for name, sweep in group.items() if sweep.why_no_sweep is None}
+def draw_degradation(group: Mapping[str, SweepResult]) -> Figure | None:
+    """Draw iteration time against load and its hyperbola (Figures 3-2 to 3-4), flow-level limits as thin lines."""
+    series = {name: CurveSeries.from_sweep(sweep) for name, sweep in group.items() if sweep.why_no_sweep is None}
     if not series:
         return None
-    result = curves.degradation(series)
+    result = curves.draw_degradation(series)
     plain, hyperbolic = result.axes
     colours = job_colours(list(series))
     for name, each in series.items():
         line = group[name].fluid_line
         loads_gbps = np.array(line.loads_gbps)
         times_s = np.array([np.inf if time_s is None else time_s for time_s in line.times_s])
-        for panel, x in ((plain, loads_gbps), (hyperbolic, rescaled(loads_gbps, each.link_gbps))):
+        for panel, x in ((plain, loads_gbps), (hyperbolic, hyperbolic_load(loads_gbps, each.link_gbps))):
             panel.plot(x, times_s, color=colours[name], linewidth=0.7, linestyle=(0, (6, 2)), zorder=1.5)
     return result
 
 
-def fits(groups: Groups) -> list[Figure]:
+def draw_fits(groups: Groups) -> list[Figure]:
     """Draw each sweep with its fit and Salamy's printed one, two models a figure (Figures 3-6, 3-7, B-3)."""
     panels = {
         model: {
-            name: Series.of(sweep)
+            name: CurveSeries.from_sweep(sweep)
             for name, sweep in group.items()
             if sweep.why_no_sweep is None and len(sweep.levels) > 1
         }
         for model, group in groups.items()
     }
     shown = [(model, group) for model, group in panels.items() if group]
-    return [curves.fits(dict(shown[first : first + 2])) for first in range(0, len(shown), 2)]
+    return [curves.draw_fits(dict(shown[first : first + 2])) for first in range(0, len(shown), 2)]
 
 
-def congestion(group: Mapping[str, SweepResult]) -> Figure | None:
+def draw_congestion(group: Mapping[str, SweepResult]) -> Figure | None:
     """Draw the construction of the congestion points of one kind (Figure A-1)."""
-    found = {name: (Series.of(sweep), sweep.congestion) for name, sweep in group.items() if sweep.congestion}
-    return curves.congestion(found) if found else None
+    found = {
+        name: (CurveSeries.from_sweep(sweep), sweep.congestion) for name, sweep in group.items() if sweep.congestion
+    }
+    return curves.draw_congestion(found) if found else None
 
 
-def distributions(run: Run, sweeps: Sequence[SweepResult], kind: Callable[[SweepResult], str]) -> Figure | None:
+def draw_distributions(run: Run, sweeps: Sequence[SweepResult], kind: Callable[[SweepResult], str]) -> Figure | None:
     """Draw cumulative distributions of iteration times at light and at heavy load, by model and `kind` (3-5, B-1)."""
     panels: dict[str, dict[str, dict[str, Array]]] = {}
-    samples = {each.id: each for each in loaded_jobs(run)}
+    samples = {each.id: each for each in jobs_under_load(run)}
     for title, load_gbps in (("30 % load", LIGHT_GBPS), ("80 % load", HEAVY_GBPS)):
         for sweep in sweeps:
             times_s = samples[CellId(sweep.setting), sweep.job].times_s(load_gbps)
             if len(times_s):
                 panels.setdefault(title, {}).setdefault(sweep.model, {})[kind(sweep)] = times_s
-    return curves.distributions(panels) if panels else None
+    return curves.draw_distributions(panels) if panels else None
 
 
-def requested(load: Requested) -> Figure:
+def draw_planned_flows(load: PlannedFlows) -> Figure:
     """Draw the flows of a burst load, in their order, and its bursts (Figure B-4)."""
-    result, (panel,) = figure(1, 1, 3.0)
+    result, (panel,) = new_figure(1, 1, 3.0)
     seen = (load.at_ms >= 0) & (load.at_ms < EXCERPT_MS)
     for begin_ms in load.bursts_ms[load.bursts_ms < EXCERPT_MS]:
         panel.axvspan(begin_ms, begin_ms + WIDTH_MS, color=BURST, alpha=0.45, linewidth=0)
@@ -98,18 +100,18 @@ def requested(load: Requested) -> Figure:
     panel.plot(load.at_ms[seen], load.megabytes[seen], "o", color=FLOW, markersize=4.5, markeredgecolor="white")
     panel.set_xlim(0, EXCERPT_MS)
     panel.set_yscale("log")
-    curves.plain_numbers(panel.yaxis)
+    curves.use_plain_numbers(panel.yaxis)
     panel.set_xlabel("ms")
     panel.set_ylabel("flow, MB")
-    words(panel, {"flows": FLOW, "their order": ORDER, "bursts": BURST})
+    draw_word_key(panel, {"flows": FLOW, "their order": ORDER, "bursts": BURST})
     return result
 
 
-def injection(found: Sequence[Injected], link_gbps: float) -> Figure | None:
+def draw_injection(found: Sequence[SendRates], link_gbps: float) -> Figure | None:
     """Draw send rates of cross traffic: an excerpt (Figure B-5), and their frequencies (Figure 3-8)."""
     if not found:
         return None
-    result, panels = figure(len(found), 2, 0.6 + 2.3 * len(found), sharex="col")
+    result, panels = new_figure(len(found), 2, 0.6 + 2.3 * len(found), sharex="col")
     top_gbps = float(np.quantile(np.concatenate([each.gbps for each in found]), 0.995))
     colours = job_colours([each.name for each in found])
     for trace, histogram, each in zip(panels[::2], panels[1::2], found, strict=True):
@@ -121,18 +123,18 @@ def injection(found: Sequence[Injected], link_gbps: float) -> Figure | None:
     return result
 
 
-def _excerpt(panel: Axes, each: Injected, link_gbps: float, colour: str) -> None:
+def _excerpt(panel: Axes, each: SendRates, link_gbps: float, colour: str) -> None:
     at_ms = (each.at_ns - each.at_ns[0]) / 1e6
     seen = at_ms <= EXCERPT_MS
     panel.plot(at_ms[seen], each.gbps[seen], color=colour, linewidth=0.9)
     panel.axhline(each.gbps.mean(), color=SOFT, linewidth=1.2)
     panel.set_xlim(0, EXCERPT_MS)
-    level(panel, link_gbps, f"the link carries {link_gbps:g}")
+    draw_level(panel, link_gbps, f"the link carries {link_gbps:g}")
     panel.set_title(each.name)
     panel.set_ylabel("Gbit/s")
 
 
-def _readings(panel: Axes, each: Injected, edges: Array, colour: str) -> None:
+def _readings(panel: Axes, each: SendRates, edges: Array, colour: str) -> None:
     skews = []
     for (way, gbps), line in zip(each.readings_gbps.items(), curves.STYLES, strict=False):
         share = np.histogram(gbps, edges)[0] / len(gbps)
@@ -142,7 +144,7 @@ def _readings(panel: Axes, each: Injected, edges: Array, colour: str) -> None:
     panel.set_xlim(0, edges[-1])
     panel.set_ylim(bottom=0)
     panel.set_ylabel("share of readings")
-    words(panel, {f"skewness {', '.join(skews)}": colour})
+    draw_word_key(panel, {f"skewness {', '.join(skews)}": colour})
 
 
 def _grouped(

@@ -15,9 +15,9 @@ RUN = "last"
 # %%
 from analysis.expectations import verdict_tables
 from analysis.papers.salamy import SETTINGS
-from analysis.reading.cached_run import ReadOnce
-from analysis.reading.planned_flows import requested
-from analysis.reading.send_rates import injected
+from analysis.reading.cached_run import CachedRun
+from analysis.reading.planned_flows import planned_flows
+from analysis.reading.send_rates import send_rates
 from analysis.render import page
 from analysis.reports import about
 from analysis.reports.summary import stored_or_new
@@ -25,7 +25,7 @@ from analysis.studies.load_sweep import figures, tables
 from analysis.studies.load_sweep.study import Results
 from roundabout.store import Run
 
-run = ReadOnce(Run.open(RUN))
+run = CachedRun(Run.open(RUN))
 results = stored_or_new(run)
 assert isinstance(results, Results)
 sweeps = results.sweeps
@@ -41,7 +41,7 @@ def compare(kind: str) -> str:
 
 
 # %%
-about.header(run, results)
+about.page_header(run, results)
 
 # %%
 verdict_tables.cards(results.expectations)
@@ -54,10 +54,10 @@ verdict_tables.cards(results.expectations)
 # measured; where Salamy gives no figure, the bound in brackets is ours.
 
 # %%
-verdict_tables.in_short(results.expectations, "Salamy")
+verdict_tables.summarize(results.expectations, "Salamy")
 
 # %%
-verdict_tables.agreement(results.expectations, "Salamy")
+verdict_tables.agreement_table(results.expectations, "Salamy")
 
 # %% [markdown]
 # ## Slower, the more of the link is taken
@@ -69,10 +69,10 @@ verdict_tables.agreement(results.expectations, "Salamy")
 # with n = 1 is straight.
 
 # %%
-page.all_of(
+page.concatenate(
     [
-        page.drawn(
-            figures.degradation(group),
+        page.figure_html(
+            figures.draw_degradation(group),
             page.Html("<b>{}</b>.{}").format(kind, compare(kind)),
             f"Iteration time against {kind} load, for {', '.join(group)}",
         )
@@ -91,28 +91,28 @@ page.all_of(
 # less than the link's own hyperbola does.
 
 # %%
-page.shown(tables.fits(sweeps))
+page.table_html(tables.fit_table(sweeps))
 
 # %%
-page.listed("Without a fit:", tables.without(sweeps, lambda sweep: sweep.why_no_fit))
+page.list_html("Without a fit:", tables.missing_reasons(sweeps, lambda sweep: sweep.why_no_fit))
 
 # %% [markdown]
 # Our levels fitted with the n and the C = 25 Gbit/s that Salamy held, so that A and B compare with those
 # (Tables 3.9 and 3.10, equation 3.3).
 
 # %%
-page.shown(tables.fits_as_printed(sweeps))
+page.table_html(tables.printed_fit_table(sweeps))
 
 # %%
-page.all_of(
+page.concatenate(
     [
-        page.drawn(
+        page.figure_html(
             figure,
             "By model, each kind of traffic and transport with its fit; dashed: the fit that Salamy printed. "
             "Compare Figures 3-6, 3-7, B-2 and B-3.",
             "Iteration time against load with our fits and Salamy's",
         )
-        for figure in figures.fits(figures.by_model(sweeps))
+        for figure in figures.draw_fits(figures.by_model(sweeps))
     ]
 )
 
@@ -127,10 +127,10 @@ page.all_of(
 # steep, of a link of 25 Gbit/s, which takes headers for payload. Only those compare with what Salamy printed.
 
 # %%
-page.all_of(
+page.concatenate(
     [
-        page.drawn(
-            figures.congestion(group),
+        page.figure_html(
+            figures.draw_congestion(group),
             page.Html(
                 "<b>{}</b>. Dotted: line and tangent; thin: the level taken; bar: the crossing's 95 % interval. "
                 "Compare Salamy, Figure A-1."
@@ -143,10 +143,10 @@ page.all_of(
 )
 
 # %%
-page.shown(tables.demands(sweeps))
+page.table_html(tables.demand_table(sweeps))
 
 # %%
-page.listed("Without a congestion point:", tables.without(sweeps, lambda sweep: sweep.why_no_congestion))
+page.list_html("Without a congestion point:", tables.missing_reasons(sweeps, lambda sweep: sweep.why_no_congestion))
 
 # %% [markdown]
 # ## What the link had left
@@ -157,10 +157,10 @@ page.listed("Without a congestion point:", tables.without(sweeps, lambda sweep: 
 # headers for unused. Salamy sweeps to up to 24.7.
 
 # %%
-page.shown(tables.bandwidths(sweeps))
+page.table_html(tables.bandwidth_table(sweeps))
 
 # %%
-page.shown(tables.spare(sweeps))
+page.table_html(tables.spare_table(sweeps))
 
 # %% [markdown]
 # ## Distributions
@@ -169,18 +169,18 @@ page.shown(tables.spare(sweeps))
 # 80 %.
 
 # %%
-page.drawn(
-    figures.distributions(run, TCP, lambda sweep: sweep.traffic),
+page.figure_html(
+    figures.draw_distributions(run, TCP, lambda sweep: sweep.traffic),
     "Over TCP, by kind of cross traffic. Compare Salamy, Figure 3-5.",
     "Cumulative distributions of iteration times over TCP at light and heavy load",
-) if TCP else page.text("No job trained over TCP (Salamy, Figure 3-5).")
+) if TCP else page.paragraph("No job trained over TCP (Salamy, Figure 3-5).")
 
 # %%
-page.drawn(
-    figures.distributions(run, CONSISTENT, lambda sweep: sweep.transport),
+page.figure_html(
+    figures.draw_distributions(run, CONSISTENT, lambda sweep: sweep.transport),
     "Under consistent web-search traffic, by transport. Compare Salamy, Figure B-1.",
     "Cumulative distributions of iteration times under consistent traffic at light and heavy load",
-) if CONSISTENT else page.text("No consistent traffic was sent (Salamy, Figure B-1).")
+) if CONSISTENT else page.paragraph("No consistent traffic was sent (Salamy, Figure B-1).")
 
 # %% [markdown]
 # ## Inside an iteration
@@ -192,7 +192,7 @@ page.drawn(
 # packets of these workers (`capture`).
 
 # %%
-page.shown(tables.inside(sweeps))
+page.table_html(tables.intra_iteration_table(sweeps))
 
 # %% [markdown]
 # ## How slow at another load?
@@ -201,7 +201,7 @@ page.shown(tables.inside(sweeps))
 # *Extrapolated*: outside the loads that were measured, where the form of the curve decides and not the data.
 
 # %%
-page.shown(tables.predictions(sweeps))
+page.table_html(tables.prediction_table(sweeps))
 
 # %% [markdown]
 # ## The load that was meant, and the load that was there
@@ -211,25 +211,25 @@ page.shown(tables.predictions(sweeps))
 # means that flows began late or were not carried: on a full link they wait for each other.
 
 # %%
-page.shown(tables.loads(results.loads))
+page.table_html(tables.load_table(results.loads))
 
 # %%
-page.drawn(
-    figures.requested(load),
+page.figure_html(
+    figures.draw_planned_flows(load),
     f"The flows that were requested of {load.asked_gbps:g} Gbit/s of burst traffic: {load.mean_gbps:.2f} Gbit/s in the "
     "mean, in bursts of 1 ms each 10 ms. Compare Salamy, Figure B-4 (7.3 Gbit/s).",
     "Size and start of the flows requested, and when bursts are due",
-) if (load := requested(run)) else page.text("No flows of burst traffic were stored (Salamy, Figure B-4).")
+) if (load := planned_flows(run)) else page.paragraph("No flows of burst traffic were stored (Salamy, Figure B-4).")
 
 # %%
-page.drawn(
-    figures.injection(bursts, sweeps[0].link_gbps),
+page.figure_html(
+    figures.draw_injection(bursts, sweeps[0].link_gbps),
     "How fast the sender put packets out while jobs ran: a moving average over 18 of them, read at 60,000 instants of "
     "even distances (solid) and once a packet (dashed), and windows of time as long (dotted); grey: means. "
     "The highest readings, one in 200, lie beyond the axis and count in no skewness. "
     "Compare Salamy, Figures 3-8 and B-5.",
     "Injection rates of cross traffic over time, and their histograms",
-) if sweeps and (bursts := injected(run)) else page.Html(
+) if sweeps and (bursts := send_rates(run)) else page.Html(
     "<p>Histograms of injection rates (Salamy, Figure 3-8) need packets: this run captured none of a host that "
     "only sends cross traffic (<code>capture: {hosts: [...]}</code> in the experiment).</p>"
 )
@@ -244,7 +244,7 @@ about.fidelity_notes(results)
 about.headroom(run)
 
 # %%
-about.applied(run)
+about.applied_settings(run)
 
 # %% [markdown]
 # ## How the figures were made
@@ -263,10 +263,10 @@ about.applied(run)
 # is missing from this page.
 
 # %%
-page.shown(tables.repeated(results.attempts))
+page.table_html(tables.attempt_table(results.attempts))
 
 # %%
-about.invalid(results.invalid_trials)
+about.invalid_trials(results.invalid_trials)
 
 # %% [markdown]
 # ## Provenance

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from analysis.expectations.results import JobCell, Result, Summary, common, finite
+from analysis.expectations.results import JobCell, Result, Summary, common_fields, finite_or_none
 from analysis.papers.salamy import LINK_GBPS, MODELS, Observed
 from analysis.reading import intra_iteration_rates as workers
-from analysis.reading.attempts import attempts
+from analysis.reading.attempts import count_attempts
 from analysis.reading.cells import CellId
-from analysis.reading.load_sweep_data import Outcome, outcomes, varies_load
-from analysis.reading.load_sweeps import Curve, JobSweep, job_sweeps
+from analysis.reading.load_sweep_data import CrossTrafficOutcome, cross_traffic_outcomes, varies_load
+from analysis.reading.load_sweeps import JobSweep, SweepFit, job_sweeps
 from analysis.statistics.degradation.choice import Choice
 from analysis.statistics.degradation.congestion import CongestionPoint, Line
 from analysis.statistics.degradation.demand import bandwidth_delta_gbps, required_gbps
@@ -317,23 +317,23 @@ def suits(experiment: Experiment) -> bool:
 def study(run: Run, choice: StudyChoice) -> Results:
     """Compute everything that the report of a run over loads shows."""
     found = job_sweeps(run)
-    of_all = common(run, choice)
-    flows = workers.inside(run)
+    of_all = common_fields(run, choice)
+    flows = workers.intra_iteration_rates(run)
     return Results(
         **of_all,
         sweeps=tuple(
             _sweep(sweep, of_all["cells"], [each for each in flows if each.loaded.id == sweep.loaded.id])
             for sweep in found
         ),
-        loads=tuple(_loads(outcomes(run))),
+        loads=tuple(_loads(cross_traffic_outcomes(run))),
         attempts=tuple(
             AttemptsResult(levels=dict(each.cell.levels), made=each.made, invalid=each.invalid, resent=each.resent)
-            for each in attempts(run)
+            for each in count_attempts(run)
         ),
     )
 
 
-def _sweep(sweep: JobSweep, cells: Sequence[JobCell], flows: Sequence[workers.Inside]) -> SweepResult:
+def _sweep(sweep: JobSweep, cells: Sequence[JobCell], flows: Sequence[workers.IntraIterationRates]) -> SweepResult:
     loaded = sweep.loaded
     return SweepResult(
         name=sweep.name,
@@ -349,9 +349,9 @@ def _sweep(sweep: JobSweep, cells: Sequence[JobCell], flows: Sequence[workers.In
         data_mb=loaded.data_mb,
         levels=tuple(_levels(sweep, cells)),
         why_no_sweep=sweep.why_no_sweep or None,
-        fit=None if sweep.choice is None else fit_result(sweep.choice),
+        fit=None if sweep.choice is None else make_fit_result(sweep.choice),
         why_no_fit=sweep.why_no_fit or None,
-        congestion=None if sweep.congestion is None else congestion_result(sweep.congestion, loaded.data_mb),
+        congestion=None if sweep.congestion is None else make_congestion_result(sweep.congestion, loaded.data_mb),
         why_no_congestion=sweep.why_no_congestion or None,
         most_congested=sweep.sweep and _most_congested(sweep.sweep, loaded.data_mb),
         spare_gbps=sweep.curve and sweep.curve.spare_gbps,
@@ -382,11 +382,11 @@ def _levels(sweep: JobSweep, cells: Sequence[JobCell]) -> Iterable[LevelResult]:
             p99_ci95_s=_in_seconds(cell.p99_ci95_ms),
             max_s=cell.max_ms / 1e3,
             times_no_load=None if alone is None else cell.mean_ms / alone.mean_ms,
-            fluid_s=finite(loaded.fluid_s(payload_gbps)),
+            fluid_s=finite_or_none(loaded.fluid_s(payload_gbps)),
         )
 
 
-def fit_result(choice: Choice) -> FitResult:
+def make_fit_result(choice: Choice) -> FitResult:
     """Return a chosen fit as it is stored, with the band of its curve."""
     loads_gbps = choice.fit.sweep.loads_gbps
     along = np.linspace(loads_gbps[0], loads_gbps[-1], BAND_POINTS)
@@ -397,7 +397,7 @@ def fit_result(choice: Choice) -> FitResult:
             MissResult(
                 n=each.n,
                 capacity_gbps=each.capacity_gbps,
-                miss=finite(miss),
+                miss=finite_or_none(miss),
                 chosen=choice.shares and choice.shares[each],
             )
             for each, miss in choice.misses.items()
@@ -417,11 +417,11 @@ def _coefficients(fit: Fit) -> dict[str, Any]:
 
 
 def _estimate(estimate: Estimate) -> EstimateResult:
-    ends = None if estimate.ci95 is None else (finite(estimate.ci95[0]), finite(estimate.ci95[1]))
-    return EstimateResult(value=finite(estimate.value), ci95=ends)
+    ends = None if estimate.ci95 is None else (finite_or_none(estimate.ci95[0]), finite_or_none(estimate.ci95[1]))
+    return EstimateResult(value=finite_or_none(estimate.value), ci95=ends)
 
 
-def congestion_result(point: CongestionPoint, theory_mb: float) -> CongestionResult:
+def make_congestion_result(point: CongestionPoint, theory_mb: float) -> CongestionResult:
     """Return a congestion point as it is stored, beside the data of an iteration."""
     return CongestionResult(
         load_gbps=point.load_gbps,
@@ -464,13 +464,13 @@ def _prediction(sweep: JobSweep, load_gbps: float) -> PredictionResult:
         return PredictionResult(load_gbps=load_gbps, why_not=str(error))
     return PredictionResult(
         load_gbps=load_gbps,
-        time_s=finite(found.time_s),
-        ci95=(finite(found.ci95[0]), finite(found.ci95[1])),
+        time_s=finite_or_none(found.time_s),
+        ci95=(finite_or_none(found.ci95[0]), finite_or_none(found.ci95[1])),
         extrapolates=found.extrapolates,
     )
 
 
-def _inside(found: workers.Inside) -> InsideResult:
+def _inside(found: workers.IntraIterationRates) -> InsideResult:
     return InsideResult(
         load_percent=found.percent,
         asked_gbps=found.asked_gbps,
@@ -495,9 +495,9 @@ def _paper(sweep: JobSweep) -> PaperResult | None:
     )
 
 
-def _as_printed(own: Curve) -> AsPrintedResult:
+def _as_printed(own: SweepFit) -> AsPrintedResult:
     return AsPrintedResult(
-        congestion=own.congestion and congestion_result(own.congestion, own.data_mb),
+        congestion=own.congestion and make_congestion_result(own.congestion, own.data_mb),
         most_congested=_most_congested(own.sweep, own.data_mb),
         spare_gbps=own.spare_gbps,
     )
@@ -523,9 +523,9 @@ def _observed(observed: Observed) -> ObservedResult:
     )
 
 
-def _loads(found: Sequence[Outcome]) -> Iterable[LoadResult]:
+def _loads(found: Sequence[CrossTrafficOutcome]) -> Iterable[LoadResult]:
     """Yield loads by kind and requested load."""
-    groups: dict[tuple[str, float], list[Outcome]] = {}
+    groups: dict[tuple[str, float], list[CrossTrafficOutcome]] = {}
     for each in found:
         groups.setdefault((each.kind, each.asked_gbps), []).append(each)
     for (kind, asked_gbps), trials in sorted(groups.items()):
@@ -560,4 +560,4 @@ def _above(demand_mb: float, theory_mb: float) -> float:
 
 
 def _finite(values: Array) -> tuple[float | None, ...]:
-    return tuple(finite(value) for value in values.tolist())
+    return tuple(finite_or_none(value) for value in values.tolist())

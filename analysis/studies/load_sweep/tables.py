@@ -8,7 +8,18 @@ from rich.padding import Padding
 from rich.text import Text
 
 from analysis.render import screen as on_screen
-from analysis.render.tables import TAIL, Cell, Column, Section, Table, named_once, plain, span, tail, under_titles
+from analysis.render.tables import (
+    TAIL,
+    Cell,
+    Column,
+    Section,
+    Table,
+    format_interval,
+    group_by_name,
+    group_by_title,
+    one_section,
+    tail_cell,
+)
 from analysis.studies.load_sweep.study import (
     MORE_THAN_THE_LINK,
     AttemptsResult,
@@ -34,11 +45,15 @@ Sweeps = Sequence[SweepResult]
 def screen(results: Results) -> Sequence[RenderableType]:
     """Return for each sweep its levels, its fit and its congestion point beside Salamy's."""
     title = Text("Iteration time under cross traffic, with 95 % intervals", style="bold")
-    again = [on_screen.shown(repeated(results.attempts))] if any(each.invalid for each in results.attempts) else []
+    again = (
+        [on_screen.table_renderable(attempt_table(results.attempts))]
+        if any(each.invalid for each in results.attempts)
+        else []
+    )
     return [title, *(map(_on_screen, results.sweeps) if results.sweeps else [Text("no valid trial")]), *again]
 
 
-def levels(sweep: SweepResult) -> Table:
+def level_table(sweep: SweepResult) -> Table:
     """Return iteration time by the sent payload of cross traffic."""
     columns = (
         Column("payload,\nGbit/s", ".2f"),
@@ -48,10 +63,10 @@ def levels(sweep: SweepResult) -> Table:
         Column("times\nno load", ".2f"),
         Column("fluid\nlimit, s", SECONDS),
     )
-    return Table(columns, plain(map(_level, sweep.levels)), sweep.name)
+    return Table(columns, one_section(map(_level, sweep.levels)), sweep.name)
 
 
-def demands(sweeps: Sweeps) -> Table:
+def demand_table(sweeps: Sweeps) -> Table:
     """Return congestion points, and their data against theory (Tables 3.2, 3.4 and 3.6)."""
     columns = (
         Column("data of an\niteration, MB", ".0f"),
@@ -64,7 +79,7 @@ def demands(sweeps: Sweeps) -> Table:
     return _by_kind(sweeps, columns, _demand)
 
 
-def bandwidths(sweeps: Sweeps) -> Table:
+def bandwidth_table(sweeps: Sweeps) -> Table:
     """Return demand and bandwidth of the most congested case (Tables 3.3, 3.5 and 3.7)."""
     rates = ("available", "unused")
     columns = (
@@ -78,17 +93,17 @@ def bandwidths(sweeps: Sweeps) -> Table:
     return _by_kind(sweeps, columns, _bandwidth)
 
 
-def spare(sweeps: Sweeps) -> Table:
+def spare_table(sweeps: Sweeps) -> Table:
     """Return the unused bandwidth while the link is saturated, Gbit/s (Table 3.8): a row a model, a column a kind."""
     kinds = list(dict.fromkeys(sweep.kind for sweep in sweeps))
     rows = []
-    for name in dict.fromkeys(_within(each, sweeps) for each in sweeps):
-        own = {each.kind: each for each in sweeps if _within(each, sweeps) == name}
+    for name in dict.fromkeys(_short_name(each, sweeps) for each in sweeps):
+        own = {each.kind: each for each in sweeps if _short_name(each, sweeps) == name}
         rows.append((Cell(name), *(_spare(own.get(kind)) for kind in kinds)))
-    return Table((NAME, *(Column(kind, ".2f") for kind in kinds)), plain(rows), tight=True)
+    return Table((NAME, *(Column(kind, ".2f") for kind in kinds)), one_section(rows), tight=True)
 
 
-def fits(sweeps: Sweeps) -> Table:
+def fit_table(sweeps: Sweeps) -> Table:
     """Return the chosen fits, with intervals."""
     judged = (
         *(Column("R²,\nlog", ".3f"), Column("R²,\nlinear", ".3f"), Column("misses a level\nleft out by", ".1%")),
@@ -98,8 +113,8 @@ def fits(sweeps: Sweeps) -> Table:
     return _by_kind([each for each in sweeps if each.fit], columns, _fit)
 
 
-def fits_as_printed(sweeps: Sweeps) -> Table:
-    """Return our levels fitted with the n and the C that Salamy held, beside those coefficients (Tables 3.9 and 3.10)."""
+def printed_fit_table(sweeps: Sweeps) -> Table:
+    """Return our levels fitted with Salamy's n and C, beside Salamy's coefficients (Tables 3.9 and 3.10)."""
     columns = (
         Column("n", "g"),
         *COEFFICIENTS[:2],
@@ -110,15 +125,15 @@ def fits_as_printed(sweeps: Sweeps) -> Table:
     return _by_kind([each for each in sweeps if each.paper and each.paper.ours_with_its_n], columns, _as_printed)
 
 
-def predictions(sweeps: Sweeps) -> Table:
+def prediction_table(sweeps: Sweeps) -> Table:
     """Return the predicted iteration time at some loads by the fit, marking extrapolations."""
     fitted = [sweep for sweep in sweeps if sweep.predictions]
     heads = [Column(f"at {each.load_gbps:g} Gbit/s", ".3g", " s") for each in fitted[0].predictions] if fitted else []
     rows = ((Cell(sweep.name), *map(_prediction, sweep.predictions)) for sweep in fitted)
-    return Table((NAME, *heads), plain(rows), tight=True)
+    return Table((NAME, *heads), one_section(rows), tight=True)
 
 
-def loads(found: Sequence[LoadResult]) -> Table:
+def load_table(found: Sequence[LoadResult]) -> Table:
     """Return requested, planned, offered and achieved load, by kind and load: the mean of the trials."""
     columns = (
         Column(kind="names"),
@@ -127,19 +142,19 @@ def loads(found: Sequence[LoadResult]) -> Table:
         *(Column("trials", "d"), Column("schedule\nheld", "d"), Column("late by,\np99", ".1f", " ms")),
         Column("began\ntoo late", ".1%"),
     )
-    return Table(columns, named_once(found, lambda each: each.kind, _load), empty="No trial had cross traffic.")
+    return Table(columns, group_by_name(found, lambda each: each.kind, _load), empty="No trial had cross traffic.")
 
 
-def repeated(found: Sequence[AttemptsResult]) -> Table:
+def attempt_table(found: Sequence[AttemptsResult]) -> Table:
     """Return cells with invalid attempts, and how many of those had retransmitted segments."""
     columns = (NAME, *(Column(name, "d") for name in ("attempts", "invalid", "segments\nsent again")))
     spoilt = [each for each in found if each.invalid]
     rows = ((Cell(each.name), Cell(each.made), Cell(each.invalid), Cell(each.resent)) for each in spoilt)
     attempts = sum(each.made for each in found)
-    return Table(columns, plain(rows), "Repeated", empty=f"No attempt of {attempts} was invalid.")
+    return Table(columns, one_section(rows), "Repeated", empty=f"No attempt of {attempts} was invalid.")
 
 
-def inside(sweeps: Sweeps) -> Table:
+def intra_iteration_table(sweeps: Sweeps) -> Table:
     """Return rates of two flows while iterations communicate, Gbit/s (Table 3.11)."""
     heads = ("flow 1,\nover time", "flow 2", "flow 1,\nover packets", "flow 2", "Salamy:\nflow 1", "flow 2")
     columns = (NAME, Column("asked,\nGbit/s", "g"), *(Column(head, ".2f") for head in heads))
@@ -153,15 +168,15 @@ def inside(sweeps: Sweeps) -> Table:
         "Nothing was measured for this: it takes workers whose interfaces were sampled, of which one receives cross "
         "traffic, from a host that does not train, and another sends to a third."
     )
-    return Table(columns, plain(rows), empty=empty, tight=True)
+    return Table(columns, one_section(rows), empty=empty, tight=True)
 
 
-def without(sweeps: Sweeps, why: Callable[[SweepResult], str | None]) -> list[str]:
+def missing_reasons(sweeps: Sweeps, why: Callable[[SweepResult], str | None]) -> list[str]:
     """Return the sweeps with a missing part, and the reasons."""
     return [f"{sweep.name}: {why(sweep)}" for sweep in sweeps if why(sweep)]
 
 
-def equation(fit: PrintedFitResult) -> str:
+def format_equation(fit: PrintedFitResult) -> str:
     """Format a fit as a line of text: t in s, BW in Gbit/s."""
     a_s, b, n, capacity = (each.value for each in (fit.a_s, fit.b, fit.n, fit.capacity_gbps))
     power = "" if n == 1 else f"^{n:.3g}"
@@ -170,8 +185,8 @@ def equation(fit: PrintedFitResult) -> str:
 
 def _on_screen(sweep: SweepResult) -> RenderableType:
     facts = (("fit", _fit_in_words(sweep)), ("congestion", _congestion_in_words(sweep)), ("", _salamy(sweep)))
-    table = on_screen.shown(levels(sweep), title_style="bold cyan")
-    return Padding(Group(table, on_screen.facts(facts)), (1, 0, 0, 0))
+    table = on_screen.table_renderable(level_table(sweep), title_style="bold cyan")
+    return Padding(Group(table, on_screen.facts_renderable(facts)), (1, 0, 0, 0))
 
 
 def _level(level: LevelResult) -> Sequence[Cell]:
@@ -180,7 +195,7 @@ def _level(level: LevelResult) -> Sequence[Cell]:
         Cell(level.payload_gbps),
         Cell(level.mean_s),
         Cell(note=f"{ends[0]:{SECONDS}} to {ends[1]:{SECONDS}}" if ends else ""),
-        tail(level.p99_s, level.p99_ci95_s, level.max_s, level.count),
+        tail_cell(level.p99_s, level.p99_ci95_s, level.max_s, level.count),
         Cell(level.times_no_load),
         Cell("none" if level.fluid_s is None else level.fluid_s),
     )
@@ -189,7 +204,7 @@ def _level(level: LevelResult) -> Sequence[Cell]:
 def _fit_in_words(sweep: SweepResult) -> str:
     if sweep.fit is None:
         return f"none: {sweep.why_no_fit}"
-    return f"{equation(sweep.fit)} s, R² {sweep.fit.r_squared.log:.3f} (log)"
+    return f"{format_equation(sweep.fit)} s, R² {sweep.fit.r_squared.log:.3f} (log)"
 
 
 def _congestion_in_words(sweep: SweepResult) -> str:
@@ -215,13 +230,13 @@ def _by_kind(sweeps: Sweeps, columns: Iterable[Column], figures: Callable[[Sweep
     """Return a row for each sweep, under a line for each kind of traffic and transport."""
 
     def row(sweep: SweepResult) -> Sequence[Cell]:
-        return (Cell(_within(sweep, sweeps)), *figures(sweep))
+        return (Cell(_short_name(sweep, sweeps)), *figures(sweep))
 
-    sections: tuple[Section, ...] = under_titles(sweeps, lambda sweep: sweep.kind, row)
+    sections: tuple[Section, ...] = group_by_title(sweeps, lambda sweep: sweep.kind, row)
     return Table((NAME, *columns), sections, tight=True)
 
 
-def _within(sweep: SweepResult, sweeps: Sweeps) -> str:
+def _short_name(sweep: SweepResult, sweeps: Sweeps) -> str:
     """Return the model; the whole name if others of the kind train the same."""
     same = [each for each in sweeps if (each.kind, each.model) == (sweep.kind, sweep.model)]
     return sweep.model if len(same) == 1 else sweep.name
@@ -303,7 +318,7 @@ def _prediction(found: PredictionResult) -> Cell:
         short = found.why_not if found.why_not == MORE_THAN_THE_LINK else "beyond the model"
         return Cell(note=short or "", why=found.why_not or "")
     low, high = ("" if end is None else f"{end:.3g}" for end in found.ci95 or (None, None))
-    return Cell(found.time_s, note=span((low, high)) + ("\nextrapolated" if found.extrapolates else ""))
+    return Cell(found.time_s, note=format_interval((low, high)) + ("\nextrapolated" if found.extrapolates else ""))
 
 
 def _load(found: LoadResult) -> Sequence[Cell]:

@@ -13,16 +13,16 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis.reading.cells import CellTrials, jobs_of
 from analysis.reading.data import Series
-from analysis.reading.marks_and_drops import of_trials
-from analysis.reading.phase_overlap import Spans, in_theory, offsets
-from analysis.render.style import INK, ROW, SOFT, figure, level, note, words
-from analysis.statistics.intervals import Array, stacked
+from analysis.reading.marks_and_drops import counts_of_cell
+from analysis.reading.phase_overlap import Spans, compute_offsets, simulate_from_spans
+from analysis.render.style import INK, ROW, SOFT, add_note, draw_level, draw_word_key, new_figure
+from analysis.statistics.intervals import Array, stack_to_shortest
 from analysis.studies.variants.study import Gain
 
 DASHED: Any = (0, (4, 2))
 
 
-class Line(NamedTuple):
+class PanelLine(NamedTuple):
     """The lines of one cell in one panel: a series a repetition, and the theory's."""
 
     name: str
@@ -30,7 +30,7 @@ class Line(NamedTuple):
     theory: Sequence[Array]
 
 
-class Shown(NamedTuple):
+class ShownCell(NamedTuple):
     """One cell: its name, its trials, and each one's spans of communication, measured and in theory."""
 
     name: str
@@ -39,32 +39,32 @@ class Shown(NamedTuple):
     theory: Sequence[tuple[Mapping[str, Array], Mapping[str, Array]]]
 
 
-def shown(name: str, cell: CellTrials, found: Mapping[str, Spans]) -> Shown:
+def prepare_cell(name: str, cell: CellTrials, found: Mapping[str, Spans]) -> ShownCell:
     """Return a cell with its spans in theory, begun as each of its trials began; a job alone has none."""
     courses = [found[trial] for trial in cell.trials if trial in found]
-    played = [in_theory(cell.spec, spans) for spans in courses] if cell.spec.jobs_meet else []
-    return Shown(name, cell, courses, [each for each in played if each])
+    played = [simulate_from_spans(cell.spec, spans) for spans in courses] if cell.spec.has_concurrent_jobs else []
+    return ShownCell(name, cell, courses, [each for each in played if each])
 
 
-def over_iterations(cells: Sequence[Shown], colours: Mapping[str, str]) -> Figure:
+def draw_over_iterations(cells: Sequence[ShownCell], colours: Mapping[str, str]) -> Figure:
     """Draw iteration times of each job, and its offset from the first job, against iteration number; theory dashed."""
     jobs = jobs_of(each.cell for each in cells)
     result, axes = _panels(2 * len(jobs) - 1, 2.9)
     for panel, job in zip(axes, jobs, strict=False):
         lines = [
-            Line(each.name, each.cell.repetitions(job), [times[job] for _, times in each.theory])
+            PanelLine(each.name, each.cell.repetitions(job), [times[job] for _, times in each.theory])
             for each in cells
             if job in each.cell.times
         ]
         _draw(panel, lines, colours)
         panel.set_title(f"{job}: iteration time, ms")
     for panel, job in zip(axes[len(jobs) :], jobs[1:], strict=True):
-        meeting = [each for each in cells if each.cell.spec.jobs_meet and job in each.cell.times]
+        meeting = [each for each in cells if each.cell.spec.has_concurrent_jobs and job in each.cell.times]
         lines = [
-            Line(
+            PanelLine(
                 each.name,
-                [offsets(spans)[job] for spans in each.courses],
-                [offsets(own)[job] for own, _ in each.theory],
+                [compute_offsets(spans)[job] for spans in each.courses],
+                [compute_offsets(own)[job] for own, _ in each.theory],
             )
             for each in meeting
         ]
@@ -77,10 +77,10 @@ def over_iterations(cells: Sequence[Shown], colours: Mapping[str, str]) -> Figur
     return result
 
 
-def distributions(cells: Sequence[Shown], lost: Mapping[str, Array], colours: Mapping[str, str]) -> Figure:
+def draw_distributions(cells: Sequence[ShownCell], lost: Mapping[str, Array], colours: Mapping[str, str]) -> Figure:
     """Draw cumulative distributions of each job's iteration times, and of the ports' marks and drops if counted."""
     jobs = jobs_of(each.cell for each in cells)
-    counted = [Line(each.name, own, []) for each in cells if (own := of_trials(lost, each.cell))]
+    counted = [PanelLine(each.name, own, []) for each in cells if (own := counts_of_cell(lost, each.cell))]
     result, axes = _panels(len(jobs) + bool(counted), 2.9)
     for place, (panel, job) in enumerate(zip(axes, jobs, strict=False)):
         for each in cells:
@@ -102,7 +102,7 @@ def distributions(cells: Sequence[Shown], lost: Mapping[str, Array], colours: Ma
     return result
 
 
-def learned(cells: Sequence[Shown], losses: Series, colours: Mapping[str, str]) -> Figure | None:
+def draw_losses(cells: Sequence[ShownCell], losses: Series, colours: Mapping[str, str]) -> Figure | None:
     """Draw the loss of each job's batches against iteration number; None if no job of these really trains."""
 
     def of(cell: CellTrials, job: str) -> list[Array]:
@@ -114,7 +114,7 @@ def learned(cells: Sequence[Shown], losses: Series, colours: Mapping[str, str]) 
     jobs = jobs_of(each.cell for each in train)
     result, axes = _panels(len(jobs), 2.9)
     for panel, job in zip(axes, jobs, strict=True):
-        _draw(panel, [Line(each.name, own, []) for each in train if (own := of(each.cell, job))], colours)
+        _draw(panel, [PanelLine(each.name, own, []) for each in train if (own := of(each.cell, job))], colours)
         panel.set_ylim(bottom=0)
         panel.set_title(f"{job}: loss")
         panel.set_xlabel("iteration")
@@ -122,7 +122,7 @@ def learned(cells: Sequence[Shown], losses: Series, colours: Mapping[str, str]) 
     return result
 
 
-def gain_by_score(gains: Sequence[Gain], colours: Mapping[str, str]) -> Figure | None:
+def draw_gain_by_score(gains: Sequence[Gain], colours: Mapping[str, str]) -> Figure | None:
     """Draw each held job's gain against the compatibility score, with its 95 % interval.
 
     None with fewer than two scores.
@@ -130,35 +130,35 @@ def gain_by_score(gains: Sequence[Gain], colours: Mapping[str, str]) -> Figure |
     held = [(each.score, each) for each in gains if each.score is not None]
     if len({score for score, _ in held}) < 2:
         return None
-    result, (panel,) = figure(1, 1, 3.3)
+    result, (panel,) = new_figure(1, 1, 3.3)
     for score, each in held:
         panel.plot(score, each.mean, "o", color=colours[each.name])
         if each.mean_ci95:
             panel.plot([score, score], each.mean_ci95, color=colours[each.name], linewidth=1.2)
     for (group, score), some in groupby(held, lambda each: (each[1].group, each[0])):
-        note(panel, score, max(each.mean for _, each in some), group, ha="center", va="bottom", offset=(0, 6))
+        add_note(panel, score, max(each.mean for _, each in some), group, ha="center", va="bottom", offset=(0, 6))
     panel.invert_xaxis()
-    level(panel, 1, "no gain", below=True)
+    draw_level(panel, 1, "no gain", below=True)
     panel.set_xlabel("compatibility score")
     panel.set_ylabel("speed-up of the mean iteration")
-    words(panel, {each.name: colours[each.name] for _, each in held})
+    draw_word_key(panel, {each.name: colours[each.name] for _, each in held})
     return result
 
 
 def _panels(count: int, height: float) -> tuple[Figure, list[Axes]]:
     """Return panels that each have their own y-axis, up to ROW beside each other."""
     rows = -(-count // ROW)
-    result, axes = figure(rows, min(count, ROW), height * rows)
+    result, axes = new_figure(rows, min(count, ROW), height * rows)
     for spare in axes[count:]:
         spare.remove()
     return result, axes[:count]
 
 
-def _draw(panel: Axes, lines: Sequence[Line], colours: Mapping[str, str]) -> None:
+def _draw(panel: Axes, lines: Sequence[PanelLine], colours: Mapping[str, str]) -> None:
     """Draw thin lines for repetitions, a thick one for their median, the theory's median dashed."""
     longest = 2
     for name, repetitions, theory in lines:
-        series = stacked(repetitions)
+        series = stack_to_shortest(repetitions)
         number = np.arange(1, series.shape[1] + 1)
         longest = max(longest, len(number))
         thin = panel.plot(number, series.T, color=colours[name], alpha=0.28, linewidth=0.8) if len(series) > 1 else []
@@ -166,15 +166,15 @@ def _draw(panel: Axes, lines: Sequence[Line], colours: Mapping[str, str]) -> Non
             line.set_gid(f"repetition {place}")
         panel.plot(number, np.median(series, axis=0), color=colours[name], linewidth=2, gid="median")
         if theory:
-            played = np.median(stacked(theory), axis=0)
+            played = np.median(stack_to_shortest(theory), axis=0)
             panel.plot(np.arange(1, len(played) + 1), played, color=colours[name], linewidth=1.2, linestyle=DASHED)
     panel.set_xlim(1, longest)
     panel.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     if not lines:
-        note(panel, 0.5, 0.5, "no jobs that meet", SOFT, xycoords="axes fraction", ha="center")
+        add_note(panel, 0.5, 0.5, "no jobs that meet", SOFT, xycoords="axes fraction", ha="center")
 
 
-def _key(result: Figure, cells: Sequence[Shown], colours: Mapping[str, str], *, theory: bool) -> None:
+def _key(result: Figure, cells: Sequence[ShownCell], colours: Mapping[str, str], *, theory: bool) -> None:
     """Draw the color key above all panels."""
     lines = [Line2D([], [], color=colours[each.name], linewidth=2, label=each.name) for each in cells]
     if theory and any(each.theory for each in cells):

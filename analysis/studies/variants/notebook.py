@@ -18,45 +18,45 @@ from collections.abc import Callable
 from matplotlib.figure import Figure
 
 from analysis.expectations import verdict_tables
-from analysis.reading.cached_run import ReadOnce
+from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import cells_of
 from analysis.reading.data import by_iteration
-from analysis.reading.marks_and_drops import signals
-from analysis.reading.traces import courses, middle, traces
-from analysis.reading.trial_inputs import as_measured
+from analysis.reading.marks_and_drops import count_signals
+from analysis.reading.traces import median_trial, read_traces, spans_of_cells
+from analysis.reading.trial_inputs import with_measured_profiles
 from analysis.render import page
-from analysis.render.link_use import link_use
+from analysis.render.link_use import draw_link_use
 from analysis.render.style import variant_colours
 from analysis.reports import about, affinity, unified_circle
 from analysis.reports.summary import stored_or_new
 from analysis.studies.variants import figures, tables
-from analysis.studies.variants.study import Results, groups, place
-from roundabout.models.cassini import CassiniError, crossing
+from analysis.studies.variants.study import Results, cell_place, groups
+from roundabout.models.cassini import CassiniError, jobs_by_link
 from roundabout.store import Run, StoreError
 
-run = ReadOnce(Run.open(RUN))
+run = CachedRun(Run.open(RUN))
 results = stored_or_new(run)
 assert isinstance(results, Results)
 cells = cells_of(run)
-found, lost = courses(run, cells), signals(run, cells)
-names = list(dict.fromkeys(place(cell, results.over).name for cell in cells))
+found, lost = spans_of_cells(run, cells), count_signals(run, cells)
+names = list(dict.fromkeys(cell_place(cell, results.over).name for cell in cells))
 colours = variant_colours(names)
 together = [
-    (group, [figures.shown(place(cell, results.over).name, cell, found) for cell in some])
+    (group, [figures.prepare_cell(cell_place(cell, results.over).name, cell, found) for cell in some])
     for group, some in groups(cells, results.over)
 ]
 
 
-def each_group(draw: Callable[[list[figures.Shown]], Figure], what: str) -> page.Html:
+def each_group(draw: Callable[[list[figures.ShownCell]], Figure], what: str) -> page.Html:
     """Return a figure a group of cells that are compared, under its name."""
-    return page.all_of(
-        page.named(group) + page.drawn(draw(some), "", f"{what}: {group}" if group else what)
+    return page.concatenate(
+        page.bold_heading(group) + page.figure_html(draw(some), "", f"{what}: {group}" if group else what)
         for group, some in together
     )
 
 
 # %%
-about.header(run, results)
+about.page_header(run, results)
 
 # %%
 verdict_tables.cards(results.expectations)
@@ -71,7 +71,7 @@ verdict_tables.cards(results.expectations)
 # give; who shares otherwise need not, but gains no more than alone.
 
 # %%
-page.shown(tables.gains(results))
+page.table_html(tables.gain_table(results))
 
 # %% [markdown]
 # ## How jobs come apart
@@ -85,13 +85,13 @@ page.shown(tables.gains(results))
 # *drift* how much later (earlier: negative) than its timetable the one begins that drifts most.
 
 # %%
-table = tables.meetings(results)
-timetables = tables.held(results)
-page.all_of(
+table = tables.interleaving_table(results)
+timetables = tables.timetable_table(results)
+page.concatenate(
     [
-        page.shown(table),
-        page.text(table.caption.capitalize() + "." if table.caption else ""),
-        *([page.shown(timetables)] if timetables.sections else []),
+        page.table_html(table),
+        page.paragraph(table.caption.capitalize() + "." if table.caption else ""),
+        *([page.table_html(timetables)] if timetables.sections else []),
     ]
 )
 
@@ -104,17 +104,20 @@ page.all_of(
 # communication to the nearest one of the other's.
 
 # %%
-each_group(lambda some: figures.over_iterations(some, colours), "Iteration time and offset against iteration number")
+each_group(
+    lambda some: figures.draw_over_iterations(some, colours), "Iteration time and offset against iteration number"
+)
 
 # %%
 losses = by_iteration(run, "avg(loss)")
-learned = [(group, figures.learned(some, losses, colours)) for group, some in together]
+learned = [(group, figures.draw_losses(some, losses, colours)) for group, some in together]
 learning = [
-    page.named(group) + page.drawn(each, "Loss of each batch, of jobs that really train", f"Loss by iteration: {group}")
+    page.bold_heading(group)
+    + page.figure_html(each, "Loss of each batch, of jobs that really train", f"Loss by iteration: {group}")
     for group, each in learned
     if each
 ]
-page.all_of(learning) if learning else None
+page.concatenate(learning) if learning else None
 
 # %% [markdown]
 # ## Use of shared links
@@ -124,17 +127,18 @@ page.all_of(learning) if learning else None
 
 
 # %%
-def links_used(some: list[figures.Shown]) -> page.Html:
+def links_used(some: list[figures.ShownCell]) -> page.Html:
     """Return a figure each link that jobs of these cells share."""
-    meeting = [each.cell for each in some if each.cell.spec.jobs_meet and each.cell.trials]
-    shown = [middle(each) for each in traces(run, meeting)]
-    shared = dict.fromkeys(link for trace in shown for link in crossing(trace.cell.spec))
-    return page.all_of(
-        page.drawn(link_use(shown, link, settled=True), "", f"Use of {link} over time, by variant") for link in shared
+    meeting = [each.cell for each in some if each.cell.spec.has_concurrent_jobs and each.cell.trials]
+    shown = [median_trial(each) for each in read_traces(run, meeting)]
+    shared = dict.fromkeys(link for trace in shown for link in jobs_by_link(trace.cell.spec))
+    return page.concatenate(
+        page.figure_html(draw_link_use(shown, link, settled=True), "", f"Use of {link} over time, by variant")
+        for link in shared
     )
 
 
-page.all_of(page.named(group) + links_used(some) for group, some in together)
+page.concatenate(page.bold_heading(group) + links_used(some) for group, some in together)
 
 # %% [markdown]
 # ## How compatible the jobs are
@@ -148,27 +152,27 @@ page.all_of(page.named(group) + links_used(some) for group, some in together)
 
 
 # %%
-def compatibility(group: str, some: list[figures.Shown]) -> page.Html:
+def compatibility(group: str, some: list[figures.ShownCell]) -> page.Html:
     """Return the circles of each link that jobs of these cells share, and the affinity graph; or why there are none."""
     try:
-        found = affinity.placed(group, as_measured(run, [each.cell for each in some]))
+        found = affinity.place_jobs(group, with_measured_profiles(run, [each.cell for each in some]))
     except (CassiniError, StoreError) as error:
-        return page.text(f"{error.message}.")
+        return page.paragraph(f"{error.message}.")
     drawn = [
-        page.drawn(unified_circle.figure(each), "", f"{link}: circles before and after rotation")
+        page.figure_html(unified_circle.figure(each), "", f"{link}: circles before and after rotation")
         for link, each in found.links.items()
     ]
     if len(drawn) > 1:
-        drawn.append(page.drawn(affinity.figure([found]), "", "Jobs, the links that they share, and time-shifts"))
-    return page.all_of(drawn)
+        drawn.append(page.figure_html(affinity.figure([found]), "", "Jobs, the links that they share, and time-shifts"))
+    return page.concatenate(drawn)
 
 
-by_score = figures.gain_by_score(results.gains, colours)
-page.drawn(by_score, "", "Gain of jobs that are held, against their compatibility score") if by_score else None
+by_score = figures.draw_gain_by_score(results.gains, colours)
+page.figure_html(by_score, "", "Gain of jobs that are held, against their compatibility score") if by_score else None
 
 # %%
-met = [(group, [each for each in some if each.cell.spec.jobs_meet]) for group, some in together]
-page.all_of(page.named(group) + compatibility(group, some) for group, some in met if some)
+met = [(group, [each for each in some if each.cell.spec.has_concurrent_jobs]) for group, some in together]
+page.concatenate(page.bold_heading(group) + compatibility(group, some) for group, some in met if some)
 
 # %% [markdown]
 # ## Distributions, marks and drops
@@ -176,7 +180,7 @@ page.all_of(page.named(group) + compatibility(group, some) for group, some in me
 # Over all iterations of all repetitions.
 
 # %%
-each_group(lambda some: figures.distributions(some, lost, colours), "Cumulative distributions of iteration times")
+each_group(lambda some: figures.draw_distributions(some, lost, colours), "Cumulative distributions of iteration times")
 
 # %% [markdown]
 # ## What was emulated
@@ -188,7 +192,7 @@ about.fidelity_notes(results)
 about.headroom(run)
 
 # %%
-about.applied(run)
+about.applied_settings(run)
 
 # %% [markdown]
 # ## How the figures were made
@@ -198,7 +202,7 @@ about.applied(run)
 # ratios are put together from their parts'. With fewer than four repetitions there is no interval.
 
 # %%
-about.invalid(results.invalid_trials)
+about.invalid_trials(results.invalid_trials)
 
 # %% [markdown]
 # ## Provenance

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, cast
 
-from analysis.expectations.results import Result, Summary, common, finite
-from analysis.quantities import Asked, Case, Reading, named
-from analysis.quantities._timelines import sharing
-from analysis.quantities.time_shifts import of_jobs
+from analysis.expectations.results import Result, Summary, common_fields, finite_or_none
+from analysis.quantities import CachedReading, Case, QuantityRequest, find_quantity
+from analysis.quantities._timelines import spans_of_sharing_jobs
+from analysis.quantities.time_shifts import timetable_figures
 from analysis.reading.cells import (
     CellId,
     CellTrials,
@@ -22,11 +22,11 @@ from analysis.reading.cells import (
     speedup_of_mean,
     speedup_of_tail,
 )
-from analysis.reading.marks_and_drops import WHAT, of_trials, signals
-from analysis.reading.phase_overlap import Spans, in_theory
-from analysis.reading.traces import courses
+from analysis.reading.marks_and_drops import WHAT, count_signals, counts_of_cell
+from analysis.reading.phase_overlap import Spans, simulate_from_spans
+from analysis.reading.traces import spans_of_cells
 from analysis.statistics.intervals import Interval, Measured, mean_of
-from roundabout.models.cassini import score
+from roundabout.models.cassini import lowest_score
 from roundabout.models.fluid import fluid_limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
@@ -38,7 +38,7 @@ ALONE = "alone"
 """The variant in which each job has the links to itself."""
 
 
-class Place(Result):
+class CellPlace(Result):
     """A cell by what is compared within a group of cells of the same other levels."""
 
     levels: dict[str, Level]
@@ -52,12 +52,12 @@ class Place(Result):
     @property
     def group(self) -> str:
         """Return the other levels, as headings have them."""
-        others = CellId(self.levels).without(self.over).levels
+        others = CellId(self.levels).without_factor(self.over).levels
         told = ((name.rpartition(".")[2], level) for name, level in others.items())
         return " · ".join(str(level) if name == "variant" else f"{name} {level}" for name, level in told)
 
 
-class Gain(Place):
+class Gain(CellPlace):
     """One job in one cell, over the same job in the baseline.
 
     `tail_of` names the ratio `tail` if 99th percentiles would be guesses. `possible` is the flow-level model's: the
@@ -77,7 +77,7 @@ class Gain(Place):
     score: float | None = None
 
 
-class Meeting(Place):
+class Interleaving(CellPlace):
     """How the jobs of one cell that share links come apart, and the remaining marks and drops.
 
     `interleaved` is the iteration from which they stay interleaved, None if that never comes (`told` says it in words),
@@ -106,7 +106,7 @@ class Results(Summary):
 
     over: str
     gains: tuple[Gain, ...]
-    meetings: tuple[Meeting, ...]
+    meetings: tuple[Interleaving, ...]
 
 
 def study(run: Run, choice: StudyChoice) -> Results:
@@ -115,25 +115,25 @@ def study(run: Run, choice: StudyChoice) -> Results:
     cells = [cell for _, some in groups(cells_of(run), over) for cell in some]
     base = experiment_of(run).baseline
     based = [(cell, baseline_of(cells, cell, base.level, base.factor)) for cell in cells]
-    sent = courses(run, cells)
+    sent = spans_of_cells(run, cells)
     return Results(
-        **common(run, choice),
+        **common_fields(run, choice),
         over=over,
         gains=tuple(gain for cell, base in based for gain in _gains(cell, base, over, sent)),
         meetings=_meetings(run, cells, over),
     )
 
 
-def place(cell: CellTrials, over: str) -> Place:
+def cell_place(cell: CellTrials, over: str) -> CellPlace:
     """Return the cell's place in tables and figures."""
-    return Place(levels=dict(cell.levels), over=over)
+    return CellPlace(levels=dict(cell.levels), over=over)
 
 
 def groups(cells: Sequence[CellTrials], over: str) -> list[tuple[str, list[CellTrials]]]:
     """Group cells of the same other levels, by their headings, in the experiment's order."""
 
     def group(cell: CellTrials) -> str:
-        return place(cell, over).group
+        return cell_place(cell, over).group
 
     order = list(dict.fromkeys(map(group, cells)))
     together = groupby(sorted(cells, key=lambda cell: order.index(group(cell))), group)
@@ -143,8 +143,8 @@ def groups(cells: Sequence[CellTrials], over: str) -> list[tuple[str, list[CellT
 def _gains(cell: CellTrials, base: CellTrials | None, over: str, sent: Mapping[str, Spans]) -> list[Gain]:
     if base is None or base is cell:
         return []
-    possible, found = _possible(base, sent), []
-    compatible = score(cell.spec) if cell.spec.cassini else None
+    possible, found = _possible_gains(base, sent), []
+    compatible = lowest_score(cell.spec) if cell.spec.cassini else None
     for job in cell.jobs:
         if job in base.times:
             mean, (tail, tail_of) = speedup_of_mean(base, cell, job), speedup_of_tail(base, cell, job)
@@ -153,37 +153,41 @@ def _gains(cell: CellTrials, base: CellTrials | None, over: str, sent: Mapping[s
     return found
 
 
-def _possible(base: CellTrials, sent: Mapping[str, Spans]) -> dict[str, dict[str, float | None]]:
-    """Return the possible gain by job, over the measured duration, because even fair shares may come apart in the end."""
+def _possible_gains(base: CellTrials, sent: Mapping[str, Spans]) -> dict[str, dict[str, float | None]]:
+    """Return the possible gain by job, over the measured duration, because even fair shares may come apart later."""
     limits, spans = fluid_limits(base.spec), sent.get(base.trials[0])
-    played = in_theory(base.spec, spans) if spans else None
+    played = simulate_from_spans(base.spec, spans) if spans else None
     fair_ms = {job: limits[job].fair_ms for job in base.jobs} | {
         job: float(times.mean()) for job, times in (played[1] if played else {}).items()
     }
     return {
         job: {
-            "possible": finite(fair_ms[job] / limits[job].interleaved_ms),
-            "at_most": finite(fair_ms[job] / limits[job].alone_ms),
+            "possible": finite_or_none(fair_ms[job] / limits[job].interleaved_ms),
+            "at_most": finite_or_none(fair_ms[job] / limits[job].alone_ms),
         }
         for job in base.jobs
     }
 
 
-def _meetings(run: Run, cells: Sequence[CellTrials], over: str) -> tuple[Meeting, ...]:
-    reading = Reading(run)
-    asked = Asked(reading)
-    cases = cast("Sequence[Case]", named("iteration from which jobs stay interleaved").measure(asked))
-    lasting = {cell.id: case for (cell, _), case in zip(sharing(asked), cases, strict=True)}
-    counted = {what: signals(run, cells, [what]) for what in WHAT}
+def _meetings(run: Run, cells: Sequence[CellTrials], over: str) -> tuple[Interleaving, ...]:
+    reading = CachedReading(run)
+    asked = QuantityRequest(reading)
+    cases = cast("Sequence[Case]", find_quantity("iteration from which jobs stay interleaved").measure(asked))
+    lasting = {cell.id: case for (cell, _), case in zip(spans_of_sharing_jobs(asked), cases, strict=True)}
+    counted = {what: count_signals(run, cells, [what]) for what in WHAT}
     found = []
     for cell in cells:
         if cell.spec.one_job_at_a_time:
             continue
-        lost = {what: of_trials(known, cell) for what, known in counted.items()}
+        lost = {what: counts_of_cell(known, cell) for what, known in counted.items()}
         means = {what: mean_of([float(each.mean()) for each in own], at_least=0) for what, own in lost.items() if own}
-        figures = {"slowest": _slowest(cell, baseline_of(cells, cell, ALONE))} | of_jobs(reading, cell) | means
+        figures = (
+            {"slowest": _largest_slowdown(cell, baseline_of(cells, cell, ALONE))}
+            | timetable_figures(reading, cell)
+            | means
+        )
         found.append(
-            Meeting(
+            Interleaving(
                 levels=dict(cell.levels),
                 over=over,
                 **_interleaved(lasting.get(cell.id)),
@@ -198,10 +202,10 @@ def _interleaved(case: Case | None) -> dict[str, Any]:
         return {"interleaved": None, "interleaved_ci95": None, "told": "one job"}
     sure = case.ci95 if case.ci95 and math.isfinite(case.value) else None
     told = "" if math.isfinite(case.value) else case.properties["never"]
-    return {"interleaved": finite(case.value), "interleaved_ci95": sure, "told": told}
+    return {"interleaved": finite_or_none(case.value), "interleaved_ci95": sure, "told": told}
 
 
-def _slowest(cell: CellTrials, alone: CellTrials | None) -> Measured | None:
+def _largest_slowdown(cell: CellTrials, alone: CellTrials | None) -> Measured | None:
     """Return the reverse of a speed-up over alone."""
     found = [speedup_of_mean(cell, alone, job) for job in cell.jobs if alone and job in alone.times]
     return max(found, key=lambda each: each[0], default=None)

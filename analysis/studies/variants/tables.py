@@ -7,8 +7,8 @@ from rich.console import RenderableType
 
 from analysis.reading.marks_and_drops import WHAT
 from analysis.render import screen as on_screen
-from analysis.render.tables import Cell, Column, Section, Table, under_titles
-from analysis.studies.variants.study import Gain, Meeting, Results
+from analysis.render.tables import Cell, Column, Section, Table, group_by_title
+from analysis.studies.variants.study import Gain, Interleaving, Results
 
 _FIGURES = {
     "slowest": Column("slowest job\nover alone", ".2f"),
@@ -26,12 +26,12 @@ _HELD = {
 
 def screen(results: Results) -> Sequence[RenderableType]:
     """Return the tables for a terminal."""
-    timetables = held(results)
-    shown = (gains(results), meetings(results), *([timetables] if timetables.sections else []))
-    return [on_screen.shown(each) for each in shown]
+    timetables = timetable_table(results)
+    shown = (gain_table(results), interleaving_table(results), *([timetables] if timetables.sections else []))
+    return [on_screen.table_renderable(each) for each in shown]
 
 
-def gains(results: Results) -> Table:
+def gain_table(results: Results) -> Table:
     """Return the matrix of speed-ups: a row a variant, two columns a job.
 
     The flow-level limits in the last rows of a section.
@@ -48,7 +48,7 @@ def gains(results: Results) -> Table:
     return Table(tuple(columns), sections, title, empty=f"Nothing ran beside a variant {results.study.baseline}.")
 
 
-def meetings(results: Results) -> Table:
+def interleaving_table(results: Results) -> Table:
     """Return the iteration from which jobs stay interleaved, its effect on iterations, and the ports' marks and drops.
 
     Columns of which nothing is known are left out.
@@ -58,15 +58,15 @@ def meetings(results: Results) -> Table:
         *(Column(kind="names"), Column("interleaved\nfrom iteration", ".1f")),
         *(_FIGURES[name] for name in known),
     )
-    sections = under_titles(results.meetings, lambda each: each.group, lambda each: _meeting(each, known))
+    sections = group_by_title(results.meetings, lambda each: each.group, lambda each: _meeting(each, known))
     caption = "" if {*WHAT} <= {*known} else f"not counted: {' and '.join(each for each in WHAT if each not in known)}"
     return Table(columns, sections, "How jobs come apart", caption, empty="No jobs shared a link.")
 
 
-def held(results: Results) -> Table:
+def timetable_table(results: Results) -> Table:
     """Return how often jobs with timetables are held back, and how fast they drift from those."""
     told = [each for each in results.meetings if each.drift is not None or each.adjustments is not None]
-    sections = under_titles(told, lambda each: each.group, lambda each: (Cell(each.name), *_figures(each, _HELD)))
+    sections = group_by_title(told, lambda each: each.group, lambda each: (Cell(each.name), *_figures(each, _HELD)))
     return Table((Column(kind="names"), *_HELD.values()), sections, "Jobs and their timetables")
 
 
@@ -87,10 +87,10 @@ def _gain(gain: Gain | None) -> tuple[Cell, Cell]:
     return Cell(gain.mean, gain.mean_ci95), Cell(gain.tail, gain.tail_ci95, note=gain.tail_of)
 
 
-def _meeting(each: Meeting, known: Sequence[str]) -> Sequence[Cell]:
+def _meeting(each: Interleaving, known: Sequence[str]) -> Sequence[Cell]:
     first = Cell(each.told) if each.interleaved is None else Cell(each.interleaved, each.interleaved_ci95)
     return Cell(each.name), first, *_figures(each, known)
 
 
-def _figures(each: Meeting, names: Iterable[str]) -> Iterator[Cell]:
+def _figures(each: Interleaving, names: Iterable[str]) -> Iterator[Cell]:
     return (Cell(getattr(each, name), getattr(each, f"{name}_ci95")) for name in names)

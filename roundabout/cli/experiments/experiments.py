@@ -7,7 +7,7 @@ from roundabout.spec.load import load_experiment
 from roundabout.spec.reader.yaml_source import Block
 
 
-def checked_experiment(name: str, length: str | None = None, changes: Block | None = None) -> Experiment:
+def load_checked_experiment(name: str, length: str | None = None, changes: Block | None = None) -> Experiment:
     """Load an experiment of the catalog, or of a file, and check its study and expectations, too.
 
     Raises SpecError, UsageError where there is no such study, or a cluster cannot be, and CassiniError for jobs that it
@@ -21,9 +21,9 @@ def checked_experiment(name: str, length: str | None = None, changes: Block | No
 def check_experiment(name: str, experiment: Experiment) -> Experiment:
     """Return the experiment after checking its study and its jobs' shifts. Raises like `checked_experiment`."""
     if experiment.study.kind is not None:
-        from analysis.studies import named  # noqa: PLC0415
+        from analysis.studies import find_study  # noqa: PLC0415
 
-        named(experiment.study.kind)
+        find_study(experiment.study.kind)
     for cell in experiment.cells:
         if cell.spec.cassini and not cell.spec.cassini.timetables:
             _check_timetables(name, cell)
@@ -33,22 +33,22 @@ def check_experiment(name: str, experiment: Experiment) -> Experiment:
 
 
 def _check_timetables(name: str, cell: Cell) -> None:
-    from roundabout.models.cassini import CassiniError, meetings  # noqa: PLC0415 - importing it takes as long as all else
+    from roundabout.models.cassini import CassiniError, unified_circles  # noqa: PLC0415 - importing it takes as long as all else
 
     try:
-        meetings(cell.spec)
+        unified_circles(cell.spec)
     except CassiniError as error:
-        raise CassiniError(f"{name}: cassini{_at(cell)}: {error.message}", error.hint) from None
+        raise CassiniError(f"{name}: cassini{_describe_levels(cell)}: {error.message}", error.hint) from None
 
 
 def _check_cluster(name: str, cell: Cell, seed: int) -> None:
     from roundabout.plan import clusters  # noqa: PLC0415 - as above
 
     try:
-        clusters.check(cell.spec, seed)
+        clusters.check_cluster_trial(cell.spec, seed)
     except UsageError as error:
-        raise UsageError(f"{name}: cluster{_at(cell)}: {error.message}", error.hint) from None
+        raise UsageError(f"{name}: cluster{_describe_levels(cell)}: {error.message}", error.hint) from None
 
 
-def _at(cell: Cell) -> str:
+def _describe_levels(cell: Cell) -> str:
     return "".join(f", {factor} {level}" for factor, level in cell.levels.items())

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roundabout.cli.options import Json
-from roundabout.core.memo import remember
+from roundabout.core.memo import cached_answer
 from roundabout.core.paths import ROOT
 from roundabout.terminal.screen import Screen
 
@@ -19,7 +19,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """List the experiments that can be run."""
-    records = remember("catalogue", FOLDERS, _records)
+    records = cached_answer("catalogue", FOLDERS, _records)
     if as_json:
         print(json.dumps(records, indent=2))
     else:
@@ -31,9 +31,9 @@ def _records() -> tuple[list[dict[str, Any]], bool]:
 
     The message of an error depends on the working directory, by which it names files.
     """
-    from roundabout.spec.load import catalogue  # noqa: PLC0415 - takes longer than all else here
+    from roundabout.spec.load import read_catalog  # noqa: PLC0415 - takes longer than all else here
 
-    summaries = catalogue()
+    summaries = read_catalog()
     records = [
         {
             "name": each.name,

@@ -13,9 +13,9 @@ from roundabout.core.errors import UsageError
 from roundabout.spec.assembly.library import EXPERIMENTS
 from roundabout.spec.base import NAME_RULE, Name
 from roundabout.store.files import write_text
-from roundabout.terminal.lines import say
+from roundabout.terminal.lines import print_line
 
-BEGINNING = Path(__file__).with_name("new.yaml")
+TEMPLATE = Path(__file__).with_name("new.yaml")
 
 
 def command(
@@ -31,6 +31,6 @@ def command(
         raise UsageError(f"found a file {path}, expected none of that name", f"roundabout run {path}")
     check_output("NAME", path)
     values = {"NAME": name, "SCHEMA": str(EXPERIMENTS / "schema" / "experiment.json")}
-    write_text(path, re.sub("|".join(values), lambda found: values[found[0]], BEGINNING.read_text()))
-    say(path)
-    say(f"  roundabout run {path} --testbed fluid")
+    write_text(path, re.sub("|".join(values), lambda found: values[found[0]], TEMPLATE.read_text()))
+    print_line(path)
+    print_line(f"  roundabout run {path} --testbed fluid")

@@ -17,14 +17,14 @@ from roundabout.cli.options import (
     Set,
     Testbed,
     WhichExperiment,
-    changes,
-    length,
+    chosen_length,
+    collect_overrides,
 )
 from roundabout.plan import Plan, PlannedTrial
-from roundabout.runner.run import REPEATS, planned
+from roundabout.runner.run import REPEATS, make_run_plan
 from roundabout.spec import Experiment, TrialSpec
 from roundabout.spec.load import load_experiment
-from roundabout.terminal.execution import asked_for
+from roundabout.terminal.execution import provider_for_experiment
 from roundabout.terminal.lines import format_duration
 from roundabout.terminal.screen import Screen
 
@@ -42,32 +42,32 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     as_json: Json = False,
 ) -> None:
     """Show the trials of an experiment in their order, and how long they take."""
-    changed = changes(fields, only, repetitions)
-    experiment = load_experiment(name, length=length(quick=quick, full=full), changes=changed)
-    where = asked_for(experiment, testbed, inventory, dilation=dilation)
+    changed = collect_overrides(fields, only, repetitions)
+    experiment = load_experiment(name, length=chosen_length(quick=quick, full=full), changes=changed)
+    where = provider_for_experiment(experiment, testbed, inventory, dilation=dilation)
     for cell in experiment.cells:
         where.check_trial(cell.spec)
     # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
-    plan = planned(where, experiment, testbed_identity={}, artefacts={})
+    plan = make_run_plan(where, experiment, testbed_identity={}, artefacts={})
     if as_json:
         print(json.dumps(_record(plan), indent=2))
     else:
         console = Screen()
-        for line in changes_told(experiment):
+        for line in describe_changes(experiment):
             console.print(line, highlight=False)
-        console.print(table(plan))
+        console.print(plan_table(plan))
         repeats = "" if where.computes else f"; what is spoilt is repeated, {REPEATS} times at most"
         trials = f"{len(plan.trials)} trial{'' if len(plan.trials) == 1 else 's'}"
         console.print(f"{trials}, about {format_duration(plan.expected_s)}{repeats}")
 
 
-def changes_told(experiment: Experiment) -> list[str]:
+def describe_changes(experiment: Experiment) -> list[str]:
     """Return a line that describes the overrides, if there are any."""
     told = [f"{path} {json.dumps(value)}" for path, value in experiment.changes.items()]
     return [f"changed: {'; '.join(told)}"] if told else []
 
 
-def table(plan: Plan) -> Table:
+def plan_table(plan: Plan) -> Table:
     """Return the plan as a table, a line for each trial."""
     factors = [factor for factor in plan.experiment.factors if factor != "variant"]
     result = Table("trial", "repetition", "variant", *factors, "jobs", box=None, header_style="bold", pad_edge=False)
@@ -75,17 +75,17 @@ def table(plan: Plan) -> Table:
         result.add_column(column, justify="right")
     for number, trial in enumerate(plan.trials, start=1):
         levels = [str(trial.levels[factor]) for factor in factors]
-        cells = [str(number), str(trial.repetition), trial.variant, *levels, jobs(trial.spec)]
-        result.add_row(*cells, iterations(trial.spec), format_duration(trial.expected_s))
+        cells = [str(number), str(trial.repetition), trial.variant, *levels, describe_jobs(trial.spec)]
+        result.add_row(*cells, describe_iterations(trial.spec), format_duration(trial.expected_s))
     return result
 
 
-def jobs(spec: TrialSpec) -> str:
+def describe_jobs(spec: TrialSpec) -> str:
     """Describe a trial's jobs; of a cluster, whose jobs arrive by a trace, its scheduler."""
-    return f"a trace, by {spec.cluster.told}" if spec.cluster else ", ".join(spec.jobs)
+    return f"a trace, by {spec.cluster.describe}" if spec.cluster else ", ".join(spec.jobs)
 
 
-def iterations(spec: TrialSpec) -> str:
+def describe_iterations(spec: TrialSpec) -> str:
     """Describe the number of iterations of a trial's jobs: `50`, or `50, 20` if they differ."""
     return ", ".join(dict.fromkeys(str(spec.iterations_of(job)) for job in spec.jobs))
 

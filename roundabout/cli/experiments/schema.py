@@ -9,8 +9,8 @@ import typer
 from roundabout.core.errors import RoundaboutError
 from roundabout.spec.assembly.library import EXPERIMENTS
 from roundabout.spec.reader.schema import write_schemas
-from roundabout.spec.reader.yaml_source import shown
-from roundabout.terminal.lines import say
+from roundabout.spec.reader.yaml_source import shown_path
+from roundabout.terminal.lines import print_line
 
 
 def command(
@@ -22,4 +22,4 @@ def command(
     except OSError as error:
         raise RoundaboutError(f"cannot write to {folder}: {error.strerror}", "give another --folder") from None
     for path in paths:
-        say(shown(path))
+        print_line(shown_path(path))

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from roundabout.cli.experiments.experiments import checked_experiment
+from roundabout.cli.experiments.experiments import load_checked_experiment
 from roundabout.spec.assembly.library import CATALOG, KINDS, PROFILES, TOPOLOGIES, Library
 from roundabout.spec.errors import SpecError
-from roundabout.spec.load import guess_shelf, is_path, load_profile, load_topology
-from roundabout.terminal.lines import complain
+from roundabout.spec.load import guess_file_kind, is_path, load_profile, load_topology
+from roundabout.terminal.lines import print_error
 
 LOADERS: dict[str, Callable[[str], Any]] = {
-    CATALOG: checked_experiment,
+    CATALOG: load_checked_experiment,
     PROFILES: load_profile,
     TOPOLOGIES: load_topology,
 }
@@ -28,16 +28,16 @@ def command(
     ] = None,
 ) -> None:
     """Check experiments, profiles and topologies, and print the first fault of each with its place."""
-    errors = [error for error in (map(_check, names) if names else _everything()) if error]
+    errors = [error for error in (map(_check, names) if names else _check_library()) if error]
     for error in errors:
-        complain(error.message, error.hint)
+        print_error(error.message, error.hint)
     if errors:
         raise typer.Exit(SpecError.exit_code)
     count = len(names) if names else sum(len(Library().names(shelf)) for shelf in LOADERS)
     print(f"{count} {'file' if count == 1 else 'files'} checked, nothing wrong")
 
 
-def _everything() -> Iterator[SpecError | None]:
+def _check_library() -> Iterator[SpecError | None]:
     library = Library()
     for shelf, load in LOADERS.items():
         for name in library.names(shelf):
@@ -47,7 +47,7 @@ def _everything() -> Iterator[SpecError | None]:
 def _check(name: str) -> SpecError | None:
     """Return the first fault, with the kind of file if that was guessed."""
     try:
-        shelf = guess_shelf(name)
+        shelf = guess_file_kind(name)
     except SpecError as error:
         return error
     error_ = _error(name, LOADERS[shelf])

@@ -26,7 +26,10 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     Settings are read back; flows share each link; a job meets each congestor. It needs root, and takes the lease.
     """
     # What only this needs takes a second to import.
-    from roundabout.acceptance.acceptance import parts  # noqa: PLC0415
-    from roundabout.acceptance.run import Asked, accept  # noqa: PLC0415
+    from roundabout.acceptance.acceptance import select_parts  # noqa: PLC0415
+    from roundabout.acceptance.run import AcceptanceRequest, accept  # noqa: PLC0415
 
-    accept(Asked(topology, parts(only or ()), limits, transport, runs, testbed, inventory), as_json=as_json)
+    accept(
+        AcceptanceRequest(topology, select_parts(only or ()), limits, transport, runs, testbed, inventory),
+        as_json=as_json,
+    )

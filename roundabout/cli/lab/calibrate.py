@@ -14,20 +14,20 @@ from roundabout.cli.options import Runs
 from roundabout.core.errors import UsageError
 from roundabout.runner.run import Runner
 from roundabout.spec import Experiment
-from roundabout.spec.assembly.explanation import explain
+from roundabout.spec.assembly.explanation import explain_error
 from roundabout.spec.assembly.merge import merge
-from roundabout.spec.errors import show
+from roundabout.spec.errors import quote_value
 from roundabout.spec.load import load_experiment
-from roundabout.spec.reader.yaml_source import Block, Document, read, shown
+from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 from roundabout.store import Run, StoreError, new_run_id
 from roundabout.store.files import write_json
 from roundabout.terminal.execution import undo_when_ended
-from roundabout.terminal.live_display import watching
+from roundabout.terminal.live_display import show_progress
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab.calibration.calibration import DEFAULT, Calibration, load_calibration, store_calibration
 from roundabout.testbeds.lab.errors import LabError
-from roundabout.testbeds.lab.provider import LabFacility
+from roundabout.testbeds.lab.provider import LabProvider
 
 EXPERIMENT = "calibrate-dcqcn"
 CANDIDATES = DEFAULT.with_name("candidates.yaml")
@@ -62,14 +62,14 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     found = (
         _derive(Run.open(source, runs), tries or TRIES, 1 if seed is None else seed, runs, console)
         if source
-        else _best(_read(candidates, only or []), runs, console)
+        else _best_candidate(_read(candidates, only or []), runs, console)
     )
     if write and found is not None:
-        version = _keep(*found)
+        version = _store_if_good(*found)
         console.print(f"{DEFAULT.name} is now version {version}: {found[0]}")
 
 
-def _keep(name: str, calibration: Calibration, off: float) -> int:
+def _store_if_good(name: str, calibration: Calibration, off: float) -> int:
     """Store the calibration, and return its version. Raises LabError if it is further off than allowed."""
     if off > 1:
         raise LabError(f"{name}: found it off by {off:.2f} times what it may be, expected 1 at most; nothing was kept")
@@ -78,12 +78,14 @@ def _keep(name: str, calibration: Calibration, off: float) -> int:
     return version
 
 
-def _best(tried: dict[str, Calibration], runs: Path, console: Console) -> tuple[str, Calibration, float] | None:
+def _best_candidate(
+    tried: dict[str, Calibration], runs: Path, console: Console
+) -> tuple[str, Calibration, float] | None:
     """Try named candidates; return the best, with its name and deviation. None if all were invalid."""
     path = runs / EXPERIMENT / f"map-{new_run_id()}.json"
     rows: list[dict[str, Any]] = []
     for name, calibration in tried.items():
-        rows.append(_try(name, calibration, runs, console))
+        rows.append(_try_candidate(name, calibration, runs, console))
         write_json(path, rows)  # what an interruption leaves is kept
     console.print(_table(rows), f"map  {path}", sep="\n")
     best = min((row for row in rows if row["worst"] is not None), key=lambda row: float(row["worst"]), default=None)
@@ -92,14 +94,20 @@ def _best(tried: dict[str, Calibration], runs: Path, console: Console) -> tuple[
 
 def _derive(run: Run, tries: int, seed: int, runs: Path, console: Console) -> tuple[str, Calibration, float] | None:
     """Search constants that meet a run; return the best, with its origin and misfit. None if all were invalid."""
-    from roundabout.cli.lab.derivation import Source, derive  # noqa: PLC0415 - `--help` need not wait for it
-    from roundabout.testbeds.lab.calibration.parameter_search import Search  # noqa: PLC0415
+    from roundabout.cli.lab.derivation import DilatedRun, derive_calibration  # noqa: PLC0415 - `--help` need not wait for it
+    from roundabout.testbeds.lab.calibration.parameter_search import ParameterSearch  # noqa: PLC0415
     from roundabout.testbeds.lab.calibration.proposals import load_ranges  # noqa: PLC0415
 
     def measure(calibration: Calibration, experiment: Experiment) -> Run:
         return _run(experiment, experiment.name, calibration, runs, console)
 
-    best = derive(Source.of(run), Search(load_ranges(), load_calibration(), tries, seed), runs, console, measure)
+    best = derive_calibration(
+        DilatedRun.from_run(run),
+        ParameterSearch(load_ranges(), load_calibration(), tries, seed),
+        runs,
+        console,
+        measure,
+    )
     if best is None or best.derived_from is None:
         return None
     return f"derived from run {run.id}", best, best.derived_from.misfit
@@ -107,7 +115,7 @@ def _derive(run: Run, tries: int, seed: int, runs: Path, console: Console) -> tu
 
 def _read(path: Path, only: list[str]) -> dict[str, Calibration]:
     kept = load_calibration()
-    document = read(path, shown(path))
+    document = read_document(path, shown_path(path))
     found = {name: kept if document.root[name] is None else _candidate(document, name, kept) for name in document.root}
     unknown = sorted(set(only) - set(found))
     if unknown:
@@ -119,32 +127,34 @@ def _candidate(document: Document, name: str, kept: Calibration) -> Calibration:
     """Return `kept` as the overlay of that name changes it. Raises SpecError."""
     overlay = document.root[name]
     if not isinstance(overlay, Block):
-        raise document.error((name,), show(overlay), f"an overlay on {DEFAULT.name}: a mapping of fields to values")
+        raise document.error(
+            (name,), quote_value(overlay), f"an overlay on {DEFAULT.name}: a mapping of fields to values"
+        )
     base = kept.model_dump(by_alias=True, exclude={"derived_from"})  # a changed calibration is not the derived one
     merged = merge(base, overlay)
     try:
         return Calibration.model_validate(merged)
     except ValidationError as error:
-        raise explain(error, document, Calibration, merged) from None
+        raise explain_error(error, document, Calibration, merged) from None
 
 
-def _try(name: str, calibration: Calibration, runs: Path, console: Console) -> dict[str, Any]:
+def _try_candidate(name: str, calibration: Calibration, runs: Path, console: Console) -> dict[str, Any]:
     """Run one candidate and judge it. Figures are None if the machine or the constants made it invalid."""
-    from analysis.calibration.calibration import judge  # noqa: PLC0415 - `--help` need not wait for it
+    from analysis.calibration.calibration import judge_calibration  # noqa: PLC0415 - `--help` need not wait for it
 
     console.print(f"candidate {name}", style="bold", highlight=False)
     run = _run(load_experiment(EXPERIMENT), EXPERIMENT, calibration, runs, console)
     row: dict[str, Any] = {"candidate": name, "run": run.id, **dict.fromkeys(COLUMNS)}
     try:
-        judgement = judge(run)
+        judgement = judge_calibration(run)
     except StoreError as error:
         return {**row, "why": error.message}
     return {**row, **asdict(judgement), "worst": judgement.worst}
 
 
 def _run(experiment: Experiment, which: str, calibration: Calibration, runs: Path, console: Console) -> Run:
-    with watching(console) as observer:
-        return Runner(LabFacility(calibration), observer, undo).start(experiment, which, runs)
+    with show_progress(console) as observer:
+        return Runner(LabProvider(calibration), observer, undo).start(experiment, which, runs)
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:

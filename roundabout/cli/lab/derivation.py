@@ -9,12 +9,18 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from analysis.calibration.calibration_targets import Fit, Target, fit, targets_of, training
+from analysis.calibration.calibration_targets import (
+    Target,
+    TargetFit,
+    compare_with_targets,
+    targets_of,
+    training_experiment,
+)
 from roundabout.spec import Experiment
 from roundabout.store import Run, StoreError, new_run_id
 from roundabout.store.files import make_directory, write_json
 from roundabout.testbeds.lab.calibration.calibration import Calibration, Derivation
-from roundabout.testbeds.lab.calibration.parameter_search import Search, Try
+from roundabout.testbeds.lab.calibration.parameter_search import Candidate, ParameterSearch
 from roundabout.testbeds.lab.errors import LabError
 
 Measure = Callable[[Calibration, Experiment], Run]
@@ -22,7 +28,7 @@ Measure = Callable[[Calibration, Experiment], Run]
 
 
 @dataclass(frozen=True)
-class Source:
+class DilatedRun:
     """The dilated run to be met, the experiment of each candidate, and the targets."""
 
     run: Run
@@ -31,9 +37,9 @@ class Source:
     targets: tuple[Target, ...]
 
     @classmethod
-    def of(cls, run: Run) -> "Source":
+    def from_run(cls, run: Run) -> "DilatedRun":
         """Return the targets of a stored run. Raises StoreError if its time was not dilated, or if data is missing."""
-        return cls(run, run.digest(), training(run), targets_of(run))
+        return cls(run, run.digest(), training_experiment(run), targets_of(run))
 
     def derivation(self, misfit: float) -> Derivation:
         """Return the origin that a calibration records."""
@@ -41,22 +47,26 @@ class Source:
         return Derivation(run=self.run.id, hash=self.digest, misfit=round(misfit, 4), targets=targets)
 
 
-def derive(source: Source, search: Search, runs: Path, console: Console, measure: Measure) -> Calibration | None:
+def derive_calibration(
+    source: DilatedRun, search: ParameterSearch, runs: Path, console: Console, measure: Measure
+) -> Calibration | None:
     """Try one candidate after the other; return the best one's constants with their origin. None if all were invalid.
 
     The present constants are a mark to be beaten: they are no answer unless they were derived themselves.
     """
     path = make_directory(runs / source.experiment.name) / f"map-{new_run_id()}.json"
     rows: list[dict[str, Any]] = []
-    console.print(f"meeting run {source.run.id}: {', '.join(_told(each) for each in source.targets)}", highlight=False)
+    console.print(
+        f"meeting run {source.run.id}: {', '.join(_describe_target(each) for each in source.targets)}", highlight=False
+    )
     for number, each in enumerate(search, 1):
         console.print(f"try {number} of {search.tries}: {each.name}", style="bold", highlight=False)
-        rows.append(_tried(each, source, measure))
+        rows.append(_candidate_row(each, source, measure))
         write_json(path, _map(source, rows))  # what an interruption leaves is kept
-        best = search.ranked[0] if search.ranked else None
-        console.print(_so_far(rows[-1], best), highlight=False)
+        best = search.ranking[0] if search.ranking else None
+        console.print(_describe_best(rows[-1], best), highlight=False)
     console.print(table(source.targets, rows), f"map  {path}", sep="\n")
-    derived = [each for each in search.ranked if each.calibration is not search.kept or search.kept.derived_from]
+    derived = [each for each in search.ranking if each.calibration is not search.kept or search.kept.derived_from]
     if not derived:
         return None
     best = derived[0]
@@ -77,29 +87,29 @@ def table(targets: Sequence[Target], rows: Sequence[dict[str, Any]]) -> Table:
     return shown
 
 
-def _tried(each: Try, source: Source, measure: Measure) -> dict[str, Any]:
+def _candidate_row(each: Candidate, source: DilatedRun, measure: Measure) -> dict[str, Any]:
     """Return a candidate's row and set its misfit. Figures are None if the machine or the constants made it invalid."""
     constants = each.calibration.model_dump(by_alias=True, include={"timer_scale", "ecn", "transports"})
     row = {"candidate": each.name, "run": None, "constants": constants}
     try:
         run = measure(each.calibration, source.experiment)
         row["run"] = run.id
-        found: Fit = fit(source.targets, run)
+        found: TargetFit = compare_with_targets(source.targets, run)
     except (LabError, StoreError) as error:
         return {**row, "misfit": None, "found": None, "off": None, "why": error.message}
     each.misfit = found.misfit
     return {**row, "misfit": found.misfit, "found": dict(found.found), "off": dict(found.off)}
 
 
-def _map(source: Source, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _map(source: DilatedRun, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     targets = {each.name: {"value": each.value, "allowed": each.allowed} for each in source.targets}
     return {"from": source.run.id, "hash": source.digest, "targets": targets, "tries": list(rows)}
 
 
-def _told(target: Target) -> str:
+def _describe_target(target: Target) -> str:
     return f"{target.name} {target.value:.3f} ± {target.allowed:.3f}"
 
 
-def _so_far(row: dict[str, Any], best: Try | None) -> str:
+def _describe_best(row: dict[str, Any], best: Candidate | None) -> str:
     own = f"spoilt: {row['why']}" if row["misfit"] is None else f"misfit {row['misfit']:.2f}"
     return f"  {own}" if best is None else f"  {own}; best so far {best.misfit:.2f}, {best.name}"

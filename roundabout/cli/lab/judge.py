@@ -20,7 +20,7 @@ from roundabout.spec.transports import Declaration, Parameter, registry
 from roundabout.spec.transports.sets import ParameterSet, read_set, set_names
 from roundabout.terminal.screen import Screen
 
-FOR_PEOPLE = {"bytes/s": "Mbit/s", "2^-24": ""}  # what people have instead of the program's unit
+PARAMETER_COLUMNS = {"bytes/s": "Mbit/s", "2^-24": ""}  # what people have instead of the program's unit
 CHOSEN_BY = {"experiment": "{}", "testbed": "the testbed's, or {}", "line_rate": "the line rate, or {}"}
 
 
@@ -49,17 +49,17 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         _list(as_json=as_json)
         return
     # What only this needs takes a second to import.
-    from roundabout.judge.conditions import condition  # noqa: PLC0415
-    from roundabout.judge.figures import scenes  # noqa: PLC0415
-    from roundabout.judge.run import Asked, judge  # noqa: PLC0415
+    from roundabout.judge.conditions import parse_condition  # noqa: PLC0415
+    from roundabout.judge.figures import select_scenes  # noqa: PLC0415
+    from roundabout.judge.run import JudgeRequest, judge  # noqa: PLC0415
 
-    wanted = scenes(only or ())
-    conditions = [condition(each, wanted) for each in fail_if or ()]
-    judge(Asked(program, wanted, conditions, btf or (), runs), as_json=as_json)
+    wanted = select_scenes(only or ())
+    conditions = [parse_condition(each, wanted) for each in fail_if or ()]
+    judge(JudgeRequest(program, wanted, conditions, btf or (), runs), as_json=as_json)
 
 
 def _list(*, as_json: bool) -> None:
-    declared = [found for name in registry.names() if (found := registry.declaration(name))]
+    declared = [found for name in registry.transport_names() if (found := registry.find_declaration(name))]
     if as_json:
         print(json.dumps([_record(each) for each in declared], indent=2, default=str))  # paths
         return
@@ -85,14 +85,16 @@ def _table(declared: Declaration) -> Table:
     for column in ("parameter", "unit", "unless given", "range", "meaning"):
         table.add_column(column)
     for each in declared.parameters:
-        unit = FOR_PEOPLE.get(each.unit, each.unit)
+        unit = PARAMETER_COLUMNS.get(each.unit, each.unit)
         limits = " or ".join(each.names) or f"{each.least:g} to {each.most:g}"
-        table.add_row(each.name, unit, CHOSEN_BY[each.chosen_by].format(_usual(each)), limits, Text(each.meaning))
+        table.add_row(
+            each.name, unit, CHOSEN_BY[each.chosen_by].format(_format_default(each)), limits, Text(each.meaning)
+        )
     return table
 
 
-def _usual(parameter: Parameter) -> str:
-    return str(parameter.usual) if parameter.names else f"{parameter.value:g}"
+def _format_default(parameter: Parameter) -> str:
+    return str(parameter.default) if parameter.names else f"{parameter.value:g}"
 
 
 def _sets(declared: Declaration, sets: Sequence[ParameterSet]) -> Table:

@@ -49,9 +49,9 @@ def up(
 ) -> None:
     """Build a lab and measure its links."""
     console = Screen()
-    shifts = _shifts_ns(clock_shift or ())
+    shifts = _parse_shifts(clock_shift or ())
     with console.status(Text(f"building {topology} and measuring its links")):
-        lab = Lab.up(load_topology(topology), name, scale=scale, dilation=dilation, clock_shift_ns=shifts)
+        lab = Lab.create(load_topology(topology), name, scale=scale, dilation=dilation, clock_shift_ns=shifts)
     console.print(_link_table(lab))
     counts = f"{len(lab.hosts)} hosts, {len(lab.topology.switches)} switches"
     console.print(Text.assemble(("up", "green"), f"  {lab.name}: {counts}, 1:{lab.scale:g}"))
@@ -69,7 +69,7 @@ def down(
         raise UsageError(f"found both a lab ({name}) and --all", "give one of them")
     names = Lab.names() if everything else (name or _only_lab(),)
     for each in names:
-        Lab.down(each)
+        Lab.remove(each)
         Screen().print(Text.assemble(("down", "green"), f"  {each}"))
     if not names:
         Screen().print("no labs on this machine")
@@ -111,7 +111,7 @@ def ssh(
     os.execv(program, ["ssh", "-F", str(opened.ssh_config()), host, *(command or [])])  # noqa: S606 - we become it
 
 
-def _shifts_ns(asked: Iterable[str]) -> dict[str, int]:
+def _parse_shifts(asked: Iterable[str]) -> dict[str, int]:
     shifts = {}
     for each in asked:
         found = CLOCK_SHIFT.fullmatch(each)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from roundabout.cli.experiments.experiments import checked_experiment
+from roundabout.cli.experiments.experiments import load_checked_experiment
 from roundabout.cli.options import Json, Runs, check_capacity, check_output
 from roundabout.core.errors import UsageError
 from roundabout.spec.reader.yaml_source import dump
@@ -21,8 +21,8 @@ from roundabout.terminal.screen import Screen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from analysis.advice.advice import Meeting
-    from analysis.advice.observed_jobs import Observed
+    from analysis.advice.advice import JobGroup
+    from analysis.advice.observed_jobs import ObservedJob
 
 TABLES = (".csv", ".parquet", ".json")
 
@@ -69,16 +69,16 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     from analysis.advice import advice, advice_tables  # noqa: PLC0415
     from analysis.render import screen  # noqa: PLC0415
 
-    source = _one_of(source, inventory)
+    source = _source_of(source, inventory)
     _check_options(capacity, page, check, is_run=inventory is None and _is_run(source))
     if inventory:
-        observed, capacity_gbps = _watched(inventory, jobs, capacity, _seconds(lasting))
+        observed, capacity_gbps = _observe_live(inventory, jobs, capacity, _seconds(lasting))
     else:
-        observed, capacity_gbps = _observed(source, jobs, capacity, runs)
+        observed, capacity_gbps = _observe_stored(source, jobs, capacity, runs)
     candidates = advice.read_placements(placements, observed) if placements else advice.partitions(observed, links)
     found = advice.advise(observed, capacity_gbps, candidates)
     if page:
-        write_text(page, advice_tables.whole_page(found, source))
+        write_text(page, advice_tables.render_page(found, source))
     if check:
         met = [each.meeting for each in found.placements if each.meeting] if placements else found.pairs
         _write_check(check, Run.open(source, runs), observed, met)
@@ -87,7 +87,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         return
     console = Screen()
     for table in advice_tables.tables(found):
-        console.print(screen.shown(table))
+        console.print(screen.table_renderable(table))
     console.print(advice_tables.EXPLAINED, highlight=False)
     if page:
         console.print(f"page  {page}", soft_wrap=True, highlight=False)
@@ -95,7 +95,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         console.print(f"check  roundabout run {check}", soft_wrap=True, highlight=False)
 
 
-def _one_of(source: str | None, inventory: Path | None) -> str:
+def _source_of(source: str | None, inventory: Path | None) -> str:
     """Return the name of the source that is read."""
     if (source is None) == (inventory is None):
         found = "neither" if source is None else "both"
@@ -128,42 +128,46 @@ def _is_run(source: str) -> bool:
     return not (source.startswith(("http://", "https://")) or path.suffix.lower() in TABLES or path.is_file())
 
 
-def _write_check(path: Path, run: Run, jobs: "Sequence[Observed]", meetings: "Sequence[Meeting]") -> None:
+def _write_check(path: Path, run: Run, jobs: "Sequence[ObservedJob]", meetings: "Sequence[JobGroup]") -> None:
     """Write the experiment that checks the advice."""
     from analysis.advice import advice_check  # noqa: PLC0415
 
     document = advice_check.experiment(path.stem, run, jobs, meetings)
     write_text(path, dump(document, width=118))
-    checked_experiment(str(path))
+    load_checked_experiment(str(path))
 
 
-def _observed(source: str, jobs: Path | None, capacity: float | None, runs: Path) -> "tuple[list[Observed], float]":
+def _observe_stored(
+    source: str, jobs: Path | None, capacity: float | None, runs: Path
+) -> "tuple[list[ObservedJob], float]":
     """Return the observed jobs, and the capacity of a link, Gbit/s."""
     from analysis.advice import observed_jobs as observed, senders  # noqa: PLC0415
 
     if _is_run(source):
-        found, bottleneck_gbps = observed.of_run(Run.open(source, runs))
+        found, bottleneck_gbps = observed.observe_run(Run.open(source, runs))
         return found, capacity or bottleneck_gbps
     if jobs is None or capacity is None:
         missing = "--jobs" if jobs is None else "--capacity"
         hint = "counters do not tell whose bytes they count, nor what links carry"
         raise UsageError(f"{source}: found no {missing}, expected it", hint)
-    return observed.read(source, senders.read(jobs), capacity), capacity
+    return observed.read_jobs(source, senders.read_senders(jobs), capacity), capacity
 
 
-def _watched(path: Path, jobs: Path | None, capacity: float | None, seconds: float) -> "tuple[list[Observed], float]":
+def _observe_live(
+    path: Path, jobs: Path | None, capacity: float | None, seconds: float
+) -> "tuple[list[ObservedJob], float]":
     """Return the jobs observed now on a rack, by its samplers."""
     from analysis.advice import observed_jobs as observed, senders, tables  # noqa: PLC0415
-    from roundabout.runner.trial.traffic_watch import watched  # noqa: PLC0415
-    from roundabout.testbeds.rack.provider import RackFacility  # noqa: PLC0415
+    from roundabout.runner.trial.traffic_watch import sample_traffic  # noqa: PLC0415
+    from roundabout.testbeds.rack.provider import RackProvider  # noqa: PLC0415
 
     if jobs is None:
         raise UsageError("--inventory: found no --jobs, expected it", "counters do not tell whose bytes they count")
-    rack = RackFacility(path)
-    sending = rack.named(senders.read(jobs), str(jobs))
+    rack = RackProvider(path)
+    sending = rack.resolve_host_names(senders.read_senders(jobs), str(jobs))
     undo_when_ended()
     names = sorted({host for hosts in sending.values() for host in hosts})
-    with rack.looked_at(f"advise-{os.getpid()}", names) as hosts:
-        table = watched(hosts, seconds)
+    with rack.read_only_session(f"advise-{os.getpid()}", names) as hosts:
+        table = sample_traffic(hosts, seconds)
     capacity_gbps = capacity or rack.payload_rate_gbps
-    return observed.of_counters(tables.of_table(table, str(path)), sending, capacity_gbps), capacity_gbps
+    return observed.observe_counters(tables.parse_table(table, str(path)), sending, capacity_gbps), capacity_gbps

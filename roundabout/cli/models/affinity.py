@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from roundabout.cli.options import Json, Picture, checked_picture, saved
+from roundabout.cli.options import Json, Picture, check_picture, save_picture
 from roundabout.spec import load_experiment
 from roundabout.terminal.screen import Screen
 
@@ -20,11 +20,11 @@ def command(
     from analysis.render import screen  # noqa: PLC0415
     from analysis.reports import affinity  # noqa: PLC0415 - `--help` need not wait for it
 
-    checked_picture(picture)
+    check_picture(picture)
     found = affinity.placements((cell.levels, cell.spec) for cell in load_experiment(name).cells)
     if picture:
-        saved(affinity.figure(found), picture)
+        save_picture(affinity.figure(found), picture)
     if as_json:
         print(json.dumps([affinity.record(each) for each in found], indent=2))
         return
-    Screen().print(screen.shown(affinity.table(found)))
+    Screen().print(screen.table_renderable(affinity.table(found)))

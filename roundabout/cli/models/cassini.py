@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from roundabout.cli.options import Json, Picture, check_capacity, checked_picture, number, saved
+from roundabout.cli.options import Json, Picture, check_capacity, check_picture, finite_number, save_picture
 from roundabout.core.errors import UsageError
 from roundabout.models.cassini import Circle, circle_of, rotate, unify
 from roundabout.models.cassini.circles import MOST_TURNS, PERIOD_ERROR
@@ -30,7 +30,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         float | None,
         typer.Option(
             max=360,
-            callback=number,
+            callback=finite_number,
             metavar="DEGREES",
             help="Of the unified circle; 72 steps for the shortest job unless given.",
         ),
@@ -54,22 +54,24 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     from analysis.render import screen  # noqa: PLC0415
     from analysis.reports import unified_circle as circles  # noqa: PLC0415 - `--help` need not wait for it
 
-    checked_picture(picture)
+    check_picture(picture)
     check_capacity(capacity)
     if not 0 <= period_error < 100:
         raise UsageError(f"--period-error: found {period_error:g} %, expected 0 at least and less than 100")
-    given = _given(shifts, len(profiles))
-    found = rotate(unify(_jobs(profiles), period_error / 100, turns), capacity, precision, strict=strict)
+    given = _parse_shifts(shifts, len(profiles))
+    found = rotate(unify(_load_circles(profiles), period_error / 100, turns), capacity, precision, strict=strict)
     if picture:
-        saved(circles.figure(found), picture)
+        save_picture(circles.figure(found), picture)
     if as_json:
         print(json.dumps(circles.record(found, given), indent=2))
         return
     console = Screen()
-    console.print(screen.shown(circles.table(found)), circles.verdict(found, given), sep="\n", highlight=False)
+    console.print(
+        screen.table_renderable(circles.table(found)), circles.verdict(found, given), sep="\n", highlight=False
+    )
 
 
-def _given(shifts: str | None, jobs: int) -> tuple[float, ...] | None:
+def _parse_shifts(shifts: str | None, jobs: int) -> tuple[float, ...] | None:
     """Return the time-shifts of the option, ms."""
     if shifts is None:
         return None
@@ -82,7 +84,7 @@ def _given(shifts: str | None, jobs: int) -> tuple[float, ...] | None:
     return given
 
 
-def _jobs(profiles: Sequence[str]) -> list[Circle]:
+def _load_circles(profiles: Sequence[str]) -> list[Circle]:
     """Return a circle for each profile. Jobs with the same profile are numbered."""
     loaded = [load_profile(name) for name in profiles]
     times, seen = Counter(profile.name for profile in loaded), Counter[str]()

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
-from roundabout.cli.options import Json, Runs, checked_picture, saved
+from roundabout.cli.options import Json, Runs, check_picture, save_picture
 from roundabout.core.errors import UsageError
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
@@ -31,35 +31,35 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     from analysis.calibration import model_comparison as held, predictions  # noqa: PLC0415
     from analysis.render import screen  # noqa: PLC0415
 
-    checked_picture(picture)
+    check_picture(picture)
     experiment = load_experiment(name)
-    cells = [cell for cell in experiment.cells if cell.spec.jobs_meet]
+    cells = [cell for cell in experiment.cells if cell.spec.has_concurrent_jobs]
     if not cells:
         raise UsageError(f"{name}: found no trial in which jobs meet, expected one at least")
     run = Run.open(beside, runs) if beside else None
     if run:
         held.refuse_another(run, experiment)
-    known, left_out = predictions.parted(cells)
-    with _progress(len(known)) as told:
-        found = predictions.predictions(known, iterations, told)
-    rows = held.beside(found, run) if run else []
+    known, left_out = predictions.split_by_support(cells)
+    with _show_progress(len(known)) as told:
+        found = predictions.predict_cells(known, iterations, told)
+    rows = held.compare_predictions(found, run) if run else []
     if picture:
-        saved(predictions.figure(found), picture)
+        save_picture(predictions.figure(found), picture)
     if as_json:
-        records = predictions.records(found, left_out)
+        records = predictions.prediction_records(found, left_out)
         for record, row in zip(records, rows, strict=False):
             record["beside"] = row.record()
         print(json.dumps(records, indent=2))
         return
-    Screen().print(screen.shown(predictions.table(experiment, found)))
-    for line in predictions.reasons(left_out):
+    Screen().print(screen.table_renderable(predictions.table(experiment, found)))
+    for line in predictions.refusal_lines(left_out):
         Screen().print(line, highlight=False)
     if rows:
-        Screen().print(screen.shown(held.table(experiment, rows)))
+        Screen().print(screen.table_renderable(held.table(experiment, rows)))
 
 
 @contextmanager
-def _progress(cells: int) -> Iterator[Callable[[float], None]]:
+def _show_progress(cells: int) -> Iterator[Callable[[float], None]]:
     """Show the finished part on stderr: a bar, or a line for each tenth where that cannot be drawn."""
     console = Screen(stderr=True)
     what = f"playing {cells} cells"

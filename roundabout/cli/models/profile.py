@@ -16,20 +16,20 @@ from analysis.records import profile_maker
 from roundabout.cli.options import Inventory, Runs, Testbed, check_output
 from roundabout.core.errors import UsageError
 from roundabout.core.paths import IS_CHECKOUT
-from roundabout.runner.testbed import Facility
+from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import EXPERIMENTS, Experiment, Profile, load_experiment, load_profile
 from roundabout.spec.assembly.library import PROFILES
 from roundabout.spec.base import NAME_RULE, Name
-from roundabout.spec.reader.yaml_source import dump, shown
+from roundabout.spec.reader.yaml_source import dump, shown_path
 from roundabout.store import Run
-from roundabout.store.files import give_back_tree, make_directory, write_json, write_text
-from roundabout.terminal.execution import asked, undo_when_ended
+from roundabout.store.files import make_directory, return_tree_to_caller, write_json, write_text
+from roundabout.terminal.execution import requested_provider, undo_when_ended
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
 
 if TYPE_CHECKING:
     from analysis.reading.profiling import Difference
-    from analysis.statistics.phases import Found
+    from analysis.statistics.phases import FoundProfile
 
 ITERATIONS = 40
 TOPOLOGY, WORKERS, TRANSPORT = "dumbbell-2x2", ["s0", "s2"], {"name": "dcqcn"}
@@ -65,16 +65,16 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     Or find them in what a cluster recorded of a job that ran there (docs/records.md). What was found is stored as a
     profile with the run, and shown beside the profile that was played; what was recorded has no run, and takes --save.
     """
-    target = _free(save) if save else None
+    target = _profile_path(save) if save else None
     console = Screen(stderr=as_json)
     if files := _files(words or [], measured or []):
-        profile_maker.report(files, target, console, as_json=as_json)
+        profile_maker.report_records(files, target, console, as_json=as_json)
         return
     job = _job(words or [], measured or [])
     if measured:
         run, name = Run.open(measured[0], runs), job
     else:
-        run, name = _run(_experiment(job), asked(testbed, inventory), runs, console)
+        run, name = _run(_experiment(job), requested_provider(testbed, inventory), runs, console)
     _report(run, name, target, console, as_json)
 
 
@@ -83,14 +83,14 @@ def _files(words: Sequence[str], measured: Sequence[str]) -> list[Path]:
     if "" in measured:
         raise UsageError("--from: found an empty name, expected a run, or files of records")
     named = [Path(each) for each in (*measured, *words)]
-    if not measured or not _holds_records(named[0]) or (named[0].is_dir() and _is_missing(named[-1])):
+    if not measured or not is_record_folder(named[0]) or (named[0].is_dir() and _is_missing(named[-1])):
         return []
     if missing := [each for each in named if _is_missing(each)]:
         raise UsageError(f"--from: found no file {missing[0]}, expected one beside {named[0]}")
     return [file for each in named for file in (_files_in(each) if each.is_dir() else [each])]
 
 
-def _holds_records(path: Path) -> bool:
+def is_record_folder(path: Path) -> bool:
     return path.is_file() or (path.is_dir() and not (path / "manifest.json").exists())
 
 
@@ -116,7 +116,7 @@ def _job(words: Sequence[str], measured: Sequence[str]) -> str:
     return words[0]
 
 
-def _free(name: str) -> Path:
+def _profile_path(name: str) -> Path:
     """Return the path of a new profile of that name."""
     try:
         TypeAdapter(Name).validate_python(name)
@@ -125,7 +125,9 @@ def _free(name: str) -> Path:
     shelf = EXPERIMENTS / PROFILES if IS_CHECKOUT else Path(PROFILES)  # a wheel's would go with it
     path = shelf / f"{name}.yaml"
     if path.exists():
-        raise UsageError(f"{shown(path)} exists, expected a new name after --save", "no profile is ever overwritten")
+        raise UsageError(
+            f"{shown_path(path)} exists, expected a new name after --save", "no profile is ever overwritten"
+        )
     check_output("--save", path)
     return path
 
@@ -136,7 +138,7 @@ def _experiment(which: str) -> dict[str, Any]:
     if experiment:
         source = load_experiment(experiment)
         name = f"{source.name}-{job}"
-        topology, treatment = _declared(source, job)
+        topology, treatment = _first_combination(source, job)
     else:
         name, job, topology = load_profile(which).name, "j1", TOPOLOGY
         treatment = {"profile": name, "workers": WORKERS, "transport": TRANSPORT}
@@ -150,43 +152,43 @@ def _experiment(which: str) -> dict[str, Any]:
     }
 
 
-def _declared(experiment: Experiment, job: str) -> tuple[str, dict[str, Any]]:
+def _first_combination(experiment: Experiment, job: str) -> tuple[str, dict[str, Any]]:
     """Return the topology and the job as the experiment's first combination with that job has it."""
     for cell in experiment.cells:
         if job in cell.spec.jobs:
-            return cell.spec.topology.name, cell.spec.jobs[job].by_itself
+            return cell.spec.topology.name, cell.spec.jobs[job].as_document
     known = sorted({name for cell in experiment.cells for name in cell.spec.jobs})
     raise UsageError(f"{experiment.name} has no job '{job}', expected one of {', '.join(known)}")
 
 
-def _run(document: dict[str, Any], place: Facility, runs: Path, console: Console) -> tuple[Run, str]:
+def _run(document: dict[str, Any], place: TestbedProvider, runs: Path, console: Console) -> tuple[Run, str]:
     """Run an experiment with one job; `resume` finds its file beside the run."""
     from roundabout.runner.run import Runner  # noqa: PLC0415
-    from roundabout.terminal.live_display import watching  # noqa: PLC0415 - `--help` need not wait for it
+    from roundabout.terminal.live_display import show_progress  # noqa: PLC0415 - `--help` need not wait for it
 
     undo_when_ended()
     folder = make_directory(runs / document["name"])
     file = folder.resolve() / "experiment.yaml"
     write_text(file, dump(document))
-    with watching(console) as observer:
+    with show_progress(console) as observer:
         run = Runner(place, observer, undo).start(load_experiment(file), str(file), runs)
     return run, next(iter(document["jobs"]))
 
 
 def _report(run: Run, job: str, target: Path | None, console: Console, as_json: bool) -> None:
-    from analysis.reading.profiling import alone, difference, profile_of  # noqa: PLC0415
-    from analysis.statistics.phases import find  # noqa: PLC0415
+    from analysis.reading.profiling import compare_profiles, find_lone_job, profile_of  # noqa: PLC0415
+    from analysis.statistics.phases import find_phases  # noqa: PLC0415
 
-    measured = alone(run, job)
+    measured = find_lone_job(run, job)
     played = measured.job.profile
-    found = find(measured.workers())
-    differs = difference(found, played)
+    found = find_phases(measured.workers())
+    differs = compare_profiles(found, played)
     name = target.stem if target else f"{played.name[:55]}-measured"
     profile = profile_of(measured, found, name)
     folder = make_directory(run.path / PROFILES)
     paths = [folder / f"{name}.yaml", *([target] if target else [])]
     for path in paths:
-        write_text(path, profile_maker.yaml_of(profile))
+        write_text(path, profile_maker.profile_yaml(profile))
     timed_ms = measured.timed_ms()
     result = {
         "run": run.id,
@@ -199,31 +201,35 @@ def _report(run: Run, job: str, target: Path | None, console: Console, as_json: 
         "profile": str(paths[-1]),
     }
     write_json(folder / f"{name}.json", result)
-    give_back_tree(folder)
+    return_tree_to_caller(folder)
     console.print(_table(found, played), _verdict(differs, timed_ms), sep="\n", highlight=False)
-    console.print(*(f"profile  {shown(path)}" for path in paths), sep="\n", soft_wrap=True, highlight=False)
+    console.print(*(f"profile  {shown_path(path)}" for path in paths), sep="\n", soft_wrap=True, highlight=False)
     if as_json:
         print(json.dumps(result, indent=2))
 
 
-def _table(found: "Found", played: Profile) -> Table:
+def _table(found: "FoundProfile", played: Profile) -> Table:
     """Return the findings, each figure above the one that was played."""
-    from analysis.reading.profiling import course  # noqa: PLC0415
+    from analysis.reading.profiling import iteration_parts  # noqa: PLC0415
 
-    parts = course(played, found)
-    table = profile_maker.plain("Found in the byte counters; below, as played")
+    parts = iteration_parts(played, found)
+    table = profile_maker.untitled_table("Found in the byte counters; below, as played")
     table.add_column("")
     for heading in ("begins, ms", "lasts, ms", "sends, MB", "demand, Gbit/s"):
         table.add_column(heading, justify="right")
     for index, phase in enumerate(found.phases):
-        figures = [profile_maker.figure(phase.begin_ms, 1), profile_maker.figure(phase.duration_ms, 1)]
-        sends = [profile_maker.figure(phase.bytes, 1, 1e6), profile_maker.figure(phase.gbps, 2)] if phase.sends else []
+        figures = [profile_maker.estimate_cell(phase.begin_ms, 1), profile_maker.estimate_cell(phase.duration_ms, 1)]
+        sends = (
+            [profile_maker.estimate_cell(phase.bytes, 1, 1e6), profile_maker.estimate_cell(phase.gbps, 2)]
+            if phase.sends
+            else []
+        )
         table.add_row("send" if phase.sends else "compute", *figures, *sends)
         if parts:
             part = parts[index]
             played_sends = [f"{part.bytes / 1e6:.1f}", f"{part.gbps:.2f}"] if phase.sends else []
             table.add_row("", f"{part.begin_ms:.1f}", f"{part.duration_ms:.1f}", *played_sends, style="dim")
-    table.add_row("iteration", "", profile_maker.figure(found.period_ms, 1), style="bold")
+    table.add_row("iteration", "", profile_maker.estimate_cell(found.period_ms, 1), style="bold")
     table.add_row("", "", f"{played.alone_ms:.1f}", style="dim")
     return table
 

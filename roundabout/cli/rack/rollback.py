@@ -8,7 +8,7 @@ import typer
 from rich.text import Text
 
 from roundabout.runner.hosts import playbooks
-from roundabout.terminal.playbook import Inventory, Json, run, table
+from roundabout.terminal.playbook import Inventory, Json, plain_table, run
 from roundabout.terminal.screen import Screen
 
 
@@ -22,19 +22,19 @@ def command(
         result = run("rollback", inventory, {"settings_owner": owner})
     except playbooks.ProvisionError as error:
         if not as_json:
-            show(error.reports)
+            show_exceptions(error.reports)
         raise
     if as_json:
         typer.echo(json.dumps({"reports": result.reports}))
         return
-    show(result.reports)
+    show_exceptions(result.reports)
     count = sum(bool(report.get("changed")) for report in result.reports.values())
     typer.echo(f"{count} of {len(result.reports)} hosts had settings of {owner} to bring back; all were read back")
 
 
-def show(reports: playbooks.Reports) -> None:
+def show_exceptions(reports: playbooks.Reports) -> None:
     """Print the settings that were not simply restored, with the reasons."""
-    told = table("host", "setting", "what became of it")
+    told = plain_table("host", "setting", "what became of it")
     for host, report in reports.items():
         for each in report.get("overridden", []):
             told.add_row(host, Text(each["setting"]), Text(f"restored, though somebody had set {each['found']}"))

@@ -12,11 +12,11 @@ from rich.text import Text
 from roundabout.core.errors import UsageError
 from roundabout.runner.hosts import playbooks
 from roundabout.terminal.execution import undo_when_ended
-from roundabout.terminal.playbook import Drift, Inventory, Json, drifts, run, table
+from roundabout.terminal.playbook import Drift, Inventory, Json, find_drift, plain_table, run
 from roundabout.terminal.screen import Screen
 
 if TYPE_CHECKING:
-    from roundabout.testbeds.rack.provider import RackFacility
+    from roundabout.testbeds.rack.provider import RackProvider
     from roundabout.testbeds.rack.traffic import Row
 
 Traffic = Annotated[
@@ -26,18 +26,18 @@ Traffic = Annotated[
 
 def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = False) -> None:
     """Compare an inventory's hosts with its settings and print the drift; change nothing; exit 1 on drift."""
-    rack = _rack(inventory) if traffic else None
+    rack = _rack_provider(inventory) if traffic else None
     try:
         reports = run("verify", inventory).reports
     except playbooks.ProvisionError as error:
-        if not any(drifts(error.reports)):
+        if not any(find_drift(error.reports)):
             raise  # a host could not be asked: that is no drift
         reports = error.reports
         unasked = error.hint if "unreachable=1" in (error.hint or "") else None
         if unasked:
             typer.echo(f"not all hosts answered:\n{unasked}", err=True)
-    found = list(drifts(reports))
-    rows = list(rack.traffic(f"verify-{os.getpid()}")) if rack else []
+    found = list(find_drift(reports))
+    rows = list(rack.check_traffic(f"verify-{os.getpid()}")) if rack else []
     if as_json:
         names = ("host", "what", "expected", "found")
         told = {"drift": [dict(zip(names, drift, strict=True)) for drift in found]}
@@ -45,7 +45,7 @@ def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = Fals
         typer.echo(json.dumps(told | ({"traffic": ridden} if rack else {})))
     else:
         if found:
-            show(found)
+            show_drift(found)
         else:
             typer.echo(f"{len(reports)} hosts are as they should be")
         if rows:
@@ -53,28 +53,28 @@ def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = Fals
     raise typer.Exit(int(bool(found) or any(row.wrong for row in rows)))
 
 
-def _rack(inventory: str) -> "RackFacility":
+def _rack_provider(inventory: str) -> "RackProvider":
     """Return the rack for the RDMA check. Raises UsageError, SpecError."""
-    from roundabout.testbeds.rack.provider import RackFacility  # noqa: PLC0415 - half a second that others need not pay
+    from roundabout.testbeds.rack.provider import RackProvider  # noqa: PLC0415 - half a second that others need not pay
 
     if not Path(inventory).is_file():
         raise UsageError(f"--traffic: found {inventory}, expected an inventory of a rack", "a lab has no RDMA")
     undo_when_ended()
-    return RackFacility(Path(inventory))
+    return RackProvider(Path(inventory))
 
 
 def show_traffic(rows: "list[Row]") -> None:
     """Print one row for each pair, with its differences below one another."""
-    ridden = table("from", "to", "Gbit/s", "rode")
+    ridden = plain_table("from", "to", "Gbit/s", "rode")
     for row in rows:
         wrong = "\n".join(f"{each.what}: expected {each.expected}, found {each.found}" for each in row.wrong)
         ridden.add_row(row.source, row.to, f"{row.gbps:.1f}", Text(wrong or "as it should"))
     Screen().print(ridden)
 
 
-def show(found: list[Drift]) -> None:
+def show_drift(found: list[Drift]) -> None:
     """Print the drift as a table."""
-    drift = table("host", "what", "expected", "found")
+    drift = plain_table("host", "what", "expected", "found")
     for row in found:
         drift.add_row(*map(Text, row))
     Screen().print(drift)

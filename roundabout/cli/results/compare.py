@@ -16,7 +16,7 @@ from roundabout.store.files import write_text
 from roundabout.terminal.screen import Screen
 
 
-class BrokenError(RoundaboutError):
+class RuleViolatedError(RoundaboutError):
     """A rule is violated, or could not be judged."""
 
     exit_code = 3
@@ -38,28 +38,28 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     as_json: Json = False,
 ) -> None:
     """Compare the iteration times of runs with those of A, variant by variant and job by job."""
-    rules = [guard.rule(text) for text in fail_if or ()]
+    rules = [guard.parse_rule(text) for text in fail_if or ()]
     if junit and not rules:
         raise UsageError("--junit: found no --fail-if, expected one: rules are what passes or fails")
     if junit:
         check_output("--junit", junit)
     first, rest = Run.open(one, runs), [Run.open(name, runs) for name in others]
     comparison = compare(first, *rest, mixed=mixed)
-    judged = guard.judge(rules, first, rest)
+    judged = guard.judge_rules(rules, first, rest)
     if junit:
         write_text(junit, guard.junit(judged))
     if as_json:
         print(json.dumps({**comparison.record(), "rules": [each.model_dump(mode="json") for each in judged]}, indent=2))
     else:
         Screen().print(table(comparison), *([guard.table(judged)] if judged else []))
-    _refuse(judged)
+    _refuse_violations(judged)
 
 
-def _refuse(judged: list[guard.Judged]) -> None:
+def _refuse_violations(judged: list[guard.RuleVerdict]) -> None:
     """Raise BrokenError if a rule is violated, or could be judged nowhere, so that nothing passes unmeasured."""
-    found = [f"{each.rule}: {each.cell}, {each.job}: {each.change:+.1%}" for each in guard.broken(judged)]
+    found = [f"{each.rule}: {each.cell}, {each.job}: {each.change:+.1%}" for each in guard.broken_rules(judged)]
     told = {each.rule for each in judged if not each.why}
     untold = {each.rule: f"{each.rule}: judged nowhere: {each.why}" for each in judged if each.rule not in told}
     if found or untold:
         hint = "run more repetitions or iterations, or ask for p90 in place of p99" if untold else None
-        raise BrokenError("; ".join([*found, *untold.values()]), hint)
+        raise RuleViolatedError("; ".join([*found, *untold.values()]), hint)

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from analysis.reports.export import tables, trace
+from analysis.reports.export import export_tables, export_trace
 from roundabout.cli.options import Runs, WhichRun, check_output
 from roundabout.core.errors import UsageError
 from roundabout.store import Run
 from roundabout.store.files import write_text
-from roundabout.terminal.lines import say
+from roundabout.terminal.lines import print_line
 
 
 def command(
@@ -31,12 +31,12 @@ def command(
         raise UsageError("found " + ("both" if csv else "neither") + ", expected --csv FOLDER or --trace TRIAL")
     if csv is not None:
         _check_folder(csv)
-        for path, rows in tables(Run.open(which, runs), csv):
-            say(f"{path}  {rows} rows")
+        for path, rows in export_tables(Run.open(which, runs), csv):
+            print_line(f"{path}  {rows} rows")
     if trial is not None:
         check_output("--to", to, is_new=True)
-        write_text(to, trace(Run.open(which, runs), trial))
-        say(f"{to}  open it on https://ui.perfetto.dev")
+        write_text(to, export_trace(Run.open(which, runs), trial))
+        print_line(f"{to}  open it on https://ui.perfetto.dev")
 
 
 def _check_folder(csv: Path) -> None:

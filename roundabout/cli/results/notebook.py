@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from analysis.notebooks import FOLDER, begin
+from analysis.notebooks import FOLDER, write_notebooks
 from roundabout.cli.options import Runs, WhichRun
 from roundabout.core.errors import UsageError
 from roundabout.core.paths import IS_CHECKOUT
@@ -21,9 +21,9 @@ def command(which: WhichRun = "last", runs: Runs = Path("runs")) -> None:
     if find_spec("jupyterlab") is None:
         raise UsageError(f"found no JupyterLab in {sys.prefix}, expected it there", GET)
     run = Run.open(which, runs)
-    for path, new in begin(run).items():
+    for path, new in write_notebooks(run).items():
         print(path if new else f"{path}  as it was left", flush=True)
-    _become_caller()
+    _drop_to_caller()
     os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *_options(run)])  # noqa: S606 - no shell is meant
 
 
@@ -41,7 +41,7 @@ def _options(run: Run) -> list[str]:
     return [*(f"--{name}={value}" for name, value in options.items()), *flags]
 
 
-def _become_caller() -> None:
+def _drop_to_caller() -> None:
     """Under sudo, become the calling user, because notebooks need no root, and their files are the user's."""
     user = os.environ.get("SUDO_UID")
     if user is None or os.geteuid() != 0:

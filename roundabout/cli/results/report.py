@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from analysis.reports.report import on_terminal, render
-from analysis.reports.summary import summarise
+from analysis.reports.report import terminal_report, write_report
+from analysis.reports.summary import summarize_run
 from roundabout.cli.options import Runs, WhichRun
 from roundabout.store import Run
-from roundabout.terminal.lines import warn
+from roundabout.terminal.lines import print_warning
 from roundabout.terminal.screen import Screen, show_paths
 from roundabout.terminal.validity import UnmeasuredError, check_measured
 
@@ -24,17 +24,17 @@ def command(
     """Write a run's trials.parquet, summary.json and report.html anew, and show the table."""
     run = Run.open(which, runs)
     for fault in filter(None, (run.experiment_fault(), run.repair_list())):
-        warn(fault)
-    summary = summarise(run)
+        print_warning(fault)
+    summary = summarize_run(run)
     run.refresh_trials()
     run.write_summary(summary.record())
     if as_json:
         print(json.dumps(summary.record(), indent=2), flush=True)
     else:
         console = Screen()
-        console.print(on_terminal(summary))
-        show_paths(console, render(run), run.path)
+        console.print(terminal_report(summary))
+        show_paths(console, write_report(run), run.path)
     try:
         check_measured(run)
     except UnmeasuredError as error:  # the report is made all the same: it shows why
-        warn(error.message)
+        print_warning(error.message)

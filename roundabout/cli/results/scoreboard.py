@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.reports.scoreboard import as_record, quantities, scoreboard, table
+from analysis.reports.scoreboard import quantity_table, read_scoreboard, scoreboard_record, table
 from analysis.reports.scoreboard_page import write_page
 from roundabout.cli.options import Json, Runs, check_output
 from roundabout.core.errors import RoundaboutError
@@ -31,12 +31,12 @@ def command(
         check_output("--page", page)
     console = Screen()
     if list_quantities:
-        console.print(quantities())
+        console.print(quantity_table())
         return
     unread: list[RoundaboutError] = []
-    lines = scoreboard(runs, unread.append)
+    lines = read_scoreboard(runs, unread.append)
     if as_json:
-        print(json.dumps(as_record(lines), indent=2))
+        print(json.dumps(scoreboard_record(lines), indent=2))
     else:
         console.print(table(lines))
         console.print(f"page  {write_page(lines, page or runs / 'scoreboard.html')}", soft_wrap=True, highlight=False)

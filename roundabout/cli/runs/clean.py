@@ -27,17 +27,17 @@ def command() -> None:
     for path in scratch.remove_dead():
         tell(f"removed {path}")
     try:
-        with lease.hold("machine", "roundabout clean", STATE, wait_s=PATIENCE_S if _dead_runs_owe() else 0):
+        with lease.hold("machine", "roundabout clean", STATE, wait_s=PATIENCE_S if _has_leftovers() else 0):
             journal.adopt(STATE, JOURNALS)
-            journal.raise_together(journal.settle(JOURNALS, undo, tell))
+            journal.raise_together(journal.replay(JOURNALS, undo, tell))
     except BusyError:
-        if _dead_runs_owe():
+        if _has_leftovers():
             raise
     if not told:
         typer.echo("nothing to undo")
 
 
-def _dead_runs_owe() -> bool:
+def _has_leftovers() -> bool:
     """Return True if a dead run left entries in its journal."""
     holder = lease.holder("machine", STATE)
-    return any(not holder.endswith(run_id) for run_id in journal.known(JOURNALS))
+    return any(not holder.endswith(run_id) for run_id in journal.runs_with_journal(JOURNALS))

@@ -3,11 +3,11 @@
 
 from pathlib import Path
 
-from roundabout.terminal.lines import warn
+from roundabout.terminal.lines import print_warning
 from roundabout.cli.options import On, RunJson, Runs, WhichRun
 from roundabout.terminal.execution import execute
 from roundabout.spec import Experiment
-from roundabout.spec.assembly.overrides import SET, from_values
+from roundabout.spec.assembly.overrides import SET, overrides_from_values
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import facility
@@ -22,16 +22,16 @@ def command(
     """Finish an interrupted run. Committed trials stay as they are."""
     run = Run.open(which, runs)
     if fault := run.experiment_fault():
-        warn(fault)
-    experiment = experiment_of(run)
+        print_warning(fault)
+    experiment = load_experiment_of(run)
     where = facility(run.manifest.get("where", {}))
     execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json, on=on)
 
 
-def experiment_of(run: Run) -> Experiment:
+def load_experiment_of(run: Run) -> Experiment:
     """Return a run's experiment, read again from its origin with its overrides. Raises SpecError."""
     which = run.recorded("which")
     if which is None:  # a program built it
         return load_experiment(run.path / "experiment.yaml")
-    changes = from_values(run.manifest["experiment"].get(SET, {}))
+    changes = overrides_from_values(run.manifest["experiment"].get(SET, {}))
     return load_experiment(which, length=run.manifest.get("length"), changes=changes)

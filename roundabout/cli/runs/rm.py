@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from roundabout.terminal.lines import say
+from roundabout.terminal.lines import print_line
 from roundabout.cli.options import Runs
-from roundabout.cli.runs.runs import megabytes
+from roundabout.cli.runs.runs import format_megabytes
 from roundabout.core.errors import UsageError
 from roundabout.store import Run
 
@@ -19,16 +19,16 @@ def command(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete runs, after asking: each as a whole or not at all, and none that is being executed."""
-    found = [_named(name, runs) for name in names]
+    found = [_open_named(name, runs) for name in names]
     for run in found:
-        say(f"{run.experiment} {run.id}: {megabytes(run.size_bytes)} MB in {run.path}")
+        print_line(f"{run.experiment} {run.id}: {format_megabytes(run.size_bytes)} MB in {run.path}")
     if yes or typer.confirm(f"delete {'this run' if len(found) == 1 else f'these {len(found)} runs'} for good?"):
         for run in found:
             run.delete()
-            say(f"deleted {run.id}")
+            print_line(f"deleted {run.id}")
 
 
-def _named(name: str, runs: Path) -> Run:
+def _open_named(name: str, runs: Path) -> Run:
     """Return the run of this id or folder.
 
     Raises UsageError for a name that matches by chance: an experiment, or `last`.

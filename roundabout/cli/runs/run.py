@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from roundabout.cli.experiments.experiments import checked_experiment
+from roundabout.cli.experiments.experiments import load_checked_experiment
 from roundabout.cli.options import (
     Dilation,
     Full,
@@ -20,15 +20,15 @@ from roundabout.cli.options import (
     Set,
     Testbed,
     WhichExperiment,
-    changes,
-    length,
+    collect_overrides,
+    chosen_length,
 )
-from roundabout.cli.experiments.plan import changes_told, iterations, jobs
+from roundabout.cli.experiments.plan import describe_changes, describe_iterations, describe_jobs
 from roundabout.terminal.lines import format_duration
-from roundabout.terminal.execution import asked_for, execute
+from roundabout.terminal.execution import provider_for_experiment, execute
 from roundabout.terminal.screen import Screen
 from roundabout.plan import Plan
-from roundabout.runner.run import planned
+from roundabout.runner.run import make_run_plan
 from roundabout.spec.load import is_path
 
 
@@ -48,24 +48,24 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     as_json: RunJson = False,
 ) -> None:
     """Run an experiment: create a testbed, execute all trials, store their measurements, and report."""
-    how_much = length(quick=quick, full=full)
-    experiment = checked_experiment(name, how_much, changes(fields, only, repetitions))
-    where = asked_for(experiment, testbed, inventory, scale=scale, dilation=dilation)
+    how_much = chosen_length(quick=quick, full=full)
+    experiment = load_checked_experiment(name, how_much, collect_overrides(fields, only, repetitions))
+    where = provider_for_experiment(experiment, testbed, inventory, scale=scale, dilation=dilation)
     # The order is the run's; keys depend on the testbed.
-    plan = planned(where, experiment, testbed_identity={}, artefacts={})
-    about = [f"{experiment.name}: {experiment.about}", *changes_told(experiment), overview(plan)]
+    plan = make_run_plan(where, experiment, testbed_identity={}, artefacts={})
+    about = [f"{experiment.name}: {experiment.about}", *describe_changes(experiment), plan_overview(plan)]
     Screen(stderr=as_json).print(*about, sep="\n", highlight=False)
     # A file shall be found again by `resume`, wherever that is called.
     which = str(Path(name).resolve()) if is_path(name) else name
     execute(lambda runner: runner.start(experiment, which, runs, how_much), where, as_json=as_json, on=on)
 
 
-def overview(plan: Plan) -> Table:
+def plan_overview(plan: Plan) -> Table:
     """Return the plan in short: a line for each combination of levels, and the sum."""
     cells: dict[tuple[str, str, str], list[float]] = {}
     for trial in plan.trials:
         levels = " ".join(str(level) for level in trial.levels.values()) or trial.variant
-        row = (levels, jobs(trial.spec), iterations(trial.spec))
+        row = (levels, describe_jobs(trial.spec), describe_iterations(trial.spec))
         cells.setdefault(row, []).append(trial.expected_s)
     result = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("variant", "jobs"):

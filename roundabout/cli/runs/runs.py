@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from roundabout.terminal.lines import say
+from roundabout.terminal.lines import print_line
 from roundabout.cli.options import Json, Runs
 from roundabout.terminal.screen import Screen
 from roundabout.cli.runs.status import state_of
@@ -29,21 +29,21 @@ def command(
     as_json: Json = False,
 ) -> None:
     """List runs: experiment, when, testbed, state, trials (valid, invalid, missing), and size."""
-    every = [described(run, STATE) for run in sorted(Run.all(runs), key=lambda run: run.id)]
-    found = [each for each in every if all(_has(each, word) for word in words or ())]
+    every = [describe_run(run, STATE) for run in sorted(Run.all(runs), key=lambda run: run.id)]
+    found = [each for each in every if all(_matches(each, word) for word in words or ())]
     if as_json:
         print(json.dumps(found, indent=2))
     elif found:
         Screen().print(_table(found))
     else:
-        say(f"{len(every)} runs in {runs}, none with all of: {' '.join(words or ())}" if every else f"no run in {runs}")
+        print_line(f"{len(every)} runs in {runs}, none with all of: {' '.join(words or ())}" if every else f"no run in {runs}")
 
 
-def described(run: Run, state: Path) -> dict[str, Any]:
+def describe_run(run: Run, state: Path) -> dict[str, Any]:
     """Describe a run in short. For one that cannot be read, `fault` gives the reason, and unknown values are null."""
     known: dict[str, Any] = dict.fromkeys(("testbed", "state", "valid", "invalid", "missing", "fault"))
     try:
-        listed, planned = run.listed(), {trial["key"] for trial in run.manifest["plan"]}
+        listed, planned = run.listed_trials(), {trial["key"] for trial in run.manifest["plan"]}
         known |= {
             "testbed": run.manifest["testbed"].get("kind"),
             "state": state_of(run, run.committed(), state),
@@ -56,19 +56,19 @@ def described(run: Run, state: Path) -> dict[str, Any]:
     return {
         "run": run.id,
         "experiment": run.experiment,
-        "begun_utc": run.begun.isoformat(),
+        "begun_utc": run.start_time.isoformat(),
         **known,
         "size_bytes": run.size_bytes,
         "path": str(run.path),
     }
 
 
-def megabytes(size_bytes: int) -> str:
+def format_megabytes(size_bytes: int) -> str:
     """Format a size as tables of runs show it."""
     return f"{size_bytes / 1e6:.1f}"
 
 
-def _has(run: dict[str, Any], word: str) -> bool:
+def _matches(run: dict[str, Any], word: str) -> bool:
     return word in run["experiment"] or word in run["run"] or word in (run["testbed"], run["state"])
 
 
@@ -82,6 +82,6 @@ def _table(found: list[dict[str, Any]]) -> Table:
     for run in found:
         state = Text(run["fault"], style="red") if run["fault"] else run["state"]
         trials = (f"{run[name]} {name}" for name in ("valid", "invalid", "missing") if run[name])
-        size = megabytes(run["size_bytes"])
+        size = format_megabytes(run["size_bytes"])
         table.add_row(run["run"], run["experiment"], run["testbed"] or "", state, ", ".join(trials), size)
     return table

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from roundabout.terminal.lines import say, warn
+from roundabout.terminal.lines import print_line, print_warning
 from roundabout.cli.options import Json, Runs, WhichRun
 from roundabout.runner import progress_file
 from roundabout.runner.machine import lease
@@ -24,21 +24,21 @@ def command(
     if as_json:
         print(json.dumps(status, indent=2))
     else:
-        tell(status)
+        print_status(status)
 
 
-def tell(status: Mapping[str, Any]) -> None:
+def print_status(status: Mapping[str, Any]) -> None:
     """Print the result of `status_of`."""
-    say(f"{status['experiment']}  {status['path']}")
-    say(f"{status['state']}: {status['committed']} of {status['planned']} trials committed")
+    print_line(f"{status['experiment']}  {status['path']}")
+    print_line(f"{status['state']}: {status['committed']} of {status['planned']} trials committed")
     for trial in status["invalid"]:
-        say(f"  invalid: {trial['key']}: {trial['reason']}")
+        print_line(f"  invalid: {trial['key']}: {trial['reason']}")
     for name in status["interrupted"]:
-        say(f"  cut short: {name}")
+        print_line(f"  cut short: {name}")
     for warning in status["warnings"]:
-        warn(warning)
+        print_warning(warning)
     if status["state"] == "interrupted":
-        say(f"  finish it: roundabout resume {status['run']}")
+        print_line(f"  finish it: roundabout resume {status['run']}")
 
 
 def status_of(run: Run, state: Path) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def status_of(run: Run, state: Path) -> dict[str, Any]:
         "invalid": [
             {"key": record["trial"], "reason": record["reason"]} for record in run.trials() if not record["valid"]
         ],
-        "interrupted": [] if found == "running" else run.interrupted(),
+        "interrupted": [] if found == "running" else run.interrupted_attempts(),
         "warnings": [fault for fault in [run.experiment_fault()] if fault],
     }
 
@@ -64,6 +64,6 @@ def status_of(run: Run, state: Path) -> dict[str, Any]:
 def state_of(run: Run, done: Collection[str], state: Path) -> str:
     """Return "running", or, by the committed trials, "complete" or "interrupted"."""
     # Who raises a testbed to resume it has the machine, and tells nothing yet.
-    if progress_file.is_going_on(run.path) or lease.holder("machine", state).endswith(run.id):
+    if progress_file.is_running(run.path) or lease.holder("machine", state).endswith(run.id):
         return "running"
     return "complete" if all(trial["key"] in done for trial in run.manifest["plan"]) else "interrupted"

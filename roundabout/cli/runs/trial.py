@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from roundabout.terminal.live_display import PlainView
-from roundabout.cli.runs.resume import experiment_of
+from roundabout.cli.runs.resume import load_experiment_of
 from roundabout.terminal.execution import undo_when_ended
 from roundabout.terminal.screen import Screen
 from roundabout.runner.progress import Follower
@@ -24,13 +24,13 @@ def command(
     ] = False,
 ) -> None:
     """Execute one trial of a run that `--executor slurm` spreads over machines; without KEY, make the run's plan."""
-    from analysis.reading.trial_inputs import given  # noqa: PLC0415 - takes a second to import
+    from analysis.reading.trial_inputs import resolve_inputs  # noqa: PLC0415 - takes a second to import
 
     undo_when_ended()
     run = Run.open(which)
-    experiment, where = experiment_of(run), facility(run.recorded("where"))
+    experiment, where = load_experiment_of(run), facility(run.recorded("where"))
     # Many write into one run: what shows it live is its submitter's.
-    runner = Runner(where, Follower(PlainView(Screen())), undo, give=given)
+    runner = Runner(where, Follower(PlainView(Screen())), undo, resolve_inputs=resolve_inputs)
     if key is None:
         runner.plan(run, experiment)
     else:

@@ -13,12 +13,12 @@ from typing import Annotated, Any
 import typer
 from rich.live import Live
 
-from roundabout.terminal.lines import say
-from roundabout.terminal.live_display import PlainView, Screenful, can_redraw
+from roundabout.terminal.lines import print_line
+from roundabout.terminal.live_display import PlainView, ProgressScreen, can_redraw
 from roundabout.cli.options import Runs
 from roundabout.terminal.execution import undo_when_ended
 from roundabout.terminal.screen import Screen
-from roundabout.cli.runs.status import status_of, tell
+from roundabout.cli.runs.status import status_of, print_status
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner import progress_file
 from roundabout.runner.machine.state import STATE
@@ -26,7 +26,7 @@ from roundabout.runner.progress import Progress
 from roundabout.store import Run
 
 REPORT = "report.html"
-NICE = 10  # what is watched is measured, often on this machine
+NICENESS = 10  # what is watched is measured, often on this machine
 
 Show = Callable[[Progress], None]
 
@@ -48,42 +48,42 @@ def command(
     The exit status says whether the run is complete.
     """
     undo_when_ended()  # the screen that it takes
-    os.nice(NICE)
-    path = Run.open(which, runs).path if which else _going_on(runs)
+    os.nice(NICENESS)
+    path = Run.open(which, runs).path if which else _find_running(runs)
     console = Screen()
-    with _shown(console, as_json=as_json) as show:
-        last = follow(path, show)
+    with _open_display(console, as_json=as_json) as show:
+        last = follow_run(path, show)
     status, report = status_of(Run.open(path), STATE), path / REPORT
     if as_json:
         _print_line(console, {**asdict(last), **status, "report": str(report) if report.exists() else None})
     else:
         if can_redraw(console):
-            console.print(Screenful(last))
-        tell(status)
+            console.print(ProgressScreen(last))
+        print_status(status)
         if report.exists():
-            say(f"  report: {report}")
+            print_line(f"  report: {report}")
     if status["state"] != "complete":
         raise typer.Exit(1)
 
 
-def follow(path: Path, show: Show) -> Progress:
+def follow_run(path: Path, show: Show) -> Progress:
     """Show the run in this folder every PERIOD_S until it or its process ends, and return its last state."""
     progress = Progress(path=str(path))
-    while progress_file.read(path) is None and progress_file.on_machine() == path:  # what it runs on is being raised
+    while progress_file.read(path) is None and progress_file.run_on_machine() == path:  # what it runs on is being raised
         show(progress)
         time.sleep(progress_file.PERIOD_S)
     while told := progress_file.read(path):
         progress = told.progress
-        if not told.lives:
+        if not told.is_live:
             break
         show(progress)
         time.sleep(progress_file.PERIOD_S)
     return progress
 
 
-def _going_on(runs: Path) -> Path:
+def _find_running(runs: Path) -> Path:
     """Return the running run: the latest under `runs`, or else this machine's. Raises NotGoingOnError."""
-    if found := [*filter(None, [progress_file.on_machine()]), *progress_file.going_on(runs)]:
+    if found := [*filter(None, [progress_file.run_on_machine()]), *progress_file.running_runs(runs)]:
         return found[-1]
     try:
         last = Run.open("last", runs)
@@ -94,7 +94,7 @@ def _going_on(runs: Path) -> Path:
 
 
 @contextmanager
-def _shown(console: Screen, *, as_json: bool) -> Iterator[Show]:
+def _open_display(console: Screen, *, as_json: bool) -> Iterator[Show]:
     """Open a display of progress: JSON, lines, or a screen of its own that is redrawn at its present size."""
     if as_json:
         yield _Lines(console).show
@@ -102,7 +102,7 @@ def _shown(console: Screen, *, as_json: bool) -> Iterator[Show]:
         yield PlainView(console).show
     else:
         with Live(console=console, auto_refresh=False, screen=True) as drawn:
-            yield lambda progress: drawn.update(Screenful(progress, titled=True), refresh=True)
+            yield lambda progress: drawn.update(ProgressScreen(progress, titled=True), refresh=True)
 
 
 class _Lines:

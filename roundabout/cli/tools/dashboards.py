@@ -12,15 +12,15 @@ import typer
 
 from roundabout.cli.options import Inventory, Runs
 from roundabout.core.errors import UsageError
-from roundabout.dashboards.exporters import Exporters
-from roundabout.dashboards.prometheus import DASHBOARDS, KEPT, dashboards, graphs, prometheus
-from roundabout.dashboards.relay import relaying
-from roundabout.dashboards.run import series_of
-from roundabout.runner.exporter_targets import of_controller
-from roundabout.runner.testbed import Exported, Facility
+from roundabout.dashboards.exporters import ExporterPool
+from roundabout.dashboards.prometheus import DASHBOARDS, RETENTION, dashboards, graph_url, prometheus
+from roundabout.dashboards.relay import run_relay
+from roundabout.dashboards.run import run_series
+from roundabout.runner.exporter_targets import controller_target
+from roundabout.runner.testbed import ExporterTarget, TestbedProvider
 from roundabout.store import scratch
 from roundabout.store.files import disk_errors, make_directory
-from roundabout.terminal.execution import asked, undo_when_ended
+from roundabout.terminal.execution import requested_provider, undo_when_ended
 from roundabout.terminal.screen import Screen
 
 PORT = 9090
@@ -42,14 +42,14 @@ def command(
     ] = None,
 ) -> None:
     """Start Prometheus on the labs of this machine, or on a rack, until Ctrl-C."""
-    facility = asked(None, inventory)
+    facility = requested_provider(None, inventory)
     undo_when_ended()
     console = Screen()
     with suppress(KeyboardInterrupt), ExitStack() as stack:
         folder = _folder(keep) if keep else stack.enter_context(scratch.folder("dashboards"))
-        exporters = Exporters(lambda: _standing(facility))
+        exporters = ExporterPool(lambda: _existing_targets(facility))
         url = f"http://127.0.0.1:{port}"
-        relay = stack.enter_context(relaying(exporters, lambda: series_of(runs), lambda: _page(url, exporters)))
+        relay = stack.enter_context(run_relay(exporters, lambda: run_series(runs), lambda: _page(url, exporters)))
         stack.enter_context(prometheus(relay.url, folder, port))
         console.print(f"open        {relay.url}/")
         console.print(f"Prometheus  {url}/")
@@ -58,25 +58,25 @@ def command(
         threading.Event().wait()
 
 
-def _standing(facility: Facility) -> Iterator[Exported]:
-    yield of_controller()
-    yield from facility.exported()
+def _existing_targets(facility: TestbedProvider) -> Iterator[ExporterTarget]:
+    yield controller_target()
+    yield from facility.exporter_targets()
 
 
 def _folder(keep: Path) -> Path:
     """Return the folder `keep`, created if missing. Raises UsageError if it holds other files."""
     make_directory(keep, 0o755)
     with disk_errors(keep):
-        if strange := sorted({path.name for path in keep.iterdir()} - {*KEPT}):
+        if strange := sorted({path.name for path in keep.iterdir()} - {*RETENTION}):
             raise UsageError(f"--keep: found {strange[0]!r} in '{keep}', expected an empty folder or an earlier one")
     return keep.resolve()
 
 
-def _page(url: str, exporters: Exporters) -> str:
+def _page(url: str, exporters: ExporterPool) -> str:
     links = "".join(
-        f'<li><a href="{html.escape(graphs(url, panels))}">{html.escape(title)}</a>: '
+        f'<li><a href="{html.escape(graph_url(url, panels))}">{html.escape(title)}</a>: '
         f"{html.escape(', '.join(dict.fromkeys(name for name, _ in panels)))}</li>"
         for title, panels in dashboards().items()
     )
-    sites = sorted({site for site, _ in exporters.places()})
+    sites = sorted({site for site, _ in exporters.addresses()})
     return PAGE.format(graphs=links, url=url, standing=html.escape(f"Asked: {', '.join(sites)}."))

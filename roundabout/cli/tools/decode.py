@@ -12,7 +12,7 @@ from rich.text import Text
 
 from roundabout.cli.options import Json, check_output
 from roundabout.core.errors import UsageError
-from roundabout.runner.tables.packets import Totals, to_parquet
+from roundabout.runner.tables.packets import Totals, write_parquet
 from roundabout.terminal.screen import Screen
 
 
@@ -35,7 +35,7 @@ def command(
     check_output("--output", target)
     for address in own or []:
         _check(address)
-    totals = to_parquet(files, target, own or [])
+    totals = write_parquet(files, target, own or [])
     if as_json:
         print(json.dumps({"output": str(target), **asdict(totals)}))
     else:

@@ -12,7 +12,7 @@ from roundabout.cli.options import Testbed
 from roundabout.core.errors import UsageError
 from roundabout.runner.testbed import Check
 from roundabout.store.files import write_json
-from roundabout.terminal.execution import asked
+from roundabout.terminal.execution import requested_provider
 
 
 def command(
@@ -29,26 +29,26 @@ def command(
     if record:
         _record(inventory, record)
         return
-    checks = list(asked(testbed, inventory).checks())
+    checks = list(requested_provider(testbed, inventory).checks())
     if as_json:
         typer.echo(json.dumps([asdict(check) for check in checks]))
     else:
         for check in checks:
-            typer.echo(render(check))
+            typer.echo(format_check(check))
     raise typer.Exit(int(any(check.needed and check.good is False for check in checks)))
 
 
 def _record(inventory: Path | None, file: Path) -> None:
     """Write the answers of a rack's machines. Raises UsageError, SpecError, RoundaboutError."""
-    from roundabout.testbeds.rack.provider import RackFacility  # noqa: PLC0415 - half a second that others need not pay
+    from roundabout.testbeds.rack.provider import RackProvider  # noqa: PLC0415 - half a second that others need not pay
 
     if inventory is None:
         raise UsageError("--record: found no inventory, expected one", "what is recorded are a rack's machines")
-    write_json(file, RackFacility(inventory).recording())
+    write_json(file, RackProvider(inventory).record_answers())
     typer.echo(f"{file}: identifying numbers have other names; read it before you hand it on (docs/rack.md)")
 
 
-def render(check: Check) -> str:
+def format_check(check: Check) -> str:
     """Format a check as one line."""
     mark = {True: "ok", None: "?", False: "MISSING" if check.needed else "-"}[check.good]
     line = f"{mark:8} {check.name:28} {check.found}"

@@ -4,39 +4,47 @@
 Pure geometry, after the interleaving thesis, chapter 4; docs/cassini.md says how its equations are read.
 """
 
-from roundabout.models.cassini.affinity import loop, shared, tie_broken, time_shifts
-from roundabout.models.cassini.circles import Arc, Circle, Unified, circle_of, unify
+from roundabout.models.cassini.affinity import find_loop, pick_shifts, shared_links, time_shifts
+from roundabout.models.cassini.circles import Arc, Circle, UnifiedCircle, circle_of, unify
 from roundabout.models.cassini.errors import CassiniError, LoopError
-from roundabout.models.cassini.joint_rotations import Together, rotate_together
-from roundabout.models.cassini.placements import Candidate, Choice, Scored, choose
+from roundabout.models.cassini.joint_rotations import JointRotations, rotate_jointly
+from roundabout.models.cassini.placements import Candidate, PlacementRanking, ScoredCandidate, rank_placements
 from roundabout.models.cassini.rotations import Rotations, rotate
-from roundabout.models.cassini.timetables import crossing, held, meetings, roomy, rotations, score, timetables
+from roundabout.models.cassini.timetables import (
+    best_rotations,
+    jobs_by_link,
+    joint_timetables,
+    lowest_score,
+    timetables,
+    unified_circles,
+    with_most_room,
+)
 
 __all__ = [
     "Arc",
     "Candidate",
     "CassiniError",
-    "Choice",
     "Circle",
+    "JointRotations",
     "LoopError",
+    "PlacementRanking",
     "Rotations",
-    "Scored",
-    "Together",
-    "Unified",
-    "choose",
+    "ScoredCandidate",
+    "UnifiedCircle",
+    "best_rotations",
     "circle_of",
-    "crossing",
-    "held",
-    "loop",
-    "meetings",
-    "roomy",
+    "find_loop",
+    "jobs_by_link",
+    "joint_timetables",
+    "lowest_score",
+    "pick_shifts",
+    "rank_placements",
     "rotate",
-    "rotate_together",
-    "rotations",
-    "score",
-    "shared",
-    "tie_broken",
+    "rotate_jointly",
+    "shared_links",
     "time_shifts",
     "timetables",
+    "unified_circles",
     "unify",
+    "with_most_room",
 ]

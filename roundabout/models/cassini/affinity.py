@@ -17,14 +17,14 @@ class _Vertex(NamedTuple):
     name: str
 
 
-def shared(crossing: Mapping[str, Collection[str]]) -> dict[str, tuple[str, ...]]:
+def shared_links(crossing: Mapping[str, Collection[str]]) -> dict[str, tuple[str, ...]]:
     """Return the links that are vertices, with their jobs: those of several jobs. `crossing` has jobs by link."""
     return {link: tuple(dict.fromkeys(jobs)) for link, jobs in crossing.items() if len(set(jobs)) > 1}
 
 
-def loop(crossing: Mapping[str, Collection[str]]) -> tuple[str, ...] | None:
+def find_loop(crossing: Mapping[str, Collection[str]]) -> tuple[str, ...] | None:
     """Return a loop of the affinity graph, as jobs and links in turn, from a job on; None without one."""
-    near = _neighbours(shared(crossing))
+    near = _adjacency(shared_links(crossing))
     parents: dict[_Vertex, _Vertex | None] = {}
     for start in near:
         if start in parents:
@@ -38,7 +38,7 @@ def loop(crossing: Mapping[str, Collection[str]]) -> tuple[str, ...] | None:
                     parents[other] = vertex
                     queue.append(other)
                 elif other != parents[vertex]:
-                    return _closed(vertex, other, parents)
+                    return _close_loop(vertex, other, parents)
     return None
 
 
@@ -55,10 +55,10 @@ def time_shifts(weights: Mapping[str, Mapping[str, float]], iterations_ms: Mappi
     Raises:
         LoopError: the graph has a loop.
     """
-    links = shared(weights)
-    if found := loop(links):
+    links = shared_links(weights)
+    if found := find_loop(links):
         raise LoopError(found)
-    crossed = _neighbours(links)
+    crossed = _adjacency(links)
     shifts: dict[str, float] = {}
     for reference in (job for jobs in links.values() for job in jobs):
         if reference in shifts:
@@ -76,7 +76,7 @@ def time_shifts(weights: Mapping[str, Mapping[str, float]], iterations_ms: Mappi
     return shifts
 
 
-def tie_broken(
+def pick_shifts(
     weights: Mapping[str, Mapping[str, float]], pick: Callable[[Sequence[float]], float]
 ) -> dict[str, float]:
     """Return for each job one of its time-shifts on its links, chosen by `pick`, ms: the text's "simple approach".
@@ -84,13 +84,13 @@ def tie_broken(
     The text picks at random: `random.Random(seed).choice`. Links then are not as compatible as computed.
     """
     offered: dict[str, list[float]] = {}
-    for link, jobs in shared(weights).items():
+    for link, jobs in shared_links(weights).items():
         for job in jobs:
             offered.setdefault(job, []).append(weights[link][job])
     return {job: pick(shifts) for job, shifts in offered.items()}
 
 
-def _neighbours(links: Mapping[str, Collection[str]]) -> dict[_Vertex, list[_Vertex]]:
+def _adjacency(links: Mapping[str, Collection[str]]) -> dict[_Vertex, list[_Vertex]]:
     near: dict[_Vertex, list[_Vertex]] = {}
     for link, jobs in links.items():
         for job in jobs:
@@ -99,9 +99,9 @@ def _neighbours(links: Mapping[str, Collection[str]]) -> dict[_Vertex, list[_Ver
     return near
 
 
-def _closed(one: _Vertex, other: _Vertex, parents: Mapping[_Vertex, _Vertex | None]) -> tuple[str, ...]:
+def _close_loop(one: _Vertex, other: _Vertex, parents: Mapping[_Vertex, _Vertex | None]) -> tuple[str, ...]:
     """Return the loop that an edge between two vertices of one search tree closes."""
-    ways = [_way_up(vertex, parents) for vertex in (one, other)]
+    ways = [_path_to_root(vertex, parents) for vertex in (one, other)]
     meeting = next(vertex for vertex in ways[0] if vertex in ways[1])
     up, down = (way[: way.index(meeting)] for way in ways)
     around = [*up, meeting, *reversed(down)]
@@ -110,7 +110,7 @@ def _closed(one: _Vertex, other: _Vertex, parents: Mapping[_Vertex, _Vertex | No
     return tuple(vertex.name for vertex in around)
 
 
-def _way_up(vertex: _Vertex | None, parents: Mapping[_Vertex, _Vertex | None]) -> list[_Vertex]:
+def _path_to_root(vertex: _Vertex | None, parents: Mapping[_Vertex, _Vertex | None]) -> list[_Vertex]:
     way = []
     while vertex is not None:
         way.append(vertex)

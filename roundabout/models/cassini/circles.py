@@ -72,7 +72,7 @@ class Circle:
             demand += arc.gbps * ((arc.begin_ms <= at_ms) & (at_ms < arc.end_ms))
         return demand
 
-    def widened(self, before_ms: float, after_ms: float) -> "Circle":
+    def widen(self, before_ms: float, after_ms: float) -> "Circle":
         """Return the circle with Up phases that begin earlier and end later; where some overlap, the largest counts."""
         whole = self.iteration_ms
         before_ms, after_ms = min(before_ms, whole), min(after_ms, whole)
@@ -108,7 +108,7 @@ def circle_of(profile: Profile, job: str | None = None) -> Circle:
 
 
 @dataclass(frozen=True)
-class Unified:
+class UnifiedCircle:
     """Circles on one circle of a common `perimeter_ms`, on which job i turns `turns[i]` times."""
 
     circles: tuple[Circle, ...]
@@ -156,7 +156,7 @@ class Unified:
         return demands
 
 
-def unify(circles: Sequence[Circle], error: float = PERIOD_ERROR, most_turns: int = MOST_TURNS) -> Unified:
+def unify(circles: Sequence[Circle], error: float = PERIOD_ERROR, most_turns: int = MOST_TURNS) -> UnifiedCircle:
     """Return the shortest unified circle on which every job turns a whole number of times.
 
     Real iteration times have no common multiple, so each is stretched or squeezed, by the share `error` at most: the
@@ -170,11 +170,13 @@ def unify(circles: Sequence[Circle], error: float = PERIOD_ERROR, most_turns: in
     times = [circle.iteration_ms for circle in circles]
     for turns in range(1, most_turns + 1):
         near = [_multiples(time, turns * max(times), most_turns) for time in times]
-        off, chosen = min(((_off(times, each), each) for each in itertools.product(*near)), default=(math.inf, ()))
+        off, chosen = min(
+            ((_largest_error(times, each), each) for each in itertools.product(*near)), default=(math.inf, ())
+        )
         if off <= error + 1e-12:
             around = [time * count for time, count in zip(times, chosen, strict=True)]
             perimeter_ms = 2 * max(around) * min(around) / (max(around) + min(around))
-            return Unified(tuple(circles), perimeter_ms, chosen)
+            return UnifiedCircle(tuple(circles), perimeter_ms, chosen)
     named = ", ".join(f"{circle.job} {circle.iteration_ms:g} ms" for circle in circles)
     raise CassiniError(
         f"found no common multiple of the iteration times ({named}), expected one within {most_turns} iterations "
@@ -188,7 +190,7 @@ def _multiples(time_ms: float, near_ms: float, most: int) -> tuple[int, ...]:
     return tuple(count for count in (below, below + 1) if 0 < count <= most)
 
 
-def _off(times_ms: Sequence[float], turns: Sequence[int]) -> float:
+def _largest_error(times_ms: Sequence[float], turns: Sequence[int]) -> float:
     """Return the largest relative error of the perimeter for which it is smallest."""
     around = [time * count for time, count in zip(times_ms, turns, strict=True)]
     return (max(around) - min(around)) / (max(around) + min(around))

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roundabout.models.cassini.affinity import shared
+from roundabout.models.cassini.affinity import shared_links
 from roundabout.models.cassini.circles import Circle, unify
 from roundabout.models.cassini.rotations import KBPS_OF_GBPS, MOST
 from roundabout.models.cassini.search import best_steps
 
 
 @dataclass(frozen=True)
-class Together:
+class JointRotations:
     """A time-shift for each job that shares a link; the mean score of those links, and its upper bound."""
 
     shifts_ms: Mapping[str, float]
@@ -25,13 +25,13 @@ class Together:
     score_bound: float
 
 
-def rotate_together(
+def rotate_jointly(
     crossing: Mapping[str, Collection[str]],
     circles: Mapping[str, Circle],
     capacity_gbps: float,
     precision_deg: float | None = None,
     most: int = MOST,
-) -> Together:
+) -> JointRotations:
     """Find the rotations of all jobs with the highest mean score of the links that they share.
 
     Args:
@@ -44,10 +44,10 @@ def rotate_together(
     Raises:
         CassiniError: the jobs fit on no circle together.
     """
-    links = shared(crossing)
+    links = shared_links(crossing)
     jobs = list(dict.fromkeys(job for members in links.values() for job in members))
     if not jobs:
-        return Together({}, 1.0, 1.0)
+        return JointRotations({}, 1.0, 1.0)
     unified = unify([circles[job] for job in jobs])
     sectors, capacity = unified.sectors(precision_deg), round(capacity_gbps * KBPS_OF_GBPS)
     demands = [np.rint(demand * KBPS_OF_GBPS) for demand in unified.demands_gbps(sectors)]
@@ -55,4 +55,4 @@ def rotate_together(
     found = best_steps(demands, unified.turns, sectors, capacity, most, crossed=crossed)
     shifts = (step / sectors * unified.perimeter_ms for step in found.steps)
     whole = sectors * len(links) * capacity
-    return Together(dict(zip(jobs, shifts, strict=True)), 1 - found.excess / whole, 1 - found.bound / whole)
+    return JointRotations(dict(zip(jobs, shifts, strict=True)), 1 - found.excess / whole, 1 - found.bound / whole)

@@ -10,7 +10,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from roundabout.models.cassini.affinity import loop, shared, time_shifts
+from roundabout.models.cassini.affinity import find_loop, shared_links, time_shifts
 from roundabout.models.cassini.circles import Circle, unify
 from roundabout.models.cassini.errors import CassiniError
 from roundabout.models.cassini.rotations import Rotations, rotate
@@ -25,7 +25,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class SharedLink:
     """Jobs that share a link of that capacity. Links with the same jobs and capacity are computed once."""
 
     circles: tuple[Circle, ...]
@@ -33,7 +33,7 @@ class Meeting:
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredCandidate:
     """A candidate without loops, with the results of its shared links."""
 
     candidate: Candidate
@@ -56,14 +56,14 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class Choice:
+class PlacementRanking:
     """Candidates, the most compatible first, and the loop of each that has one."""
 
-    ranked: tuple[Scored, ...]
+    ranked: tuple[ScoredCandidate, ...]
     loops: Mapping[str, tuple[str, ...]]
 
 
-def choose(  # noqa: PLR0913 - the last three have defaults, the paper's
+def rank_placements(  # noqa: PLR0913 - the last three have defaults, the paper's
     candidates: Sequence[Candidate],
     circles: Mapping[str, Circle],
     capacity_gbps: Mapping[str, float],
@@ -71,7 +71,7 @@ def choose(  # noqa: PLR0913 - the last three have defaults, the paper's
     precision_deg: float | None = None,
     over: Callable[[Iterable[float]], float] = fmean,
     mapped: Callable[..., Iterable[Any]] = map,
-) -> Choice:
+) -> PlacementRanking:
     """Rank candidate placements by their links' scores, without those whose affinity graph has a loop.
 
     Args:
@@ -86,23 +86,23 @@ def choose(  # noqa: PLR0913 - the last three have defaults, the paper's
     Raises:
         CassiniError: every candidate has a loop, or a link's jobs fit on no circle.
     """
-    loops = {candidate.name: found for candidate in candidates if (found := loop(candidate.crossing))}
+    loops = {candidate.name: found for candidate in candidates if (found := find_loop(candidate.crossing))}
     kept = [candidate for candidate in candidates if candidate.name not in loops]
     if not kept:
         raise CassiniError(f"found a loop in each of {len(candidates)} placements, expected one without at least")
     meetings = {
-        (candidate.name, link): Meeting(tuple(circles[job] for job in jobs), capacity_gbps[link])
+        (candidate.name, link): SharedLink(tuple(circles[job] for job in jobs), capacity_gbps[link])
         for candidate in kept
-        for link, jobs in shared(candidate.crossing).items()
+        for link, jobs in shared_links(candidate.crossing).items()
     }
     different = list(dict.fromkeys(meetings.values()))
     solved = dict(zip(different, mapped(partial(_rotations, precision_deg=precision_deg), different), strict=True))
     scored = []
     for candidate in kept:
-        links = {link: solved[meetings[candidate.name, link]] for link in shared(candidate.crossing)}
-        scored.append(Scored(candidate, over([each.score for each in links.values()] or [1.0]), links))
-    return Choice(tuple(sorted(scored, key=lambda each: -each.score)), loops)
+        links = {link: solved[meetings[candidate.name, link]] for link in shared_links(candidate.crossing)}
+        scored.append(ScoredCandidate(candidate, over([each.score for each in links.values()] or [1.0]), links))
+    return PlacementRanking(tuple(sorted(scored, key=lambda each: -each.score)), loops)
 
 
-def _rotations(meeting: Meeting, precision_deg: float | None) -> Rotations:
+def _rotations(meeting: SharedLink, precision_deg: float | None) -> Rotations:
     return rotate(unify(meeting.circles), meeting.capacity_gbps, precision_deg)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roundabout.models.cassini.circles import Floats, Unified
+from roundabout.models.cassini.circles import Floats, UnifiedCircle
 from roundabout.models.cassini.errors import CassiniError
 from roundabout.models.cassini.search import best_steps
 
@@ -27,7 +27,7 @@ class Rotations:
     rotation. With `strict` every job that sends counts as 1 where there is room for 1 (HotNets'22, section 3).
     """
 
-    unified: Unified
+    unified: UnifiedCircle
     capacity_gbps: float
     strict: bool
     sectors: int
@@ -60,7 +60,7 @@ class Rotations:
         """Return the score with these time-shifts instead, to the nearest sector from the first job's."""
         first_ms, sectors_per_ms = shifts_ms[0], self.sectors / self.unified.perimeter_ms
         steps = [round((shift_ms - first_ms) * sectors_per_ms) for shift_ms in shifts_ms]
-        excess = np.maximum(_rolled(self.demands_gbps, steps).sum(axis=0) - self.capacity_gbps, 0)
+        excess = np.maximum(_roll(self.demands_gbps, steps).sum(axis=0) - self.capacity_gbps, 0)
         return 1 - float(excess.mean()) / self.capacity_gbps
 
     @property
@@ -84,15 +84,15 @@ class Rotations:
     @property
     def rotated_gbps(self) -> Floats:
         """Return demands after rotation, of shape (jobs, sectors)."""
-        return _rolled(self.demands_gbps, self.steps)
+        return _roll(self.demands_gbps, self.steps)
 
 
-def _rolled(demands: Floats, steps: Sequence[int]) -> Floats:
+def _roll(demands: Floats, steps: Sequence[int]) -> Floats:
     return np.stack([np.roll(demand, step) for demand, step in zip(demands, steps, strict=True)])
 
 
 def rotate(
-    unified: Unified,
+    unified: UnifiedCircle,
     capacity_gbps: float,
     precision_deg: float | None = None,
     *,

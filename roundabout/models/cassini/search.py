@@ -25,7 +25,7 @@ FEW = 1000
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """Rotations in sectors, the first job's being 0; their total `excess`, and its lower `bound` over all rotations."""
 
     steps: tuple[int, ...]
@@ -33,7 +33,7 @@ class Found:
     bound: int
 
 
-def choices(turns: Sequence[int], sectors: int) -> list[int]:
+def rotation_counts(turns: Sequence[int], sectors: int) -> list[int]:
     """Return how many rotations each job must try: those within its first iteration, and 0 only for the first job.
 
     Where all iterations are whole sectors, rotating everything by what is whole for the earlier jobs changes nothing
@@ -56,7 +56,7 @@ def best_steps(  # noqa: PLR0913 - the last is for several links
     most: int,
     *,
     crossed: Sequence[Sequence[int]] | None = None,
-) -> Found:
+) -> SearchResult:
     """Find the rotations with the least sum, over sectors and links, of the demand beyond the capacity.
 
     The first job stays. Of equally good rotations, those that rotate the other which sends most least, then the next,
@@ -72,7 +72,7 @@ def best_steps(  # noqa: PLR0913 - the last is for several links
     """
     links = [np.array(own) for own in crossed or [[0]] * len(demands)]
     order = [0, *sorted(range(1, len(demands)), key=lambda place: -demands[place].mean() * links[place].size)]
-    rotations = choices([turns[place] for place in order], sectors)
+    rotations = rotation_counts([turns[place] for place in order], sectors)
     of_links = 1 + max(int(own.max()) for own in links)
     jobs = [
         _Job(demands[place], count, links[place], sectors, of_links)
@@ -82,7 +82,7 @@ def best_steps(  # noqa: PLR0913 - the last is for several links
     for job in jobs:
         volumes[job.links] += job.volume
     floor = float(np.maximum(volumes - sectors * capacity, 0).sum())
-    mirrored = np.empty(0, np.int64) if any(sectors % count for count in turns) else _mirrored(jobs)
+    mirrored = np.empty(0, np.int64) if any(sectors % count for count in turns) else _mirror_images(jobs)
     found = _Search(jobs, np.full(of_links * sectors, -float(capacity)), floor, most, mirrored).run()
     steps = dict(zip(order, found.steps, strict=True))
     return replace(found, steps=tuple(steps[place] for place in range(len(order))))
@@ -101,7 +101,7 @@ class _Job:
         """Where the job is its own mirror image: sector x is as sector `axis` - x."""
         self._rolled = sliding_window_view(np.tile(demand, self.turns + 1), sectors)
 
-    def rotated(self, steps: Ints) -> Floats:
+    def rotate(self, steps: Ints) -> Floats:
         """Return the demand over the unified circle, of one link after the other, at each of the rotations, by rows."""
         rolled = self._rolled[-steps % self.size]
         if self.of_links == 1:
@@ -110,14 +110,14 @@ class _Job:
         everywhere[:, self.links] = rolled[:, None]
         return everywhere.reshape(len(rolled), -1)
 
-    def adds(self, over: Floats) -> Floats:
+    def excess_by_rotation(self, over: Floats) -> Floats:
         """Return the excess that this job adds at each of its rotations; `over` is demand less capacity, by rows."""
         if self.of_links > 1:
             over = over.reshape(len(over), self.of_links, -1)[:, self.links].reshape(len(over), -1)
         rows = max(AT_ONCE // over.shape[1], 1)
-        return np.concatenate([self._adds(over[begin : begin + rows]) for begin in range(0, len(over), rows)])
+        return np.concatenate([self._level_excess(over[begin : begin + rows]) for begin in range(0, len(over), rows)])
 
-    def _adds(self, over: Floats) -> Floats:
+    def _level_excess(self, over: Floats) -> Floats:
         """Return the excess of one level, whose runs of sectors give all rotations at once by cumulative sums."""
         added, excess = np.zeros((len(over), self.rotations)), np.maximum(over, 0)
         for level, runs in self.runs.items():
@@ -135,8 +135,8 @@ class _Job:
         return added
 
 
-def _mirrored(jobs: Sequence[_Job]) -> Ints:
-    """Return the rotations of the second job that can be skipped, because the circle's mirror image has a smaller one."""
+def _mirror_images(jobs: Sequence[_Job]) -> Ints:
+    """Return the rotations of the second job that can be skipped, because their mirror image has a smaller one."""
     axes = [job.axis for job in jobs if job.axis is not None]
     if len(axes) < len(jobs) or len(jobs) == 1:
         return np.empty(0, np.int64)
@@ -149,7 +149,7 @@ def _runs(up: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(begin), int(end)) for begin, end in edges.reshape(-1, 2)]
 
 
-def _some(pairs: Ints, width: int) -> Iterator[Ints]:
+def _batches(pairs: Ints, width: int) -> Iterator[Ints]:
     """Yield pairs as two rows, in batches that suit `width` numbers for each."""
     rows = max(AT_ONCE // width, 1)
     return (pairs[begin : begin + rows].T for begin in range(0, len(pairs), rows))
@@ -170,15 +170,15 @@ class _Search:
         self.open = math.inf
         """The least bound of what was left out."""
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         if len(self.jobs) == 1 or math.prod(job.rotations for job in self.jobs[:-1]) > FEW:
-            self._guess()
+            self._search_greedily()
         if len(self.jobs) > 1:
             self._visit(self.steps[:0], self.idle, self.floor)
-        return Found(tuple(self.steps.tolist()), int(self.excess), int(min(self.open, self.excess)))
+        return SearchResult(tuple(self.steps.tolist()), int(self.excess), int(min(self.open, self.excess)))
 
-    def _is_over(self, bound: float) -> bool:
-        """Return True if nothing better can be below that bound, or if the search is cut short, which leaves it open."""
+    def _can_prune(self, bound: float) -> bool:
+        """Return True if nothing better can be below that bound, or if the search is cut short."""
         if bound >= self.below or self.below <= self.floor:
             return True
         if self.left > 0 or self.excess == math.inf:
@@ -188,19 +188,19 @@ class _Search:
 
     def _visit(self, steps: Ints, over: Floats, bound: float) -> None:
         """Rotate two more jobs, then all others; `over` is the demand of the earlier ones, less capacity."""
-        if self._is_over(bound):
+        if self._can_prune(bound):
             return
         one, other, *rest = self.jobs[len(steps) :]
-        ones = over + one.rotated(np.arange(one.rotations))
+        ones = over + one.rotate(np.arange(one.rotations))
         bounds = self._pairs(ones, over, other, rest)
         if not len(steps):
             bounds[:, self.mirrored] = math.inf
         if not rest:
-            self._keep(steps[None], bounds.reshape(1, -1), bounds.shape)
+            self._keep_best(steps[None], bounds.reshape(1, -1), bounds.shape)
             return
-        for first, second in _some(np.argwhere(bounds < self.below), over.size):
+        for first, second in _batches(np.argwhere(bounds < self.below), over.size):
             longer = np.column_stack((np.tile(steps, (len(first), 1)), first, second))
-            self._go_on(longer, ones[first] + other.rotated(second), bounds[first, second])
+            self._descend_into(longer, ones[first] + other.rotate(second), bounds[first, second])
 
     def _pairs(self, ones: Floats, over: Floats, other: _Job, rest: list[_Job]) -> Floats:
         """Return, for the rotations of two jobs, their excess and the least that every later job adds.
@@ -211,15 +211,19 @@ class _Search:
         """
         self.left -= ones.size
         excess = _excess(ones)[:, None]
-        bounds = excess + other.adds(ones)
+        bounds = excess + other.excess_by_rotation(ones)
         if rest:
-            others = over + other.rotated(np.arange(other.rotations))
+            others = over + other.rotate(np.arange(other.rotations))
             self.left -= others.size
             meeting = bounds - excess - _excess(others) + _excess(over)
         for job in rest:
-            alone, beside_ones, beside_others = job.adds(over[None]), job.adds(ones), job.adds(others)
+            alone, beside_ones, beside_others = (
+                job.excess_by_rotation(over[None]),
+                job.excess_by_rotation(ones),
+                job.excess_by_rotation(others),
+            )
             adds = np.maximum(beside_ones.min(axis=1)[:, None], beside_others.min(axis=1))
-            for first, second in _some(np.argwhere(bounds + adds < self.below), job.rotations):
+            for first, second in _batches(np.argwhere(bounds + adds < self.below), job.rotations):
                 beside_one, beside_other = beside_ones[first], beside_others[second]
                 both = beside_one + beside_other
                 both -= alone + meeting[first, second, None]
@@ -229,38 +233,38 @@ class _Search:
             bounds += adds
         return np.maximum(bounds, self.floor, out=bounds)
 
-    def _go_on(self, steps: Ints, over: Floats, bounds: Floats) -> None:
+    def _descend_into(self, steps: Ints, over: Floats, bounds: Floats) -> None:
         if steps.shape[1] + 1 < len(self.jobs):
             for some in zip(steps, over, bounds, strict=True):
                 self._visit(*some)
-        elif not self._is_over(float(bounds.min())):
+        elif not self._can_prune(float(bounds.min())):
             self.left -= over.size
-            excess = _excess(over)[:, None] + self.jobs[-1].adds(over)
-            self._keep(steps, excess, excess.shape[1:])
+            excess = _excess(over)[:, None] + self.jobs[-1].excess_by_rotation(over)
+            self._keep_best(steps, excess, excess.shape[1:])
 
-    def _keep(self, steps: Ints, excess: Floats, shape: tuple[int, ...]) -> None:
+    def _keep_best(self, steps: Ints, excess: Floats, shape: tuple[int, ...]) -> None:
         """Keep the first of the best, if it is better; `excess` has a row for each of `steps`, others by column."""
         row, column = divmod(int(excess.argmin()), excess.shape[1])
         if excess[row, column] < self.below:
             self.excess = self.below = float(excess[row, column])
             self.steps = np.append(steps[row], np.unravel_index(column, shape))
 
-    def _guess(self) -> None:
+    def _search_greedily(self) -> None:
         """Place jobs greedily one by one, then move each while that helps; keep the best of some orders."""
         for first in range(len(self.jobs)):
-            self._descend(first)
+            self._place_greedily(first)
         self.below = self.excess + 1  # so that the smallest rotations that are as good are still found
 
-    def _descend(self, first: int) -> None:
+    def _place_greedily(self, first: int) -> None:
         count, steps, over = len(self.jobs), np.zeros(len(self.jobs), np.int64), self.idle
         excess, unchanged = math.inf, 0
         for turn in itertools.count():
             place = (first + turn) % count
             job = self.jobs[place]
             if turn >= count:
-                over = over - job.rotated(steps[place, None])[0]
-            steps[place] = job.adds(over[None])[0].argmin()
-            over = over + job.rotated(steps[place, None])[0]
+                over = over - job.rotate(steps[place, None])[0]
+            steps[place] = job.excess_by_rotation(over[None])[0].argmin()
+            over = over + job.rotate(steps[place, None])[0]
             before, excess = excess, float(_excess(over))
             unchanged = unchanged + 1 if excess == before else 0
             if turn >= 2 * count and unchanged >= count:

@@ -9,15 +9,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from roundabout.models.cassini.affinity import loop, shared, time_shifts
-from roundabout.models.cassini.circles import Arc, Circle, Unified, unify
+from roundabout.models.cassini.affinity import find_loop, shared_links, time_shifts
+from roundabout.models.cassini.circles import Arc, Circle, UnifiedCircle, unify
 from roundabout.models.cassini.errors import CassiniError, LoopError
 from roundabout.models.cassini.rotations import MOST, Rotations, rotate
 from roundabout.spec import Link, TrialSpec
 from roundabout.spec.cassini import THRESHOLD, Timetable
 
 
-def meetings(spec: TrialSpec) -> dict[str, Unified]:
+def unified_circles(spec: TrialSpec) -> dict[str, UnifiedCircle]:
     """Return the unified circle of each link that several jobs cross, by the link's name.
 
     A job's demand on a link is that in its busier direction. Cross traffic is left out of account.
@@ -26,16 +26,16 @@ def meetings(spec: TrialSpec) -> dict[str, Unified]:
         CassiniError: the jobs of a link fit on no circle.
         LoopError: the affinity graph has a loop.
     """
-    crossed = crossing(spec)
-    if found := loop(crossed):
+    crossed = jobs_by_link(spec)
+    if found := find_loop(crossed):
         raise LoopError(found)
     links = {link.name: link for link in spec.topology.links}
     return {link: unify([_circle(spec, name, links[link]) for name in jobs]) for link, jobs in crossed.items()}
 
 
-def crossing(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
+def jobs_by_link(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
     """Return the jobs on each link that several cross, by the link's name."""
-    return shared(
+    return shared_links(
         {
             link.name: [name for name in spec.jobs if any(hop.link == link for hop in spec.hops(name))]
             for link in spec.topology.links
@@ -43,7 +43,7 @@ def crossing(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
     )
 
 
-def rotations(spec: TrialSpec) -> dict[str, Rotations]:
+def best_rotations(spec: TrialSpec) -> dict[str, Rotations]:
     """Return the best rotations of the jobs on each link that several cross, by the link's name. Raises CassiniError.
 
     Of equally good ones, instead of the smallest, those that leave most room between Up phases, as far as thresholds
@@ -51,25 +51,28 @@ def rotations(spec: TrialSpec) -> dict[str, Rotations]:
     """
     capacity_gbps = {link.name: link.payload_rate_gbps for link in spec.topology.links}
     most = 2 * _threshold(spec)
-    return {link: roomy(rotate(unified, capacity_gbps[link]), most) for link, unified in meetings(spec).items()}
+    return {
+        link: with_most_room(rotate(unified, capacity_gbps[link]), most)
+        for link, unified in unified_circles(spec).items()
+    }
 
 
-def score(spec: TrialSpec) -> float | None:
+def lowest_score(spec: TrialSpec) -> float | None:
     """Return the lowest compatibility score of a link, 1 if jobs share none; None without a circle."""
     try:
-        return min((found.score for found in rotations(spec).values()), default=1.0)
+        return min((found.score for found in best_rotations(spec).values()), default=1.0)
     except CassiniError:
         return None
 
 
-def roomy(best: Rotations, most: float, looked_at: int = MOST) -> Rotations:
+def with_most_room(best: Rotations, most: float, looked_at: int = MOST) -> Rotations:
     """Return equally good rotations for Up phases that last longer.
 
     `looked_at` is how many sectors are, as of `rotate`.
     """
     found, sector_ms = best, best.unified.perimeter_ms / best.sectors
     for count in range(1, 1 + math.ceil(most * min(best.unified.iterations_ms) / sector_ms)):
-        circles = tuple(circle.widened(0, count * sector_ms) for circle in best.unified.circles)
+        circles = tuple(circle.widen(0, count * sector_ms) for circle in best.unified.circles)
         tried = rotate(replace(best.unified, circles=circles), best.capacity_gbps, most=looked_at)
         if tried.score < best.score:
             break
@@ -79,10 +82,12 @@ def roomy(best: Rotations, most: float, looked_at: int = MOST) -> Rotations:
 
 def timetables(spec: TrialSpec) -> dict[str, Timetable]:
     """Return the timetable of each job that shares a link, by name. Raises CassiniError."""
-    return held(rotations(spec), _threshold(spec), {})
+    return joint_timetables(best_rotations(spec), _threshold(spec), {})
 
 
-def held(links: Mapping[str, Rotations], threshold: float, spare_ms: Mapping[str, float]) -> dict[str, Timetable]:
+def joint_timetables(
+    links: Mapping[str, Rotations], threshold: float, spare_ms: Mapping[str, float]
+) -> dict[str, Timetable]:
     """Return the timetable of each job on shared links, by name: one time-shift for all of its links, and one period.
 
     Args:
@@ -111,7 +116,7 @@ def _threshold(spec: TrialSpec) -> float:
     return spec.cassini.threshold if spec.cassini else THRESHOLD
 
 
-def _periods_ms(links: Mapping[str, Unified], spare_ms: Mapping[str, float]) -> dict[str, float]:
+def _periods_ms(links: Mapping[str, UnifiedCircle], spare_ms: Mapping[str, float]) -> dict[str, float]:
     """Return the shortest periods with whole numbers of turns on all links and no job slower than it is alone."""
     periods: dict[str, float] = {}
     left = dict(links)
@@ -132,7 +137,7 @@ def _circle(spec: TrialSpec, name: str, link: Link) -> Circle:
     ends_ms = list(itertools.accumulate(phase.duration_ms for phase in phases))
     arcs = []
     for phase, end_ms in zip(phases, ends_ms, strict=True):
-        sizes = [size for hop, size in spec.crossing(name, phase).items() if hop.link == link]
+        sizes = [size for hop, size in spec.bytes_by_hop(name, phase).items() if hop.link == link]
         if sizes:
             arcs.append(Arc(end_ms - phase.duration_ms, end_ms, max(sizes) * 8 / phase.duration_ms / 1e6))
     return Circle(name, ends_ms[-1], tuple(arcs))

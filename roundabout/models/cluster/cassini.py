@@ -13,21 +13,31 @@ from statistics import fmean
 
 import numpy as np
 
-from roundabout.models.cassini import Arc, CassiniError, Circle, Rotations, held, loop, roomy, rotate, unify
-from roundabout.models.cluster.placement import Ground, ground_of
-from roundabout.models.cluster.state import Known, Placement, Placements, Request, Scheduler, State
-from roundabout.models.cluster.timetable_fit import Links, kept
+from roundabout.models.cassini import (
+    Arc,
+    CassiniError,
+    Circle,
+    Rotations,
+    find_loop,
+    joint_timetables,
+    rotate,
+    unify,
+    with_most_room,
+)
+from roundabout.models.cluster.placement import HostTree, host_tree_of
+from roundabout.models.cluster.state import JobKnowledge, Placement, Placements, Request, Scheduler, State
+from roundabout.models.cluster.timetable_fit import Links, fit_timetables
 from roundabout.spec.cassini import THRESHOLD, Timetable
 
 MOST = 2_000_000
 """Sectors looked at for a link, of all rotations tried: some ms. Beyond that the best so far is taken."""
 
-Meeting = tuple[Circle, ...]
+JobDemands = tuple[Circle, ...]
 """What each of a link's jobs asks of it."""
 
 
 @dataclass(frozen=True)
-class Decided:
+class PlacementDecision:
     """The placements of jobs, and the timetables that their agents hold; jobs without one are unconstrained.
 
     A job that shares with the same jobs as before keeps its timetable. `scores` are the compatibility of the
@@ -40,8 +50,8 @@ class Decided:
 
 
 def decide_with_cassini(
-    scheduler: Scheduler, state: State, seed: int, known: Known, threshold: float = THRESHOLD
-) -> Decided:
+    scheduler: Scheduler, state: State, seed: int, known: JobKnowledge, threshold: float = THRESHOLD
+) -> PlacementDecision:
     """Choose the most compatible of a scheduler's candidates, the first of equals, and shift its jobs in time.
 
     If all have a loop, choose the best of these, whose looped jobs are not shifted. Timetables count from the cluster's
@@ -49,21 +59,21 @@ def decide_with_cassini(
     """
     offered = scheduler.decide(state, seed)
     requests = {job.request.name: job.request for job in state.jobs}
-    asked = _Asked(ground_of(state.topology), requests, known)
-    found = [_Found(asked.meetings(placements)) for placements in offered]
+    asked = _DemandFinder(host_tree_of(state.topology), requests, known)
+    found = [_PlacementScore(asked.shared_links(placements)) for placements in offered]
     best = max(found, key=lambda each: (not each.loops, each.score))
     scores = tuple(None if each.loops else each.score for each in found)
-    return Decided(offered[found.index(best)], best.timetables(threshold), scores)
+    return PlacementDecision(offered[found.index(best)], best.timetables(threshold), scores)
 
 
-class _Asked:
+class _DemandFinder:
     """Finds the demands of jobs on links, by their placement."""
 
-    def __init__(self, ground: Ground, requests: Mapping[str, Request], known: Known) -> None:
+    def __init__(self, ground: HostTree, requests: Mapping[str, Request], known: JobKnowledge) -> None:
         self._ground, self._requests, self._known = ground, requests, known
         self._circles: dict[tuple[str, Placement], dict[str, Circle]] = {}
 
-    def meetings(self, placements: Placements) -> dict[Meeting, float]:
+    def shared_links(self, placements: Placements) -> dict[JobDemands, float]:
         """Return the sets of demands that share links, with the payload rate of the narrowest link of each, Gbit/s.
 
         Links with the same demands of the same jobs, such as two racks' that these jobs share, suit the same
@@ -71,21 +81,21 @@ class _Asked:
         """
         crossing: dict[str, list[Circle]] = {}
         for job in (job for job in self._requests if job in placements):  # in one order, for the same time-shifts
-            for link, circle in self._of(job, placements[job]).items():
+            for link, circle in self._circles_of(job, placements[job]).items():
                 crossing.setdefault(link, []).append(circle)
-        found: dict[Meeting, float] = {}
+        found: dict[JobDemands, float] = {}
         for link, circles in crossing.items():
             if len(circles) > 1:
                 capacity_gbps = self._ground.capacity_gbps[link]
                 found[tuple(circles)] = min(found.get(tuple(circles), capacity_gbps), capacity_gbps)
         return found
 
-    def _of(self, job: str, placement: Placement) -> dict[str, Circle]:
+    def _circles_of(self, job: str, placement: Placement) -> dict[str, Circle]:
         if (job, placement) not in self._circles:
-            self._circles[job, placement] = self._worked_out(job, placement)
+            self._circles[job, placement] = self._compute_circles(job, placement)
         return self._circles[job, placement]
 
-    def _worked_out(self, job: str, placement: Placement) -> dict[str, Circle]:
+    def _compute_circles(self, job: str, placement: Placement) -> dict[str, Circle]:
         """Compute a job's circle on each link that it crosses, as its agents see it, in its busier direction."""
         profile = self._known.profile(self._requests[job], len(placement))
         ends_ms = list(accumulate(phase.duration_ms for phase in profile.phases))
@@ -93,7 +103,7 @@ class _Asked:
         for phase, end_ms in zip(profile.phases, ends_ms, strict=True):
             sizes: dict[tuple[str, bool], int] = {}
             for each in phase.transfers(len(placement)):
-                for crossed in self._ground.crossed(placement[each.sender], placement[each.receiver]):
+                for crossed in self._ground.links_between(placement[each.sender], placement[each.receiver]):
                     sizes[crossed] = sizes.get(crossed, 0) + each.bytes
             for link in dict.fromkeys(link for link, _ in sizes):
                 size = max(sizes.get((link, up), 0) for up in (True, False))
@@ -102,34 +112,34 @@ class _Asked:
         return {link: Circle(job, ends_ms[-1], tuple(each)) for link, each in arcs.items()}
 
 
-class _Found:
+class _PlacementScore:
     """The compatibility of the jobs of a placement.
 
     `parts` are the connected subgraphs of its affinity graph, made of links without room for all demands, whose jobs
     fit on a circle. On other links, and on those that would close a loop, overlap is random.
     """
 
-    def __init__(self, meetings: Mapping[Meeting, float]) -> None:
+    def __init__(self, meetings: Mapping[JobDemands, float]) -> None:
         self._gbps = meetings
         self._short = [meeting for meeting, gbps in meetings.items() if _most_gbps(meeting) > gbps]
-        tied = [meeting for meeting in self._short if _fit(meeting)]
+        tied = [meeting for meeting in self._short if _fits_on_circle(meeting)]
         self._within = {one: other for one in tied for other in tied if set(one) < set(other)}
-        graphs = _connected(meeting for meeting in tied if meeting not in self._within)
-        self.loops = any(map(_loop, graphs))
-        self.parts = _connected(meeting for graph in graphs for meeting in self._without_loops(graph))
+        graphs = _connected_parts(meeting for meeting in tied if meeting not in self._within)
+        self.loops = any(map(_has_loop, graphs))
+        self.parts = _connected_parts(meeting for graph in graphs for meeting in self._without_loops(graph))
         self._rotated = {meeting for part in self.parts for meeting in part}
         self.score = fmean([self._score(meeting) for meeting in meetings] or [1.0])
 
-    def _without_loops(self, graph: Sequence[Meeting]) -> Sequence[Meeting]:
+    def _without_loops(self, graph: Sequence[JobDemands]) -> Sequence[JobDemands]:
         """Return all links, or with a loop those that gain most by time-shifts."""
-        if not _loop(graph):
+        if not _has_loop(graph):
             return graph
-        chosen: list[Meeting] = []
+        chosen: list[JobDemands] = []
         for meeting in sorted(graph, key=lambda each: self._by_chance(each) - self._rotations(each).score):
-            chosen += [] if _loop([*chosen, meeting]) else [meeting]
+            chosen += [] if _has_loop([*chosen, meeting]) else [meeting]
         return chosen
 
-    def _score(self, meeting: Meeting) -> float:
+    def _score(self, meeting: JobDemands) -> float:
         """Return the score of a link; if all its jobs share another link, too, with the rotations of that."""
         if meeting in self._rotated:
             return self._rotations(meeting).score
@@ -139,29 +149,29 @@ class _Found:
         rotated = self._rotations(whole).rotated_gbps[[whole.index(circle) for circle in meeting]].sum(axis=0)
         return 1 - float(np.maximum(rotated - self._gbps[meeting], 0).mean()) / self._gbps[meeting]
 
-    def _rotations(self, meeting: Meeting) -> Rotations:
+    def _rotations(self, meeting: JobDemands) -> Rotations:
         return _rotations(meeting, self._gbps[meeting])
 
-    def _by_chance(self, meeting: Meeting) -> float:
-        return _by_chance(meeting, self._gbps[meeting])
+    def _by_chance(self, meeting: JobDemands) -> float:
+        return _random_score(meeting, self._gbps[meeting])
 
     def timetables(self, threshold: float) -> dict[str, Timetable]:
-        """Return the timetables of each subgraph's jobs, unless all jobs that share with them are better off without."""
+        """Return the timetables of each subgraph's jobs, unless all jobs involved are better off without."""
         found: dict[str, Timetable] = {}
-        for company in _connected(self._short):
+        for company in _connected_parts(self._short):
             parts = tuple(tuple(part) for part in self.parts if part[0] in company)
             if parts:
-                found |= _held(tuple((meeting, self._gbps[meeting]) for meeting in company), parts, threshold)
+                found |= _timetables(tuple((meeting, self._gbps[meeting]) for meeting in company), parts, threshold)
         return found
 
 
-def _most_gbps(meeting: Meeting) -> float:
+def _most_gbps(meeting: JobDemands) -> float:
     return sum(max(_levels(circle)) for circle in meeting)
 
 
-def _connected(meetings: Iterable[Meeting]) -> list[list[Meeting]]:
+def _connected_parts(meetings: Iterable[JobDemands]) -> list[list[JobDemands]]:
     """Group links that are connected by common jobs."""
-    parts: list[list[Meeting]] = []
+    parts: list[list[JobDemands]] = []
     for meeting in meetings:
         jobs = {circle.job for circle in meeting}
         near = [part for part in parts if any(circle.job in jobs for each in part for circle in each)]
@@ -170,12 +180,12 @@ def _connected(meetings: Iterable[Meeting]) -> list[list[Meeting]]:
     return parts
 
 
-def _loop(part: Sequence[Meeting]) -> bool:
-    return loop({str(place): [circle.job for circle in meeting] for place, meeting in enumerate(part)}) is not None
+def _has_loop(part: Sequence[JobDemands]) -> bool:
+    return find_loop({str(place): [circle.job for circle in meeting] for place, meeting in enumerate(part)}) is not None
 
 
 @lru_cache(maxsize=4096)
-def _fit(meeting: Meeting) -> bool:
+def _fits_on_circle(meeting: JobDemands) -> bool:
     """Return True if the jobs fit on a circle."""
     try:
         unify(meeting)
@@ -185,28 +195,30 @@ def _fit(meeting: Meeting) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _rotations(meeting: Meeting, capacity_gbps: float) -> Rotations:
+def _rotations(meeting: JobDemands, capacity_gbps: float) -> Rotations:
     return rotate(unify(meeting), capacity_gbps, most=MOST)
 
 
 @lru_cache(maxsize=1024)
-def _roomy(meeting: Meeting, capacity_gbps: float, threshold: float) -> Rotations:
-    return roomy(_rotations(meeting, capacity_gbps), 2 * threshold, MOST)
+def _rotations_with_room(meeting: JobDemands, capacity_gbps: float, threshold: float) -> Rotations:
+    return with_most_room(_rotations(meeting, capacity_gbps), 2 * threshold, MOST)
 
 
 @lru_cache(maxsize=1024)
-def _held(links: Links, parts: tuple[tuple[Meeting, ...], ...], threshold: float) -> dict[str, Timetable]:
+def _timetables(links: Links, parts: tuple[tuple[JobDemands, ...], ...], threshold: float) -> dict[str, Timetable]:
     """Return the timetables of some links' jobs, none if the jobs of all links are better off without."""
     carries_gbps = dict(links)
     found: dict[str, Timetable] = {}
     for part in parts:
-        rotations = {str(place): _roomy(each, carries_gbps[each], threshold) for place, each in enumerate(part)}
-        found |= held(rotations, threshold, {})
-    return kept(links, found)
+        rotations = {
+            str(place): _rotations_with_room(each, carries_gbps[each], threshold) for place, each in enumerate(part)
+        }
+        found |= joint_timetables(rotations, threshold, {})
+    return fit_timetables(links, found)
 
 
 @lru_cache(maxsize=4096)
-def _by_chance(meeting: Meeting, capacity_gbps: float) -> float:
+def _random_score(meeting: JobDemands, capacity_gbps: float) -> float:
     """Return the mean score of jobs at independent random places on their circles."""
     together = {0.0: 1.0}
     for circle in meeting:

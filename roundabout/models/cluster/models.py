@@ -17,13 +17,13 @@ from roundabout.core.errors import UsageError
 from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.assembly.merge import merge
 from roundabout.spec.base import Name, Positive, Strict, Text, Tuple
-from roundabout.spec.errors import did_you_mean, show
+from roundabout.spec.errors import quote_value, suggest
 from roundabout.spec.patterns import Pattern
 from roundabout.spec.profile import Phase, Profile
-from roundabout.spec.reader.yaml_source import Block, Document, read, shown
+from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 
-OURS = Path(__file__).with_name("models.yaml")
-DRAWN = 64  # sets of guesses that are kept
+MODELS_FILE = Path(__file__).with_name("models.yaml")
+MOST_CACHED_DRAWS = 64  # sets of guesses that are kept
 
 Among = Literal["copies", "parts", "parts-back", "tensors", "ends"]
 Guesses = int | None
@@ -126,14 +126,14 @@ class ModelError(UsageError):
 
 @cache
 def _document() -> Document:
-    return read(OURS, shown(OURS))
+    return read_document(MODELS_FILE, shown_path(MODELS_FILE))
 
 
-@lru_cache(maxsize=DRAWN)
-def models(guesses: Guesses = None) -> Models:
+@lru_cache(maxsize=MOST_CACHED_DRAWS)
+def read_models(guesses: Guesses = None) -> Models:
     """Return all models, with guesses as they stand or as this seed draws them."""
     root = _document().root
-    root = root if guesses is None else _drawn(root, guesses, "")
+    root = root if guesses is None else _draw_guesses(root, guesses, "")
     listed = Block(root["models"])
     for name, block in root["models"].items():
         if "like" in block:
@@ -142,19 +142,22 @@ def models(guesses: Guesses = None) -> Models:
     return parse_as(Models, Document(_document().file, Block({**root, "models": listed})))
 
 
-def _drawn(value: Any, seed: int, path: str) -> Any:
-    """Return the value with each guess drawn from its range, independent of other guesses; half is as likely as double."""
+def _draw_guesses(value: Any, seed: int, path: str) -> Any:
+    """Return the value with each guess drawn from its range, independent of other guesses.
+
+    Half is as likely as double.
+    """
     if isinstance(value, Mapping) and "guess" in value:
         place = Random(f"{seed} {path}").random()
         return Block({**value, "value": value["least"] * (value["most"] / value["least"]) ** place})
     if isinstance(value, Mapping):
-        return Block({key: _drawn(each, seed, f"{path}.{key}") for key, each in value.items()})
+        return Block({key: _draw_guesses(each, seed, f"{path}.{key}") for key, each in value.items()})
     return value
 
 
-def names(listed: tuple[str, ...]) -> tuple[str, ...]:
+def expand_sets(listed: tuple[str, ...]) -> tuple[str, ...]:
     """Return model names, with sets replaced by their models. Raises ModelError for any other name."""
-    known = models()
+    known = read_models()
     found: list[str] = []
     for name in listed:
         if name not in known.sets and name not in known.models:
@@ -163,19 +166,19 @@ def names(listed: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def model(name: str, guesses: Guesses = None) -> Model:
+def find_model(name: str, guesses: Guesses = None) -> Model:
     """Return the model of that name. Raises ModelError if there is none."""
-    found = models(guesses).models
+    found = read_models(guesses).models
     if name not in found:
         raise _unknown(name, list(found))
     return found[name]
 
 
 def _unknown(name: str, known: list[str]) -> ModelError:
-    return ModelError(f"found the model {show(name)}, expected one of {', '.join(known)}", did_you_mean(name, known))
+    return ModelError(f"found the model {quote_value(name)}, expected one of {', '.join(known)}", suggest(name, known))
 
 
-def shape(plan: Plan, workers: int) -> Shape:
+def divide_model(plan: Plan, workers: int) -> Shape:
     """Return the division of a model between `workers` workers."""
     tensors = plan.tensors if workers % plan.tensors == 0 else 1
     groups = workers // tensors
@@ -184,17 +187,17 @@ def shape(plan: Plan, workers: int) -> Shape:
 
 
 @lru_cache(maxsize=100_000)
-def profile(name: str, workers: int, batch: int, guesses: Guesses = None) -> Profile:
+def make_profile(name: str, workers: int, batch: int, guesses: Guesses = None) -> Profile:
     """Return an iteration of a model on `workers` workers, each with such a batch; one worker alone sends nothing.
 
     Times in ms, bytes as of `roundabout.spec.patterns`, both as on a link of 50 Gbit/s. Raises ModelError for a name
     that is no model's, and for less than a worker or an example.
     """
-    found = model(name, guesses)
+    found = find_model(name, guesses)
     if workers < 1 or batch < 1:
         raise ModelError(f"{name}: found {workers} workers with a batch of {batch}, expected one of each at least")
-    plan = models().plans[found.plan]
-    divided = shape(plan, workers)
+    plan = read_models().plans[found.plan]
+    divided = divide_model(plan, workers)
     weights = sum(part.compute or 0 for part in plan.phases)
     phases = []
     for part in plan.phases:
@@ -202,8 +205,8 @@ def profile(name: str, workers: int, batch: int, guesses: Guesses = None) -> Pro
             ms = found.compute_ms.value * batch * part.compute / weights
             phases.append(_phase(name, part, compute_ms=ms))
         elif groups := divided.groups(part.among):
-            size = _size(found, part, divided, len(groups[0]), batch)
-            rate_gbps = models(guesses).gbps[part.gbps or ""].value
+            size = _phase_bytes(found, part, divided, len(groups[0]), batch)
+            rate_gbps = read_models(guesses).gbps[part.gbps or ""].value
             everyone = groups == (tuple(range(workers)),)
             told = {"bytes": size, "alone_ms": size * 8 / rate_gbps / 1e6, "pattern": _pattern(part)}
             phases.append(_phase(name, part, **told, groups=None if everyone else groups))
@@ -212,20 +215,22 @@ def profile(name: str, workers: int, batch: int, guesses: Guesses = None) -> Pro
         model=name,
         batch=batch,
         workers=workers if any(phase.groups for phase in phases) else None,
-        source=f"the interleaving thesis, Table 4.2; {OURS.name}",
+        source=f"the interleaving thesis, Table 4.2; {MODELS_FILE.name}",
         phases=tuple(phases),
     )
 
 
 def _phase(name: str, part: Part, **fields: Any) -> Phase:
-    return Phase(name=part.name, guess=f"{OURS.name}: {name}, {part.sends or 'compute_ms'}. Effect: there.", **fields)
+    return Phase(
+        name=part.name, guess=f"{MODELS_FILE.name}: {name}, {part.sends or 'compute_ms'}. Effect: there.", **fields
+    )
 
 
 def _pattern(part: Part) -> Pattern:
     return "pipeline" if part.among.startswith("parts") else part.pattern
 
 
-def _size(found: Model, part: Part, divided: Shape, members: int, batch: int) -> int:
+def _phase_bytes(found: Model, part: Part, divided: Shape, members: int, batch: int) -> int:
     """Return the bytes that each worker sends in a phase (in a pipeline, each but the last)."""
     sends = part.sends or ""
     whole = found.bytes[sends].value if sends in found.bytes else found.bytes_per_example[sends].value * batch
@@ -235,9 +240,9 @@ def _size(found: Model, part: Part, divided: Shape, members: int, batch: int) ->
 
 def examples_per_s(name: str, workers: int, batch: int, guesses: Guesses = None) -> float:
     """Return a model's throughput on a dedicated network: the examples that its workers process together."""
-    return batch * workers / profile(name, workers, batch, guesses).alone_ms * 1000
+    return batch * workers / make_profile(name, workers, batch, guesses).alone_ms * 1000
 
 
 def noise_examples(name: str, guesses: Guesses = None) -> float:
     """Return a model's gradient noise scale, on which Pollux' statistical efficiency depends (OSDI'21, section 3.1)."""
-    return models(guesses).noise_examples[model(name).type].value
+    return read_models(guesses).noise_examples[find_model(name).type].value

@@ -31,7 +31,7 @@ AT_ONCE = 4
 """Jobs that are drawn anew together: the more, the likelier one of them is less near than it was."""
 
 
-class Room(NamedTuple):
+class Subtree(NamedTuple):
     """The hosts from `begin` to before `end` of the line, `height` switches above them."""
 
     begin: int
@@ -39,8 +39,11 @@ class Room(NamedTuple):
     height: int
 
 
-class Ground:
-    """A topology as subtrees: `hosts` is the line, `racks` has the switch of each host, `ways` its links to the root."""
+class HostTree:
+    """A topology as subtrees.
+
+    `hosts` is the line, `racks` has the switch of each host, `ways` its links to the root.
+    """
 
     def __init__(self, topology: Topology) -> None:
         near: dict[str, dict[str, str]] = {}
@@ -54,7 +57,7 @@ class Ground:
         self.ways: dict[str, tuple[str, ...]] = {}
         self.gpus_per_rack = max(Counter(self.racks.values()).values()) * self.gpus_per_host
         self.hosts: list[str] = []
-        rooms: list[Room] = []
+        rooms: list[Subtree] = []
 
         def visit(node: str, above: str | None, way: tuple[str, ...]) -> int:
             begin, height = len(self.hosts), 0
@@ -64,10 +67,10 @@ class Ground:
             else:
                 below = {other: link for other, link in near[node].items() if other != above}
                 height = 1 + max((visit(other, node, (link, *way)) for other, link in below.items()), default=0)
-            rooms.append(Room(begin, len(self.hosts), height))
+            rooms.append(Subtree(begin, len(self.hosts), height))
             return height
 
-        visit(_middle(near), None, ())
+        visit(_find_root(near), None, ())
         self.at = {host: place for place, host in enumerate(self.hosts)}
         self.begins, self.ends, self.heights = np.array(rooms).T
 
@@ -78,13 +81,13 @@ class Ground:
 
     def free(self, placements: Iterable[Placement]) -> Ints:
         """Return the free GPUs of each host of the line."""
-        return self.gpus_per_host - self.taken(host for placement in placements for host in placement)
+        return self.gpus_per_host - self.gpus_of(host for placement in placements for host in placement)
 
-    def taken(self, placement: Iterable[str]) -> Ints:
+    def gpus_of(self, placement: Iterable[str]) -> Ints:
         """Return the GPUs that a placement takes of each host of the line."""
         return np.bincount([self.at[host] for host in placement], minlength=len(self.hosts))
 
-    def crossed(self, sender: str, receiver: str) -> Iterator[tuple[str, bool]]:
+    def links_between(self, sender: str, receiver: str) -> Iterator[tuple[str, bool]]:
         """Yield the links from one host to another, and whether upwards."""
         up, down = self.ways[sender], self.ways[receiver]
         same = next((count for count in range(min(len(up), len(down)), 0, -1) if up[-count:] == down[-count:]), 0)
@@ -97,7 +100,7 @@ class Ground:
             return 0
         return 1 if len({self.racks[host] for host in placement}) == 1 else 2
 
-    def nearest(self, workers: int) -> int:
+    def best_locality(self, workers: int) -> int:
         """Return the locality that `workers` workers can have on an empty cluster."""
         return 0 if workers <= self.gpus_per_host else 1 if workers <= self.gpus_per_rack else 2
 
@@ -127,8 +130,8 @@ class Ground:
         return self.placement(taken)
 
     def grow(self, free: Ints, placement: Placement, workers: int) -> Placement:
-        """Return a placement with `workers` workers, the others from the lowest `free` subtrees around its first host."""
-        place, taken = self.at[placement[0]], self.taken(placement)
+        """Return a placement with `workers` workers, more from the lowest `free` subtrees around its first host."""
+        place, taken = self.at[placement[0]], self.gpus_of(placement)
         around = np.flatnonzero((self.begins <= place) & (self.ends > place))
         for room in around[self.heights[around].argsort()]:
             _take(free, taken, slice(self.begins[room], self.ends[room]), workers - int(taken.sum()))
@@ -136,8 +139,8 @@ class Ground:
 
     def take(self, free: Ints, placement: Placement) -> bool:
         """Take these GPUs of `free` if they are free and as near to each other as possible; else return False."""
-        taken = self.taken(placement)
-        if (taken > free).any() or self.locality(placement) > self.nearest(len(placement)):
+        taken = self.gpus_of(placement)
+        if (taken > free).any() or self.locality(placement) > self.best_locality(len(placement)):
             return False
         free -= taken
         return True
@@ -163,13 +166,13 @@ def _take(free: Ints, taken: Ints, room: slice, count: int) -> None:
     taken[room] += got
 
 
-def _middle(near: Mapping[str, Iterable[str]]) -> str:
+def _find_root(near: Mapping[str, Iterable[str]]) -> str:
     """Return the switch in the middle of the longest path, which stands for the root."""
-    way = _farthest(near, _farthest(near, next(iter(near)))[-1])
+    way = _path_to_farthest(near, _path_to_farthest(near, next(iter(near)))[-1])
     return way[len(way) // 2]
 
 
-def _farthest(near: Mapping[str, Iterable[str]], start: str) -> list[str]:
+def _path_to_farthest(near: Mapping[str, Iterable[str]], start: str) -> list[str]:
     """Return the path to the last node that a search reaches."""
     ways = {start: [start]}
     queue = deque([start])
@@ -183,14 +186,14 @@ def _farthest(near: Mapping[str, Iterable[str]], start: str) -> list[str]:
 
 
 @lru_cache(maxsize=8)
-def ground_of(topology: Topology) -> Ground:
+def host_tree_of(topology: Topology) -> HostTree:
     """Return the subtrees of a topology."""
-    return Ground(topology)
+    return HostTree(topology)
 
 
-def checked(state: State) -> Ground:
+def check_cluster(state: State) -> HostTree:
     """Return the tree of a cluster on which every job can have its workers. Raises SchedulingError."""
-    ground = ground_of(state.topology)
+    ground = host_tree_of(state.topology)
     for job in state.jobs:
         if job.request.workers > ground.gpus:
             found = f"found {job.request.workers} GPUs that {job.request.name} asks for"
@@ -199,7 +202,9 @@ def checked(state: State) -> Ground:
     return ground
 
 
-def unlike(first: Placements, draw: Callable[[random.Random], Placements | None], seed: int) -> list[Placements]:
+def draw_alternatives(
+    first: Placements, draw: Callable[[random.Random], Placements | None], seed: int
+) -> list[Placements]:
     """Return candidates: the first, and equally good ones that are drawn (None is not); at most ten, all different."""
     rng, found = random.Random(seed), [first]
     for _ in range(DRAWS):
@@ -211,14 +216,14 @@ def unlike(first: Placements, draw: Callable[[random.Random], Placements | None]
     return found
 
 
-def redrawn(ground: Ground, placements: Placements, jobs: Sequence[str], rng: random.Random) -> Placements:
+def swap_places(ground: HostTree, placements: Placements, jobs: Sequence[str], rng: random.Random) -> Placements:
     """Return placements with these jobs moved, a few at a time into each other's places, none less near."""
     found, free = dict(placements), ground.free(placements.values())
     order = rng.sample(jobs, len(jobs))
     for begin in range(0, len(order), AT_ONCE):
         few = order[begin : begin + AT_ONCE]
         for job in few:
-            free += ground.taken(found[job])
+            free += ground.gpus_of(found[job])
         before = free.copy()
         drawn = {job: ground.pack(free, len(found[job]), rng) for job in few}
         if all(ground.locality(drawn[job]) <= ground.locality(found[job]) for job in few):
@@ -226,11 +231,11 @@ def redrawn(ground: Ground, placements: Placements, jobs: Sequence[str], rng: ra
         else:
             free = before
             for job in few:
-                free -= ground.taken(found[job])
+                free -= ground.gpus_of(found[job])
     return found
 
 
-def placed(ground: Ground, wanted: Mapping[str, int], before: Placements, leased: Collection[str]) -> Placements:
+def place_jobs(ground: HostTree, wanted: Mapping[str, int], before: Placements, leased: Collection[str]) -> Placements:
     """Place so many workers of each job near each other, in the order of `wanted`.
 
     Jobs with a lease keep the GPUs that they had `before`, and get others close by. Of the others, those with as many

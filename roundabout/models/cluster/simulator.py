@@ -9,23 +9,23 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from roundabout.models.cluster.cassini import Decided
-from roundabout.models.cluster.state import Job, Known, Placement, Request, Scheduler, State
-from roundabout.models.cluster.timeline import Decision, Life, Stint, Timeline, Why
+from roundabout.models.cluster.cassini import PlacementDecision
+from roundabout.models.cluster.state import Job, JobKnowledge, Placement, Request, Scheduler, State
+from roundabout.models.cluster.timeline import Allocation, Decision, JobHistory, Timeline, Why
 from roundabout.models.fluid.cross_traffic import capacities
 from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.jobs import fluid_job
-from roundabout.models.fluid.residual_capacity import Left
+from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.topology import Topology
 
 SAME = SAME_S = 1e-9
 
-Employ = Callable[[Stint], ResolvedJob]
+JobForAllocation = Callable[[Allocation], ResolvedJob]
 """A stint as a job of a trial."""
 
-Decide = Callable[[State, int], Decided]
+SchedulerPolicy = Callable[[State, int], PlacementDecision]
 
 
 @dataclass(frozen=True)
@@ -34,22 +34,24 @@ class Cluster:
 
     topology: Topology
     scheduler: Scheduler
-    known: Known
-    decide: Decide
-    employ: Employ
+    known: JobKnowledge
+    decide: SchedulerPolicy
+    employ: JobForAllocation
     move_s: float  # for which a job stands still whose workers change, or that goes on after it waited
     seed: int
 
 
-def conduct(requests: Sequence[Request], cluster: Cluster, window: tuple[float, float] | None = None) -> Timeline:
+def simulate_trace(
+    requests: Sequence[Request], cluster: Cluster, window: tuple[float, float] | None = None
+) -> Timeline:
     """Simulate the requests; with a window (from, and for how many seconds), return that alone."""
-    play = _Play(requests, cluster)
-    play.until(math.inf if window is None else sum(window))
-    timeline = Timeline(tuple(requests), tuple(play.stints), tuple(play.decisions), tuple(play.lives()))
-    return timeline if window is None else timeline.within(*window, play.starts_s)
+    play = _Simulation(requests, cluster)
+    play.advance(math.inf if window is None else sum(window))
+    timeline = Timeline(tuple(requests), tuple(play.stints), tuple(play.decisions), tuple(play.histories()))
+    return timeline if window is None else timeline.window(*window, play.iteration_starts_s)
 
 
-def dedicated(requests: Sequence[Request], cluster: Cluster) -> Timeline:
+def simulate_dedicated(requests: Sequence[Request], cluster: Cluster) -> Timeline:
     """Simulate each job in a cluster of its own from its arrival on, one after the other."""
     stints, lives, now_s = [], [], 0.0
     for each in requests:
@@ -57,18 +59,18 @@ def dedicated(requests: Sequence[Request], cluster: Cluster) -> Timeline:
         workers = cluster.scheduler.decide(state, cluster.seed)[0][each.name]
         lasts_s = cluster.known.alone_s(each, each.iterations, each.workers)
         stint = f"{each.name}.1", each.name, now_s, now_s + lasts_s, workers
-        stints.append(Stint(*stint, left=each.iterations, iterations=each.iterations))
-        lives.append(Life(each.name, each.arrives_s, each.arrives_s, each.arrives_s + lasts_s, lasts_s, moves=0))
+        stints.append(Allocation(*stint, left=each.iterations, iterations=each.iterations))
+        lives.append(JobHistory(each.name, each.arrives_s, each.arrives_s, each.arrives_s + lasts_s, lasts_s, moves=0))
         now_s += lasts_s
     return Timeline(tuple(requests), tuple(stints), (), tuple(lives))
 
 
 @dataclass
-class _Course:
+class _JobState:
     """A running job. `done` is the work of earlier allocations, in iterations of the workers that it asked for."""
 
     request: Request
-    stint: Stint | None = None  # none while it waits; it ends when it does
+    stint: Allocation | None = None  # none while it waits; it ends when it does
     done: float = 0.0
     ran_s: float = 0.0
     placed_s: float | None = None
@@ -82,52 +84,52 @@ class _Course:
     def placement(self) -> Placement:
         return self.stint.workers if self.stint else ()
 
-    def equal(self, iterations: float, workers: int) -> float:
+    def equivalent_iterations(self, iterations: float, workers: int) -> float:
         """Convert iterations of some workers to iterations of those that it asked for."""
         return iterations * workers / self.request.workers
 
 
 @dataclass
-class _Play:
+class _Simulation:
     requests: Sequence[Request]
     cluster: Cluster
-    stints: list[Stint] = field(default_factory=list)
+    stints: list[Allocation] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.engine = Engine(Left.always(capacities(self.cluster.topology.links)))
-        self.courses = {each.name: _Course(each) for each in self.requests}
+        self.engine = Engine(ResidualCapacity.constant(capacities(self.cluster.topology.links)))
+        self.courses = {each.name: _JobState(each) for each in self.requests}
         self.coming = sorted(self.requests, key=lambda each: each.arrives_s)
-        self.here: dict[str, _Course] = {}
+        self.here: dict[str, _JobState] = {}
 
     @property
     def now_s(self) -> float:
         return self.engine.now_ms / 1e3
 
-    def until(self, until_s: float) -> None:
+    def advance(self, until_s: float) -> None:
         """Advance to that instant, or until no event is left."""
         while self.coming or self.here:
-            next_s = min([until_s, *self._instants()])
+            next_s = min([until_s, *self._next_instants()])
             if next_s == math.inf and not any(course.stint for course in self.here.values()):
                 break  # who waits now waits for ever
             ended = self.engine.run(1e3 * next_s)
             if not ended and self.now_s >= until_s - SAME_S:
                 break
-            self._decide(*self._happened(ended))
+            self._decide(*self._event_at(ended))
         for course in self.here.values():
             self._stop(course)
 
-    def starts_s(self, stint: str) -> list[float]:
+    def iteration_starts_s(self, stint: str) -> list[float]:
         """Return the instants at which the iterations of an allocation began."""
         starts: list[float] = (self.engine.iterations(stint)[0, :, 0] / 1e3).tolist()
         return starts
 
-    def lives(self) -> Iterator[Life]:
+    def histories(self) -> Iterator[JobHistory]:
         for name, each in self.courses.items():
             alone_s = self.cluster.known.alone_s(each.request, each.request.iterations, each.request.workers)
-            yield Life(name, each.request.arrives_s, each.started_s, each.ended_s, alone_s, each.moves)
+            yield JobHistory(name, each.request.arrives_s, each.started_s, each.ended_s, alone_s, each.moves)
 
-    def _instants(self) -> Iterator[float]:
+    def _next_instants(self) -> Iterator[float]:
         """Yield the next instants besides the end of a job."""
         if self.coming:
             yield self.coming[0].arrives_s
@@ -136,7 +138,7 @@ class _Play:
             if at_s is not None and at_s > self.now_s + SAME_S:
                 yield at_s
 
-    def _happened(self, ended: Sequence[str]) -> tuple[Why, str | None]:
+    def _event_at(self, ended: Sequence[str]) -> tuple[Why, str | None]:
         """Return the reason to ask the scheduler now, and the job that it is about, the first of several."""
         now_s = self.now_s + SAME_S
         gone = [name for name, course in self.here.items() if course.stint and course.stint.name in ended]
@@ -156,16 +158,16 @@ class _Play:
         scores = tuple(score for score in decided.scores if score is not None)
         self.decisions.append(Decision(self.now_s, why, job, dict(decided.placements), scores or None))
         for name, course in self.here.items():
-            self._settle(course, decided.placements.get(name, ()), decided.timetables.get(name))
+            self._move_job(course, decided.placements.get(name, ()), decided.timetables.get(name))
         state = self._state()
         for each in state.jobs:
             if each.placement and (each.lease_s is None or each.lease_s <= self.now_s + SAME_S):
                 self.here[each.request.name].lease_s = self.cluster.scheduler.lease_s(state, each)
 
-    def _settle(self, course: _Course, workers: Placement, timetable: Timetable | None) -> None:
+    def _move_job(self, course: _JobState, workers: Placement, timetable: Timetable | None) -> None:
         """Move a job to its new placement, or let it wait. A change of its workers' order alone has no effect."""
         before = (
-            self._stop(course) if course.stint and self._changes(course.stint, workers, timetable) else course.stint
+            self._stop(course) if course.stint and self._is_changed(course.stint, workers, timetable) else course.stint
         )
         if course.stint or not workers:
             return
@@ -178,8 +180,8 @@ class _Play:
             course.placed_s, course.lease_s = self.now_s, None
         course.started_s = self.now_s if course.started_s is None else course.started_s
         course.stints += 1
-        todo = (course.request.iterations - course.done) / course.equal(1, len(workers))
-        course.stint = Stint(
+        todo = (course.request.iterations - course.done) / course.equivalent_iterations(1, len(workers))
+        course.stint = Allocation(
             name=f"{course.request.name}.{course.stints}",
             job=course.request.name,
             begins_s=begins_s,
@@ -193,10 +195,10 @@ class _Play:
         self.engine.add(course.stint.name, replace(job, start_ms=max(job.start_ms, self.engine.now_ms)))
 
     @staticmethod
-    def _changes(stint: Stint, workers: Placement, timetable: Timetable | None) -> bool:
+    def _is_changed(stint: Allocation, workers: Placement, timetable: Timetable | None) -> bool:
         return sorted(stint.workers) != sorted(workers) or stint.timetable != timetable
 
-    def _stop(self, course: _Course) -> Stint | None:
+    def _stop(self, course: _JobState) -> Allocation | None:
         """End a job's allocation, if it has one."""
         if course.stint is None:
             return None
@@ -205,7 +207,7 @@ class _Play:
         completed, begins_s = self.engine.completed(stint.name), min(stint.begins_s, now_s)
         if now_s > begins_s:
             self.stints.append(replace(stint, begins_s=begins_s, ends_s=now_s, iterations=completed))
-        course.done += course.equal(completed, len(stint.workers))
+        course.done += course.equivalent_iterations(completed, len(stint.workers))
         course.ran_s += now_s - begins_s
         course.stint = None
         return stint
@@ -213,9 +215,9 @@ class _Play:
     def _state(self) -> State:
         return State(self.now_s, self.cluster.topology, tuple(self._job(each) for each in self.here.values()))
 
-    def _job(self, course: _Course) -> Job:
+    def _job(self, course: _JobState) -> Job:
         done, ran_s, stint = course.done, course.ran_s, course.stint
         if stint:
-            done += course.equal(self.engine.completed(stint.name), len(stint.workers))
+            done += course.equivalent_iterations(self.engine.completed(stint.name), len(stint.workers))
             ran_s += max(self.now_s - stint.begins_s, 0.0)
         return Job(course.request, done, course.placement, course.placed_s, course.lease_s, ran_s, course.moves)

@@ -41,7 +41,7 @@ class Job:
     moves: int = 0  # how often it was placed anew while it ran
 
     @property
-    def left(self) -> float:
+    def remaining_iterations(self) -> float:
         """Return the iterations still to be done."""
         return max(self.request.iterations - self.completed, 0.0)
 
@@ -60,7 +60,7 @@ class State:
         return {job.request.name: job.placement for job in self.jobs if job.placement}
 
 
-class Known:
+class JobKnowledge:
     """The knowledge of schedulers about jobs before they run, from profiling them alone.
 
     `profile` gives a model's iteration alone by model, workers and batch of a GPU, `noise_examples` a model's gradient

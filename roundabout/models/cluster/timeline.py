@@ -13,7 +13,7 @@ Why = Literal["arrival", "end", "lease", "epoch"]
 
 
 @dataclass(frozen=True)
-class Stint:
+class Allocation:
     """A contiguous time of a job on one placement, with at most one timetable.
 
     `left` are the iterations of its workers that remained at its begin, `iterations` those that it did.
@@ -29,7 +29,7 @@ class Stint:
     timetable: Timetable | None = None
 
     @property
-    def sends(self) -> bool:
+    def has_traffic(self) -> bool:
         """Return True if it causes traffic: it has several workers, and time for them to send."""
         early_ms = self.timetable.early_ms(1e3 * self.begins_s) if self.timetable else 0.0
         return len(self.workers) > 1 and 1e3 * self.begins_s + early_ms < 1e3 * self.ends_s
@@ -47,7 +47,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Life:
+class JobHistory:
     """A job from its arrival to its end. A move is a change of its workers in that time."""
 
     name: str
@@ -63,11 +63,11 @@ class Timeline:
     """The whole timeline, in seconds from the trace's start."""
 
     requests: tuple[Request, ...]
-    stints: tuple[Stint, ...]
+    stints: tuple[Allocation, ...]
     decisions: tuple[Decision, ...]
-    lives: tuple[Life, ...]
+    lives: tuple[JobHistory, ...]
 
-    def within(self, from_s: float, lasts_s: float, starts_s: Callable[[str], Sequence[float]]) -> "Timeline":
+    def window(self, from_s: float, lasts_s: float, starts_s: Callable[[str], Sequence[float]]) -> "Timeline":
         """Return the allocations of a window, from its start on; jobs and decisions of all times stay as they were.
 
         Who was there before the window goes on with the first iteration that it began in it: jobs stand to each other
@@ -82,7 +82,7 @@ class Timeline:
         for stint in self.stints:
             begins_s = next((at for at in (stint.begins_s, *starts_s(stint.name)) if at >= from_s), math.inf)
             if begins_s < min(until_s, stint.ends_s):
-                stints.append(_moved(stint, begins_s, min(stint.ends_s, until_s), from_s))
+                stints.append(_shift(stint, begins_s, min(stint.ends_s, until_s), from_s))
         return replace(self, stints=tuple(stints))
 
     def as_json(self, scheduler: str, *, cassini: bool) -> dict[str, Any]:
@@ -92,20 +92,20 @@ class Timeline:
             "scheduler": scheduler,
             "cassini": cassini,
             "requests": [asdict(request) for request in self.requests],
-            "stints": [_stint(each) for each in self.stints],
+            "stints": [_allocation_json(each) for each in self.stints],
             "decisions": [asdict(each) for each in self.decisions],
             "jobs": [asdict(life) for life in self.lives],
         }
 
 
-def _moved(stint: Stint, begins_s: float, ends_s: float, by_s: float) -> Stint:
+def _shift(stint: Allocation, begins_s: float, ends_s: float, by_s: float) -> Allocation:
     """Return a part of an allocation, shifted earlier."""
     table = stint.timetable
     earlier = table and table.model_copy(update={"shift_ms": (table.shift_ms - 1e3 * by_s) % table.period_ms})
     return replace(stint, begins_s=begins_s - by_s, ends_s=ends_s - by_s, timetable=earlier)
 
 
-def _stint(stint: Stint) -> dict[str, Any]:
+def _allocation_json(stint: Allocation) -> dict[str, Any]:
     told: Mapping[str, Any] = {
         name: value for name, value in asdict(stint).items() if name not in ("timetable", "left")
     }

@@ -16,8 +16,8 @@ import numpy as np
 from roundabout.models.cassini import Circle
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS
 from roundabout.models.fluid.engine import Engine
-from roundabout.models.fluid.jobs import Compute, FluidJob, Party, Send, Stream
-from roundabout.models.fluid.residual_capacity import Left
+from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, SendPhase, Stream
+from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.models.fluid.timetable_stretch import CONGESTED
 from roundabout.spec.cassini import Timetable
 
@@ -37,35 +37,35 @@ STEP = 1.5
 GAIN = 1.02
 """How many times as fast jobs must be to be held: a guess, as circles are less than jobs with rings and jitter."""
 
-LASTS = 16
+ITERATIONS = 16
 """For how many of the longest iteration, times the number of jobs, they are played."""
 
 DRAWS = 4
 """How often jobs that nobody holds are played, each time from other instants on."""
 
 
-def kept(links: Links, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
+def fit_timetables(links: Links, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
     """Return the timetables, all stretched alike, with which jobs are fastest; none if they are as fast without."""
-    least = fmean(played(links, draw=draw) for draw in range(DRAWS)) / GAIN
+    least = fmean(mean_slowdown(links, draw=draw) for draw in range(DRAWS)) / GAIN
     found: dict[str, Timetable] = {}
     more = SLACK
     while 1 + more < least:  # a job takes a period at least
-        stretched = {job: each.stretched(1 + more) for job, each in timetables.items()}
-        if (mean := played(links, stretched)) < least:
+        stretched = {job: each.stretch(1 + more) for job, each in timetables.items()}
+        if (mean := mean_slowdown(links, stretched)) < least:
             least, found = mean, stretched
         more *= STEP
     return found
 
 
-def played(links: Links, timetables: Mapping[str, Timetable] = MappingProxyType({}), draw: int = 0) -> float:
+def mean_slowdown(links: Links, timetables: Mapping[str, Timetable] = MappingProxyType({}), draw: int = 0) -> float:
     """Return the mean over jobs of their iteration time over the time alone, after they have found each other."""
-    carries = {_edge(place): gbps * BYTES_PER_MS_OF_GBPS for place, (_, gbps) in enumerate(links)}
-    engine = Engine(Left.always(carries), congested=CONGESTED)
+    carries = {_link_edge(place): gbps * BYTES_PER_MS_OF_GBPS for place, (_, gbps) in enumerate(links)}
+    engine = Engine(ResidualCapacity.constant(carries), congested=CONGESTED)
     iterations_ms = {circle.job: circle.iteration_ms for circles, _ in links for circle in circles}
     longest_ms, random = max(iterations_ms.values()), Random(draw)
     for job in iterations_ms:
         engine.add(job, _fluid_job(job, links, timetables.get(job), random.uniform(0, longest_ms)))
-    engine.run(LASTS * len(iterations_ms) * longest_ms)
+    engine.run(ITERATIONS * len(iterations_ms) * longest_ms)
     return fmean(_mean_ms(engine, job) / ms for job, ms in iterations_ms.items())
 
 
@@ -82,19 +82,19 @@ def _fluid_job(job: str, links: Links, timetable: Timetable | None, start_ms: fl
     return FluidJob(phases, workers=1, start_ms=start_ms, timetable=timetable)
 
 
-def _phases(circles: Mapping[int, Circle]) -> Iterator[Compute | Send]:
+def _phases(circles: Mapping[int, Circle]) -> Iterator[ComputePhase | SendPhase]:
     edges = {0.0, *(circle.iteration_ms for circle in circles.values())}
     edges |= {ms for circle in circles.values() for arc in circle.arcs for ms in (arc.begin_ms, arc.end_ms)}
     for begin_ms, end_ms in pairwise(sorted(edges)):
         demands = ((place, float(circle.demand_gbps(np.array(begin_ms, float)))) for place, circle in circles.items())
         streams = tuple(
-            Stream(0, 0, (_edge(place),), gbps * BYTES_PER_MS_OF_GBPS * (end_ms - begin_ms))
+            Stream(0, 0, (_link_edge(place),), gbps * BYTES_PER_MS_OF_GBPS * (end_ms - begin_ms))
             for place, gbps in demands
             if gbps
         )
-        parties = (Party((0,), tuple(range(len(streams)))),)
-        yield Send(streams, end_ms - begin_ms, parties) if streams else Compute(end_ms - begin_ms)
+        parties = (Barrier((0,), tuple(range(len(streams)))),)
+        yield SendPhase(streams, end_ms - begin_ms, parties) if streams else ComputePhase(end_ms - begin_ms)
 
 
-def _edge(place: int) -> tuple[str, str]:
+def _link_edge(place: int) -> tuple[str, str]:
     return str(place), ""

@@ -12,11 +12,11 @@ from random import Random
 from statistics import fmean
 
 from roundabout.core.errors import UsageError
-from roundabout.models.cluster.models import Guesses, model, names, profile
+from roundabout.models.cluster.models import Guesses, expand_sets, find_model, make_profile
 from roundabout.models.cluster.state import Request
-from roundabout.spec.trace import Drawn, Dynamic, Listed, Poisson, Recorded, Snapshot, Submitted, Trace
+from roundabout.spec.trace import Dynamic, ListedJob, Poisson, RandomJobs, RecordedTrace, Snapshot, SubmittedJob, Trace
 
-ANY = Listed()
+WHOLE_GROUP = ListedJob()
 
 
 class TraceError(UsageError):
@@ -27,7 +27,7 @@ class TraceError(UsageError):
 class _Draw:
     """The distributions of a trace's jobs, and their seed."""
 
-    trace: Drawn
+    trace: RandomJobs
     models: tuple[str, ...]
     seed: int
     guesses: Guesses
@@ -35,18 +35,18 @@ class _Draw:
     def generator(self, of: str) -> Random:
         return Random(f"{self.seed} {of}")
 
-    def request(self, number: int, arrives_s: float, given: Listed = ANY) -> Request:
+    def request(self, number: int, arrives_s: float, given: ListedJob = WHOLE_GROUP) -> Request:
         """Return job `number` of the trace, from 1; values that are not given are drawn."""
         random = self.generator(f"job {number}")
         name = given.model or random.choice(self.models)
-        batch = given.batch or random.randint(*model(name).batch)
+        batch = given.batch or random.randint(*find_model(name).batch)
         workers = given.workers or random.randint(self.trace.workers.least, self.trace.workers.most)
         iterations = given.iterations or random.randint(self.trace.iterations.least, self.trace.iterations.most)
         return Request(f"{name.lower()}-{number}", name, batch, workers, iterations, arrives_s)
 
 
-def requests(
-    trace: Trace, gpus: int, seed: int, *, guesses: Guesses = None, submitted: Sequence[Submitted] = ()
+def trace_requests(
+    trace: Trace, gpus: int, seed: int, *, guesses: Guesses = None, submitted: Sequence[SubmittedJob] = ()
 ) -> tuple[Request, ...]:
     """Return the jobs of a trace on a cluster of `gpus` GPUs, in the order of their arrival.
 
@@ -61,8 +61,8 @@ def requests(
         ModelError: a model that there is none of.
         TraceError: a job asks for more GPUs than there are, or there are no jobs.
     """
-    draw = _Draw(trace, names(trace.models), seed, guesses)
-    found = tuple(_made(trace, draw, gpus, submitted))
+    draw = _Draw(trace, expand_sets(trace.models), seed, guesses)
+    found = tuple(_requests_of_kind(trace, draw, gpus, submitted))
     if not found:
         raise TraceError(f"{trace.kind} trace: found no job, expected one at least", "widen its workers or minutes")
     for request in found:
@@ -75,7 +75,7 @@ def requests(
     return found
 
 
-def _made(trace: Trace, draw: _Draw, gpus: int, submitted: Sequence[Submitted]) -> Iterator[Request]:
+def _requests_of_kind(trace: Trace, draw: _Draw, gpus: int, submitted: Sequence[SubmittedJob]) -> Iterator[Request]:
     match trace:
         case Poisson():
             yield from _poisson(trace, draw, gpus)
@@ -88,7 +88,7 @@ def _made(trace: Trace, draw: _Draw, gpus: int, submitted: Sequence[Submitted]) 
             yield from _recorded(trace, draw, submitted)
 
 
-def _listed(draw: _Draw, jobs: Iterable[Listed], first: int, arrives_s: float) -> Iterator[Request]:
+def _listed(draw: _Draw, jobs: Iterable[ListedJob], first: int, arrives_s: float) -> Iterator[Request]:
     return (draw.request(number, arrives_s, job) for number, job in enumerate(jobs, first))
 
 
@@ -101,11 +101,11 @@ def _poisson(trace: Poisson, draw: _Draw, gpus: int) -> Iterator[Request]:
         yield draw.request(number, arrives_s)
 
 
-def _recorded(trace: Recorded, draw: _Draw, submitted: Sequence[Submitted]) -> Iterator[Request]:
+def _recorded(trace: RecordedTrace, draw: _Draw, submitted: Sequence[SubmittedJob]) -> Iterator[Request]:
     wanted = [job for job in submitted if trace.workers.least <= job.gpus <= trace.workers.most]
     first = sorted(wanted, key=lambda job: job.at_s)[: trace.jobs]
     for number, job in enumerate(first, 1):
-        drawn = draw.request(number, job.at_s - first[0].at_s, Listed(workers=job.gpus))
+        drawn = draw.request(number, job.at_s - first[0].at_s, ListedJob(workers=job.gpus))
         yield replace(drawn, name=f"{job.name}-{number}", iterations=_iterations(drawn, job.ran_s, draw.guesses))
 
 
@@ -113,18 +113,22 @@ def _iterations(request: Request, ran_s: float | None, guesses: Guesses) -> int:
     """Return the iterations that take the job alone as long as it ran; drawn if that is not known."""
     if ran_s is None:
         return request.iterations
-    alone_ms = profile(request.model, request.workers, request.batch, guesses).alone_ms
+    alone_ms = make_profile(request.model, request.workers, request.batch, guesses).alone_ms
     return max(round(ran_s * 1000 / alone_ms), 1)
 
 
-def gpu_seconds(trace: Drawn, guesses: Guesses = None) -> float:
+def gpu_seconds(trace: RandomJobs, guesses: Guesses = None) -> float:
     """Return the mean over a trace's jobs of their GPU time alone: workers x iterations x iteration time.
 
     An iteration's time is linear in the batch, so that the middle of its range stands for all of it.
     """
     workers = range(trace.workers.least, trace.workers.most + 1)
     means_ms = [
-        fmean(each * profile(name, each, batch, guesses).alone_ms for batch in model(name).batch for each in workers)
-        for name in names(trace.models)
+        fmean(
+            each * make_profile(name, each, batch, guesses).alone_ms
+            for batch in find_model(name).batch
+            for each in workers
+        )
+        for name in expand_sets(trace.models)
     ]
     return fmean(means_ms) * (trace.iterations.least + trace.iterations.most) / 2 / 1000

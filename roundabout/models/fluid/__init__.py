@@ -11,36 +11,36 @@ from roundabout.models.fluid.cross_traffic import (
     BYTES_PER_MS_OF_GBPS,
     Schedule,
     capacities,
-    left_by_cross_traffic,
-    left_by_schedules,
+    residual_of_loads,
+    residual_of_schedules,
 )
 from roundabout.models.fluid.engine import Engine, EngineError
 from roundabout.models.fluid.jobs import FluidJob, fluid_jobs
 from roundabout.models.fluid.limits import Limits, best_offsets, fluid_limits, steady_means_ms
-from roundabout.models.fluid.model import ITERATIONS, Course, iteration_times
+from roundabout.models.fluid.model import ITERATIONS, Simulation, iteration_times
 from roundabout.models.fluid.rates import Direction
-from roundabout.models.fluid.residual_capacity import Floats, Left
-from roundabout.models.fluid.timetable_stretch import kept
+from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
+from roundabout.models.fluid.timetable_stretch import stretch_timetables
 
 __all__ = [
     "BYTES_PER_MS_OF_GBPS",
     "ITERATIONS",
-    "Course",
     "Direction",
     "Engine",
     "EngineError",
     "Floats",
     "FluidJob",
-    "Left",
     "Limits",
+    "ResidualCapacity",
     "Schedule",
+    "Simulation",
     "best_offsets",
     "capacities",
     "fluid_jobs",
     "fluid_limits",
     "iteration_times",
-    "kept",
-    "left_by_cross_traffic",
-    "left_by_schedules",
+    "residual_of_loads",
+    "residual_of_schedules",
     "steady_means_ms",
+    "stretch_timetables",
 ]

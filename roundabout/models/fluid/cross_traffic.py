@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roundabout.models.fluid.rates import Direction
-from roundabout.models.fluid.residual_capacity import Floats, Left
+from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
 from roundabout.spec import Link, TrialSpec
 
 BYTES_PER_MS_OF_GBPS = 1e9 / 8 / 1e3
@@ -41,7 +41,7 @@ class Schedule:
     ends_ms: float
 
 
-def left_by_cross_traffic(spec: TrialSpec) -> dict[Direction, float]:
+def residual_of_loads(spec: TrialSpec) -> dict[Direction, float]:
     """Return the payload in bytes/ms that each direction of each link carries, less the cross traffic there.
 
     A load is that of all receivers together, and each gets an equal part. 0 if cross traffic asks for more.
@@ -61,7 +61,7 @@ def capacities(links: Iterable[Link]) -> dict[Direction, float]:
     return {(a, b): link.payload_rate_gbps * BYTES_PER_MS_OF_GBPS for link, (a, b) in both}
 
 
-def left_by_schedules(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> Left:
+def residual_of_schedules(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> ResidualCapacity:
     """Return the residual capacity beside the known `schedules`, by name.
 
     Cross traffic without one takes its load evenly.
@@ -69,19 +69,19 @@ def left_by_schedules(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> Lef
     After the first schedule's end links are free of it, so a job that runs until then has no known capacity.
     """
     others = {name: traffic for name, traffic in spec.cross_traffic.items() if name not in schedules}
-    even = left_by_cross_traffic(spec.model_copy(update={"cross_traffic": others}))
+    even = residual_of_loads(spec.model_copy(update={"cross_traffic": others}))
     if not schedules:
-        return Left.always(even)
+        return ResidualCapacity.constant(even)
     steps = int(min(each.ends_ms for each in schedules.values()) // STEP_MS)
     begins_ms = min(each.begins_ms for each in schedules.values())
     left = {edge: np.array([rate]) for edge, rate in even.items()}
-    for edge, (starts_ms, sizes) in _crossing(spec, schedules).items():
-        had = _spared(starts_ms - begins_ms, sizes, even[edge], np.arange(steps + 1.0) * STEP_MS - begins_ms)
+    for edge, (starts_ms, sizes) in _flows_by_edge(spec, schedules).items():
+        had = _residual_bytes(starts_ms - begins_ms, sizes, even[edge], np.arange(steps + 1.0) * STEP_MS - begins_ms)
         left[edge] = np.append(np.maximum(np.diff(had), 0.0) / STEP_MS, even[edge])
-    return Left(left, STEP_MS)
+    return ResidualCapacity(left, STEP_MS)
 
 
-def _crossing(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> dict[Direction, tuple[Floats, Floats]]:
+def _flows_by_edge(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> dict[Direction, tuple[Floats, Floats]]:
     """Return starts and bytes of the flows that cross each direction of a link, in order."""
     parts: defaultdict[Direction, list[Floats]] = defaultdict(list)
     for name, each in schedules.items():
@@ -95,7 +95,7 @@ def _crossing(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> dict[Direct
     return {edge: (starts_ms, sizes) for edge, (starts_ms, sizes) in ordered.items()}
 
 
-def _spared(starts_ms: Floats, sizes: Floats, bytes_per_ms: float, at_ms: Floats) -> Floats:
+def _residual_bytes(starts_ms: Floats, sizes: Floats, bytes_per_ms: float, at_ms: Floats) -> Floats:
     """Return the bytes that a link of such a rate had left from 0 until these instants; none while flows wait."""
     sent = np.concatenate([[0.0], np.cumsum(sizes)])
     by_start = np.maximum.accumulate(np.concatenate([[0.0], bytes_per_ms * starts_ms - sent[:-1]]))

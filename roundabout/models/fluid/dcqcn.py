@@ -24,7 +24,7 @@ Array = npt.NDArray[np.float64]
 PACKET_BYTES = 1000.0
 """What is marked or not: CoNEXT'16's. Larger packets are marked less often."""
 
-SURELY = 1 - 1e-6
+CERTAIN = 1 - 1e-6
 """The highest probability of a mark: above Kmax every packet has one, and the first one after a gap makes a CNP."""
 
 
@@ -48,7 +48,7 @@ class Reaction:
 
 
 @dataclass
-class Flow:
+class FlowState:
     """The state of reaction points, of the shape of their parameters: rates in bytes/us."""
 
     R_C: Array
@@ -58,7 +58,7 @@ class Flow:
     """Mean time since a CNP became possible again."""
 
     @classmethod
-    def starting(cls, reaction: Reaction) -> "Flow":
+    def start(cls, reaction: Reaction) -> "FlowState":
         """Return new flows: at the highest rate, with the largest cut at their first CNP."""
         highest = np.array(reaction.R_max, float)
         return cls(highest, highest.copy(), np.ones_like(highest), np.zeros_like(highest))
@@ -69,22 +69,22 @@ class Flow:
         self.R_T = np.where(where, reaction.R_max, self.R_T)
 
 
-def marked(queue_bytes: Array, kmin_bytes: Array, kmax_bytes: Array, pmax: Array) -> Array:
+def marking_probability(queue_bytes: Array, kmin_bytes: Array, kmax_bytes: Array, pmax: Array) -> Array:
     """Return the probability that a packet is marked, by the queue (CoNEXT'16, equation 1)."""
     rising = pmax * (queue_bytes - kmin_bytes) / np.maximum(kmax_bytes - kmin_bytes, 1.0)
     return np.where(queue_bytes > kmax_bytes, 1.0, np.maximum(rising, 0.0))
 
 
-def advance(flow: Flow, reaction: Reaction, rate: Array, p: Array, us: Array | float) -> Array:
+def advance(flow: FlowState, reaction: Reaction, rate: Array, p: Array, us: Array | float) -> Array:
     """Advance by `us`, in which flows send at `rate` and a share `p` of packets is marked.
 
     Return the CNPs per us of each.
 
     Decays are exact if rate and p stay constant, so a step may be longer than the gap between CNPs.
     """
-    hazard = rate / PACKET_BYTES * -np.log1p(-np.minimum(p, SURELY))
+    hazard = rate / PACKET_BYTES * -np.log1p(-np.minimum(p, CERTAIN))
     cuts = hazard / (1 + hazard * reaction.cnp_gap_us)
-    aged = _aged(flow.age_us, hazard, us)
+    aged = _advance_age(flow.age_us, hazard, us)
     events, additive, hyper, alpha_events = _increases(reaction, rate, aged)
     gain = (reaction.R_AI * additive + reaction.R_HAI * hyper) * us
 
@@ -95,16 +95,16 @@ def advance(flow: Flow, reaction: Reaction, rate: Array, p: Array, us: Array | f
     flow.R_T = np.minimum(target + gain, reaction.R_max)
     flow.R_C = np.minimum(cut + (target - cut) * -np.expm1(-0.5 * us * events) + 0.5 * gain, flow.R_T)
     up, down = reaction.g * cuts, reaction.g * alpha_events
-    flow.alpha = _towards(flow.alpha, up / np.maximum(up + down, 1e-30), (up + down) * us)
+    flow.alpha = _decay_towards(flow.alpha, up / np.maximum(up + down, 1e-30), (up + down) * us)
     flow.age_us = aged
     return cuts
 
 
-def _towards(value: Array, limit: Array, times: Array) -> Array:
+def _decay_towards(value: Array, limit: Array, times: Array) -> Array:
     return limit + (value - limit) * np.exp(-times)
 
 
-def _aged(age_us: Array, hazard: Array, us: Array | float) -> Array:
+def _advance_age(age_us: Array, hazard: Array, us: Array | float) -> Array:
     """Integrate d age / dt = 1 - hazard age exactly: the mean age under a renewal process of rate `hazard`."""
     times = hazard * us
     grown = us * np.divide(-np.expm1(-times), times, out=np.ones_like(times), where=times > 1e-9)

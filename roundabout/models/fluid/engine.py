@@ -14,9 +14,9 @@ import numpy as np
 
 from roundabout.core import paths
 from roundabout.core.errors import RoundaboutError
-from roundabout.models.fluid.jobs import Compute, FluidJob, as_one
+from roundabout.models.fluid.jobs import ComputePhase, FluidJob, merge_workers
 from roundabout.models.fluid.rates import Direction
-from roundabout.models.fluid.residual_capacity import Floats, Left
+from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
 from roundabout.spec.cassini import LATE
 
 LIBRARY = "build/lib/libfluid.so"
@@ -53,7 +53,7 @@ class Engine:
         EngineError: it is not built.
     """
 
-    def __init__(self, left: Left, *, congested: float = 1.0, sample_ms: float | None = None) -> None:
+    def __init__(self, left: ResidualCapacity, *, congested: float = 1.0, sample_ms: float | None = None) -> None:
         self._library = _library()
         self._edges = {edge: place for place, edge in enumerate(left.bytes_per_ms)}
         self._sampled = sample_ms is not None
@@ -91,7 +91,10 @@ class Engine:
             raise EngineError(
                 f"job {name}: found a stream from {' to '.join(unknown[0])}, expected links that there are"
             )
-        whole, fractions = np.array([*_whole(as_one(job), self._edges)]), np.array([*_fractions(as_one(job))], float)
+        whole, fractions = (
+            np.array([*_whole(merge_workers(job), self._edges)]),
+            np.array([*_fractions(merge_workers(job))], float),
+        )
         self._places[name] = self._library.fluid_add(self._engine, whole.ctypes.data_as(INT64S), _doubles(fractions))
         self._jobs[name] = job
 
@@ -119,7 +122,7 @@ class Engine:
         The shape is (workers, iterations, 6), times are in ms, and bytes are those sent and received for the iteration.
         """
         job, count = self._jobs[name], self.completed(name)
-        times = np.empty((as_one(job).workers, count, 4))
+        times = np.empty((merge_workers(job).workers, count, 4))
         self._library.fluid_iterations(self._engine, self._places[name], _doubles(times))
         found = np.zeros((job.workers, count, 6))
         found[:, :, :4] = times
@@ -165,8 +168,8 @@ def _whole(job: FluidJob, edges: Mapping[Direction, int]) -> Iterator[int]:
     yield from (job.workers, job.priority, -1 if job.iterations is None else job.iterations)
     yield from (job.factor is not None, job.timetable is not None, len(job.stretches), len(job.phases))
     for phase in job.phases:
-        streams, parties = ((), ()) if isinstance(phase, Compute) else (phase.streams, phase.parties)
-        yield from (not isinstance(phase, Compute), len(streams))
+        streams, parties = ((), ()) if isinstance(phase, ComputePhase) else (phase.streams, phase.parties)
+        yield from (not isinstance(phase, ComputePhase), len(streams))
         for stream in streams:
             yield from (stream.sender, stream.receiver, -1 if stream.passes_on is None else stream.passes_on)
             yield from (len(stream.path), *(edges[edge] for edge in stream.path))
@@ -186,7 +189,7 @@ def _fractions(job: FluidJob) -> Iterator[float]:
         yield max(LATE * each.period_ms, each.threshold_ms)
     yield from job.stretches
     for phase in job.phases:
-        if isinstance(phase, Compute):
+        if isinstance(phase, ComputePhase):
             yield phase.ms
         else:
             yield phase.alone_ms

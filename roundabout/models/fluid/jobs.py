@@ -17,7 +17,7 @@ Path = tuple[Direction, ...]
 
 
 @dataclass(frozen=True)
-class Compute:
+class ComputePhase:
     """A phase without traffic."""
 
     ms: float
@@ -40,7 +40,7 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Party:
+class Barrier:
     """Workers that leave a phase together, and the streams (their places) that must have ended before."""
 
     workers: tuple[int, ...]
@@ -48,12 +48,12 @@ class Party:
 
 
 @dataclass(frozen=True)
-class Send:
+class SendPhase:
     """A phase of streams. Workers without a barrier take no part in it."""
 
     streams: tuple[Stream, ...]
     alone_ms: float
-    parties: tuple[Party, ...]
+    parties: tuple[Barrier, ...]
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class FluidJob:
     waiting counts as a part of them. Computing times of iteration i are multiplied by `stretches[i]`, cyclically.
     """
 
-    phases: tuple[Compute | Send, ...]
+    phases: tuple[ComputePhase | SendPhase, ...]
     workers: int
     weight: float = 1.0
     priority: int = 0
@@ -79,7 +79,7 @@ class FluidJob:
     @cached_property
     def streams(self) -> tuple[Stream, ...]:
         """Return all streams of an iteration."""
-        return tuple(stream for phase in self.phases if isinstance(phase, Send) for stream in phase.streams)
+        return tuple(stream for phase in self.phases if isinstance(phase, SendPhase) for stream in phase.streams)
 
     @cached_property
     def edges(self) -> frozenset[Direction]:
@@ -87,45 +87,48 @@ class FluidJob:
         return frozenset(edge for stream in self.streams for edge in stream.path)
 
     @cached_property
-    def bytes(self) -> float:
+    def iteration_bytes(self) -> float:
         """Return the bytes of all of its streams in an iteration."""
         return sum(stream.size for stream in self.streams)
 
 
-def as_one(job: FluidJob) -> FluidJob:
-    """Return the job with one worker in place of all, if all of them always leave a phase together: quicker to compute."""
-    sends = [phase for phase in job.phases if isinstance(phase, Send)]
+def merge_workers(job: FluidJob) -> FluidJob:
+    """Return the job with one worker in place of all, if all of them always leave a phase together.
+
+    Quicker to compute.
+    """
+    sends = [phase for phase in job.phases if isinstance(phase, SendPhase)]
     if not all(len(phase.parties) == 1 and len(phase.parties[0].workers) == job.workers for phase in sends):
         return job
-    phases = tuple(_by_one(phase) if isinstance(phase, Send) else phase for phase in job.phases)
+    phases = tuple(_merge_phase(phase) if isinstance(phase, SendPhase) else phase for phase in job.phases)
     return replace(job, workers=1, phases=phases)
 
 
-def _by_one(phase: Send) -> Send:
+def _merge_phase(phase: SendPhase) -> SendPhase:
     streams = tuple(replace(stream, sender=0, receiver=0) for stream in phase.streams)
-    return Send(streams, phase.alone_ms, (Party((0,), phase.parties[0].awaits),))
+    return SendPhase(streams, phase.alone_ms, (Barrier((0,), phase.parties[0].awaits),))
 
 
 def fluid_jobs(spec: TrialSpec) -> dict[str, FluidJob]:
     """Return the jobs of a trial by name, each with its place in the trial's time."""
     return {
-        name: fluid_job(job, spec.topology, spec.iterations_of(name), spec.queue_of.get(job.priority or 0, 0))
+        name: fluid_job(job, spec.topology, spec.iterations_of(name), spec.queue_of_priority.get(job.priority or 0, 0))
         for name, job in spec.jobs.items()
     }
 
 
 def fluid_job(job: ResolvedJob, topology: Topology, iterations: int, priority: int = 0) -> FluidJob:
     """Return a job on its hosts; `priority` is the place of its queue."""
-    phases: list[Compute | Send] = []
+    phases: list[ComputePhase | SendPhase] = []
     for phase in job.profile.phases:
         if phase.compute_ms is not None:
-            phases.append(Compute(phase.compute_ms))
+            phases.append(ComputePhase(phase.compute_ms))
             continue
         assert phase.alone_ms is not None
         transfers = job.transfers(phase)
         ends = [(job.workers[each.sender], job.workers[each.receiver]) for each in transfers]
         paths = [tuple((hop.sender, hop.receiver) for hop in topology.path(*pair)) for pair in ends]
-        phases.append(send(transfers, paths, phase.alone_ms))
+        phases.append(make_send_phase(transfers, paths, phase.alone_ms))
     return FluidJob(
         phases=tuple(phases),
         workers=len(job.workers),
@@ -135,11 +138,11 @@ def fluid_job(job: ResolvedJob, topology: Topology, iterations: int, priority: i
         iterations=iterations,
         departs_ms=job.departs_ms,
         factor=factor_of(job.transport),
-        timetable=job.held_to,
+        timetable=job.held_timetable,
     )
 
 
-def send(transfers: Sequence[Transfer], paths: Sequence[Path], alone_ms: float) -> Send:
+def make_send_phase(transfers: Sequence[Transfer], paths: Sequence[Path], alone_ms: float) -> SendPhase:
     """Return the phase of these transfers, each on its path.
 
     In a ring no worker is done before all are, because each sends on what it receives. Otherwise a worker leaves when
@@ -150,10 +153,10 @@ def send(transfers: Sequence[Transfer], paths: Sequence[Path], alone_ms: float) 
         Stream(each.sender, each.receiver, path, float(each.bytes), into[each.sender] if each.lead_bytes == 0 else None)
         for each, path in zip(transfers, paths, strict=True)
     )
-    return Send(streams, alone_ms, (*_rings(transfers), *_others(transfers)))
+    return SendPhase(streams, alone_ms, (*_ring_barriers(transfers), *_other_barriers(transfers)))
 
 
-def _rings(transfers: Sequence[Transfer]) -> list[Party]:
+def _ring_barriers(transfers: Sequence[Transfer]) -> list[Barrier]:
     onwards = {each.sender: (place, each.receiver) for place, each in enumerate(transfers) if each.lead_bytes}
     parties = []
     while onwards:
@@ -163,14 +166,14 @@ def _rings(transfers: Sequence[Transfer]) -> list[Party]:
             ring.append((worker, place))
             worker = receiver
         workers, places = zip(*ring, strict=True)
-        parties.append(Party(workers, places))
+        parties.append(Barrier(workers, places))
     return parties
 
 
-def _others(transfers: Sequence[Transfer]) -> list[Party]:
+def _other_barriers(transfers: Sequence[Transfer]) -> list[Barrier]:
     places: dict[int, list[int]] = {}
     for place, each in enumerate(transfers):
         if not each.lead_bytes:
             places.setdefault(each.sender, []).append(place)
             places.setdefault(each.receiver, []).append(place)
-    return [Party((worker,), tuple(awaits)) for worker, awaits in places.items()]
+    return [Barrier((worker,), tuple(awaits)) for worker, awaits in places.items()]

@@ -12,8 +12,8 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from roundabout.models.fluid.cross_traffic import left_by_cross_traffic
-from roundabout.models.fluid.jobs import Compute, FluidJob, Send, fluid_jobs
+from roundabout.models.fluid.cross_traffic import residual_of_loads
+from roundabout.models.fluid.jobs import ComputePhase, FluidJob, SendPhase, fluid_jobs
 from roundabout.models.fluid.model import ITERATIONS, iteration_times
 from roundabout.models.fluid.rates import Direction
 from roundabout.spec import TrialSpec
@@ -23,7 +23,7 @@ GRID = 32
 
 MOST = 640
 """Iterations after which no state is waited for to recur."""
-SAME_MS = 1e-6
+RECURRENCE_TOLERANCE_MS = 1e-6
 """By how much states may differ that are one: far more than what rounding adds up to."""
 
 Means = Callable[[Sequence[FluidJob], Mapping[Direction, float]], Sequence[float]]
@@ -42,7 +42,7 @@ class Limits:
     interleaved_ms: float
 
 
-NEVER = Limits(math.inf, math.inf, math.inf)
+UNREACHABLE = Limits(math.inf, math.inf, math.inf)
 
 
 def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Limits]:
@@ -52,14 +52,14 @@ def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Lim
     means over a whole unified period of the jobs' final behavior (`unified_means_ms`), after at least `iterations`; a
     job that is alone repeats its first iteration.
     """
-    capacity = left_by_cross_traffic(spec)
+    capacity = residual_of_loads(spec)
     jobs = {
         name: replace(job, start_ms=0.0, factor=None, priority=0, timetable=None)
         for name, job in fluid_jobs(spec).items()
     }
     moving = {name: job for name, job in jobs.items() if all(capacity[edge] > 0 for edge in job.edges)}
     found = dict(zip(moving, _limits(tuple(moving.values()), tuple(sorted(capacity.items())), iterations), strict=True))
-    return {name: found.get(name, NEVER) for name in jobs}
+    return {name: found.get(name, UNREACHABLE) for name in jobs}
 
 
 def unified_means_ms(
@@ -71,14 +71,14 @@ def unified_means_ms(
     whole unified periods: from an iteration of the first job to one at which all jobs are in the same relative state.
     If the state never recurs, as with periods without a common multiple, the second half of `MOST` iterations counts.
     """
-    return _means_ms(*_until_they_recur(jobs, capacity, iterations))
+    return _means_ms(*_run_until_recurrence(jobs, capacity, iterations))
 
 
 def steady_means_ms(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
 ) -> tuple[float, ...]:
     """Return the mean of every job's iteration times in the second half of `iterations`, from its start."""
-    return tuple(map(_steady, iteration_times(jobs, capacity, iterations)))
+    return tuple(map(_is_steady_mean, iteration_times(jobs, capacity, iterations)))
 
 
 def best_offsets(
@@ -98,7 +98,7 @@ def best_offsets(
     placed = list(staying)
     for job, own in zip(jobs, alone[len(staying) :], strict=True):
         best, best_slowdown = job, math.inf
-        for offset in _offsets(job, own, placed):
+        for offset in _candidate_offsets(job, own, placed):
             moved = replace(job, start_ms=offset)
             together = means_ms([*placed, moved], capacity)
             slowdown = sum(mean / base for mean, base in zip(together, alone, strict=False))
@@ -110,7 +110,7 @@ def best_offsets(
     return tuple(placed[len(staying) :])
 
 
-def _until_they_recur(
+def _run_until_recurrence(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
 ) -> tuple[list[list[float]], list[slice] | None]:
     """Return iteration times by job until a state recurs, and their last unified period; None if it never does."""
@@ -124,7 +124,7 @@ def _until_they_recur(
 
 def _means_ms(times: Sequence[Sequence[float]], period: Sequence[slice] | None) -> tuple[float, ...]:
     if period is None:
-        return tuple(map(_steady, times))
+        return tuple(map(_is_steady_mean, times))
     return tuple(float(np.mean(each[own])) for each, own in zip(times, period, strict=True))
 
 
@@ -135,10 +135,10 @@ def _unified_period(starts_ms: Sequence[float], times: Sequence[Sequence[float]]
     """
     begins = [start + np.concatenate([[0.0], np.cumsum(each)]) for start, each in zip(starts_ms, times, strict=True)]
     until = min(each[-1] for each in begins)
-    first = begins[0][begins[0] <= until + SAME_MS]
-    places = [np.searchsorted(each, first + SAME_MS) - 1 for each in begins]
+    first = begins[0][begins[0] <= until + RECURRENCE_TOLERANCE_MS]
+    places = [np.searchsorted(each, first + RECURRENCE_TOLERANCE_MS) - 1 for each in begins]
     since_ms = np.stack([first - each[place] for each, place in zip(begins, places, strict=True)])
-    alike = np.abs(since_ms - since_ms[:, -1:]).max(axis=0) < SAME_MS
+    alike = np.abs(since_ms - since_ms[:, -1:]).max(axis=0) < RECURRENCE_TOLERANCE_MS
     half = len(first) // 2
     recurred = half + np.flatnonzero(alike[half:-1])
     if len(recurred) == 0:
@@ -146,7 +146,7 @@ def _unified_period(starts_ms: Sequence[float], times: Sequence[Sequence[float]]
     return [slice(int(place[recurred[-1]]), int(place[-1])) for place in places]
 
 
-def _steady(times: Sequence[float]) -> float:
+def _is_steady_mean(times: Sequence[float]) -> float:
     second_half = times[len(times) // 2 :]
     return sum(second_half) / len(second_half)
 
@@ -162,30 +162,33 @@ def _limits(
         return (Limits(*steady_means_ms(jobs, rates, iterations) * 3),)
     means_ms = partial(unified_means_ms, iterations=iterations)
     alone = [means_ms([job], rates)[0] for job in jobs]
-    together = _until_they_recur(jobs, rates, iterations)
+    together = _run_until_recurrence(jobs, rates, iterations)
     # Where periods have no common multiple, jobs slide past each other: no candidate is worth `MOST` iterations.
     tried_ms = partial(steady_means_ms, iterations=iterations) if together[1] is None else means_ms
     interleaved = means_ms(best_offsets(jobs, rates, means_ms=tried_ms), rates)
     return tuple(Limits(*times) for times in zip(alone, _means_ms(*together), interleaved, strict=True))
 
 
-def _offsets(job: FluidJob, period_ms: float, placed: Sequence[FluidJob]) -> list[float]:
-    """Return start offsets worth trying for `job`: those where its communication follows another's, then an even grid."""
+def _candidate_offsets(job: FluidJob, period_ms: float, placed: Sequence[FluidJob]) -> list[float]:
+    """Return start offsets worth trying for `job`.
+
+    Those where its communication follows another's, then an even grid.
+    """
     touching = [
         (other.start_ms + end - begin) % period_ms
         for other in placed
-        for _, end in _sending(other)
-        for begin, _ in _sending(job)
+        for _, end in _communication_intervals(other)
+        for begin, _ in _communication_intervals(job)
     ]
     return [*touching, *(period_ms * step / GRID for step in range(GRID))] if placed else [0.0]
 
 
-def _sending(job: FluidJob) -> list[tuple[float, float]]:
+def _communication_intervals(job: FluidJob) -> list[tuple[float, float]]:
     """Return begin and end of the communication phases of an undisturbed iteration, in ms from its start."""
     spans, now = [], 0.0
     for phase in job.phases:
-        end = now + (phase.ms if isinstance(phase, Compute) else phase.alone_ms)
-        if isinstance(phase, Send):
+        end = now + (phase.ms if isinstance(phase, ComputePhase) else phase.alone_ms)
+        if isinstance(phase, SendPhase):
             spans.append((now, end))
         now = end
     return spans

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.models.fluid.dcqcn import PACKET_BYTES, Array, Flow, Reaction, advance, marked
+from roundabout.models.fluid.dcqcn import PACKET_BYTES, Array, FlowState, Reaction, advance, marking_probability
 from roundabout.models.fluid.mltcp import Factor, base_of, factor_of
 from roundabout.spec import Transport, TrialSpec
 from roundabout.spec.transports import Parameter
@@ -39,23 +39,23 @@ SETTLED = 2e-4
 """By no more than this share do two iterations differ that end a trial: the following ones would be the same."""
 
 
-TOLD_AFTER = 2000
+PROGRESS_STEPS = 2000
 """Steps."""
 
-Told = Callable[[float], None]
+ProgressCallback = Callable[[float], None]
 """Hears which part is done, from 0 to 1."""
 
 
-def nobody(_part: float) -> None:
+def ignore_progress(_part: float) -> None:
     """Ignore a notification of progress."""
 
 
-class MeetingError(RoundaboutError):
+class ScenarioError(RoundaboutError):
     """A trial that the mean field does not cover."""
 
 
 @dataclass(frozen=True)
-class Meeting:
+class SharedLinkScenario:
     """The result of one trial's jobs, in the papers' time.
 
     `spans` has for each job its iterations: start, begin of communication and end in ms, shape (iterations, 3).
@@ -106,7 +106,7 @@ class _Jobs:
     hyper: Which
     """Whose R_HAI it multiplies too."""
 
-    def reaction_at(self, unsent: Array) -> Reaction:
+    def reaction_with_unsent(self, unsent: Array) -> Reaction:
         """Return the parameters of flows with so many unsent bytes of the iteration; idle ones have sent all."""
         if not self.factors:
             return self.reaction
@@ -117,22 +117,22 @@ class _Jobs:
         return replace(self.reaction, R_AI=self.reaction.R_AI * factor, R_HAI=self.reaction.R_HAI * hyper)
 
 
-def refusal(spec: TrialSpec) -> MeetingError | None:
+def find_refusal(spec: TrialSpec) -> ScenarioError | None:
     """Return the reason why `meetings` would refuse a trial, or None."""
     try:
         _jobs([spec])
-    except MeetingError as error:
+    except ScenarioError as error:
         return error
     return None
 
 
-def meetings(
+def compute_scenarios(
     specs: Sequence[TrialSpec],
     iterations: int = 12,
     step_us: float = STEP_US,
     feedback_us: float = FEEDBACK_US,
-    told: Told = nobody,
-) -> list[Meeting]:
+    told: ProgressCallback = ignore_progress,
+) -> list[SharedLinkScenario]:
     """Compute trials with equally many jobs each, until every job has done `iterations`, or repeats itself.
 
     All are computed at once, and take as long as the slowest: an iteration of 400 ms is 40,000 steps of some 0.1 ms,
@@ -141,23 +141,23 @@ def meetings(
     """
     names = [list(spec.jobs) for spec in specs]
     if len({len(each) for each in names}) > 1:
-        raise MeetingError(
+        raise ScenarioError(
             f"found trials of {', '.join(map(str, sorted({*map(len, names)})))} jobs, expected one number"
         )
-    play = _Play(_jobs(specs), iterations, step_us, max(round(feedback_us / step_us), 1))
+    play = _Integration(_jobs(specs), iterations, step_us, max(round(feedback_us / step_us), 1))
     while not play.is_over:
         play.step()
-        if play.steps % TOLD_AFTER == 0:
+        if play.steps % PROGRESS_STEPS == 0:
             told(play.part_done)
-    return [play.meeting(place, each) for place, each in enumerate(names)]
+    return [play.scenario(place, each) for place, each in enumerate(names)]
 
 
-class _Play:
+class _Integration:
     """The integration of all trials, in steps."""
 
     def __init__(self, jobs: _Jobs, iterations: int, step_us: float, lag: int) -> None:
         self.jobs, self.us, shape = jobs, step_us, jobs.bytes.shape
-        self.flow = Flow.starting(jobs.reaction)
+        self.flow = FlowState.start(jobs.reaction)
         self.now = np.zeros(shape[1])
         self.queue = np.zeros(shape[1])
         self.seen = np.zeros((lag, shape[1]))  # what was marked, until its CNPs come
@@ -185,10 +185,10 @@ class _Play:
     @property
     def is_over(self) -> bool:
         """Return True if no trial is left to compute."""
-        return bool(self.over.all())
+        return bool(self.finished_trials.all())
 
     @property
-    def over(self) -> Which:
+    def finished_trials(self) -> Which:
         """Return which trials have all of their iterations, or have settled; the others still count."""
         complete: Which = (self.done >= self.spans.shape[2]).all(axis=0)
         return complete | self.settled
@@ -197,7 +197,7 @@ class _Play:
     def part_done(self) -> float:
         """Return the finished share of iterations of the slowest trial."""
         parts = np.minimum(self.done / self.spans.shape[2], 1.0).mean(axis=0)
-        return float(np.where(self.over, 1.0, parts).min())
+        return float(np.where(self.finished_trials, 1.0, parts).min())
 
     def step(self) -> None:
         """Advance by a step, or, without congestion, until something changes."""
@@ -205,13 +205,13 @@ class _Play:
         self._begin()
         R_C = self.flow.R_C  # noqa: N806 - the papers' name
         wanted = np.where(self.waiting > 0, R_C, np.minimum(R_C, jobs.demand)) * self.sending
-        us = self._until_something(wanted)
+        us = self._step_length(wanted)
         born = np.minimum(jobs.demand * us * self.sending, self.unborn)
         sent = np.minimum(wanted * us, self.waiting + born)
         rate = sent / us
-        p = marked(self.queue, jobs.kmin_bytes, jobs.kmax_bytes, jobs.pmax)
+        p = marking_probability(self.queue, jobs.kmin_bytes, jobs.kmax_bytes, jobs.pmax)
         slot = self.steps % len(self.seen)
-        advance(self.flow, jobs.reaction_at(self.unsent), rate, self.seen[slot], us)
+        advance(self.flow, jobs.reaction_with_unsent(self.unsent), rate, self.seen[slot], us)
         self.seen[slot] = p
         self.unborn -= born
         self.waiting += born - sent
@@ -222,7 +222,7 @@ class _Play:
         self.steps += 1
         self._end()
 
-    def _until_something(self, wanted: Array) -> Array:
+    def _step_length(self, wanted: Array) -> Array:
         """Return how long rates stay constant; a step while marks are under way, or while rates may rise."""
         jobs = self.jobs
         rising = self.sending & (jobs.reaction.R_max > self.flow.R_C) & ((self.waiting > 0) | (wanted < jobs.demand))
@@ -260,7 +260,7 @@ class _Play:
         self.until = np.where(end, self.now + self.jobs.compute_us, self.until)
         self._note(end, 0)
         for trial in np.nonzero(end.any(axis=0) & ~self.settled)[0].tolist():
-            self.settled[trial] = all(map(_is_settled, self._iterations(trial)))
+            self.settled[trial] = all(map(_has_settled, self._iterations(trial)))
 
     def _iterations(self, trial: int) -> list[Array]:
         """Return the finished iterations of a trial's jobs."""
@@ -271,7 +271,7 @@ class _Play:
             self.spans[job, trial, self.done[job, trial], moment] = self.now[trial]
 
     def _count(self, sent: Array, p: Array, us: Array) -> None:
-        live = ~self.over
+        live = ~self.finished_trials
         self.marks += sent * p * live
         some = self.sending.any(axis=0) * us * live
         self.queued += some * self.queue
@@ -281,13 +281,13 @@ class _Play:
             self.first += sent * meeting
             self.first_us += us * meeting
 
-    def meeting(self, trial: int, names: Sequence[str]) -> Meeting:
+    def scenario(self, trial: int, names: Sequence[str]) -> SharedLinkScenario:
         """Return the result of one trial."""
         first = None
         if len(names) > 1 and self.first_us[trial] > 0:
             gbps = self.first[:, trial] / self.first_us[trial] * 8e-3
             first = dict(zip(names, gbps.tolist(), strict=True))
-        return Meeting(
+        return SharedLinkScenario(
             spans={name: each / 1e3 for name, each in zip(names, self._iterations(trial), strict=True)},
             first_gbps=first,
             marks=dict(zip(names, (self.marks[:, trial] / PACKET_BYTES).tolist(), strict=True)),
@@ -296,7 +296,7 @@ class _Play:
         )
 
 
-def _is_settled(spans: Array) -> bool:
+def _has_settled(spans: Array) -> bool:
     times = spans[-2:, 2] - spans[-2:, 0]
     return len(spans) > 2 and abs(times[1] / times[0] - 1) < SETTLED
 
@@ -315,7 +315,7 @@ def _jobs(specs: Sequence[TrialSpec]) -> _Jobs:
     transports = np.array([[job.transport for job in spec.jobs.values()] for spec in specs], object).T
     factor = np.vectorize(factor_of, [object])(transports)
     factors = {each: factor == each for each in set(factor.flat) - {None}}
-    hyper = np.vectorize(_acts_on, [object])(transports) == "increase"
+    hyper = np.vectorize(_scaled_increases, [object])(transports) == "increase"
     both = {name: of_jobs(name) for name in ("compute_us", "bytes", "demand", "flows", "begins_us")}
     link = {name: of_links(name) for name in links[0]}
     return _Jobs(**both, **link, reaction=reaction, factors=factors, hyper=hyper)
@@ -325,7 +325,7 @@ def _link(spec: TrialSpec) -> dict[str, float]:
     asked = {job.transport.thresholds for job in spec.jobs.values()}
     ecn = next(iter(asked)) if len(asked) == 1 else None
     if ecn is None:
-        raise MeetingError("found no thresholds, or several, expected one `set` or `ecn` of all jobs' transports")
+        raise ScenarioError("found no thresholds, or several, expected one `set` or `ecn` of all jobs' transports")
     return {
         "capacity": spec.topology.bottleneck.payload_rate_gbps * 1000 * BYTES_PER_US_OF_MBPS,
         "kmin_bytes": ecn.Kmin_bytes,
@@ -337,9 +337,9 @@ def _link(spec: TrialSpec) -> dict[str, float]:
 def _job(spec: TrialSpec, name: str) -> dict[str, float]:
     job, link = spec.jobs[name], spec.topology.bottleneck
     *computing, sending = job.profile.phases
-    crossed = [size for hop, size in spec.crossing(name, sending).items() if hop.link == link]
+    crossed = [size for hop, size in spec.bytes_by_hop(name, sending).items() if hop.link == link]
     if any(phase.bytes for phase in computing) or not crossed or sending.alone_ms is None:
-        raise MeetingError(f"job {name}: expected phases that compute and one that then sends across {link.name}")
+        raise ScenarioError(f"job {name}: expected phases that compute and one that then sends across {link.name}")
     size = max(crossed) / job.flows
     return {
         "compute_us": sum(phase.compute_ms or 0.0 for phase in computing) * 1e3,
@@ -352,18 +352,21 @@ def _job(spec: TrialSpec, name: str) -> dict[str, float]:
 
 
 def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
-    """Return a job's parameters, converted to payload: a NIC at the line rate sends the payload that its link carries."""
+    """Return a job's parameters, converted to payload.
+
+    A NIC at the line rate sends the payload that its link carries.
+    """
     transport = spec.jobs[name].transport
-    if spec.queue_of.get(spec.jobs[name].priority or 0):
-        raise MeetingError(f"job {name}: found a queue of its own by its priority, expected one queue for all")
+    if spec.queue_of_priority.get(spec.jobs[name].priority or 0):
+        raise ScenarioError(f"job {name}: found a queue of its own by its priority, expected one queue for all")
     if base_of(transport) != "dcqcn" or transport.declaration is None:
-        raise MeetingError(f"job {name}: found transport {transport.name}, expected dcqcn, or MLTCP over it")
-    if _acts_on(transport) == "decrease":
-        raise MeetingError(f"job {name}: found an F that acts on the decrease, expected one on the increase")
+        raise ScenarioError(f"job {name}: found transport {transport.name}, expected dcqcn, or MLTCP over it")
+    if _scaled_increases(transport) == "decrease":
+        raise ScenarioError(f"job {name}: found an F that acts on the decrease, expected one on the increase")
     hosts = spec.jobs[name].hosts
     carried = min(link.payload_rate_gbps for link in spec.topology.links if {*link.ends} & {*hosts}) * 1000
     numbers = (each for each in transport.declaration.parameters if not each.names)  # as DCQCN's all are
-    values = {each.name: float(transport.asked.get(each.name, _default(each))) for each in numbers}
+    values = {each.name: float(transport.requested.get(each.name, _default(each))) for each in numbers}
     values["R_max_mbps"] = min(values["R_max_mbps"], carried)
     rates = {name.removesuffix("_mbps") for name in values if name.endswith("_mbps")}
     return {
@@ -372,9 +375,9 @@ def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
     }
 
 
-def _acts_on(transport: Transport) -> Any:
+def _scaled_increases(transport: Transport) -> Any:
     """Return the increases that MLTCP scales: all, or (adaptive unfairness) additive ones only."""
-    return transport.asked.get("acts_on", "increase")
+    return transport.requested.get("acts_on", "increase")
 
 
 def _default(parameter: Parameter) -> float:

@@ -18,7 +18,7 @@ from roundabout.spec.transports import registry
 MLTCP = "mltcp"
 """The folder in which F's parameters are declared: who takes them is MLTCP."""
 
-Ratio = TypeVar("Ratio", float, Floats)
+RatioOrArray = TypeVar("RatioOrArray", float, Floats)
 
 SHAPES: Mapping[str, Callable[[float, float], tuple[float, float, float, float, float]]] = {
     "linear": lambda slope, intercept: (intercept, slope, 0, 1, 0),
@@ -65,10 +65,10 @@ class Factor:
         if not 0 <= self.slope < math.inf:
             raise MltcpError(f"slope: found {self.slope:g}, expected no number below 0")
 
-    def __call__(self, ratio: Ratio) -> Ratio:
+    def __call__(self, ratio: RatioOrArray) -> RatioOrArray:
         """Return the factor at a ratio from 0 to 1, or at each of an array."""
         constant, linear, square, below, below_linear = self.coefficients
-        factor: Ratio = (constant + ratio * (linear + ratio * square)) / (below + ratio * below_linear)
+        factor: RatioOrArray = (constant + ratio * (linear + ratio * square)) / (below + ratio * below_linear)
         return factor
 
     @cached_property
@@ -85,26 +85,28 @@ def factor_of(transport: Transport) -> Factor | None:
     Raises:
         MltcpError: as Factor does.
     """
-    if MLTCP not in varied(transport):
+    if MLTCP not in varied_transports(transport):
         return None
-    asked: Mapping[str, Any] = transport.asked
+    asked: Mapping[str, Any] = transport.requested
     return Factor(**{name: asked[name] for name in Factor.__dataclass_fields__ if name in asked})
 
 
-def varied(transport: Transport) -> tuple[str, ...]:
+def varied_transports(transport: Transport) -> tuple[str, ...]:
     """Return the transports that a transport varies, by its declaration; none for a program beside an experiment."""
     declared = (
-        registry.declaration(transport.name) if not transport.file and transport.name in registry.names() else None
+        registry.find_declaration(transport.name)
+        if not transport.file and transport.name in registry.transport_names()
+        else None
     )
     return declared.varied if declared else ()
 
 
 def base_of(transport: Transport) -> str:
     """Return the transport without MLTCP, if it takes that one's parameters; else its own name."""
-    return next((each for each in varied(transport) if each != MLTCP), transport.name)
+    return next((each for each in varied_transports(transport) if each != MLTCP), transport.name)
 
 
-def shift(offset: float, communication: float, slope: float, intercept: float) -> float:
+def offset_gain(offset: float, communication: float, slope: float, intercept: float) -> float:
     """Return how far two like jobs, `offset` apart, move apart further in an iteration.
 
     S D (aT - D) / (aT I + S D), with `communication` for aT, the time that a job takes to send alone (arXiv 2402.09589
@@ -121,7 +123,7 @@ def shift(offset: float, communication: float, slope: float, intercept: float) -
     return slope * offset * (communication - offset) / (communication * intercept + slope * offset)
 
 
-def iterations_until(part: float, from_part: float, slope: float, intercept: float) -> int:
+def iterations_to_reach(part: float, from_part: float, slope: float, intercept: float) -> int:
     """Return the iterations in which two like jobs' offset grows from `from_part` to `part` of the optimum.
 
     Of the recurrence that `shift` gives: offset / (optimum - offset) grows (S + I) / I times in each iteration.

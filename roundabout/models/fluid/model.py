@@ -15,15 +15,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
-from roundabout.models.fluid.jobs import Compute, FluidJob, Party, Send, Stream, as_one
-from roundabout.models.fluid.rate_integrator import TOLERANCE, step
+from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, SendPhase, Stream, merge_workers
+from roundabout.models.fluid.rate_integrator import TOLERANCE, integrate_step
 from roundabout.models.fluid.rates import Direction, Flow, max_min_rates
-from roundabout.models.fluid.residual_capacity import Left
+from roundabout.models.fluid.residual_capacity import ResidualCapacity
 
 ITERATIONS = 40
 """Iterations that each job completes at least; the second half counts as the steady state."""
 
-_SAME_MS = 1e-9
+_EQUAL_MS = 1e-9
 
 
 class Iteration(NamedTuple):
@@ -63,34 +63,36 @@ def iteration_times(
     iteration lasts as long as its slowest worker's. Links carry the share `congested` of their capacity while several
     streams ask for more than that: less than max-min fairness would, if congestion control keeps them short.
     """
-    runs = [_Running(as_one(job)) for job in jobs]
-    for _ in _play(runs, Left.always(capacity), lambda: all(run.completed >= iterations for run in runs), congested):
+    runs = [_RunningJob(merge_workers(job)) for job in jobs]
+    for _ in _simulate(
+        runs, ResidualCapacity.constant(capacity), lambda: all(run.completed >= iterations for run in runs), congested
+    ):
         pass
     return [run.times for run in runs]
 
 
 @dataclass
-class Course:
+class Simulation:
     """The simulation of a trial. Iterate for its intervals; the workers' iterations are complete at the end.
 
     Every job must end or depart, and have some capacity on its path.
     """
 
     jobs: Sequence[FluidJob]
-    left: Left
+    residual: ResidualCapacity
     congested: float = 1.0
     iterations: list[list[list[Iteration]]] = field(default_factory=list)
     """By job and worker."""
 
     def __iter__(self) -> Iterator[Interval]:
-        runs = [_Running(job, job.iterations, job.departs_ms) for job in self.jobs]
-        yield from _play(runs, self.left, lambda: all(run.ended for run in runs), self.congested)
+        runs = [_RunningJob(job, job.iterations, job.departs_ms) for job in self.jobs]
+        yield from _simulate(runs, self.residual, lambda: all(run.ended for run in runs), self.congested)
         # Where a job departs, some workers may end another one in that instant.
         self.iterations = [[worker.iterations[: run.completed] for worker in run.workers] for run in runs]
 
 
-def _play(
-    runs: "Sequence[_Running]", left: Left, over: Callable[[], bool], congested: float = 1.0
+def _simulate(
+    runs: "Sequence[_RunningJob]", left: ResidualCapacity, over: Callable[[], bool], congested: float = 1.0
 ) -> Iterator[Interval]:
     now = 0.0
     capacity, changes = left.at(now)
@@ -102,17 +104,17 @@ def _play(
         def next_event(now: float = now, changes: float = changes if live else math.inf) -> float:
             return min(changes, *(run.next_event(now) for run in runs))
 
-        until = _share([each for _, each in live], capacity, congested, now, next_event)
+        until = _assign_rates([each for _, each in live], capacity, congested, now, next_event)
         yield Interval(now, until, tuple(Rate(place, each.stream, each.rate) for place, each in live))
         for run in runs:
             run.advance(until - now)
         now = until
         for run in runs:
-            run.settle(now)
+            run.enter_next_phases(now)
 
 
-def _share(
-    live: "Sequence[_Live]",
+def _assign_rates(
+    live: "Sequence[_ActiveStream]",
     whole: Mapping[Direction, float],
     congested: float,
     now: float,
@@ -122,56 +124,60 @@ def _share(
     places = {id(each): place for place, each in enumerate(live)}
     flows = [each.flow(places) for each in live]
     while True:
-        capacity = whole if congested == 1 else _carried(flows, whole, congested)
-        _set(live, max_min_rates(flows, capacity))
+        capacity = whole if congested == 1 else _congested_capacity(flows, whole, congested)
+        _set_rates(live, max_min_rates(flows, capacity))
         before, flows = flows, _with_backlogs(flows, live)
         if congested == 1 or flows == before:
             break  # of a link that carries the same whatever is asked of it, a backlog gets no more
     until = next_event()
     tallies = {each.tally for each in live}
-    if until <= now + _SAME_MS or len(tallies) < 2 or not any(tally.job.factor for tally in tallies):
+    if until <= now + _EQUAL_MS or len(tallies) < 2 or not any(tally.job.factor for tally in tallies):
         return until
     rates_after = partial(_rates_after, live, flows, capacity)
-    ms, mean_rates = step(rates_after, [TOLERANCE * each.tally.job.bytes for each in live], until - now)
+    ms, mean_rates = integrate_step(
+        rates_after, [TOLERANCE * each.tally.job.iteration_bytes for each in live], until - now
+    )
     while True:
-        _set(live, mean_rates(ms))
+        _set_rates(live, mean_rates(ms))
         until_event = next_event() - now
         if any(each.is_overdrawn for each in live):
             ms /= 2  # a backlog came and went within the step: let it come first
-        elif until_event < ms - _SAME_MS:
-            ms = max(until_event, _SAME_MS)
+        elif until_event < ms - _EQUAL_MS:
+            ms = max(until_event, _EQUAL_MS)
         else:
             return now + ms
 
 
-def _carried(flows: Sequence[Flow], whole: Mapping[Direction, float], congested: float) -> dict[Direction, float]:
+def _congested_capacity(
+    flows: Sequence[Flow], whole: Mapping[Direction, float], congested: float
+) -> dict[Direction, float]:
     """Return the part of their capacity that links carry."""
     wanted: dict[Direction, list[float]] = {}
     for flow in flows:
         for edge in flow.path:
-            wanted.setdefault(edge, []).append(flow.wanted)
+            wanted.setdefault(edge, []).append(flow.demand)
     short = {edge for edge, each in wanted.items() if len(each) > 1 and sum(each) > whole[edge] * (1 + 1e-12)}
     return {edge: rate * congested if edge in short else rate for edge, rate in whole.items()}
 
 
-def _with_backlogs(flows: Sequence[Flow], live: "Sequence[_Live]") -> list[Flow]:
+def _with_backlogs(flows: Sequence[Flow], live: "Sequence[_ActiveStream]") -> list[Flow]:
     """Return the flows at their rates.
 
     A flow that gets less than its inflow has a backlog from now on, and demands everything.
     """
     found: list[Flow] = []
     for flow, each in zip(flows, live, strict=True):
-        if each.rate < min(flow.wanted, each.inflow) * (1 - 1e-12):
+        if each.rate < min(flow.demand, each.inflow) * (1 - 1e-12):
             found.append(Flow(flow.path, math.inf, flow.weight, None, flow.priority))
         elif flow.passes_on is None:
             found.append(flow)
         else:
-            found.append(replace(flow, wanted=found[flow.passes_on].wanted))
+            found.append(replace(flow, demand=found[flow.passes_on].demand))
     return found
 
 
 def _rates_after(
-    live: "Sequence[_Live]", flows: Sequence[Flow], capacity: Mapping[Direction, float], sent: Sequence[float]
+    live: "Sequence[_ActiveStream]", flows: Sequence[Flow], capacity: Mapping[Direction, float], sent: Sequence[float]
 ) -> list[float]:
     """Return the rates once each stream has sent so much more."""
     more = dict.fromkeys((each.tally for each in live), 0.0)
@@ -179,19 +185,19 @@ def _rates_after(
         more[each.tally] += size
     weights = {tally: tally.weight(size) for tally, size in more.items()}
     weighed = [
-        Flow(flow.path, flow.wanted, weights[each.tally], flow.passes_on, flow.priority)
+        Flow(flow.path, flow.demand, weights[each.tally], flow.passes_on, flow.priority)
         for flow, each in zip(flows, live, strict=True)
     ]
     return max_min_rates(weighed, capacity)
 
 
-def _set(live: "Sequence[_Live]", rates: Sequence[float]) -> None:
+def _set_rates(live: "Sequence[_ActiveStream]", rates: Sequence[float]) -> None:
     for each, rate in zip(live, rates, strict=True):
         each.rate = rate
 
 
 @dataclass(eq=False)
-class _Tally:
+class _SentBytes:
     """The bytes that a job has sent in one iteration, and the resulting weight."""
 
     job: FluidJob
@@ -201,40 +207,40 @@ class _Tally:
         """Return the weight once so many more bytes are sent."""
         if self.job.factor is None:
             return self.job.weight
-        return self.job.weight * self.job.factor(min((self.sent + more) / self.job.bytes, 1.0))
+        return self.job.weight * self.job.factor(min((self.sent + more) / self.job.iteration_bytes, 1.0))
 
 
 @dataclass
-class _Live:
+class _ActiveStream:
     """The unsent bytes of a stream in the current phase. Nothing leaves before its sender has entered the phase."""
 
     stream: Stream
-    tally: _Tally
+    tally: _SentBytes
     pace: float
-    unborn: float
-    feeder: "_Live | None"
-    begun: bool = False
+    unproduced: float
+    feeder: "_ActiveStream | None"
+    has_begun: bool = False
     waiting: float = 0.0
     rate: float = 0.0
 
     def flow(self, places: Mapping[int, int]) -> Flow:
         first = None if self.waiting > 0 else places.get(id(self.feeder))
-        return Flow(self.stream.path, self.wanted, self.tally.weight(), first, self.tally.job.priority)
+        return Flow(self.stream.path, self.demanded_rate, self.tally.weight(), first, self.tally.job.priority)
 
     @property
-    def wanted(self) -> float:
+    def demanded_rate(self) -> float:
         """Return the rate that it demands; a stream that passes on data demands its inflow."""
         if self.waiting > 0:
             return math.inf
         if self.feeder is None:
             return self.pace
-        return self.feeder.wanted if self.feeder.begun and not self.feeder.done else 0.0
+        return self.feeder.demanded_rate if self.feeder.has_begun and not self.feeder.done else 0.0
 
     @property
     def inflow(self) -> float:
         if self.feeder is not None:
             return self.feeder.rate
-        return self.pace if self.unborn > 0 and self.begun else 0.0
+        return self.pace if self.unproduced > 0 and self.has_begun else 0.0
 
     @property
     def is_overdrawn(self) -> bool:
@@ -243,7 +249,9 @@ class _Live:
 
     def _ends(self) -> tuple[float, float]:
         """Return in how many ms data cease to appear, and in how many the backlog is gone."""
-        born = self.unborn / self.pace if self.feeder is None and self.unborn > 0 and self.begun else math.inf
+        born = (
+            self.unproduced / self.pace if self.feeder is None and self.unproduced > 0 and self.has_begun else math.inf
+        )
         drain = self.rate - self.inflow
         return born, self.waiting / drain if self.waiting > 0 and drain > 0 else math.inf
 
@@ -252,35 +260,37 @@ class _Live:
 
     def advance(self, ms: float) -> None:
         born, drained = self._ends()
-        waits = self.stream.path and drained > ms + _SAME_MS  # within a host nothing does, what rounding leaves neither
+        waits = (
+            self.stream.path and drained > ms + _EQUAL_MS
+        )  # within a host nothing does, what rounding leaves neither
         self.waiting = max(self.waiting + (self.inflow - self.rate) * ms, 0.0) if waits else 0.0
-        if self.feeder is None and self.begun:
-            self.unborn = 0.0 if born <= ms + _SAME_MS else self.unborn - self.pace * ms
+        if self.feeder is None and self.has_begun:
+            self.unproduced = 0.0 if born <= ms + _EQUAL_MS else self.unproduced - self.pace * ms
 
     @property
     def done(self) -> bool:
-        return self.waiting <= 0 and (self.unborn <= 0 if self.feeder is None else self.feeder.done)
+        return self.waiting <= 0 and (self.unproduced <= 0 if self.feeder is None else self.feeder.done)
 
 
 class _Phase:
     """A phase of a running iteration: its streams, and the workers that have entered and not left it."""
 
-    def __init__(self, send: Send, tally: _Tally) -> None:
+    def __init__(self, send: SendPhase, tally: _SentBytes) -> None:
         self.tally = tally
-        self.streams: list[_Live] = []
+        self.streams: list[_ActiveStream] = []
         for each in send.streams:
             feeder = None if each.passes_on is None else self.streams[each.passes_on]
-            self.streams.append(_Live(each, tally, each.size / send.alone_ms, each.size, feeder))
+            self.streams.append(_ActiveStream(each, tally, each.size / send.alone_ms, each.size, feeder))
         self.entered: set[int] = set()
         self.parties = list(send.parties)
 
     def enter(self, worker: int) -> None:
         self.entered.add(worker)
         for live in self.streams:
-            live.begun |= live.stream.sender == worker
+            live.has_begun |= live.stream.sender == worker
 
-    def live(self) -> Iterator[_Live]:
-        return (each for each in self.streams if each.begun and not each.done)
+    def live(self) -> Iterator[_ActiveStream]:
+        return (each for each in self.streams if each.has_begun and not each.done)
 
     def next_event(self) -> float:
         return min([each.next_event() for each in self.streams])
@@ -294,17 +304,17 @@ class _Phase:
             if each.done:
                 each.rate = 0.0
 
-    def leaving(self) -> list[Party]:
+    def released_barriers(self) -> list[Barrier]:
         """Return the barriers that are released, once."""
         done = [party for party in self.parties if self._done(party)]
         if done:
             self.parties = [party for party in self.parties if party not in done]
         return done
 
-    def _done(self, party: Party) -> bool:
+    def _done(self, party: Barrier) -> bool:
         for place in party.awaits:
             live = self.streams[place]
-            if not (live.done and live.begun and live.stream.receiver in self.entered):
+            if not (live.done and live.has_begun and live.stream.receiver in self.entered):
                 return False
         return True
 
@@ -330,7 +340,7 @@ class _Worker:
         self.until = now + delay
 
 
-class _Running:
+class _RunningJob:
     """A job on its way through its phases."""
 
     def __init__(self, job: FluidJob, iterations: int | None = None, departs_ms: float | None = None) -> None:
@@ -339,7 +349,7 @@ class _Running:
         self.departs = math.inf if departs_ms is None else departs_ms
         self.workers = [_Worker(job.start_ms, job.start_ms) for _ in range(job.workers)]
         self.phases: dict[tuple[int, int], _Phase] = {}
-        self.tallies: dict[int, _Tally] = {}  # by iteration
+        self.tallies: dict[int, _SentBytes] = {}  # by iteration
         self.completed = 0  # iterations, by all workers
         self.ended = False
 
@@ -348,7 +358,7 @@ class _Running:
         each = zip(*(worker.iterations for worker in self.workers), strict=False)
         return [max(iteration.end_ms - iteration.start_ms for iteration in workers) for workers in each]
 
-    def live(self) -> Iterator[_Live]:
+    def live(self) -> Iterator[_ActiveStream]:
         return (each for phase in self.phases.values() for each in phase.live())
 
     def next_event(self, now: float) -> float:
@@ -361,24 +371,24 @@ class _Running:
         for phase in self.phases.values():
             phase.advance(ms)
 
-    def settle(self, now: float) -> None:
+    def enter_next_phases(self, now: float) -> None:
         """Move workers whose computing or communicating is over, and end the job at its end."""
         moved = True
         while moved and not self.ended:
             moved = False
             for number, worker in enumerate(self.workers):
-                if worker.until <= now + _SAME_MS:
+                if worker.until <= now + _EQUAL_MS:
                     self._enter_next(number, now)
                     moved = True
             for place, phase in list(self.phases.items()):
-                for party in phase.leaving():
+                for party in phase.released_barriers():
                     for number in party.workers:
                         self._enter_next(number, now)
                     moved = True
                 if not phase.parties:
                     del self.phases[place]
             self.ended = self.completed >= self.limit
-        if now + _SAME_MS >= self.departs:
+        if now + _EQUAL_MS >= self.departs:
             self.ended = True
         if self.ended:
             self.phases.clear()
@@ -397,14 +407,14 @@ class _Running:
         if worker.phase < 0:
             return
         phase = self.job.phases[worker.phase]
-        if isinstance(phase, Compute):
+        if isinstance(phase, ComputePhase):
             worker.until = now + phase.ms * self.job.stretches[begun % len(self.job.stretches)]
         elif any(number in party.workers for party in phase.parties):
             worker.until = math.inf
             worker.compute_end = now if worker.compute_end is None else worker.compute_end
             place = (iteration, _) = begun, worker.phase
             if place not in self.phases:
-                tally = self.tallies.setdefault(iteration, _Tally(self.job))
+                tally = self.tallies.setdefault(iteration, _SentBytes(self.job))
                 self.phases[place] = _Phase(phase, tally)
             self.phases[place].enter(number)
         else:

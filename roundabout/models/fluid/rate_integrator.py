@@ -22,7 +22,7 @@ MeanRates = Callable[[float], Sequence[float]]
 """Of streams, in bytes/ms, over so many ms from where the step began."""
 
 
-def step(rates: Rates, within_bytes: Sequence[float], at_most_ms: float) -> tuple[float, MeanRates]:
+def integrate_step(rates: Rates, within_bytes: Sequence[float], at_most_ms: float) -> tuple[float, MeanRates]:
     """Return the length of a step that keeps each stream's bytes within `within_bytes`, and its mean rates.
 
     By Dormand and Prince's method of order 8 (Hairer, Norsett and Wanner, II.5), which shortens steps where rates bend.
@@ -42,5 +42,5 @@ def step(rates: Rates, within_bytes: Sequence[float], at_most_ms: float) -> tupl
     whole_ms, sent = float(solver.t), solver.dense_output()
     flowed = whole_ms * (PARTS @ [rates(sent(place * whole_ms).tolist()) for place in PLACES])
     if (np.abs(flowed - solver.y) > MOST * np.array(within_bytes)).any():
-        return step(rates, within_bytes, whole_ms / 2)
+        return integrate_step(rates, within_bytes, whole_ms / 2)
     return whole_ms, lambda ms: (sent(ms) / ms).tolist()

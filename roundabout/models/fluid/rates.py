@@ -16,7 +16,7 @@ class Flow:
     """
 
     path: tuple[Direction, ...]
-    wanted: float
+    demand: float
     weight: float = 1.0
     passes_on: int | None = None
     priority: int = 0
@@ -42,11 +42,11 @@ def _fill(flows: Sequence[Flow], rates: list[float], left: dict[Direction, float
             for edge in flows[i].path:
                 weights[edge] = weights.get(edge, 0.0) + flows[i].weight
         levels = {edge: max(left[edge], 0.0) / weight for edge, weight in weights.items()}
-        level = min((*levels.values(), *(flows[i].wanted / flows[i].weight for i in active)))
+        level = min((*levels.values(), *(flows[i].demand / flows[i].weight for i in active)))
         full = {edge for edge, reached in levels.items() if reached <= level * (1 + 1e-12)}
         for i in sorted(active):
             first = flows[i].passes_on
-            wanted = flows[i].wanted if first is None or first in active else min(flows[i].wanted, rates[first])
+            wanted = flows[i].demand if first is None or first in active else min(flows[i].demand, rates[first])
             satisfied = wanted <= level * flows[i].weight * (1 + 1e-12)
             if satisfied or not full.isdisjoint(flows[i].path):
                 rates[i] = wanted if satisfied else level * flows[i].weight

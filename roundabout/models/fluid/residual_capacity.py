@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Left:
+class ResidualCapacity:
     """The capacity of each direction of a link for jobs, in bytes/ms, by steps of `step_ms`, the last one without end.
 
     It holds one figure, or one a step.
@@ -25,7 +25,7 @@ class Left:
     step_ms: float = math.inf
 
     @classmethod
-    def always(cls, capacity: Mapping[Direction, float]) -> "Left":
+    def constant(cls, capacity: Mapping[Direction, float]) -> "ResidualCapacity":
         """Return a capacity that is constant."""
         return cls({edge: np.array([rate]) for edge, rate in capacity.items()})
 
@@ -39,7 +39,7 @@ class Left:
     def _last(self) -> int:
         return max(map(len, self.bytes_per_ms.values())) - 1
 
-    def until(self, ms: Floats, edge: Direction) -> Floats:
+    def bytes_until(self, ms: Floats, edge: Direction) -> Floats:
         """Return the bytes that a direction could carry for jobs until these instants."""
         rates = self.bytes_per_ms[edge]
         if len(rates) == 1:

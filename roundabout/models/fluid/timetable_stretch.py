@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from roundabout.models.fluid.cross_traffic import left_by_cross_traffic
+from roundabout.models.fluid.cross_traffic import residual_of_loads
 from roundabout.models.fluid.jobs import fluid_jobs
 from roundabout.models.fluid.model import ITERATIONS, iteration_times
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
 
-LASTS = 4 * ITERATIONS
+ITERATIONS = 4 * ITERATIONS
 """For how many iterations they are tried: what drifts takes time to show."""
 
 SLACK = 0.002
@@ -26,7 +26,7 @@ SLACK = 0.002
 STEP = 1.15
 """How many times as much is tried next."""
 
-HARDER = 2.0
+JITTER_FACTOR = 2.0
 """How many times the jobs' jitter they are tried with: on a real link more than computing varies."""
 
 CONGESTED = 0.92
@@ -35,11 +35,11 @@ CONGESTED = 0.92
 Two flows over DCQCN used 0.91 to 0.95 of each link of the lab (docs/acceptance.md): it was found there, on no schedule.
 """
 
-LOSS = 1.02
+MOST_LOSS = 1.02
 """How much longer a job that is held may take than one that is not."""
 
 
-def kept(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
+def stretch_timetables(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
     """Return the timetables of the jobs of `spec`, all stretched alike.
 
     Those with which jobs, with their jitter, are fastest.
@@ -48,12 +48,12 @@ def kept(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Time
     """
     if not timetables:
         return {}
-    most = {name: LOSS * periods for name, periods in _periods(spec, timetables, {}).items()}
+    most = {name: MOST_LOSS * periods for name, periods in _mean_periods(spec, timetables, {}).items()}
     found: dict[str, Timetable] = {}
     more, least = SLACK, math.inf
     while 1 + more < min(least, *most.values()):  # a job takes a period at least
-        stretched = {name: each.stretched(1 + more) for name, each in timetables.items()}
-        periods = _periods(spec, timetables, stretched)
+        stretched = {name: each.stretch(1 + more) for name, each in timetables.items()}
+        periods = _mean_periods(spec, timetables, stretched)
         mean = float(np.mean(list(periods.values())))
         if mean < least and all(periods[name] <= most[name] for name in periods):
             least, found = mean, stretched
@@ -61,15 +61,17 @@ def kept(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Time
     return found
 
 
-def _periods(spec: TrialSpec, timetables: Mapping[str, Timetable], held: Mapping[str, Timetable]) -> dict[str, float]:
+def _mean_periods(
+    spec: TrialSpec, timetables: Mapping[str, Timetable], held: Mapping[str, Timetable]
+) -> dict[str, float]:
     """Return each job's mean iteration in periods of `timetables`, with the timetables `held`, or without any."""
     generator = np.random.default_rng(0)
     jobs = []
     for name, job in fluid_jobs(spec).items():
         timetable = held.get(name) or timetables.get(name)
         begins_ms = job.start_ms + (timetable.early_ms(job.start_ms) if timetable else 0.0)
-        stretches = np.maximum(1 + HARDER * spec.jobs[name].jitter * generator.normal(size=LASTS), 0)
+        stretches = np.maximum(1 + JITTER_FACTOR * spec.jobs[name].jitter * generator.normal(size=ITERATIONS), 0)
         jobs.append(replace(job, timetable=held.get(name), start_ms=begins_ms, stretches=tuple(stretches.tolist())))
-    played = iteration_times(jobs, left_by_cross_traffic(spec), LASTS, CONGESTED)
+    played = iteration_times(jobs, residual_of_loads(spec), ITERATIONS, CONGESTED)
     times = dict(zip(spec.jobs, played, strict=True))
     return {name: float(np.mean(times[name])) / each.period_ms for name, each in timetables.items()}

@@ -11,20 +11,20 @@ from typing import Any
 
 from roundabout.core import plugins
 from roundabout.core.errors import UsageError
-from roundabout.models.cluster.state import Known, Scheduler
+from roundabout.models.cluster.state import JobKnowledge, Scheduler
 
-__path__ = plugins.extended(__path__, __name__, "roundabout.schedulers")
+__path__ = plugins.extend_path(__path__, __name__, "roundabout.schedulers")
 
 
-def names() -> tuple[str, ...]:
+def scheduler_names() -> tuple[str, ...]:
     """Return the names of all schedulers."""
-    return plugins.names(importlib.import_module(__name__))
+    return plugins.module_names(importlib.import_module(__name__))
 
 
-def named(name: str, known: Known, **options: Any) -> Scheduler:
+def make_scheduler(name: str, known: JobKnowledge, **options: Any) -> Scheduler:
     """Return the scheduler of that name. Raises UsageError if there is none, or no such option."""
-    if name not in names():
-        raise UsageError(f"found scheduler '{name}', expected one of: {', '.join(names())}")
+    if name not in scheduler_names():
+        raise UsageError(f"found scheduler '{name}', expected one of: {', '.join(scheduler_names())}")
     make = importlib.import_module(f"{__name__}.{name}").scheduler
     own = [option for option in inspect.signature(make).parameters if option != "known"]
     for option in options:

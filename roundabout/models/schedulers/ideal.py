@@ -3,11 +3,11 @@
 
 from collections.abc import Sequence
 
-from roundabout.models.cluster.placement import checked
-from roundabout.models.cluster.state import Job, Known, Placements, State
+from roundabout.models.cluster.placement import check_cluster
+from roundabout.models.cluster.state import Job, JobKnowledge, Placements, State
 
 
-def scheduler(known: Known) -> "Ideal":
+def scheduler(known: JobKnowledge) -> "Ideal":
     """Return the scheduler, which needs no knowledge of jobs."""
     del known
     return Ideal()
@@ -21,7 +21,7 @@ class Ideal:
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
         """Return the one placement, each job's as without other jobs. Raises SchedulingError."""
         del seed
-        ground = checked(state)
+        ground = check_cluster(state)
         return [{job.request.name: ground.pack(ground.free(()), job.request.workers) for job in state.jobs}]
 
     def lease_s(self, state: State, job: Job) -> None:

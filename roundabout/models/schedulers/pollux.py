@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roundabout.models.cluster.placement import Ground, Ints, checked, unlike
-from roundabout.models.cluster.state import Job, Known, Placement, Placements, Request, State
+from roundabout.models.cluster.placement import HostTree, Ints, check_cluster, draw_alternatives
+from roundabout.models.cluster.state import Job, JobKnowledge, Placement, Placements, Request, State
 
 INTERVAL_S = 60.0
 """From one decision to the next (section 5)."""
@@ -27,12 +27,12 @@ WAITING = 1e9
 """What a job without GPUs costs: more than any that has some, whose inverse speedups are added up."""
 
 
-def scheduler(known: Known, interval_s: float = INTERVAL_S) -> "Pollux":
+def scheduler(known: JobKnowledge, interval_s: float = INTERVAL_S) -> "Pollux":
     """Return the scheduler, which decides at least every `interval_s`."""
     return Pollux(known, interval_s)
 
 
-def goodput(known: Known, request: Request, workers: int) -> float:
+def goodput(known: JobKnowledge, request: Request, workers: int) -> float:
     """Return the useful examples a second (equation 6): throughput times the statistical efficiency of a larger batch.
 
     The efficiency is (phi + M0) / (phi + M), with phi the gradient noise scale and M0 the batch of one worker.
@@ -51,23 +51,23 @@ class Pollux:
     genetically, together with hosts. At most one job is spread over hosts that another such job uses.
     """
 
-    known: Known
+    known: JobKnowledge
     interval_s: float
     dedicated = False
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
         """Return the best numbers of workers, placed; also with changed jobs on other hosts. Raises SchedulingError."""
-        ground = checked(state)
+        ground = check_cluster(state)
         workers = self._workers(ground, state)
         stay = {job: each for job, each in state.placements.items() if len(each) == workers[job]}
-        first = _put(ground, workers, stay, None)
+        first = _place_workers(ground, workers, stay, None)
         numbers = {job: len(each) for job, each in first.items()}
 
         def draw(rng: random.Random) -> Placements | None:
-            drawn = _put(ground, numbers, stay, rng)
+            drawn = _place_workers(ground, numbers, stay, rng)
             return drawn if {job: len(each) for job, each in drawn.items()} == numbers else None
 
-        return unlike(first, draw, seed)
+        return draw_alternatives(first, draw, seed)
 
     def lease_s(self, state: State, job: Job) -> None:
         """Return None, because there are no leases."""
@@ -76,7 +76,7 @@ class Pollux:
         """Return the end of the interval."""
         return (state.now_s // self.interval_s + 1) * self.interval_s
 
-    def _workers(self, ground: Ground, state: State) -> dict[str, int]:
+    def _workers(self, ground: HostTree, state: State) -> dict[str, int]:
         """Return the best number of workers of each job, 0 for those that wait."""
         part = max(ground.gpus // max(len(state.jobs), 1), 1)
         least = np.zeros(ground.gpus + 1)  # by GPUs, the least cost of the jobs so far
@@ -107,37 +107,39 @@ class Pollux:
         return cost / max((age_s - job.moves * RESTART_S) / (age_s + RESTART_S), LEAST)
 
 
-def _gpus(ground: Ground, workers: int) -> int:
+def _gpus(ground: HostTree, workers: int) -> int:
     """Return the GPUs that so many workers block: hosts that several of a job share are its own."""
     per_host = ground.gpus_per_host
     return workers if workers <= per_host else -(-workers // per_host) * per_host
 
 
-def _put(ground: Ground, workers: dict[str, int], stay: Placements, rng: random.Random | None) -> Placements:
+def _place_workers(
+    ground: HostTree, workers: dict[str, int], stay: Placements, rng: random.Random | None
+) -> Placements:
     """Place workers on hosts, the largest job first, or in any order; if hosts do not suffice, fewer."""
     found = dict(stay)
-    free, spread = ground.free(stay.values()), ground.taken(())
+    free, spread = ground.free(stay.values()), ground.gpus_of(())
     for placement in stay.values():
-        spread += _spread(ground, placement)
+        spread += _spread_hosts(ground, placement)
     left = [job for job in workers if job not in stay]
     for job in rng.sample(left, len(left)) if rng else sorted(left, key=lambda job: -workers[job]):
-        if placement := _hosts(ground, free, spread, workers[job], rng):
+        if placement := _choose_hosts(ground, free, spread, workers[job], rng):
             found[job] = placement
-            spread += _spread(ground, placement)
+            spread += _spread_hosts(ground, placement)
     return {job: found[job] for job in workers if job in found}
 
 
-def _hosts(ground: Ground, free: Ints, spread: Ints, workers: int, rng: random.Random | None) -> Placement:
+def _choose_hosts(ground: HostTree, free: Ints, spread: Ints, workers: int, rng: random.Random | None) -> Placement:
     apart = np.where(spread > 0, 0, free)
     if workers > ground.gpus_per_host and apart.sum() > free.max():
         placement = ground.pack(apart, min(workers, int(apart.sum())), rng)
     else:
         placement = ground.pack(free.copy(), min(workers, int(free.max())), rng)
-    free -= ground.taken(placement)
+    free -= ground.gpus_of(placement)
     return placement
 
 
-def _spread(ground: Ground, placement: Placement) -> Ints:
+def _spread_hosts(ground: HostTree, placement: Placement) -> Ints:
     """Return the hosts of a job that uses several."""
-    taken = ground.taken(placement)
+    taken = ground.gpus_of(placement)
     return taken if (taken > 0).sum() > 1 else np.zeros_like(taken)

@@ -5,11 +5,11 @@ import random
 from collections.abc import Sequence
 from functools import partial
 
-from roundabout.models.cluster.placement import Ground, checked, unlike
-from roundabout.models.cluster.state import Job, Known, Placements, State
+from roundabout.models.cluster.placement import HostTree, check_cluster, draw_alternatives
+from roundabout.models.cluster.state import Job, JobKnowledge, Placements, State
 
 
-def scheduler(known: Known) -> "Random":
+def scheduler(known: JobKnowledge) -> "Random":
     """Return the scheduler, which needs no knowledge of jobs."""
     del known
     return Random()
@@ -26,8 +26,8 @@ class Random:
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
         """Return ten draws. Raises SchedulingError."""
-        draw = partial(_drawn, checked(state), state)
-        return unlike(draw(random.Random(seed)), draw, seed + 1)
+        draw = partial(_draw_placements, check_cluster(state), state)
+        return draw_alternatives(draw(random.Random(seed)), draw, seed + 1)
 
     def lease_s(self, state: State, job: Job) -> None:
         """Return None, because a placement lasts as long as the job."""
@@ -36,7 +36,7 @@ class Random:
         """Return None, because nothing changes by itself."""
 
 
-def _drawn(ground: Ground, state: State, rng: random.Random) -> Placements:
+def _draw_placements(ground: HostTree, state: State, rng: random.Random) -> Placements:
     placements = dict(state.placements)
     free = ground.free(placements.values())
     for job in state.jobs:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from roundabout.models.cluster.placement import Ground, checked, placed, redrawn, unlike
-from roundabout.models.cluster.state import Job, Known, Placements, State
+from roundabout.models.cluster.placement import HostTree, check_cluster, draw_alternatives, place_jobs, swap_places
+from roundabout.models.cluster.state import Job, JobKnowledge, Placements, State
 
 MINUTES = 10.0
 """Of an epoch, and of a lease (the thesis)."""
@@ -29,7 +29,7 @@ decides how many GPUs a job bids for: a larger penalty leaves jobs within a rack
 """
 
 
-def scheduler(known: Known, epoch_min: float = MINUTES, lease_min: float = MINUTES) -> "Themis":
+def scheduler(known: JobKnowledge, epoch_min: float = MINUTES, lease_min: float = MINUTES) -> "Themis":
     """Return the scheduler, with an auction at least every `epoch_min`, for leases of `lease_min`, minutes."""
     return Themis(known, 60 * epoch_min, 60 * lease_min)
 
@@ -42,7 +42,7 @@ class Themis:
     arrived and will take with the GPUs that it bids for.
     """
 
-    known: Known
+    known: JobKnowledge
     epoch_s: float
     lasts_s: float
     dedicated = False
@@ -52,12 +52,12 @@ class Themis:
 
         Raises SchedulingError.
         """
-        ground = checked(state)
+        ground = check_cluster(state)
         won = self._auction(ground, state)
         leased = [job.request.name for job in state.jobs if _is_leased(state, job)]
-        first = placed(ground, won, state.placements, leased)
+        first = place_jobs(ground, won, state.placements, leased)
         others = [job for job in first if job not in leased]
-        return unlike(first, partial(redrawn, ground, first, others), seed)
+        return draw_alternatives(first, partial(swap_places, ground, first, others), seed)
 
     def lease_s(self, state: State, job: Job) -> float:
         """Return the end of its present or new lease."""
@@ -67,7 +67,7 @@ class Themis:
         """Return the next epoch."""
         return (state.now_s // self.epoch_s + 1) * self.epoch_s
 
-    def _auction(self, ground: Ground, state: State) -> dict[str, int]:
+    def _auction(self, ground: HostTree, state: State) -> dict[str, int]:
         """Return the GPUs of each job after the auction, in the order of placement: those with leases first.
 
         Jobs without any get one each first, the least fair one before the others. Then the GPUs go, few at a time, to
@@ -95,7 +95,7 @@ class Themis:
         return has
 
 
-class _Offer(NamedTuple):
+class _Bid(NamedTuple):
     """A bid for more GPUs, and the change of the logarithm of rho for each of them."""
 
     loss: float
@@ -106,31 +106,29 @@ class _Offer(NamedTuple):
 class _Bidder:
     """A job's benefit from GPUs."""
 
-    def __init__(self, known: Known, ground: Ground, state: State, job: Job) -> None:
+    def __init__(self, known: JobKnowledge, ground: HostTree, state: State, job: Job) -> None:
         self.known, self.ground, self.job = known, ground, job
         self.waited_s = state.now_s - job.request.arrives_s
         part = max(ground.gpus // len(state.jobs), 1)
         self.independent_s = self.lasts_s(job.request.iterations, min(part, job.request.workers))
 
     def lasts_s(self, iterations: float, workers: int) -> float:
-        slowdown = SLOWDOWNS[self.ground.nearest(workers)]
+        slowdown = SLOWDOWNS[self.ground.best_locality(workers)]
         return slowdown * self.known.alone_s(self.job.request, iterations, workers)
 
     def rho(self, workers: int) -> float:
-        return (self.waited_s + self.lasts_s(self.job.left, workers)) / self.independent_s
+        return (self.waited_s + self.lasts_s(self.job.remaining_iterations, workers)) / self.independent_s
 
     @property
     def fairness(self) -> float:
         """Return rho with all the GPUs that it asks for."""
         return self.rho(self.job.request.workers)
 
-    def best(self, has: int, free: int) -> _Offer | None:
+    def best(self, has: int, free: int) -> _Bid | None:
         """Return the number of GPUs that lowers rho most for each of them; None if none does."""
         now = math.log(self.rho(has))
         more = range(1, min(self.job.request.workers - has, free) + 1)
-        offers = [
-            _Offer((math.log(self.rho(has + count)) - now) / count, self.job.request.name, count) for count in more
-        ]
+        offers = [_Bid((math.log(self.rho(has + count)) - now) / count, self.job.request.name, count) for count in more]
         best = min(offers, default=None)
         return best if best and best.loss < 0 else None
 

@@ -24,7 +24,7 @@ HELD = 'echo "$SLURM_JOB_ID"; exec cat > /dev/null'
 STEP = ("--nodes=1", "--ntasks=1", "--overlap", "--cpu-bind=none", "--mpi=none")  # all of its node, as directly
 
 
-def srun(job: str, node: str) -> tuple[str, ...]:
+def srun_prefix(job: str, node: str) -> tuple[str, ...]:
     """Return the command prefix that starts a program as a step of a Slurm job on one of its nodes."""
     return ("srun", f"--jobid={job}", f"--nodelist={node}", *STEP)
 
@@ -50,7 +50,7 @@ class Allocation:
             each = self._connections.items()
             self._nodes = {host: check_call(there, ["hostname", "-s"]).strip() for host, there in each}
             try:
-                self._take()
+                self._allocate()
             except BaseException:
                 self.__exit__()
                 raise
@@ -60,7 +60,7 @@ class Allocation:
         """Release the hosts, unless a broken connection already did."""
         if self._holder:
             with suppress(LostHostError):
-                self._give_back(self._holder)
+                self._release(self._holder)
 
     @property
     def number(self) -> str | None:
@@ -68,44 +68,44 @@ class Allocation:
         return self._holder.lines[0] if self._holder and self._holder.lines else None
 
     @property
-    def lost(self) -> str | None:
+    def loss_reason(self) -> str | None:
         """Return why the allocation has ended, or None while it is held."""
-        if self._holder and self._holder.ended:
-            return f"Slurm's job {self.number} ended, in which workers were: {self._holder.why_ended()}"
+        if self._holder and self._holder.has_ended:
+            return f"Slurm's job {self.number} ended, in which workers were: {self._holder.describe_end()}"
         return None
 
     def step(self, host: str) -> tuple[str, ...]:
         """Return the command prefix of a worker on `host`."""
-        return srun(str(self.number), self._nodes[host])
+        return srun_prefix(str(self.number), self._nodes[host])
 
-    def _take(self) -> None:
+    def _allocate(self) -> None:
         nodes = ",".join(self._nodes.values())
         asked = [f"--job-name={self._name}", f"--nodelist={nodes}", f"--nodes={len(self._nodes)}", "--exclusive"]
         limits = [f"--immediate={IMMEDIATE_S}", "--kill-command=TERM"]
         answered = threading.Event()
         argv = ["sh", "-c", HOLD, "sh", *asked, *limits, "sh", "-c", HELD]
-        self._holder = Program("allocation", self._first, argv, lambda *_: answered.set())
+        self._holder = Program("allocation", self._first_connection, argv, lambda *_: answered.set())
         answered.wait(IMMEDIATE_S + ANSWER_S)
         if self.number is None:
             raise self._refusal(self._holder)
 
     @property
-    def _first(self) -> Connection:
+    def _first_connection(self) -> Connection:
         return next(iter(self._connections.values()))
 
     def _refusal(self, holder: Program) -> RoundaboutError:
-        if holder.lost:
+        if holder.lost_connection:
             return LostHostError(holder.host, "the connection broke during salloc")
-        why = holder.why_ended() if holder.ended else f"no answer within {IMMEDIATE_S + ANSWER_S} s"
+        why = holder.describe_end() if holder.has_ended else f"no answer within {IMMEDIATE_S + ANSWER_S} s"
         nodes, there = ",".join(self._nodes.values()), "%N has job %i of %u (%j, %T)"
-        queue = call(self._first, ["squeue", "--noheader", f"--nodelist={nodes}", f"--format={there}"])
+        queue = call(self._first_connection, ["squeue", "--noheader", f"--nodelist={nodes}", f"--format={there}"])
         found = "; ".join([why, *queue.stdout.splitlines()])
         message = f"Slurm did not give the nodes {nodes} within {IMMEDIATE_S} s: {found}"
         return AllocationError(message, "go on when they are free: roundabout resume")
 
-    def _give_back(self, holder: Program) -> None:
+    def _release(self, holder: Program) -> None:
         """End the holding program, which releases the allocation."""
         holder.close_stdin()
         holder.finish(END_S)
         if self.number and holder.status != 0:
-            call(self._first, ["scancel", self.number])
+            call(self._first_connection, ["scancel", self.number])

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roundabout.runner.hosts.connections import Connection, LocalConnection, LostHostError
-from roundabout.runner.hosts.deadlines import patience, take
+from roundabout.runner.hosts.deadlines import take_within, time_slices
 from roundabout.runner.hosts.programs import Program
 
 CONTROLLER = "controller"
@@ -57,7 +57,7 @@ class RunClock:
         return cls(utc_ns, monotonic_ns, boot)
 
     @classmethod
-    def carry_on(cls, recorded: Mapping[str, Any]) -> "RunClock":
+    def resume(cls, recorded: Mapping[str, Any]) -> "RunClock":
         """Return the recorded clock if the machine has not rebooted since, else a new clock."""
         fresh = cls.start()
         return cls(**recorded) if recorded["boot"] == fresh.boot else fresh
@@ -120,7 +120,7 @@ class Step:
         )
 
 
-class Ledger:
+class ClockLog:
     """Every reading of every clock in one trial, host by host."""
 
     def __init__(self) -> None:
@@ -141,15 +141,18 @@ class Ledger:
 
     def on_run(self, host: str, host_ns: Nanoseconds) -> Nanoseconds:
         """Return the run's nanoseconds. Between two readings the offset changes linearly."""
-        line = _Line(self._readings[host])
+        line = _OffsetLine(self._readings[host])
         return host_ns + line.base_ns + np.rint(line.moved_ns(host_ns)).astype(np.int64)
 
     def bound_ns(self, host: str, host_ns: Nanoseconds) -> Nanoseconds:
         """Return the largest error of `on_run` at each of these instants."""
-        return _Line(self._readings[host]).bound_ns(host_ns)
+        return _OffsetLine(self._readings[host]).bound_ns(host_ns)
 
     def steps(self) -> list[Step]:
-        """Return the clocks that moved by more than drift and bounds explain: monotonic clocks, and each kernel's UTC."""
+        """Return the clocks that moved by more than drift and bounds explain.
+
+        Monotonic clocks, and each kernel's UTC.
+        """
         return [
             step
             for host, readings in self._readings.items()
@@ -162,7 +165,7 @@ class Ledger:
         return {host: [asdict(reading) for reading in readings] for host, readings in self._readings.items()}
 
 
-class _Line:
+class _OffsetLine:
     """A host's readings, connected by straight lines of its offset."""
 
     def __init__(self, readings: list[Reading]) -> None:
@@ -184,7 +187,7 @@ class _Line:
         since = host_ns - self._first_ns
         later = np.searchsorted(self._at, since, side="right")
         neighbours = np.maximum(later - 1, 0), np.minimum(later, len(self._at) - 1)
-        spread = [self._spread(which, since) for which in neighbours]
+        spread = [self._drift_bound_ns(which, since) for which in neighbours]
         lowest = np.maximum(*(self._moved[which] - each for which, each in zip(neighbours, spread, strict=True)))
         highest = np.minimum(*(self._moved[which] + each for which, each in zip(neighbours, spread, strict=True)))
         line = self.moved_ns(host_ns)
@@ -196,7 +199,7 @@ class _Line:
         )
         return np.ceil(bound).astype(np.int64)
 
-    def _spread(self, which: npt.NDArray[np.int64], since: Nanoseconds) -> npt.NDArray[np.float64]:
+    def _drift_bound_ns(self, which: npt.NDArray[np.int64], since: Nanoseconds) -> npt.NDArray[np.float64]:
         """Return the possible distance of the offset, at each instant, from its reading `which`."""
         bound = self._bound[which]
         spread: npt.NDArray[np.float64] = bound + DRIFT * np.abs(since - self._at[which]) * (bound > 0)
@@ -266,12 +269,12 @@ class HostClock:
 
     def _ask(self, question: str) -> tuple[int, str, int]:
         """Return the answer, and the run's time before and after it."""
-        if self._program.ended:
+        if self._program.has_ended:
             raise self._ended()
         before_ns, patience_s = self._run_clock.now_ns(), PATIENCE_S * self._dilation
         self._program.send(question)
         try:
-            after_ns, answer = take(self._answers, patience(patience_s))
+            after_ns, answer = take_within(self._answers, time_slices(patience_s))
         except Empty:
             self._connection.close()  # whoever waits for this host need not wait on
             raise LostHostError(self._program.host, f"its clock did not answer within {patience_s:g} s") from None
@@ -280,7 +283,7 @@ class HostClock:
         return before_ns, answer, after_ns
 
     def _ended(self) -> LostHostError:
-        return LostHostError(self._program.host, f"its clock stopped answering: {self._program.why_ended()}")
+        return LostHostError(self._program.host, f"its clock stopped answering: {self._program.describe_end()}")
 
 
 class SharedClock:
@@ -322,7 +325,7 @@ Clock = HostClock | SharedClock
 
 
 @contextmanager
-def repeated(read: Callable[[], None]) -> Iterator[None]:
+def call_repeatedly(read: Callable[[], None]) -> Iterator[None]:
     """Call `read` every few seconds in a thread while the context lasts.
 
     An error of `read` is raised at the end of the context, unless the context itself fails.

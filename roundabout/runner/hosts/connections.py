@@ -46,7 +46,10 @@ class Channel(Protocol):
         """Block for some of the program's stdout; return empty bytes at its end."""
 
     def write(self, data: bytes) -> None:
-        """Write all of `data` to the program's stdin. If the program ended, `result` tells why. Raises LostHostError."""
+        """Write all of `data` to the program's stdin. If the program ended, `result` tells why.
+
+        Raises LostHostError.
+        """
 
     def close_stdin(self) -> None:
         """Close the program's stdin, which tells it to end."""
@@ -105,7 +108,7 @@ class SshConnection:
         self._tunnel: Tunnel | None = None
         try:
             if isinstance(connection.gateway, str):  # its ssh_config has a ProxyCommand
-                self._tunnel = Tunnel(_expanded(connection.gateway, host))
+                self._tunnel = Tunnel(_expand_tokens(connection.gateway, host))
                 connection.gateway = None
                 connection.connect_kwargs["sock"] = self._tunnel.socket
             with self._within(OPEN_S):
@@ -145,7 +148,7 @@ class SshConnection:
                 raise
 
 
-def _expanded(proxy_command: str, host: str) -> str:
+def _expand_tokens(proxy_command: str, host: str) -> str:
     """Return the command with ssh_config's %h and similar tokens replaced."""
     config = paramiko.SSHConfig.from_text(f"Host {host}\n  ProxyCommand {proxy_command}\n")
     return str(config.lookup(host)["proxycommand"])
@@ -166,7 +169,10 @@ class SshChannel:
         return self._session.recv(CHUNK_BYTES)
 
     def write(self, data: bytes) -> None:
-        """Write all of `data` to the program's stdin. If the program ended, `result` tells why. Raises LostHostError."""
+        """Write all of `data` to the program's stdin. If the program ended, `result` tells why.
+
+        Raises LostHostError.
+        """
         try:
             self._session.sendall(data)
         except BROKEN as error:

@@ -16,13 +16,13 @@ SLICE_S = 1.0  # being stopped costs a deadline no more than this
 T = TypeVar("T")
 
 
-def patience(seconds: float) -> list[float]:
+def time_slices(seconds: float) -> list[float]:
     """Return `seconds` in slices, to be waited for one after another."""
     count = math.ceil(seconds / SLICE_S)
     return [seconds / count] * count
 
 
-def take(queue: "SimpleQueue[T]", slices: list[float]) -> T:
+def take_within(queue: "SimpleQueue[T]", slices: list[float]) -> T:
     """Return the next item of `queue`. A slice in which nothing comes is used up. Raises Empty if all are used up."""
     while slices:
         try:
@@ -38,7 +38,7 @@ def within(seconds: float, drop: Callable[[], None]) -> Iterator[threading.Event
     ended, overdue = threading.Event(), threading.Event()
 
     def watch() -> None:
-        if not any(ended.wait(slice_s) for slice_s in patience(seconds)):
+        if not any(ended.wait(slice_s) for slice_s in time_slices(seconds)):
             overdue.set()
             drop()
 

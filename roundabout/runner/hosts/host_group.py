@@ -56,14 +56,14 @@ class Port:
     payload_rate_gbps: float
 
 
-class Dscps(NamedTuple):
+class DscpClasses(NamedTuple):
     """The DSCPs of packets: of jobs without a priority of their own, and of cross traffic."""
 
     jobs: int = 0
     cross_traffic: int = 0
 
 
-class Pace(Protocol):
+class Scaling(Protocol):
     """The scaling of a testbed's rates and times against the papers'."""
 
     @property
@@ -89,7 +89,7 @@ class Pace(Protocol):
         return paper_gbps * 1e9 / self.scale
 
 
-class Site(Pace, Protocol):
+class HostGroup(Scaling, Protocol):
     """A testbed of hosts reached over SSH, while it exists."""
 
     @property
@@ -118,7 +118,7 @@ class Site(Pace, Protocol):
         ...
 
     @property
-    def dscps(self) -> Dscps:
+    def dscps(self) -> DscpClasses:
         """Return the DSCPs of packets if an experiment gives jobs no priorities."""
         ...
 
@@ -156,7 +156,10 @@ class Site(Pace, Protocol):
         ...
 
     def switch_samplers(self) -> list[list[str]]:
-        """Return commands for the controller, one a switch, that sample its ports; empty if switches may not be asked."""
+        """Return commands for the controller, one a switch, that sample its ports.
+
+        Empty if switches may not be asked.
+        """
         ...
 
     def port_at(self, ifindex: int) -> Port:

@@ -43,7 +43,7 @@ class Result:
 
 
 @contextmanager
-def written(inventory: Mapping[str, Any]) -> Iterator[Path]:
+def temporary_inventory(inventory: Mapping[str, Any]) -> Iterator[Path]:
     """Write `inventory` to a file that exists while the context lasts."""
     with scratch.folder("inventory") as folder:
         path = folder / "inventory.json"
@@ -79,7 +79,7 @@ def run_playbook(
         status, output = _play([*command, str(PLAYBOOKS / f"{name}.yml")], folder, show)
         reports = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
     if status != 0:
-        raise ProvisionError(f"ansible/{name}.yml failed", _complaints(output), reports)
+        raise ProvisionError(f"ansible/{name}.yml failed", _find_failures(output), reports)
     changed = {found["host"]: int(found["changed"]) for found in RECAP.finditer(output)}
     return Result(changed, reports, time.monotonic() - begin)
 
@@ -111,7 +111,7 @@ def _play(command: Sequence[str], folder: Path, show: Callable[[str], None] | No
     return playbook.returncode, "".join(lines)
 
 
-def _complaints(output: str) -> str:
+def _find_failures(output: str) -> str:
     """Return the failures in a playbook's output."""
     found = re.findall(
         r"^(?:\[ERROR\]: .*|fatal: .*(?:\n +.*)*|\S+ +: .*(?:failed|unreachable)=[1-9].*)$", output, re.MULTILINE

@@ -26,7 +26,7 @@ class Completed:
 
 
 @contextmanager
-def answering(connection: Connection, channel: Channel, seconds: float, what: str) -> Iterator[None]:
+def limit_answer_time(connection: Connection, channel: Channel, seconds: float, what: str) -> Iterator[None]:
     """Drop a host whose answer for `what` takes longer than `seconds`. Raises LostHostError."""
 
     def drop() -> None:
@@ -46,7 +46,7 @@ def answering(connection: Connection, channel: Channel, seconds: float, what: st
 def call(connection: Connection, argv: Sequence[str], stdin: str = "") -> Completed:
     """Run a short program to its end. Raises LostHostError, also if its end takes too long."""
     channel = connection.start(["timeout", str(CALL_S), *argv])
-    with answering(connection, channel, CALL_S + GRACE_S, argv[0]):
+    with limit_answer_time(connection, channel, CALL_S + GRACE_S, argv[0]):
         channel.write(stdin.encode())
         channel.close_stdin()
         stdout = b"".join(iter(channel.read, b""))
@@ -110,16 +110,16 @@ class Program:
             self._thread.join(patience_s)
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Return True if the program has ended."""
         return not self._thread.is_alive()
 
     @property
-    def lost(self) -> bool:
+    def lost_connection(self) -> bool:
         """Return True if the program ended because its connection broke."""
-        return self.ended and self.status is None
+        return self.has_ended and self.status is None
 
-    def why_ended(self) -> str:
+    def describe_end(self) -> str:
         """Return one line on how the program ended."""
         if self.status is None:
             return "the connection broke"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.machine.state import make_private, tidy
+from roundabout.runner.machine.state import make_private, remove_empty
 from roundabout.store import files
 
 JOURNALS = Path("/var/lib/roundabout/runs")
@@ -27,12 +27,12 @@ class LostHostsError(RoundaboutError):
     """Hosts did not answer during cleanup. The entry stays in the journal."""
 
 
-class OwedError(RoundaboutError):
+class CleanupError(RoundaboutError):
     """A dead run's leftovers could not be cleaned up. `owed` are the entries that remain."""
 
     def __init__(self, message: str, hint: str | None, owed: list[Entry]) -> None:
         super().__init__(message, hint)
-        self.owed = owed
+        self.entries = owed
 
 
 class Journal:
@@ -43,7 +43,7 @@ class Journal:
         self._owed: list[tuple[Entry, Undo]] = []
 
     @contextmanager
-    def owing(self, entry: Entry, undo: Undo) -> Iterator[None]:
+    def register_undo(self, entry: Entry, undo: Undo) -> Iterator[None]:
         """Write `entry` to the journal, and undo it at the end of the context, even if it was made only in part.
 
         If a host is unreachable, the entry stays and `catch_up` retries it; the run continues.
@@ -57,13 +57,13 @@ class Journal:
                 self._undo((entry, undo))
 
     @property
-    def kinds(self) -> list[str]:
+    def entry_kinds(self) -> list[str]:
         """Return the kinds of the entries."""
         return sorted({entry["kind"] for entry, _ in self._owed})
 
     def catch_up(self) -> list[RoundaboutError]:
         """Undo the remaining entries, and return the errors. Entries remain after lost hosts or an interruption."""
-        return each(self._undo, reversed(list(self._owed)))
+        return apply_to_each(self._undo, reversed(list(self._owed)))
 
     def _undo(self, owed: tuple[Entry, Undo]) -> None:
         if owed not in self._owed:
@@ -79,7 +79,7 @@ class Journal:
 
 
 @contextmanager
-def keep(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]:
+def open_journal(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]:
     """Open the journal of a run in `folder`, and delete it at the end if it has no entries.
 
     Raises RoundaboutError if an entry could not be undone. The error that ended the run comes first.
@@ -99,7 +99,7 @@ def keep(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]:
         raise_together(errors)
 
 
-def known(folder: Path) -> list[str]:
+def runs_with_journal(folder: Path) -> list[str]:
     """Return the ids of the runs that have a journal."""
     return sorted(path.stem for path in folder.glob("*.json"))
 
@@ -122,10 +122,10 @@ def adopt(state: Path, folder: Path) -> None:
         path.unlink()
     for left in (state / "runs").glob("*"):  # locks
         left.unlink()
-    tidy(state / "runs")
+    remove_empty(state / "runs")
 
 
-def settle(folder: Path, undo: Undo, tell: Callable[[str], None]) -> list[OwedError]:
+def replay(folder: Path, undo: Undo, tell: Callable[[str], None]) -> list[CleanupError]:
     """Undo the entries of all dead runs, the newest first, and return the errors. Entries that fail remain.
 
     `tell` is called with each run's id first. The machine's lease must be held.
@@ -135,14 +135,14 @@ def settle(folder: Path, undo: Undo, tell: Callable[[str], None]) -> list[OwedEr
     failed = []
     for path in sorted(folder.glob("*.json")):
         try:
-            _settle(path, undo, tell)
-        except OwedError as error:
+            _replay_journal(path, undo, tell)
+        except CleanupError as error:
             failed.append(error)
-    tidy(folder)
+    remove_empty(folder)
     return failed
 
 
-def _settle(path: Path, undo: Undo, tell: Callable[[str], None]) -> None:
+def _replay_journal(path: Path, undo: Undo, tell: Callable[[str], None]) -> None:
     content = _read(path)
     left = list(content["owed"])
     tell(f"undoing what run {path.stem} left: {', '.join(sorted({entry['kind'] for entry in left})) or 'its journal'}")
@@ -153,13 +153,13 @@ def _settle(path: Path, undo: Undo, tell: Callable[[str], None]) -> None:
         _write(path, content["run"], left)
 
     try:
-        raise_together(each(settle_one, reversed(content["owed"])))
+        raise_together(apply_to_each(settle_one, reversed(content["owed"])))
     except RoundaboutError as error:
-        raise OwedError(f"run {path.stem}: {error.message}", error.hint, left) from error
+        raise CleanupError(f"run {path.stem}: {error.message}", error.hint, left) from error
     _forget(path)
 
 
-def each(act: Callable[[T], None], things: Iterable[T]) -> list[RoundaboutError]:
+def apply_to_each(act: Callable[[T], None], things: Iterable[T]) -> list[RoundaboutError]:
     """Call `act` for every item even if one fails, and return the errors."""
     failed = []
     for thing in things:
@@ -170,10 +170,10 @@ def each(act: Callable[[T], None], things: Iterable[T]) -> list[RoundaboutError]
     return failed
 
 
-def side_by_side(act: Callable[[T], None], things: Collection[T]) -> list[RoundaboutError]:
+def apply_in_parallel(act: Callable[[T], None], things: Collection[T]) -> list[RoundaboutError]:
     """Call `act` for every item in parallel, and return the errors. Waits for frozen hosts so overlap."""
     with ThreadPoolExecutor(len(things) or 1, thread_name_prefix="undo") as pool:
-        return [error for failed in pool.map(lambda thing: each(act, [thing]), things) for error in failed]
+        return [error for failed in pool.map(lambda thing: apply_to_each(act, [thing]), things) for error in failed]
 
 
 def raise_together(errors: Sequence[RoundaboutError]) -> None:
@@ -192,7 +192,7 @@ def _read(path: Path) -> dict[str, Any]:
         return {"run": content.get("run", ""), "owed": entries}
     except (files.StoreError, LookupError, TypeError) as error:
         hint = "see what is left of that run (`roundabout lab status`), undo it, and remove the file"
-        raise OwedError(f"{path}: found no journal of a run: {error}", hint, []) from error
+        raise CleanupError(f"{path}: found no journal of a run: {error}", hint, []) from error
 
 
 def _write(path: Path, run: str, left: list[Entry]) -> None:
@@ -202,4 +202,4 @@ def _write(path: Path, run: str, left: list[Entry]) -> None:
 def _forget(path: Path) -> None:
     for each_ in (path.with_name(f".{path.name}.partial"), path):
         each_.unlink(missing_ok=True)
-    tidy(path.parent)
+    remove_empty(path.parent)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.machine.state import open_private, tidy
+from roundabout.runner.machine.state import open_private, remove_empty
 
 DYING_S = 20.0  # what a killed holder had started may still be at work
 LOOK_S = 0.05
@@ -34,7 +34,7 @@ def hold(what: str, owner: str, state: Path, *, wait_s: float = 0) -> Iterator[N
     still do.
     """
     path = state / "leases" / what
-    handle = _locked_in_the_end(what, path, wait_s)
+    handle = _wait_for_lock(what, path, wait_s)
     try:
         os.set_inheritable(handle, True)
         content = {"owner": owner, "pid": os.getpid(), "started_utc": datetime.now(UTC).isoformat(timespec="seconds")}
@@ -44,7 +44,7 @@ def hold(what: str, owner: str, state: Path, *, wait_s: float = 0) -> Iterator[N
     finally:
         path.unlink(missing_ok=True)
         os.close(handle)
-        tidy(path.parent)
+        remove_empty(path.parent)
 
 
 def holder(what: str, state: Path) -> str:
@@ -57,18 +57,18 @@ def holder(what: str, state: Path) -> str:
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        said = _said(path)
-        return str(said["owner"]) if _lives(said.get("pid")) else ""
+        said = _read_holder(path)
+        return str(said["owner"]) if _is_alive(said.get("pid")) else ""
     finally:
         os.close(handle)
     return ""
 
 
-def _locked_in_the_end(what: str, path: Path, wait_s: float) -> int:
+def _wait_for_lock(what: str, path: Path, wait_s: float) -> int:
     begun_s = time.monotonic()
     while (handle := _lock(path)) is None:
-        said = _said(path)
-        lives = _lives(said.get("pid"))
+        said = _read_holder(path)
+        lives = _is_alive(said.get("pid"))
         if time.monotonic() - begun_s > (wait_s if lives else max(wait_s, DYING_S)):
             who = f"{said['owner']} (pid {said['pid']}, since {said['started_utc']})" if said else "somebody"
             dead = "" if lives else "; that ended, but not what it had started"
@@ -93,7 +93,7 @@ def _lock(path: Path) -> int | None:
         os.close(handle)  # its holder removed the file between our open and our lock
 
 
-def _said(path: Path) -> dict[str, Any]:
+def _read_holder(path: Path) -> dict[str, Any]:
     """Return the text of the lease's holder; empty if it is just starting."""
     try:
         content = json.loads(path.read_text())
@@ -102,7 +102,7 @@ def _said(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _lives(pid: int | None) -> bool:
+def _is_alive(pid: int | None) -> bool:
     """Return True if the process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"

@@ -44,7 +44,7 @@ def open_private(path: Path) -> int:
             raise RoundaboutError(f"cannot write {path}: {error.strerror}") from error
 
 
-def tidy(folder: Path) -> None:
+def remove_empty(folder: Path) -> None:
     """Remove `folder` and its parent if they are empty."""
     for each in (folder, folder.parent):
         with suppress(OSError):

@@ -15,7 +15,7 @@ KIND = "folder"
 
 
 @contextmanager
-def files(run_id: str, notes: Journal, state: Path) -> Iterator[None]:
+def temporary_files(run_id: str, notes: Journal, state: Path) -> Iterator[None]:
     """Keep all temporary files of this process and its children in a private folder that `clean` finds.
 
     In /tmp, another user could create the folder first.
@@ -23,7 +23,7 @@ def files(run_id: str, notes: Journal, state: Path) -> Iterator[None]:
     folder, before = state / f"temporary-{run_id}", tempfile.tempdir
     names = ("TMPDIR", "ANSIBLE_LOCAL_TEMP")
     outer = {name: os.environ.pop(name, None) for name in names}
-    with notes.owing({"kind": KIND, "path": str(folder)}, remove):
+    with notes.register_undo({"kind": KIND, "path": str(folder)}, remove):
         make_private(folder)
         tempfile.tempdir = str(folder)
         os.environ.update(dict.fromkeys(names, str(folder)))

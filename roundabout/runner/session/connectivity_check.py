@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import check_call
-from roundabout.runner.session.host_session import Bench
+from roundabout.runner.session.host_session import HostSession
 from roundabout.runner.session.host_settings import PYTHON
 
 PINGS, EVERY_S, WAIT_S = 10, 0.01, 1.0
@@ -60,7 +60,7 @@ for place, peer in enumerate(sys.argv[6:]):
 """
 
 
-class Pinged(NamedTuple):
+class PingResult(NamedTuple):
     """The result of pings from one host to another: small ones, and the largest that its MTU lets pass unfragmented.
 
     `rtt_ms` is the least round trip of the large ones, None if none returned.
@@ -74,39 +74,41 @@ class Pinged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Survey:
+class ConnectivityReport:
     """The result of the check: each host's MTU in bytes, all pings, and the DSCP that jobs' packets must have."""
 
     mtu_bytes: Mapping[str, int]
-    pinged: tuple[Pinged, ...]
+    pinged: tuple[PingResult, ...]
     dscp: int
 
 
-def survey(bench: Bench) -> Survey:
+def check_connectivity(bench: HostSession) -> ConnectivityReport:
     """Let all hosts ping each other at once. Raises LostHostError, and RoundaboutError if a host cannot."""
     names = {host.address: host.name for host in bench.site.hosts.values()}
 
     def on_host(host: Host) -> str:
-        return check_call(bench.connections[host.name], pinger(host, [each for each in names if each != host.address]))
+        return check_call(
+            bench.connections[host.name], pinger_command(host, [each for each in names if each != host.address])
+        )
 
     mtu_bytes: dict[str, int] = {}
-    pinged: list[Pinged] = []
-    for host, text in bench.each(on_host).items():
-        answers = list(read(host, names, text))
+    pinged: list[PingResult] = []
+    for host, text in bench.on_each_host(on_host).items():
+        answers = list(parse_answers(host, names, text))
         mtu_bytes[host] = answers[0][0]
         pinged += [each for _, each in answers]
-    return Survey(mtu_bytes, tuple(pinged), bench.site.dscps.jobs)
+    return ConnectivityReport(mtu_bytes, tuple(pinged), bench.site.dscps.jobs)
 
 
-def pinger(host: Host, peers: list[str]) -> list[str]:
+def pinger_command(host: Host, peers: list[str]) -> list[str]:
     """Return the command that pings `peers` from `host`."""
     numbers = map(str, (PINGS, EVERY_S, WAIT_S))
     return [PYTHON, "-IS", "-c", PINGER, host.interface, host.address, *numbers, *peers]
 
 
-def read(host: str, names: Mapping[str, str], text: str) -> Iterator[tuple[int, Pinged]]:
+def parse_answers(host: str, names: Mapping[str, str], text: str) -> Iterator[tuple[int, PingResult]]:
     """Yield each answer of PINGER on `host`: its MTU, and its pings to each other host; `names` has them by address."""
     for line in text.splitlines():
         told = json.loads(line)
-        found = Pinged(host, names[told["peer"]], told["lost_small"], told["lost_large"], told["rtt_ms"])
+        found = PingResult(host, names[told["peer"]], told["lost_small"], told["lost_large"], told["rtt_ms"])
         yield told["mtu_bytes"], found

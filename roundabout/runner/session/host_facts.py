@@ -2,7 +2,7 @@
 """Facts about hosts that a manifest records: kernels, settings and tools."""
 
 from roundabout.runner.hosts.programs import call
-from roundabout.runner.session.host_session import Bench
+from roundabout.runner.session.host_session import HostSession
 
 # One line a fact: `name<TAB>value`; what a host lacks is left empty. What NICs' firmware does by itself is read and
 # never set: fields of the register ROCE_ACCL (mstflint's register_access_table.adb), and what is in force of NV config
@@ -36,9 +36,9 @@ fact python 'python3 --version'
 """
 
 
-def of_hosts(bench: Bench) -> dict[str, dict[str, str]]:
+def read_host_facts(bench: HostSession) -> dict[str, dict[str, str]]:
     """Return kernel, CPU, settings, offloads and tool versions of every host."""
-    answers = bench.each(
+    answers = bench.on_each_host(
         lambda host: call(bench.connections[host.name], ["sh", "-c", HOST_SCRIPT, "facts", host.interface])
     )
     return {

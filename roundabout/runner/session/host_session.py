@@ -22,21 +22,21 @@ from roundabout.runner.hosts.clocks import (
     Sync,
 )
 from roundabout.runner.hosts.connections import Connection, LocalConnection
-from roundabout.runner.hosts.host_group import Host, Site
+from roundabout.runner.hosts.host_group import Host, HostGroup
 from roundabout.runner.hosts.programs import check_call
 from roundabout.runner.machine.journal import Entry
-from roundabout.runner.program_list import outside
-from roundabout.runner.testbed import Visit
+from roundabout.runner.program_list import plugin_programs
+from roundabout.runner.testbed import RunContext
 from roundabout.spec.transports import Transport
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Bench:
+class HostSession:
     """An open session on a group of hosts. `owner` is the name under which it applies settings."""
 
-    site: Site
+    site: HostGroup
     owner: str
     sampler: Path | None  # for this machine's CPU, where that is the hosts'
     connections: Mapping[str, Connection]
@@ -45,7 +45,7 @@ class Bench:
     check_held: Callable[[], None]  # raises RoundaboutError where somebody else may use the site meanwhile
     _pool: ThreadPoolExecutor
 
-    def each(self, action: Callable[[Host], T]) -> dict[str, T]:
+    def on_each_host(self, action: Callable[[Host], T]) -> dict[str, T]:
         """Call `action` for every host in parallel, and return the answers by host. Raises the first error."""
         answers = {name: self._pool.submit(action, host) for name, host in self.site.hosts.items()}
         try:
@@ -57,7 +57,7 @@ class Bench:
         """Read every clock. During a trial the daemons that discipline clocks are not asked. Raises LostHostError."""
         syncs: dict[str, Sync | None] = {}
         if phase != "during":  # daemons take their time to answer, and CPU
-            syncs = self.each(lambda host: self.clocks[host.name].sync())
+            syncs = self.on_each_host(lambda host: self.clocks[host.name].sync())
             syncs[CONTROLLER] = self.clocks[CONTROLLER].sync()
         # One after another: threads would lengthen each other's round trips.
         return {host: clock.read(phase, syncs.get(host)) for host, clock in self.clocks.items()}
@@ -73,7 +73,7 @@ class HostAccess(Protocol):
         """Return the sampler of this machine's CPU, if it is the hosts' too."""
         ...
 
-    def provision(self, site: Site) -> None:
+    def provision(self, site: HostGroup) -> None:
         """Put the programs of trials on the hosts of `site`."""
         ...
 
@@ -81,7 +81,7 @@ class HostAccess(Protocol):
         """Make a congestion control available."""
         ...
 
-    def connect(self, site: Site, host: str) -> Connection:
+    def connect(self, site: HostGroup, host: str) -> Connection:
         """Connect to a host of `site`."""
         ...
 
@@ -95,7 +95,7 @@ class HostAccess(Protocol):
 
 
 @contextmanager
-def prepared(facility: HostAccess, site: Site, visit: Visit) -> Iterator[Bench]:
+def open_host_session(facility: HostAccess, site: HostGroup, visit: RunContext) -> Iterator[HostSession]:
     """Open a session for trials on `site`, and undo it in reverse order at the end."""
     assert visit.journal is not None
     owner, journal, clock = site.name, visit.journal, visit.clock
@@ -104,7 +104,7 @@ def prepared(facility: HostAccess, site: Site, visit: Visit) -> Iterator[Bench]:
         facility.provision(site)  # what loads transports, too
         for transport in visit.transports:
             entry = {"kind": "transport", "name": transport.name, **noted}
-            stack.enter_context(journal.owing(entry, facility.undo))
+            stack.enter_context(journal.register_undo(entry, facility.undo))
             facility.load_transport(transport, owner)
         pool = stack.enter_context(ThreadPoolExecutor(len(site.hosts), thread_name_prefix="host"))
         connections = {host: stack.enter_context(closing(facility.connect(site, host))) for host in site.hosts}
@@ -113,32 +113,34 @@ def prepared(facility: HostAccess, site: Site, visit: Visit) -> Iterator[Bench]:
         clocks |= {host: _clock(site, connections[host], clock) for host in site.hosts}
         for each in clocks.values():
             stack.callback(each.stop)
-        stack.enter_context(journal.owing({"kind": "settings", "testbed": owner, **noted}, facility.undo))
-        bench = Bench(site, owner, facility.sampler, connections, clocks, LocalConnection(), facility.check_held, pool)
-        _probe(bench, visit.probes)
+        stack.enter_context(journal.register_undo({"kind": "settings", "testbed": owner, **noted}, facility.undo))
+        bench = HostSession(
+            site, owner, facility.sampler, connections, clocks, LocalConnection(), facility.check_held, pool
+        )
+        _run_probes(bench, visit.probes)
         yield bench
 
 
-def _deploy(site: Site, connections: Mapping[str, Connection]) -> None:
+def _deploy(site: HostGroup, connections: Mapping[str, Connection]) -> None:
     """Copy programs from outside the tree to the hosts. `provision` copies the tree's own."""
-    for path in outside():
+    for path in plugin_programs():
         text = base64.b64encode(path.read_bytes()).decode()
         for host, connection in connections.items():
             there = str(site.hosts[host].prefix / "bin" / path.name)
             check_call(connection, ["sh", "-c", 'base64 -d > "$0" && chmod 755 "$0"', there], text)
 
 
-def _probe(bench: Bench, probes: Collection[tuple[str, tuple[str, ...]]]) -> None:
-    """Raise RoundaboutError for a host that lacks a requirement of its workers' trainer, since no trial could be valid."""
+def _run_probes(bench: HostSession, probes: Collection[tuple[str, tuple[str, ...]]]) -> None:
+    """Raise RoundaboutError for a host that lacks a requirement of its workers' trainer."""
 
     def on_host(host: Host) -> None:
         for argv in (argv for name, argv in probes if name == host.name):
             check_call(bench.connections[host.name], argv)
 
-    bench.each(on_host)
+    bench.on_each_host(on_host)
 
 
-def _clock(site: Site, connection: Connection, run_clock: RunClock) -> Clock:
+def _clock(site: HostGroup, connection: Connection, run_clock: RunClock) -> Clock:
     if "own clock" in site.capabilities():
         clock_py = site.hosts[connection.host].prefix / "bin" / "clock.py"
         return HostClock(connection, clock_py, run_clock, site.dilation)

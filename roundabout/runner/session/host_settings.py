@@ -8,13 +8,13 @@ from typing import Any
 
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import check_call
-from roundabout.runner.session.host_session import Bench
+from roundabout.runner.session.host_session import HostSession
 
 PYTHON = "/usr/bin/python3"  # not what PATH finds: somebody's shims take longer than the program
 Answer = dict[str, Any]
 
 
-def apply(bench: Bench, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
+def apply_settings(bench: HostSession, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
     """Apply `document` to the settings found, so that nothing from an earlier trial stays.
 
     Return the answer of settings.py, and each transport's counters.
@@ -24,26 +24,28 @@ def apply(bench: Bench, host: Host, document: dict[str, Any]) -> tuple[Answer, d
     return _call(bench, host, document, [restore, _command(bench, host, "apply", *owner)])
 
 
-def read(bench: Bench, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
+def read_settings(bench: HostSession, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
     """Compare the host with `document`; return the answer of settings.py, and each transport's counters."""
     return _call(bench, host, document, [_command(bench, host, "read")])
 
 
-def describe(differences: list[Answer]) -> str:
+def describe_differences(differences: list[Answer]) -> str:
     """Describe the differences in words."""
     return ", ".join(f"{each['setting']} is {each['found']}, expected {each['expected']}" for each in differences)
 
 
-def program(host: Host, state: Path) -> list[str]:
+def settings_command(host: Host, state: Path) -> list[str]:
     """Return the command of settings.py on `host`, without site-packages, which starts faster."""
     return [PYTHON, "-IS", str(host.prefix / "bin" / "settings.py"), "--state", str(state)]
 
 
-def _command(bench: Bench, host: Host, *words: str) -> str:
-    return shlex.join([*program(host, bench.site.settings_state), *words])
+def _command(bench: HostSession, host: Host, *words: str) -> str:
+    return shlex.join([*settings_command(host, bench.site.settings_state), *words])
 
 
-def _call(bench: Bench, host: Host, document: dict[str, Any], commands: list[str]) -> tuple[Answer, dict[str, Answer]]:
+def _call(
+    bench: HostSession, host: Host, document: dict[str, Any], commands: list[str]
+) -> tuple[Answer, dict[str, Answer]]:
     transports = list(document.get("transport", {}))
     counters = [shlex.join([str(host.prefix / "bin" / "transport"), "get", name]) for name in transports]
     rest = check_call(

@@ -58,7 +58,7 @@ class Totals:
     skipped: tuple[str, ...]
 
 
-def to_parquet(captures: Sequence[Path], path: Path, own: Sequence[str] = ()) -> Totals:
+def write_parquet(captures: Sequence[Path], path: Path, own: Sequence[str] = ()) -> Totals:
     """Decode captures, in the order given, into one Parquet file: the columns of `packets`, without the common ones.
 
     `own` are the addresses of the host that captured, which tell a packet's direction. Raises DecodeError.
@@ -77,7 +77,7 @@ def open_parquet(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
     rising = {"time_ns", "host_ns", "controller_ns"}  # kept as differences
     plain = {"tcp_seq", "tcp_ack", "psn", *rising}  # hardly a value comes twice: a dictionary would only cost time
     with (
-        files.replacing(path) as file,  # a file of ours, since Arrow's own would hide why a write failed
+        files.replace_file(path) as file,  # a file of ours, since Arrow's own would hide why a write failed
         pq.ParquetWriter(
             file,
             schema,
@@ -96,7 +96,7 @@ def decode(captures: Sequence[Path], own: Sequence[str], write: Callable[[list[p
     with tempfile.TemporaryFile() as said, subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=said) as process:
         assert process.stdout is not None
         fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        totals = _pass_on(process.stdout, write)
+        totals = _write_blocks(process.stdout, write)
         process.wait()
         if totals is None:
             said.seek(0)
@@ -105,7 +105,7 @@ def decode(captures: Sequence[Path], own: Sequence[str], write: Callable[[list[p
     return totals
 
 
-def _pass_on(stream: IO[bytes], write: Callable[[list[pa.Array]], None]) -> Totals | None:
+def _write_blocks(stream: IO[bytes], write: Callable[[list[pa.Array]], None]) -> Totals | None:
     """Write one block while the next one is read. Return None if the stream ends before its totals."""
     with ThreadPoolExecutor(1, thread_name_prefix="packets") as pool:
         writing: Future[None] | None = None

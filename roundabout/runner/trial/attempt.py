@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One attempt at a trial: settings, collectors and trainers start at one instant, are watched, stopped and read back."""
+"""One attempt at a trial.
+
+Settings, collectors and trainers start at one instant, are watched, stopped and read back.
+"""
 
 import math
 import secrets
@@ -12,22 +15,22 @@ from typing import Any
 
 from roundabout.plan import PlannedTrial, iteration_s
 from roundabout.runner.hosts.allocation import Allocation
-from roundabout.runner.hosts.clocks import CONTROLLER, Phase, RunClock, repeated
+from roundabout.runner.hosts.clocks import CONTROLLER, Phase, RunClock, call_repeatedly
 from roundabout.runner.hosts.connections import LostHostError
-from roundabout.runner.hosts.deadlines import patience, take
-from roundabout.runner.hosts.host_group import Host, Site
+from roundabout.runner.hosts.deadlines import take_within, time_slices
+from roundabout.runner.hosts.host_group import Host, HostGroup
 from roundabout.runner.hosts.programs import Program
 from roundabout.runner.observer import Observer
 from roundabout.runner.session import host_settings
-from roundabout.runner.session.host_session import Bench
+from roundabout.runner.session.host_session import HostSession
 from roundabout.runner.tables.rows import RecordError, parse_event
 from roundabout.runner.trial import captures, cross_traffic, nccl, trial_file
 from roundabout.runner.trial.cross_traffic import CrossTrafficError, Generator
-from roundabout.runner.trial.cross_traffic_tables import Load
-from roundabout.runner.trial.jobs import Worker, scheduled, workers
+from roundabout.runner.trial.cross_traffic_tables import GeneratorOutput
+from roundabout.runner.trial.jobs import Worker, slurm_hosts, trial_workers
 from roundabout.runner.trial.live_traffic import TrafficMeter
-from roundabout.runner.trial.measurement import Measurement, units
-from roundabout.runner.trial.sampler import COUNTERS_MS, Sampler, achieved, controller_sampler, host_sampler
+from roundabout.runner.trial.measurement import Measurement, host_units
+from roundabout.runner.trial.sampler import COUNTERS_MS, Sampler, controller_sampler, host_sampler, sampling_quality
 from roundabout.spec import TrialSpec
 from roundabout.store import RAW, Attempt
 
@@ -49,10 +52,10 @@ class TrialFailedError(Exception):
 
 
 @dataclass(frozen=True)
-class Attempting:
+class AttemptContext:
     """The objects that every step of an attempt needs."""
 
-    bench: Bench
+    bench: HostSession
     trial: PlannedTrial
     clock: RunClock
     observer: Observer
@@ -62,47 +65,47 @@ class Attempting:
 
     def log(self, event: str, at_ns: int, **details: Any) -> None:
         """Add to the attempt's events one at an instant of the run's clock."""
-        self.attempt.log(event, units(self.bench.site, self.clock).instant(at_ns), **details)
+        self.attempt.log(event, host_units(self.bench.site, self.clock).to_paper_instant(at_ns), **details)
 
 
-def attempt_once(
-    bench: Bench, trial: PlannedTrial, clock: RunClock, observer: Observer, attempt: Attempt
+def execute_attempt(
+    bench: HostSession, trial: PlannedTrial, clock: RunClock, observer: Observer, attempt: Attempt
 ) -> Measurement:
     """Run the trial once. An early end is among the measurement's invalid reasons, with the data until then."""
-    shared = {host: bench.connections[host] for host in scheduled(trial)}
+    shared = {host: bench.connections[host] for host in slurm_hosts(trial)}
     allocation = Allocation(shared, f"roundabout-{bench.owner}")
-    attempting = Attempting(bench, trial, clock, observer, attempt, Measurement(), allocation)
+    attempting = AttemptContext(bench, trial, clock, observer, attempt, Measurement(), allocation)
     try:
         with allocation:
-            _go_through(attempting)
+            _execute_steps(attempting)
     except (TrialFailedError, CrossTrafficError, RecordError, LostHostError) as error:
-        attempting.measured.faults.append(str(error))
+        attempting.measured.invalid_reasons.append(str(error))
         attempting.measured.lost_host = isinstance(error, LostHostError)
         attempting.log("failed", clock.now_ns(), reason=str(error))
-    _judge_clocks(attempting)
+    _check_clocks(attempting)
     return attempting.measured
 
 
-def _go_through(now: Attempting) -> None:
+def _execute_steps(now: AttemptContext) -> None:
     if now.allocation.number:
         now.log("allocated", now.clock.now_ns(), job=now.allocation.number)
     documents = {host: now.bench.site.settings_document(now.trial.spec, host) for host in now.bench.site.hosts}
     now.bench.site.prepare(now.trial.spec)
-    now.measured.ledger.add(CONTROLLER, now.clock.anchor)
+    now.measured.clock_log.add(CONTROLLER, now.clock.anchor)
     _read_clocks(now, "before")
     now.observer.phase("applying settings")
     _apply(now, documents)
     now.observer.phase("starting programs")
     with ExitStack() as stack:
-        stack.enter_context(repeated(lambda: _read_clocks(now, "during")))
+        stack.enter_context(call_repeatedly(lambda: _read_clocks(now, "during")))
         asked, folder = now.trial.spec.capture, now.attempt.path / RAW
-        stack.enter_context(captures.capturing(now.bench, asked, folder, now.measured.captured))
+        stack.enter_context(captures.capture_hosts(now.bench, asked, folder, now.measured.captured))
         _start_samplers(now, stack)
         arrived: Arrived = SimpleQueue()
         programs = _start_workers(now, arrived, stack)
         generators = _start_cross_traffic(now, stack)
         try:
-            _await_ready(now, programs, arrived)
+            _wait_until_ready(now, programs, arrived)
             _start_together(now, programs, generators)
             now.observer.phase("measuring")
             _watch(now, programs, arrived, generators, _meter(now))
@@ -113,20 +116,20 @@ def _go_through(now: Attempting) -> None:
     _read_back(now, documents)
 
 
-def _read_clocks(now: Attempting, phase: Phase) -> None:
+def _read_clocks(now: AttemptContext, phase: Phase) -> None:
     for host, reading in now.bench.read_clocks(phase).items():
-        now.measured.ledger.add(host, reading)
+        now.measured.clock_log.add(host, reading)
 
 
-def _judge_clocks(now: Attempting) -> None:
-    for step in now.measured.ledger.steps():
+def _check_clocks(now: AttemptContext) -> None:
+    for step in now.measured.clock_log.steps():
         now.log("clock stepped", step.before_ns, **asdict(step))
         if step.clock == "monotonic":  # that of UTC moves nothing that was measured
-            now.measured.faults.append(str(step))
+            now.measured.invalid_reasons.append(str(step))
 
 
-def _apply(now: Attempting, documents: Documents) -> None:
-    answers = now.bench.each(lambda host: host_settings.apply(now.bench, host, documents[host.name]))
+def _apply(now: AttemptContext, documents: Documents) -> None:
+    answers = now.bench.on_each_host(lambda host: host_settings.apply_settings(now.bench, host, documents[host.name]))
     for host, (answer, counters) in answers.items():
         now.measured.settings[host] = {key: answer[key] for key in ("applied", "changed")}
         now.measured.counters_before[host] = counters
@@ -134,8 +137,8 @@ def _apply(now: Attempting, documents: Documents) -> None:
     now.log("applied", now.clock.now_ns())
 
 
-def _read_back(now: Attempting, documents: Documents) -> None:
-    answers = now.bench.each(lambda host: host_settings.read(now.bench, host, documents[host.name]))
+def _read_back(now: AttemptContext, documents: Documents) -> None:
+    answers = now.bench.on_each_host(lambda host: host_settings.read_settings(now.bench, host, documents[host.name]))
     for host, (answer, counters) in answers.items():
         now.measured.settings[host]["after"] = answer["found"]
         now.measured.counters_after[host] = counters
@@ -146,7 +149,7 @@ def _read_back(now: Attempting, documents: Documents) -> None:
 
 def _refuse_differences(what: str, answers: Mapping[str, tuple[host_settings.Answer, Any]]) -> None:
     wrong = [
-        f"{host}: {host_settings.describe(answer['differs'])}"
+        f"{host}: {host_settings.describe_differences(answer['differs'])}"
         for host, (answer, _) in answers.items()
         if answer["differs"]
     ]
@@ -154,7 +157,7 @@ def _refuse_differences(what: str, answers: Mapping[str, tuple[host_settings.Ans
         raise TrialFailedError(f"{what}: {'; '.join(wrong)}")
 
 
-def _start_samplers(now: Attempting, stack: ExitStack) -> None:
+def _start_samplers(now: AttemptContext, stack: ExitStack) -> None:
     """Start all collectors. Their output goes into the measurement."""
     measured, bench = now.measured, now.bench
 
@@ -164,7 +167,7 @@ def _start_samplers(now: Attempting, stack: ExitStack) -> None:
         return Sampler(bench.connections[host.name], argv)
 
     samplers: list[Sampler] = []  # stopped from the first one on: Ctrl-C may come between two of them
-    stack.callback(_judge_samplers, now, samplers)
+    stack.callback(_check_samplers, now, samplers)
     stack.callback(lambda: _stop(now, [sampler.program for sampler in samplers]))
     if bench.sampler:
         samplers.append(Sampler(bench.controller, controller_sampler(bench.sampler)))
@@ -172,94 +175,96 @@ def _start_samplers(now: Attempting, stack: ExitStack) -> None:
     for argv in bench.site.switch_samplers():
         samplers.append(Sampler(bench.controller, argv))
         measured.switch_samples.append(samplers[-1].samples)
-    of_hosts = bench.each(on_host)
+    of_hosts = bench.on_each_host(on_host)
     samplers += of_hosts.values()
     measured.host_samples = {host: sampler.samples for host, sampler in of_hosts.items()}
 
 
-def _judge_samplers(now: Attempting, samplers: Sequence[Sampler]) -> None:
+def _check_samplers(now: AttemptContext, samplers: Sequence[Sampler]) -> None:
     """Mark the attempt invalid if samples are missing, because their absence must not look like idle links."""
     for sampler in samplers:
         program = sampler.program
         if program.status not in (0, None):
-            now.measured.faults.append(f"{sampler.name} ended: {program.why_ended()}")
-        elif (kept := achieved(sampler.samples)) and kept.lost_lines:
+            now.measured.invalid_reasons.append(f"{sampler.name} ended: {program.describe_end()}")
+        elif (kept := sampling_quality(sampler.samples)) and kept.lost_lines:
             lost = f"lost {kept.lost_lines} lines of its record: its reader was too slow"
-            now.measured.faults.append(f"{sampler.name} {lost}")
+            now.measured.invalid_reasons.append(f"{sampler.name} {lost}")
 
 
-def _start_workers(now: Attempting, arrived: Arrived, stack: ExitStack) -> Programs:
-    wanted, secret = workers(now.trial, now.bench.site), secrets.token_hex(16)
+def _start_workers(now: AttemptContext, arrived: Arrived, stack: ExitStack) -> Programs:
+    wanted, secret = trial_workers(now.trial, now.bench.site), secrets.token_hex(16)
 
     def on_host(host: Host) -> Programs:
         here = [worker for worker in wanted if worker.host == host.name]
         return {worker: _start_worker(now, worker, arrived, secret) for worker in here}
 
-    programs = {worker: program for each in now.bench.each(on_host).values() for worker, program in each.items()}
-    stack.callback(_judge_nccl, now, programs)
+    programs = {
+        worker: program for each in now.bench.on_each_host(on_host).values() for worker, program in each.items()
+    }
+    stack.callback(_check_nccl, now, programs)
     stack.callback(_stop, now, list(programs.values()))
     return programs
 
 
-def _judge_nccl(now: Attempting, programs: Programs) -> None:
+def _check_nccl(now: AttemptContext, programs: Programs) -> None:
     """Check for each worker that used NCCL that the settings NCCL reports match those requested."""
     for worker, program in programs.items():
         if worker.environment:
-            found = nccl.used(program.stderr)
+            found = nccl.parse_log(program.stderr)
             now.measured.nccl[str(worker)] = {"asked": dict(worker.environment), "used": asdict(found)}
             address = now.bench.site.hosts[worker.host].address
             if program.status == 0:  # what else ended it is the reason
-                wrong = nccl.differences(worker.environment, address, found)
-                now.measured.faults += [f"{worker}: NCCL's {each}" for each in wrong]
+                wrong = nccl.find_differences(worker.environment, address, found)
+                now.measured.invalid_reasons += [f"{worker}: NCCL's {each}" for each in wrong]
 
 
-def _start_worker(now: Attempting, worker: Worker, arrived: Arrived, secret: str) -> Program:
+def _start_worker(now: AttemptContext, worker: Worker, arrived: Arrived, secret: str) -> Program:
     name = f"{worker.job} rank {worker.rank}"
     told = secret if worker.listens else None
     step = now.allocation.step(worker.host) if worker.scheduled else ()
-    told_nccl = nccl.words(worker.environment) if worker.environment else ()
+    told_nccl = nccl.command_prefix(worker.environment) if worker.environment else ()
     connection, argv = now.bench.connections[worker.host], (*step, *told_nccl, *worker.argv)
     return Program(name, connection, argv, lambda _, line: arrived.put((worker, line)), told)
 
 
-def _start_cross_traffic(now: Attempting, stack: ExitStack) -> list[Generator]:
+def _start_cross_traffic(now: AttemptContext, stack: ExitStack) -> list[Generator]:
     def stop(programs: Sequence[Program]) -> None:
         _stop(now, programs, cross_traffic.FLUSH_S)
 
-    generators = cross_traffic.begin(now.bench, now.trial, stack, stop)
-    now.measured.loads = {each.name: Load(each.spec, each.sender.lines) for each in generators}
+    generators = cross_traffic.start_cross_traffic(now.bench, now.trial, stack, stop)
+    now.measured.loads = {each.name: GeneratorOutput(each.spec, each.sender.lines) for each in generators}
     return generators
 
 
-def _stop(now: Attempting, programs: Sequence[Program], patience_s: float = PATIENCE_S) -> None:
+def _stop(now: AttemptContext, programs: Sequence[Program], patience_s: float = PATIENCE_S) -> None:
     for program in programs:
         program.close_stdin()
     for program in programs:
         program.finish(patience_s)
         if program.status not in (0, None):
-            now.log("program", now.clock.now_ns(), host=program.host, name=program.name, ended=program.why_ended())
+            now.log("program", now.clock.now_ns(), host=program.host, name=program.name, ended=program.describe_end())
 
 
-def _await_ready(now: Attempting, programs: Programs, arrived: Arrived) -> None:
+def _wait_until_ready(now: AttemptContext, programs: Programs, arrived: Arrived) -> None:
     waiting = set(programs)
-    slices = patience(READY_S)
+    slices = time_slices(READY_S)
     while waiting:
         try:
-            worker, line = take(arrived, slices)
+            worker, line = take_within(arrived, slices)
         except Empty:
             names = ", ".join(sorted(f"{worker.job} on {worker.host}" for worker in waiting))
             raise TrialFailedError(f"trainers were not ready after {READY_S} s: {names}") from None
-        if _event(now, programs, arrived, worker, line)["event"] == "ready":
+        if _take_event(now, programs, arrived, worker, line)["event"] == "ready":
             waiting.discard(worker)
 
 
-def _start_together(now: Attempting, programs: Programs, generators: Sequence[Generator]) -> None:
+def _start_together(now: AttemptContext, programs: Programs, generators: Sequence[Generator]) -> None:
     ahead_ms = now.bench.site.ms_on_host(START_AHEAD_MS)
     begin_ns = now.clock.now_ns() + round(ahead_ms * 1e6)
-    start_ns = begin_ns + (round(cross_traffic.lead_s(now.bench.site) * 1e9) if generators else 0)
+    start_ns = begin_ns + (round(cross_traffic.lead_time_s(now.bench.site) * 1e9) if generators else 0)
     starts = [(each.sender, begin_ns) for each in generators] + [(each, start_ns) for each in programs.values()]
     for program, at_ns in starts:
-        program.send(f"start {now.measured.ledger.on_host(program.host, at_ns)}")
+        program.send(f"start {now.measured.clock_log.on_host(program.host, at_ns)}")
     if now.clock.now_ns() >= begin_ns:
         raise TrialFailedError(f"telling all programs when to start took longer than {ahead_ms:.0f} ms")
     now.measured.start_ns = start_ns
@@ -267,7 +272,7 @@ def _start_together(now: Attempting, programs: Programs, generators: Sequence[Ge
 
 
 def _watch(
-    now: Attempting,
+    now: AttemptContext,
     programs: Programs,
     arrived: Arrived,
     generators: Sequence[Generator],
@@ -285,8 +290,8 @@ def _watch(
         if time.monotonic() - refreshed >= REFRESH_S:
             refreshed = time.monotonic()
             now.bench.check_held()
-            cross_traffic.check(generators)
-            now.observer.traffic(meter.links(), meter.crossing())
+            cross_traffic.check_generators(generators)
+            now.observer.traffic(meter.links(), meter.cross_traffic())
         try:
             worker, line = arrived.get(timeout=REFRESH_S)
         except Empty:
@@ -294,7 +299,7 @@ def _watch(
         else:
             if line is None and worker not in running:
                 continue
-            _show(now, worker, event := _event(now, programs, arrived, worker, line))
+            _show(now, worker, event := _take_event(now, programs, arrived, worker, line))
             silence.end(worker, event["event"])
             if event["event"] == "done":
                 running.discard(worker)
@@ -326,32 +331,34 @@ class _Silence:
             self._recording.discard(worker)
 
 
-def _patience_s(spec: TrialSpec, site: Site) -> float:
+def _patience_s(spec: TrialSpec, site: HostGroup) -> float:
     """Return how long all trainers may be silent. Nothing happens before a job begins."""
     slowest_ms = 1e3 * max(iteration_s(spec, name) for name in spec.jobs)
     begins_ms = max(job.begins_ms for job in spec.jobs.values())
     return STALL_S + site.ms_on_host(STALL_ITERATIONS * slowest_ms + begins_ms) / 1e3
 
 
-def _event(now: Attempting, programs: Programs, arrived: Arrived, worker: Worker, line: str | None) -> dict[str, Any]:
+def _take_event(
+    now: AttemptContext, programs: Programs, arrived: Arrived, worker: Worker, line: str | None
+) -> dict[str, Any]:
     """Take one line of a worker into the measurement.
 
     Raises TrialFailedError or LostHostError if it is the worker's end.
     """
     event = parse_event(line, str(worker)) if line is not None else {"event": "ended"}
     if event["event"] == "record":
-        trial_file.store(now.attempt, worker, event)
+        trial_file.store_record(now.attempt, worker, event)
     if event["event"] in ("record", "recording"):
         return event
     now.measured.events.append((worker, event))
     if event["event"] in ("error", "stopped", "ended"):
         _explain_end(now, programs, arrived)
-        reason = event.get("message") or event.get("reason") or programs[worker].why_ended()
+        reason = event.get("message") or event.get("reason") or programs[worker].describe_end()
         raise TrialFailedError(f"{worker}: {reason}")
     return event
 
 
-def _explain_end(now: Attempting, programs: Programs, arrived: Arrived) -> None:
+def _explain_end(now: AttemptContext, programs: Programs, arrived: Arrived) -> None:
     """Wait briefly for a connection to break, because the peers of a lost host report first.
 
     Raises LostHostError for a lost host, and TrialFailedError for a lost allocation.
@@ -359,19 +366,19 @@ def _explain_end(now: Attempting, programs: Programs, arrived: Arrived) -> None:
     deadline = time.monotonic() + SETTLE_S
     while (left_s := deadline - time.monotonic()) > 0:
         for worker, program in programs.items():
-            if program.lost:
+            if program.lost_connection:
                 raise LostHostError(worker.host, "the connection broke during a trial")
-        if now.allocation.lost:
-            raise TrialFailedError(now.allocation.lost)
+        if now.allocation.loss_reason:
+            raise TrialFailedError(now.allocation.loss_reason)
         with suppress(Empty):
             arrived.get(timeout=left_s)
 
 
-def _show(now: Attempting, worker: Worker, event: dict[str, Any]) -> None:
+def _show(now: AttemptContext, worker: Worker, event: dict[str, Any]) -> None:
     if worker.rank == 0 and event["event"] == "iteration":
         lasted_ms = (event["comm_end_ns"] - event["start_ns"]) / 1e6 / now.bench.site.dilation
         now.observer.iteration(worker.job, event["iteration"] + 1, lasted_ms)
 
 
-def _meter(now: Attempting) -> TrafficMeter:
+def _meter(now: AttemptContext) -> TrafficMeter:
     return TrafficMeter(now.trial.spec, now.bench.site, now.measured.switch_samples, now.measured.host_samples)

@@ -17,11 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.hosts.clocks import UTC_STEP_NS, Ledger, Reading
+from roundabout.runner.hosts.clocks import UTC_STEP_NS, ClockLog, Reading
 from roundabout.runner.hosts.connections import Connection, LostHostError
-from roundabout.runner.hosts.host_group import Host, Site
-from roundabout.runner.hosts.programs import answering
-from roundabout.runner.session.host_session import Bench
+from roundabout.runner.hosts.host_group import Host, HostGroup
+from roundabout.runner.hosts.programs import limit_answer_time
+from roundabout.runner.session.host_session import HostSession
 from roundabout.runner.tables.packets import Totals, decode, open_parquet
 from roundabout.runner.tables.rows import RecordError
 from roundabout.spec.experiment import Capture
@@ -37,7 +37,7 @@ class CaptureError(RoundaboutError):
 
 
 @dataclass(frozen=True)
-class Captured:
+class HostCapture:
     """One host's capture: its files, oldest first, and tcpdump's counts."""
 
     device: str
@@ -47,7 +47,9 @@ class Captured:
 
 
 @contextmanager
-def capturing(bench: Bench, asked: Capture | None, folder: Path, into: dict[str, Captured]) -> Iterator[None]:
+def capture_hosts(
+    bench: HostSession, asked: Capture | None, folder: Path, into: dict[str, HostCapture]
+) -> Iterator[None]:
     """Capture on the hosts `asked` for while the context lasts; then copy their files into `folder`.
 
     `into` receives the details. Raises CaptureError if a capture cannot start, RecordError if its files do not arrive,
@@ -56,48 +58,50 @@ def capturing(bench: Bench, asked: Capture | None, folder: Path, into: dict[str,
     if asked is None:
         yield
         return
-    started = {name: found for name, found in bench.each(lambda host: _start(bench, host, asked)).items() if found}
+    started = {
+        name: found for name, found in bench.on_each_host(lambda host: _start(bench, host, asked)).items() if found
+    }
     try:
         yield
     finally:
         for capture in started.values():
             capture.end()
-        fetched = bench.each(lambda host: started[host.name].fetch(folder) if host.name in started else None)
+        fetched = bench.on_each_host(lambda host: started[host.name].fetch(folder) if host.name in started else None)
         into.update({name: found for name, found in fetched.items() if found})
 
 
-def _start(bench: Bench, host: Host, asked: Capture) -> "_Running | None":
+def _start(bench: HostSession, host: Host, asked: Capture) -> "_RunningCapture | None":
     if host.name not in asked.hosts:
         return None
-    return _Running(bench.connections[host.name], host, asked)
+    return _RunningCapture(bench.connections[host.name], host, asked)
 
 
-def command(host: Host, asked: Capture) -> list[str]:
+def capture_command(host: Host, asked: Capture) -> list[str]:
     """Return the command that captures on `host`."""
     argv = ["python3", str(host.prefix / "bin" / "capture.py"), "--interface", host.tap or host.interface]
     return [*argv, "--snap-bytes", str(asked.snap_bytes), "--budget-mb", str(asked.budget_mb)]
 
 
-class _Running:
+class _RunningCapture:
     """A running capture.py on a host."""
 
     def __init__(self, connection: Connection, host: Host, asked: Capture) -> None:
         self._connection, self._host, self._rest = connection, host.name, b""
-        self._channel = connection.start(command(host, asked))
+        self._channel = connection.start(capture_command(host, asked))
         self._fetch_s = FETCH_S + FETCH_S_PER_MB * asked.budget_mb
-        with answering(connection, self._channel, START_S, "starting a capture"):
-            self._began = self._said()
+        with limit_answer_time(connection, self._channel, START_S, "starting a capture"):
+            self._began = self._read_line()
 
     def end(self) -> None:
         """Tell the capture to stop, without waiting for it."""
         self._channel.close_stdin()
 
-    def fetch(self, folder: Path) -> Captured:
+    def fetch(self, folder: Path) -> HostCapture:
         """Fetch the files into the host's folder in `folder`. Raises RecordError, LostHostError."""
         place = files.make_directory(folder / self._host, 0o700)  # raw packets hold what hosts said to each other
         try:
-            with answering(self._connection, self._channel, self._fetch_s, "fetching a capture"):
-                counts = self._said()
+            with limit_answer_time(self._connection, self._channel, self._fetch_s, "fetching a capture"):
+                counts = self._read_line()
                 sizes = counts.pop("files")
                 paths = tuple(place / f"{number}.pcap" for number in range(len(sizes)))
                 for path, size in zip(paths, sizes, strict=True):
@@ -105,9 +109,9 @@ class _Running:
                 self._channel.result()
         except CaptureError as error:
             raise RecordError(error.message) from error
-        return Captured(self._began["device"], self._began["monotonic_ns"], paths, counts)
+        return HostCapture(self._began["device"], self._began["monotonic_ns"], paths, counts)
 
-    def _said(self) -> dict[str, Any]:
+    def _read_line(self) -> dict[str, Any]:
         """Return the next line of capture.py."""
         while b"\n" not in self._rest:
             self._rest += self._chunk()
@@ -116,7 +120,7 @@ class _Running:
         return said
 
     def _save(self, path: Path, size: int) -> None:
-        with files.disk_errors(path), files.new_file(path) as file:
+        with files.disk_errors(path), files.create_file(path) as file:
             while size:
                 chunk = self._rest or self._chunk()
                 file.write(chunk[:size])
@@ -134,7 +138,12 @@ class _Running:
 
 
 def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
-    captured: Mapping[str, Captured], ledger: Ledger, site: Site, units: Units, attempt: Attempt, who: Identity
+    captured: Mapping[str, HostCapture],
+    ledger: ClockLog,
+    site: HostGroup,
+    units: Units,
+    attempt: Attempt,
+    who: Identity,
 ) -> None:
     """Write the tables `packets` and `captures` of an attempt that captured. Raises DecodeError, StoreError."""
     if not captured:
@@ -151,7 +160,7 @@ def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
                 writer.write_table(to_paper_units(table, units))
 
             totals = decode(capture.files, [site.hosts[host].address], write)
-            rows.append({"host": host, **_when(ledger, host, capture.began_ns), **_counted(capture, totals, clock)})
+            rows.append({"host": host, **_when(ledger, host, capture.began_ns), **_capture_row(capture, totals, clock)})
     columns = {
         column.name: [row[column.name] for row in rows] for column in schemas.columns("captures")[len(vars(who)) :]
     }
@@ -161,7 +170,7 @@ def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
 def _common(who: Identity, host: str, clock: "_HostUtc", stamps: pa.Array) -> list[pa.Array]:
     """Return the common columns of packets with these UTC stamps."""
     length = len(stamps)
-    host_ns, controller_ns, bound_ns = clock.joined(stamps.to_numpy())
+    host_ns, controller_ns, bound_ns = clock.to_run_ns(stamps.to_numpy())
     names = [*vars(who).values(), host]
     return [pa.repeat(value, length) for value in names] + [
         pa.array(each) for each in (host_ns, controller_ns, bound_ns)
@@ -171,7 +180,7 @@ def _common(who: Identity, host: str, clock: "_HostUtc", stamps: pa.Array) -> li
 class _HostUtc:
     """A host's UTC, which stamps its packets, against its monotonic clock and the run's."""
 
-    def __init__(self, ledger: Ledger, host: str) -> None:
+    def __init__(self, ledger: ClockLog, host: str) -> None:
         self._ledger, self._host = ledger, host
         readings: Sequence[Reading] = ledger.readings[host]
         # From the first reading's: floats do not hold 1e18 exactly. UTC may be set back, but must rise here.
@@ -185,7 +194,7 @@ class _HostUtc:
         """Return the gain of UTC on the monotonic clock, from the first reading to the last."""
         return int(self._moved[-1])
 
-    def joined(self, utc_ns: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
+    def to_run_ns(self, utc_ns: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
         """Return the host's monotonic ns, the run's ns and their bound, for packets stamped at these instants.
 
         Between two readings UTC gains linearly, or the error is at most the gain. If UTC was set back, a stamp may
@@ -202,13 +211,13 @@ class _HostUtc:
         return host_ns, self._ledger.on_run(self._host, host_ns), bound_ns
 
 
-def _when(ledger: Ledger, host: str, host_ns: int) -> dict[str, int]:
+def _when(ledger: ClockLog, host: str, host_ns: int) -> dict[str, int]:
     at = np.array([host_ns], dtype=np.int64)
     bound_ns = int(ledger.bound_ns(host, at)[0])
     return {"host_ns": host_ns, "controller_ns": int(ledger.on_run(host, at)[0]), "offset_bound_ns": bound_ns}
 
 
-def _counted(capture: Captured, totals: Totals, clock: _HostUtc) -> dict[str, Any]:
+def _capture_row(capture: HostCapture, totals: Totals, clock: _HostUtc) -> dict[str, Any]:
     return {
         "device": capture.device,
         "files": len(capture.files),

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from roundabout.plan import PlannedTrial
 from roundabout.spec import ResolvedJob
-from roundabout.store.rates import increments
+from roundabout.store.rates import compute_increments
 from roundabout.store.reasons import RESENT
 
 STOLEN_MAX = 0.03  # by other virtual machines, of the whole trial's CPU
@@ -32,7 +32,7 @@ LATE_P90_MAX, LATE_P90_MAX_MS = 0.02, 2.0
 COMPUTING_MAX = 0.03
 
 
-def strain(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int | None) -> dict[str, float | None]:
+def resource_stats(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int | None) -> dict[str, float | None]:
     """Return the resources that limited the trial.
 
     CPU in its worst windows and over all, lateness, links that stood still.
@@ -116,24 +116,26 @@ def _between_full(busy: np.ndarray, full: np.ndarray) -> np.ndarray:
     return between
 
 
-def faults(trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mapping[str, float | None]) -> list[str]:
+def invalid_reasons(
+    trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mapping[str, float | None]
+) -> list[str]:
     """Return the reasons why the trial is invalid; empty for a valid one."""
     found = [
         *_missing_iterations(trial, tables["iterations"]),
         *slow_computing(trial, tables["iterations"]),
         *_missing_loads(trial, tables["cross_traffic"]),
         *_missing_marks(trial, tables),
-        *_over(
+        *_exceeds(
             measured["steal_mean"],
             STOLEN_MAX,
             "other virtual machines took {:.1%} of the CPU over the whole trial (limit {:.0%})",
         ),
-        *_over(
+        *_exceeds(
             measured["stalled_share"],
             STALLED_MAX,
             "a link stood still for {:.1%} of the trial although packets waited for it (limit {:.1%})",
         ),
-        *_over(
+        *_exceeds(
             measured["late_p90_ms"],
             max(LATE_P90_MAX * (_median_ms(tables["iterations"]) or 0.0), LATE_P90_MAX_MS),
             "trainers woke up {:.2f} ms late (90th percentile, limit {:.1f} ms)",
@@ -142,7 +144,7 @@ def faults(trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mappin
     dropped = pc.sum(tables["cpu"]["softnet_dropped"]).as_py() or 0
     if dropped:
         found.append(f"the network stack dropped {dropped} packets for want of CPU")
-    if not trial.spec.loses:
+    if not trial.spec.may_drop:
         found += _losses(tables)
     return found
 
@@ -193,14 +195,15 @@ def _missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[
     over = {
         name: job
         for name, job in trial.spec.jobs.items()
-        if trial.job in (None, name) and job.transport.meant_for == "thresholds"
+        if trial.job in (None, name) and job.transport.intended_queue == "thresholds"
     }
-    met = _meeting_ports(trial)
+    met = _merging_ports(trial)
     slowed = [
         name
         for name, job in over.items()
         if any((hop.sender, hop.receiver) in met for hop in trial.spec.hops(name))
-        and _times_alone(job, tables["iterations"].filter(pc.equal(tables["iterations"]["job"], name))) > SLOWED
+        and _communication_slowdown(job, tables["iterations"].filter(pc.equal(tables["iterations"]["job"], name)))
+        > SLOWED
     ]
     flows = tables["flows"]
     marks = flows.filter(pc.is_in(flows["job"], pa.array(over, pa.string())))["delivered_ce_segments"]
@@ -211,7 +214,7 @@ def _missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[
     ]
 
 
-def _meeting_ports(trial: PlannedTrial) -> set[tuple[str, str]]:
+def _merging_ports(trial: PlannedTrial) -> set[tuple[str, str]]:
     """Return the switch ports that send traffic from several ingress ports."""
     spec, sides = trial.spec, defaultdict[tuple[str, str], set[str]](set)
     pairs = [pair for name, job in spec.jobs.items() if trial.job in (None, name) for pair in job.pairs]
@@ -222,7 +225,7 @@ def _meeting_ports(trial: PlannedTrial) -> set[tuple[str, str]]:
     return {port for port, found in sides.items() if len(found) > 1}
 
 
-def _times_alone(job: ResolvedJob, iterations: pa.Table) -> float:
+def _communication_slowdown(job: ResolvedJob, iterations: pa.Table) -> float:
     """Return the factor by which communication took longer than alone, breaks included, by the median; 1 if unknown.
 
     Each iteration counts by its quickest worker, because the others waited for it.
@@ -234,7 +237,7 @@ def _times_alone(job: ResolvedJob, iterations: pa.Table) -> float:
     return 1.0 if median is None else median / alone_ms
 
 
-def _over(value: float | None, limit: float, message: str) -> list[str]:
+def _exceeds(value: float | None, limit: float, message: str) -> list[str]:
     return [message.format(value, limit)] if value is not None and value > limit else []
 
 
@@ -243,7 +246,7 @@ def _losses(tables: Mapping[str, pa.Table]) -> list[str]:
     queue = tables["queue"]
     for link, switch, towards in sorted(set(zip(*(queue[name].to_pylist() for name in PORT), strict=True))):
         here = queue.filter(pc.and_(pc.equal(queue["link"], link), pc.equal(queue["host"], switch)))
-        drops = increments(here["host_ns"].to_numpy(), np.array(here["drops"].to_pylist()))
+        drops = compute_increments(here["host_ns"].to_numpy(), np.array(here["drops"].to_pylist()))
         if drops.total:
             found.append(f"lossless link {link} dropped {drops.total} packets towards {towards}")
         if not drops.known.all():

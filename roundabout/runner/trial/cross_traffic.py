@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from roundabout.plan import PlannedTrial, content_hash
 from roundabout.runner.hosts.connections import Connection, LostHostError
-from roundabout.runner.hosts.deadlines import patience, take
-from roundabout.runner.hosts.host_group import Host, Pace, Site
+from roundabout.runner.hosts.deadlines import take_within, time_slices
+from roundabout.runner.hosts.host_group import Host, HostGroup, Scaling
 from roundabout.runner.hosts.programs import Program
-from roundabout.runner.session.host_session import Bench
+from roundabout.runner.session.host_session import HostSession
 from roundabout.spec.experiment import CrossTraffic
 
 READY_S = 30  # loads are planned, sinks listen and connections stand within this
@@ -50,7 +50,7 @@ class Generator:
     sender: Program
 
 
-class Part(NamedTuple):
+class TrafficEndpoint(NamedTuple):
     """One cross traffic of a trial: its port, and the secret by which its sinks recognize its sender."""
 
     name: str
@@ -59,14 +59,16 @@ class Part(NamedTuple):
     secret: str
 
 
-def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> list[Generator]:
+def start_cross_traffic(bench: HostSession, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> list[Generator]:
     """Start sinks and generators, and wait until all can be told to start.
 
     Raises CrossTrafficError, LostHostError.
     """
-    crossing = parts(trial)
+    crossing = traffic_endpoints(trial)
     sinks = [
-        _Waiting(f"sink of {part.name}", bench.connections[receiver], sink_command(bench.site, receiver, part), part)
+        _StartingProgram(
+            f"sink of {part.name}", bench.connections[receiver], sink_command(bench.site, receiver, part), part
+        )
         for part in crossing
         for receiver in part.spec.receivers
     ]
@@ -74,7 +76,7 @@ def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> li
     for sink in sinks:
         sink.ready()
     senders = [
-        _Waiting(part.name, bench.connections[part.spec.sender], sender_command(bench.site, trial, part), part)
+        _StartingProgram(part.name, bench.connections[part.spec.sender], sender_command(bench.site, trial, part), part)
         for part in crossing
     ]
     stack.callback(stop, [sender.program for sender in senders])
@@ -83,23 +85,23 @@ def begin(bench: Bench, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> li
     return [Generator(part.name, part.spec, sender.program) for part, sender in zip(crossing, senders, strict=True)]
 
 
-def check(generators: Sequence[Generator]) -> None:
+def check_generators(generators: Sequence[Generator]) -> None:
     """Raise CrossTrafficError if a generator has ended before the jobs."""
     for each in generators:
-        if each.sender.ended:
-            why = "its load was sent" if each.sender.status == 0 else each.sender.why_ended()
+        if each.sender.has_ended:
+            why = "its load was sent" if each.sender.status == 0 else each.sender.describe_end()
             raise CrossTrafficError(f"cross traffic {each.name} ended on {each.sender.host} before the jobs did: {why}")
 
 
-def lead_s(site: Site) -> float:
+def lead_time_s(site: HostGroup) -> float:
     """Return the time for which cross traffic is sent before the jobs start, by the hosts' clocks."""
     return site.ms_on_host(LEAD_MS) / 1e3
 
 
-def parts(trial: PlannedTrial) -> list[Part]:
+def traffic_endpoints(trial: PlannedTrial) -> list[TrafficEndpoint]:
     """Return the cross traffics of `trial` that send, each with a secret of its own."""
     return [
-        Part(name, spec, FIRST_PORT + number, _secret(spec))
+        TrafficEndpoint(name, spec, FIRST_PORT + number, _secret(spec))
         for number, (name, spec) in enumerate(trial.spec.cross_traffic.items())
         if spec.load_gbps > 0
     ]
@@ -116,7 +118,7 @@ def _secret(spec: CrossTraffic) -> str:
     return base64.b64encode(json.dumps(told).encode()).decode()
 
 
-def sink_command(site: Site, receiver: str, part: Part) -> list[str]:
+def sink_command(site: HostGroup, receiver: str, part: TrafficEndpoint) -> list[str]:
     """Return the command of the sink on one receiver."""
     host = site.hosts[receiver]
     if part.spec.kind == "iperf":
@@ -137,12 +139,12 @@ def sink_command(site: Site, receiver: str, part: Part) -> list[str]:
     return [crossgen, "sink", "--bind", f"{host.address}:{part.port}", *(["--dscp", str(dscp)] if dscp else [])]
 
 
-def sender_command(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
+def sender_command(site: HostGroup, trial: PlannedTrial, part: TrafficEndpoint) -> list[str]:
     """Return the command that plans a load and sends it."""
     if part.spec.kind == "iperf":
         return _iperf_load(site, trial, part)
     crossgen = str(site.hosts[part.spec.sender].prefix / "bin" / "crossgen")
-    plan = [crossgen, "plan", "--json", *load_words(site, trial, part.name), "--output", LOAD_FILE]
+    plan = [crossgen, "plan", "--json", *plan_arguments(site, trial, part.name), "--output", LOAD_FILE]
     return plan_and_send(plan, [crossgen, "send", "--load", LOAD_FILE, *_way(site, part)])
 
 
@@ -155,7 +157,7 @@ def plan_and_send(plan: Sequence[str], send: Sequence[str]) -> list[str]:
     return ["sh", "-c", script]
 
 
-def load_words(pace: Pace, trial: PlannedTrial, name: str) -> list[str]:
+def plan_arguments(pace: Scaling, trial: PlannedTrial, name: str) -> list[str]:
     """Return the arguments of `crossgen plan` for a cross traffic of the trial.
 
     The trial's seed gives the same flows each time.
@@ -183,14 +185,14 @@ def _iperf(host: Host) -> list[str]:
     return ["python3", str(host.prefix / "bin" / "iperf.py")]
 
 
-def _iperf_load(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
+def _iperf_load(site: HostGroup, trial: PlannedTrial, part: TrafficEndpoint) -> list[str]:
     spec = part.spec
     (receiver,) = spec.receivers
     words = {
         "to": site.hosts[receiver].address,
         "port": part.port,
         "load-gbps": site.rate_on_host_bps(spec.load_gbps) / 1e9,
-        "parallel": parallel(spec.load_gbps, trial.spec.topology.path_payload_gbps(spec.sender, receiver)),
+        "parallel": parallel_connections(spec.load_gbps, trial.spec.topology.path_payload_gbps(spec.sender, receiver)),
         "congestion": spec.transport.kernel_name,
         "probe-s": round(site.ms_on_host(PROBE_MS) / 1e3),
     }
@@ -200,12 +202,12 @@ def _iperf_load(site: Site, trial: PlannedTrial, part: Part) -> list[str]:
     return [*_iperf(site.hosts[spec.sender]), "load", *given, "--secret"]
 
 
-def _dscp(site: Site, part: Part) -> int:
+def _dscp(site: HostGroup, part: TrafficEndpoint) -> int:
     """Return the DSCP of its packets: its own, or that of jobs without a priority."""
     return site.dscps.cross_traffic if part.spec.traffic_class == "own" else site.dscps.jobs
 
 
-def parallel(load_gbps: float, link_gbps: float) -> int:
+def parallel_connections(load_gbps: float, link_gbps: float) -> int:
     """Return the number of connections that iperf begins with.
 
     Each gets a fair share of the link beside one saturating flow.
@@ -217,22 +219,22 @@ def parallel(load_gbps: float, link_gbps: float) -> int:
     return MOST_PARALLEL if share >= 1 else min(max(math.ceil(share / (1 - share)), 1), MOST_PARALLEL)
 
 
-def _way(site: Site, part: Part) -> list[str]:
+def _way(site: HostGroup, part: TrafficEndpoint) -> list[str]:
     spec = part.spec
     to = ",".join(f"{receiver}={site.hosts[receiver].address}:{part.port}" for receiver in spec.receivers)
     dscp = _dscp(site, part)
     options = [*([f"dscp={dscp}"] if dscp else []), f"cc={spec.transport.kernel_name}"]
     classes = ("burst", "quiet") if spec.kind == "burst" else ("consistent",)
-    words = ["--to", to, "--warm-up-s", str(lead_s(site))]
+    words = ["--to", to, "--warm-up-s", str(lead_time_s(site))]
     if spec.connections == "fresh":
         words += ["--fresh-connections", "--most-connections", str(MOST_FRESH)]
     return words + [word for name in classes for word in ("--class", ":".join([name, *options]))]
 
 
-class _Waiting:
+class _StartingProgram:
     """A starting program that reports when it is ready."""
 
-    def __init__(self, name: str, connection: Connection, argv: list[str], part: Part) -> None:
+    def __init__(self, name: str, connection: Connection, argv: list[str], part: TrafficEndpoint) -> None:
         self._ready: SimpleQueue[bool] = SimpleQueue()
         self.program = Program(name, connection, argv, self._take, part.secret)
 
@@ -240,13 +242,13 @@ class _Waiting:
         """Wait for the program's report. Raises CrossTrafficError, LostHostError."""
         who = f"cross traffic: {self.program.name} on {self.program.host}"
         try:
-            if take(self._ready, patience(READY_S)):
+            if take_within(self._ready, time_slices(READY_S)):
                 return
         except Empty:
             raise CrossTrafficError(f"{who} was not ready after {READY_S} s") from None
         if self.program.status is None:
             raise LostHostError(self.program.host, f"the connection broke while {self.program.name} was started")
-        raise CrossTrafficError(f"{who} did not start: {self.program.why_ended()}")
+        raise CrossTrafficError(f"{who} did not start: {self.program.describe_end()}")
 
     def _take(self, _program: Program, line: str | None) -> None:
         if line is None or line.startswith('{"event":"ready"'):

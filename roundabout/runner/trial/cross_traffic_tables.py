@@ -44,7 +44,7 @@ SUMMARY = '{"event":"summary"'
 
 
 @dataclass(frozen=True)
-class Load:
+class GeneratorOutput:
     """One cross traffic of a trial: the requested load, and the lines of its sender."""
 
     spec: CrossTraffic

@@ -7,7 +7,7 @@ from typing import Any
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import PlannedTrial
-from roundabout.runner.hosts.host_group import Site
+from roundabout.runner.hosts.host_group import HostGroup
 from roundabout.runner.trial import nccl
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec import ResolvedJob, TrialSpec
@@ -35,37 +35,37 @@ class Worker:
         return f"job {self.job}, worker {self.rank} on {self.host}"
 
 
-def workers(trial: PlannedTrial, site: Site) -> list[Worker]:
+def trial_workers(trial: PlannedTrial, site: HostGroup) -> list[Worker]:
     """Return the workers of the jobs that run in `trial`: all of them, or one job's."""
     found = []
     for name, job in trial.spec.jobs.items():
         if trial.job not in (None, name):
             continue
-        told = description(trial, name, site)
+        told = job_description(trial, name, site)
         for rank, host in enumerate(job.workers):
-            task = Task(told, rank, site.hosts[host].prefix, way(job, site) == RDMA)
+            task = Task(told, rank, site.hosts[host].prefix, datapath(job, site) == RDMA)
             argv, trainer, told_nccl = job.trainer.argv(task), job.trainer, _nccl(job, host, site)
             found.append(Worker(name, rank, host, argv, trainer.listens, trainer.scheduled, told_nccl))
     return found
 
 
-def scheduled(trial: PlannedTrial) -> list[str]:
+def slurm_hosts(trial: PlannedTrial) -> list[str]:
     """Return the hosts whose workers are started through Slurm."""
     jobs = [job for name, job in trial.spec.jobs.items() if trial.job in (None, name) and job.trainer.scheduled]
     return list(dict.fromkeys(host for job in jobs for host in job.workers))
 
 
-def way(job: ResolvedJob, site: Site) -> str:
+def datapath(job: ResolvedJob, site: HostGroup) -> str:
     """Return a job's datapath: RDMA if all hosts, its transport and its trainer support it, else TCP."""
     by_nic = "rdma" in site.capabilities() and job.transport.name in NIC_TRANSPORTS
     return RDMA if by_nic and (job.trainer.rdma_program or job.trainer.nccl) else TCP
 
 
-def _nccl(job: ResolvedJob, host: str, site: Site) -> dict[str, str]:
+def _nccl(job: ResolvedJob, host: str, site: HostGroup) -> dict[str, str]:
     """Return the environment of NCCL, if the job uses it. Raises RoundaboutError if the host's device is not known."""
     if not job.trainer.nccl:
         return {}
-    by_rdma = way(job, site) == RDMA
+    by_rdma = datapath(job, site) == RDMA
     if by_rdma and site.hosts[host].nccl.hca is None:
         raise RoundaboutError(
             f"the inventory: all.children.rack.hosts.{host}.hca: found none, expected a device and its port, as NCCL "
@@ -75,19 +75,19 @@ def _nccl(job: ResolvedJob, host: str, site: Site) -> dict[str, str]:
     return nccl.environment(site.hosts[host], job.priority or site.dscps.jobs, rdma=by_rdma)
 
 
-def ways(trial: PlannedTrial, site: Site) -> dict[str, str]:
+def datapaths(trial: PlannedTrial, site: HostGroup) -> dict[str, str]:
     """Return the datapath of each job that runs, for trial.json."""
-    return {name: way(job, site) for name, job in trial.spec.jobs.items() if trial.job in (None, name)}
+    return {name: datapath(job, site) for name, job in trial.spec.jobs.items() if trial.job in (None, name)}
 
 
-def description(trial: PlannedTrial, name: str, site: Site) -> dict[str, Any]:
+def job_description(trial: PlannedTrial, name: str, site: HostGroup) -> dict[str, Any]:
     """Return a job's description for its workers. Bytes and times are those of hosts."""
     job = trial.spec.jobs[name]
     return {
         "name": name,
         "workers": [
             {"name": host, "address": site.hosts[host].address, "port": port}
-            for host, port in zip(job.workers, ports(trial.spec, name), strict=True)
+            for host, port in zip(job.workers, worker_ports(trial.spec, name), strict=True)
         ],
         "connections": job.flows,
         "iterations": trial.spec.iterations_of(name),
@@ -96,23 +96,26 @@ def description(trial: PlannedTrial, name: str, site: Site) -> dict[str, Any]:
         "begins_ms": site.ms_on_host(job.begins_ms),
         "departs_ms": None if job.departs_ms is None else site.ms_on_host(job.departs_ms),
         **({"dscp": dscp} if (dscp := job.priority or site.dscps.jobs) else {}),
-        **({"timetable": _timetable(job.held_to, site)} if job.held_to else {}),
+        **({"timetable": _timetable(job.held_timetable, site)} if job.held_timetable else {}),
         "phases": [_phase(job, phase, site) for phase in job.profile.phases],
     }
 
 
-def ports(spec: TrialSpec, name: str) -> list[int]:
-    """Return the TCP port of each worker of a job: the same on all hosts, except for a job's second worker on a host."""
+def worker_ports(spec: TrialSpec, name: str) -> list[int]:
+    """Return the TCP port of each worker of a job.
+
+    The same on all hosts, except for a job's second worker on a host.
+    """
     workers, first = spec.jobs[name].workers, FIRST_PORT + list(spec.jobs).index(name)
     return [first + len(spec.jobs) * workers[:rank].count(host) for rank, host in enumerate(workers)]
 
 
-def _timetable(timetable: Timetable, site: Site) -> dict[str, float]:
+def _timetable(timetable: Timetable, site: HostGroup) -> dict[str, float]:
     told = timetable.model_dump(exclude={"holds"})
     return {name: site.ms_on_host(paper_ms) for name, paper_ms in told.items()}
 
 
-def _phase(job: ResolvedJob, phase: Phase, site: Site) -> dict[str, Any]:
+def _phase(job: ResolvedJob, phase: Phase, site: HostGroup) -> dict[str, Any]:
     if phase.compute_ms is not None:
         return {"name": phase.name, "compute_ms": site.ms_on_host(phase.compute_ms)}
     assert phase.bytes is not None

@@ -5,8 +5,8 @@ from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from roundabout.runner.hosts.host_group import Site
-from roundabout.runner.observer import CrossUse, LinkUse
+from roundabout.runner.hosts.host_group import HostGroup
+from roundabout.runner.observer import CrossTrafficUse, LinkUse
 from roundabout.runner.tables.rows import Samples
 from roundabout.spec import TrialSpec
 from roundabout.spec.topology import Link
@@ -14,7 +14,7 @@ from roundabout.spec.topology import Link
 WINDOW_NS = 1_000_000_000  # a few iterations: shorter windows show the jobs' phases, not the link's use
 
 
-class Sample(NamedTuple):
+class PortSample(NamedTuple):
     """One port at an instant: cumulative counters and backlog."""
 
     at_ns: int
@@ -24,10 +24,10 @@ class Sample(NamedTuple):
     backlog_bytes: int | None
 
 
-History = deque[Sample]  # of a port, as long as WINDOW_NS
+History = deque[PortSample]  # of a port, as long as WINDOW_NS
 
 
-class Ports:
+class PortHistories:
     """The last second of all ports that a sampler sees, by interface index."""
 
     def __init__(self, samples: Samples) -> None:
@@ -46,7 +46,7 @@ class Ports:
         at_ns, sent, received = int(row["before_ns"]), int(row["tx_bytes"]), int(row["rx_bytes"])
         marks, waiting = (int(text) if (text := row.get(name)) else None for name in ("marks", "qdisc_backlog_bytes"))
         history = self.history[row["ifindex"]]
-        history.append(Sample(at_ns, sent, received, marks, waiting))
+        history.append(PortSample(at_ns, sent, received, marks, waiting))
         while at_ns - history[0].at_ns > WINDOW_NS:
             history.popleft()
 
@@ -54,12 +54,14 @@ class Ports:
 class TrafficMeter:
     """A meter of a trial's links and cross traffic, from switches' ports and hosts' interfaces."""
 
-    def __init__(self, spec: TrialSpec, site: Site, switches: Sequence[Samples], hosts: Mapping[str, Samples]) -> None:
+    def __init__(
+        self, spec: TrialSpec, site: HostGroup, switches: Sequence[Samples], hosts: Mapping[str, Samples]
+    ) -> None:
         """Follow the samplers of `switches` and `hosts`."""
         self._spec, self._site = spec, site
-        self._switches = [Ports(samples) for samples in switches]
+        self._switches = [PortHistories(samples) for samples in switches]
         wanted = {part.sender for part in spec.cross_traffic.values()} if switches else hosts.keys()
-        self._hosts = {host: Ports(samples) for host, samples in hosts.items() if host in wanted}
+        self._hosts = {host: PortHistories(samples) for host, samples in hosts.items() if host in wanted}
 
     def links(self) -> dict[str, LinkUse]:
         """Return the use of links, the bottleneck first, from switches' ports, or else from the host's interface."""
@@ -69,13 +71,15 @@ class TrafficMeter:
         found = ((link, self._use(link)) for link in by_weight)
         return {link.name: use for link, use in found if use}
 
-    def crossing(self) -> dict[str, CrossUse]:
+    def cross_traffic(self) -> dict[str, CrossTrafficUse]:
         """Return the use of the cross traffics that send, as of the last call of `links`."""
         loads = {name: part for name, part in self._spec.cross_traffic.items() if part.load_gbps > 0}
         users = [host for job in self._spec.jobs.values() for host in job.workers]
         users += [part.sender for part in loads.values()]
         return {
-            name: CrossUse(part.load_gbps, self._sent_gbps(part.sender) if users.count(part.sender) == 1 else None)
+            name: CrossTrafficUse(
+                part.load_gbps, self._sent_gbps(part.sender) if users.count(part.sender) == 1 else None
+            )
             for name, part in loads.items()
         }
 
@@ -111,7 +115,7 @@ class TrafficMeter:
         return bytes_per_ns * 8 * self._site.scale
 
 
-def _rate(old: Sample, new: Sample, counter: str) -> float:
+def _rate(old: PortSample, new: PortSample, counter: str) -> float:
     """Return the growth of a counter between two samples, per ns."""
     grown: int = getattr(new, counter) - getattr(old, counter)
     return grown / (new.at_ns - old.at_ns)

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from roundabout.runner.hosts.clocks import CONTROLLER, Ledger, RunClock
-from roundabout.runner.hosts.host_group import Port, Site
+from roundabout.runner.hosts.clocks import CONTROLLER, ClockLog, RunClock
+from roundabout.runner.hosts.host_group import HostGroup, Port
 from roundabout.runner.tables.rows import Columns, Samples, integers
-from roundabout.runner.trial.captures import Captured
-from roundabout.runner.trial.cross_traffic_tables import Load
+from roundabout.runner.trial.captures import HostCapture
+from roundabout.runner.trial.cross_traffic_tables import GeneratorOutput
 from roundabout.runner.trial.jobs import Worker
-from roundabout.runner.trial.sampler import Achieved, achieved
+from roundabout.runner.trial.sampler import SamplingQuality, sampling_quality
 from roundabout.store import Identity, Units, build_table
 from roundabout.store.schemas import columns
 
@@ -34,7 +34,7 @@ TCP_ALONE = {
 class Measurement:
     """Everything that one attempt measured until its end. Byte counts are the host's."""
 
-    ledger: Ledger = field(default_factory=Ledger)
+    clock_log: ClockLog = field(default_factory=ClockLog)
     settings: dict[str, Any] = field(default_factory=dict)  # host -> what was found, applied, and differs afterwards
     counters_before: dict[str, dict[str, Any]] = field(default_factory=dict)  # host -> transport -> counter -> value
     counters_after: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -42,60 +42,60 @@ class Measurement:
     host_samples: dict[str, Samples] = field(default_factory=dict)
     switch_samples: list[Samples] = field(default_factory=list)
     controller_samples: Samples | None = None
-    loads: dict[str, Load] = field(default_factory=dict)  # cross traffic -> its load
+    loads: dict[str, GeneratorOutput] = field(default_factory=dict)  # cross traffic -> its load
     start_ns: int | None = None  # the agreed instant, on the run's clock
     end_ns: int | None = None  # when the last worker was done
-    captured: dict[str, Captured] = field(default_factory=dict)  # host -> what its capture left
+    captured: dict[str, HostCapture] = field(default_factory=dict)  # host -> what its capture left
     nccl: dict[str, Any] = field(default_factory=dict)  # worker -> what NCCL was told, and what it said that it uses
-    faults: list[str] = field(default_factory=list)  # why the trial ended early or may not be used
+    invalid_reasons: list[str] = field(default_factory=list)  # why the trial ended early or may not be used
     lost_host: bool = False  # its connections are of no more use
 
     def of_kind(self, kind: str) -> list[tuple[Worker, dict[str, Any]]]:
         """Return the workers' events of one kind."""
         return [(worker, event) for worker, event in self.events if event["event"] == kind]
 
-    def sampling(self) -> dict[str, Achieved]:
+    def sampling(self) -> dict[str, SamplingQuality]:
         """Return how the hosts' samplers kept their period; samplers without samples are left out."""
-        found = {host: achieved(samples) for host, samples in self.host_samples.items()}
+        found = {host: sampling_quality(samples) for host, samples in self.host_samples.items()}
         return {host: kept for host, kept in found.items() if kept}
 
 
-def units(site: Site, clock: RunClock) -> Units:
+def host_units(site: HostGroup, clock: RunClock) -> Units:
     """Return the units of values measured on `site`."""
     return Units(site.scale, site.dilation, clock.anchor_utc_ns)
 
 
-def tables(measured: Measurement, site: Site, who: Identity, into: Units) -> dict[str, pa.Table]:
+def build_tables(measured: Measurement, site: HostGroup, identity: Identity, units: Units) -> dict[str, pa.Table]:
     """Return all of a trial's tables except `trials`."""
     hosts = {host: samples.columns for host, samples in measured.host_samples.items()}
     raw = {
         "iterations": _iterations(measured),
         "flows": _flows(measured),
-        "counters": counters(measured.ledger, hosts),
+        "counters": counters(measured.clock_log, hosts),
         "queue": _queue(measured, site.ports),
         "marks": _marks(measured, site),
-        "device_counters": _device_counters(measured.ledger, hosts),
-        "clock": _clock(measured.ledger),
+        "device_counters": _device_counters(measured.clock_log, hosts),
+        "clock": _clock(measured.clock_log),
         "cpu": _cpu(measured, hosts),
         "reactions": _reactions(measured),
         "cross_traffic": _cross_traffic(measured),
         "cross_flows": _cross_flows(measured),
     }
-    return {name: build_table(name, who, values, into) for name, values in raw.items()}
+    return {name: build_table(name, identity, values, units) for name, values in raw.items()}
 
 
 def _iterations(measured: Measurement) -> Columns:
-    parts, whole = [], _whole(measured)
+    parts, whole = [], _common_iterations(measured)
     for worker, every in _by_worker(measured.of_kind("iteration")):
         events = [event for event in every if event["iteration"] < whole.get(worker.job, len(every))]
         start, compute_end, comm_end = (
             integers(events, field_name) for field_name in ("start_ns", "compute_end_ns", "comm_end_ns")
         )
-        on_run = [measured.ledger.on_run(worker.host, each) for each in (start, compute_end, comm_end)]
+        on_run = [measured.clock_log.on_run(worker.host, each) for each in (start, compute_end, comm_end)]
         parts.append(
             {
                 **_constants(len(events), job=worker.job, rank=worker.rank),
-                **_when(measured.ledger, worker.host, start),
+                **_when(measured.clock_log, worker.host, start),
                 "iteration": integers(events, "iteration"),
                 **dict(zip(("start_ns", "compute_end_ns", "comm_end_ns"), on_run, strict=True)),
                 "iteration_ms": (comm_end - start) / 1e6,
@@ -117,7 +117,7 @@ def _delays_ms(events: Sequence[dict[str, Any]]) -> npt.NDArray[Any]:
     return np.array([None if delay_ns is None else delay_ns / 1e6 for delay_ns in told], dtype=object)
 
 
-def _whole(measured: Measurement) -> dict[str, int]:
+def _common_iterations(measured: Measurement) -> dict[str, int]:
     """Return the number of iterations that all workers of a job did. When a job departs, some may end one more."""
     found: dict[str, int] = {}
     for worker, event in measured.of_kind("done"):
@@ -128,11 +128,11 @@ def _whole(measured: Measurement) -> dict[str, int]:
 def _flows(measured: Measurement) -> Columns:
     parts = []
     for worker, events in _by_worker(measured.of_kind("flow")):
-        at_ns = measured.ledger.on_host(worker.host, measured.end_ns or 0)
+        at_ns = measured.clock_log.on_host(worker.host, measured.end_ns or 0)
         parts.append(
             {
                 **_constants(len(events), job=worker.job, rank=worker.rank),
-                **_when(measured.ledger, worker.host, np.full(len(events), at_ns, dtype=np.int64)),
+                **_when(measured.clock_log, worker.host, np.full(len(events), at_ns, dtype=np.int64)),
                 "peer": np.array([event["peer"] for event in events]),
                 **{
                     name: integers(events, name)
@@ -147,7 +147,7 @@ def _flows(measured: Measurement) -> Columns:
     return _joined("flows", parts)
 
 
-def counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Columns:
+def counters(ledger: ClockLog, samples: Mapping[str, dict[str, Columns]]) -> Columns:
     """Return the table `counters`, from the output of hosts' samplers."""
     names = ("interface", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_dropped", "rx_dropped")
     parts = [
@@ -158,7 +158,7 @@ def counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Colum
     return _joined("counters", parts)
 
 
-def _device_counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) -> Columns:
+def _device_counters(ledger: ClockLog, samples: Mapping[str, dict[str, Columns]]) -> Columns:
     parts = []
     for host, kinds in samples.items():
         if (port := kinds.get("port")) is not None:
@@ -173,7 +173,7 @@ def _device_counters(ledger: Ledger, samples: Mapping[str, dict[str, Columns]]) 
     return _joined("device_counters", parts)
 
 
-def _link_state(ledger: Ledger, host: str, port: Columns) -> Columns:
+def _link_state(ledger: ClockLog, host: str, port: Columns) -> Columns:
     at = _when(ledger, host, _midpoint(port))
     state = _constants(len(at["host_ns"]), source="link", counter="up", unit="", width_bits=1)
     return {**at, **state, "device": port["interface"], "value": port["up"]}
@@ -182,7 +182,7 @@ def _link_state(ledger: Ledger, host: str, port: Columns) -> Columns:
 def _queue(measured: Measurement, ports: Sequence[Port]) -> Columns:
     parts = [
         {
-            **_at_port(measured.ledger, port, rows),
+            **_at_port(measured.clock_log, port, rows),
             "tx_bytes": rows["tx_bytes"],
             "backlog_bytes": rows["qdisc_backlog_bytes"],
             "drops": _sum(rows["qdisc_drops"], rows["tx_dropped"]),
@@ -193,11 +193,11 @@ def _queue(measured: Measurement, ports: Sequence[Port]) -> Columns:
     return _joined("queue", parts)
 
 
-def _marks(measured: Measurement, site: Site) -> Columns:
+def _marks(measured: Measurement, site: HostGroup) -> Columns:
     names = {host.address: host.name for host in site.hosts.values()}
     parts = [
         {
-            **_at_port(measured.ledger, port, rows),
+            **_at_port(measured.clock_log, port, rows),
             "source": np.array([names.get(address, address) for address in rows["source"]]),
             "marks": rows["marks"],
         }
@@ -218,13 +218,13 @@ def _by_port(measured: Measurement, ports: Sequence[Port], kind: str) -> list[tu
     return found
 
 
-def _at_port(ledger: Ledger, port: Port, rows: Columns) -> Columns:
+def _at_port(ledger: ClockLog, port: Port, rows: Columns) -> Columns:
     """Return the columns of place and time, for rows of a switch's port."""
     where = {"host": port.switch, "link": port.link, "interface": port.interface, "towards": port.towards}
     return {**_when(ledger, CONTROLLER, _midpoint(rows)), **_constants(len(rows["ifindex"]), **where)}
 
 
-def _clock(ledger: Ledger) -> Columns:
+def _clock(ledger: ClockLog) -> Columns:
     parts = []
     for host, readings in ledger.readings.items():
         when = _when(ledger, host, np.array([reading.host_ns for reading in readings], dtype=np.int64))
@@ -239,11 +239,12 @@ def _cpu(measured: Measurement, hosts: Mapping[str, dict[str, Columns]]) -> Colu
     controller = measured.controller_samples
     samples = {**({CONTROLLER: controller.columns} if controller else {}), **hosts}
     return _joined(
-        "cpu", [_cpu_windows(measured.ledger, host, kinds["cpu"]) for host, kinds in samples.items() if "cpu" in kinds]
+        "cpu",
+        [_cpu_windows(measured.clock_log, host, kinds["cpu"]) for host, kinds in samples.items() if "cpu" in kinds],
     )
 
 
-def _cpu_windows(ledger: Ledger, host: str, samples: Columns) -> Columns:
+def _cpu_windows(ledger: ClockLog, host: str, samples: Columns) -> Columns:
     at = _midpoint(samples)
     gained = {name: np.diff(values) for name, values in samples.items()}
     ticks = np.maximum(gained["busy_ticks"] + gained["idle_ticks"] + gained["steal_ticks"], 1)
@@ -261,12 +262,12 @@ def _cpu_windows(ledger: Ledger, host: str, samples: Columns) -> Columns:
 def _reactions(measured: Measurement) -> Columns:
     parts = []
     for host, transports in measured.counters_after.items():
-        at_ns = measured.ledger.on_host(host, measured.end_ns or 0)
+        at_ns = measured.clock_log.on_host(host, measured.end_ns or 0)
         for transport, after in transports.items():
             before = measured.counters_before[host][transport]
             parts.append(
                 {
-                    **_when(measured.ledger, host, np.full(len(after), at_ns, dtype=np.int64)),
+                    **_when(measured.clock_log, host, np.full(len(after), at_ns, dtype=np.int64)),
                     **_constants(len(after), transport=transport),
                     "counter": np.array(list(after), dtype=object),  # there may be none
                     "before": np.array([before[name] for name in after], dtype=np.float64),
@@ -280,8 +281,8 @@ def _cross_traffic(measured: Measurement) -> Columns:
     parts = []
     for name, load in measured.loads.items():
         if summary := load.summary():
-            at_ns = measured.ledger.on_host(load.spec.sender, measured.end_ns or 0)
-            when = _when(measured.ledger, load.spec.sender, np.array([at_ns], dtype=np.int64))
+            at_ns = measured.clock_log.on_host(load.spec.sender, measured.end_ns or 0)
+            when = _when(measured.clock_log, load.spec.sender, np.array([at_ns], dtype=np.int64))
             parts.append({**_constants(1, traffic=name), **when, **summary})
     return _joined("cross_traffic", parts)
 
@@ -291,13 +292,13 @@ def _cross_flows(measured: Measurement) -> Columns:
     for name, load in measured.loads.items():
         if flows := load.flows():
             sender, intended_ns = load.spec.sender, flows.pop("intended_ns")
-            on_run = {each: _on_run(measured.ledger, sender, flows[each]) for each in ("start_ns", "end_ns")}
-            when = _when(measured.ledger, sender, intended_ns)
+            on_run = {each: _on_run(measured.clock_log, sender, flows[each]) for each in ("start_ns", "end_ns")}
+            when = _when(measured.clock_log, sender, intended_ns)
             parts.append({**_constants(len(intended_ns), traffic=name), **when, **flows, **on_run})
     return _joined("cross_flows", parts)
 
 
-def _on_run(ledger: Ledger, host: str, host_ns: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _on_run(ledger: ClockLog, host: str, host_ns: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the run's nanoseconds, and None for None."""
     if host_ns.dtype != object:
         return ledger.on_run(host, host_ns)
@@ -314,7 +315,7 @@ def _by_worker(events: Sequence[tuple[Worker, dict[str, Any]]]) -> list[tuple[Wo
     return list(grouped.items())
 
 
-def _when(ledger: Ledger, host: str, host_ns: npt.NDArray[np.int64]) -> Columns:
+def _when(ledger: ClockLog, host: str, host_ns: npt.NDArray[np.int64]) -> Columns:
     """Return the columns of place and time, for rows of one host at these instants of its monotonic clock."""
     return {
         **_constants(len(host_ns), host=host),

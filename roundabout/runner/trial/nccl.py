@@ -44,13 +44,13 @@ def environment(host: Host, dscp: int, *, rdma: bool) -> dict[str, str]:
     return {**told, **({"NCCL_ALGO": host.nccl.algorithm} if host.nccl.algorithm else {}), **debug}
 
 
-def words(environment: Mapping[str, str]) -> tuple[str, ...]:
+def command_prefix(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the command prefix that gives a worker `environment` and its log."""
     return ("env", *(f"{name}={value}" for name, value in environment.items()), *LOGGED)
 
 
 @dataclass(frozen=True)
-class Used:
+class NcclReport:
     """The devices and settings that one worker's NCCL reports; empty where it reported none."""
 
     version: tuple[str, ...] = ()
@@ -65,13 +65,13 @@ class Used:
     algorithm: tuple[str, ...] = ()
 
 
-def used(log: str) -> Used:
+def parse_log(log: str) -> NcclReport:
     """Parse a worker's log; each value occurs once, sorted. Lines of other programs are skipped."""
-    found: dict[str, set[str]] = {field.name: set() for field in fields(Used)}
+    found: dict[str, set[str]] = {field.name: set() for field in fields(NcclReport)}
     found["version"] |= {*VERSION.findall(log)}
     for line in INFO.findall(log):
         _read(line, found)
-    return Used(**{name: tuple(sorted(values)) for name, values in found.items()})
+    return NcclReport(**{name: tuple(sorted(values)) for name, values in found.items()})
 
 
 def _read(line: str, found: Mapping[str, set[str]]) -> None:
@@ -104,7 +104,7 @@ def _address(prefix: str, identifier: str) -> str:
     return str(IPv4Address(octets[12:])) if mapped else f"{prefix}/{identifier}"
 
 
-def differences(asked: Mapping[str, str], address: str, found: Used) -> list[str]:
+def find_differences(asked: Mapping[str, str], address: str, found: NcclReport) -> list[str]:
     """Return a line for each difference between NCCL's report and its environment `asked`; `address` is its host's."""
     network = asked["NCCL_NET"]
     expected = {

@@ -44,7 +44,7 @@ class Sampler:
 
 
 @dataclass(frozen=True)
-class Achieved:
+class SamplingQuality:
     """How a sampler kept its period. A missed sample came with the next one; lost lines are lost."""
 
     samples: int
@@ -54,7 +54,7 @@ class Achieved:
     period_p99_ms: float
 
 
-def achieved(samples: Samples) -> Achieved | None:
+def sampling_quality(samples: Samples) -> SamplingQuality | None:
     """Return the quality of a sampler that has ended; None with fewer than two samples. Raises RecordError."""
     kinds = samples.columns
     if not {"port", "sampler"} <= kinds.keys():
@@ -64,4 +64,4 @@ def achieved(samples: Samples) -> Achieved | None:
         return None
     taken, missed, lost = (int(own[name][-1]) for name in ("samples", "missed", "dropped_lines"))
     periods_ms = np.diff(at_ns) / 1e6
-    return Achieved(taken, missed, lost, float(np.median(periods_ms)), float(np.percentile(periods_ms, 99)))
+    return SamplingQuality(taken, missed, lost, float(np.median(periods_ms)), float(np.percentile(periods_ms, 99)))

@@ -12,18 +12,18 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.plan import PlannedTrial
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.connections import Connection, LostHostError
-from roundabout.runner.hosts.host_group import Site
+from roundabout.runner.hosts.host_group import HostGroup
 from roundabout.runner.machine.journal import Entry
-from roundabout.runner.program_list import artefacts
+from roundabout.runner.program_list import hash_artifacts
 from roundabout.runner.session import host_facts as facts
-from roundabout.runner.session.connectivity_check import Survey, survey
-from roundabout.runner.session.host_session import Bench, prepared
-from roundabout.runner.testbed import Facility, Outcome, Visit
-from roundabout.runner.transports import build_outside
+from roundabout.runner.session.connectivity_check import ConnectivityReport, check_connectivity
+from roundabout.runner.session.host_session import HostSession, open_host_session
+from roundabout.runner.testbed import Outcome, RunContext, TestbedProvider
+from roundabout.runner.transports import build_plugins
 from roundabout.runner.trial import captures, checks
-from roundabout.runner.trial.attempt import attempt_once
-from roundabout.runner.trial.jobs import ways
-from roundabout.runner.trial.measurement import Measurement, tables, units
+from roundabout.runner.trial.attempt import execute_attempt
+from roundabout.runner.trial.jobs import datapaths
+from roundabout.runner.trial.measurement import Measurement, build_tables, host_units
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
@@ -40,11 +40,11 @@ def check_known(entry: Entry) -> None:
         )
 
 
-class SshFacility(Facility):
+class SshTestbedProvider(TestbedProvider):
     """A provider of testbeds reached over SSH. Each kind defines how it is created, provisioned and given up."""
 
     takes_machine = True
-    programs: tuple[str, ...] = ("hosts", "controller")
+    program_groups: tuple[str, ...] = ("hosts", "controller")
     """What of programs.yaml takes part."""
 
     @property
@@ -53,11 +53,11 @@ class SshFacility(Facility):
         return None
 
     @abstractmethod
-    def raise_site(self, topology: Topology, name: str) -> Site:
+    def create_hosts(self, topology: Topology, name: str) -> HostGroup:
         """Build or join the hosts called `name`; the journal's entry "testbed" undoes it."""
 
     @abstractmethod
-    def provision(self, site: Site) -> None:
+    def provision(self, site: HostGroup) -> None:
         """Put the programs of trials on the hosts."""
 
     @abstractmethod
@@ -65,32 +65,32 @@ class SshFacility(Facility):
         """Make a congestion control available, and build its program if it has one. Undone as "transport"."""
 
     @abstractmethod
-    def connect(self, site: Site, host: str) -> Connection:
+    def connect(self, site: HostGroup, host: str) -> Connection:
         """Connect to one of the hosts."""
 
     def check_held(self) -> None:
         """Raise RoundaboutError if another program may use the hosts meanwhile."""
 
-    def artefacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:
+    def artifacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:
         """Return the hashes of the programs on hosts and of their readers. Plugins' transports are built."""
-        return {**artefacts(*self.programs), **build_outside(transports)}
+        return {**hash_artifacts(*self.program_groups), **build_plugins(transports)}
 
     @contextmanager
-    def opened(self, topology: Topology, visit: Visit) -> "Iterator[SshTestbed]":
+    def open_testbed(self, topology: Topology, visit: RunContext) -> "Iterator[SshTestbed]":
         """Open hosts with `topology`; at the end, undo what was done on them and give them up."""
         assert visit.journal is not None
         entry = {"kind": "testbed", "name": visit.name, "where": dict(self.where)}
         with ExitStack() as stack:
-            stack.enter_context(visit.journal.owing(entry, self.undo))
-            yield SshTestbed(self, self.raise_site(topology, visit.name), visit, stack)
+            stack.enter_context(visit.journal.register_undo(entry, self.undo))
+            yield SshTestbed(self, self.create_hosts(topology, visit.name), visit, stack)
 
 
 class SshTestbed:
     """A Testbed of hosts reached over SSH, which are provisioned when they are first needed."""
 
-    def __init__(self, facility: SshFacility, site: Site, visit: Visit, stack: ExitStack) -> None:
+    def __init__(self, facility: SshTestbedProvider, site: HostGroup, visit: RunContext, stack: ExitStack) -> None:
         self._facility, self._site, self._visit, self._stack = facility, site, visit, stack
-        self._bench: Bench | None = None
+        self._bench: HostSession | None = None
 
     @property
     def kind(self) -> str:
@@ -118,44 +118,46 @@ class SshTestbed:
 
     def facts(self) -> dict[str, Any]:
         """Return the facts of hosts, and the offsets of their clocks."""
-        bench = self._ready()
+        bench = self._host_session()
         clocks = {host: asdict(reading) for host, reading in bench.read_clocks("before").items()}
-        return {"hosts": facts.of_hosts(bench), "clocks": clocks}
+        return {"hosts": facts.read_host_facts(bench), "clocks": clocks}
 
     def execute(self, trial: PlannedTrial, attempt: Attempt, who: Identity) -> Outcome:
         """Run the trial once on its hosts. Raises RoundaboutError if another program took the hosts."""
         try:
-            bench = self._ready()
+            bench = self._host_session()
         except LostHostError as error:  # as good as lost during the attempt
             return Outcome({}, [str(error)], lost=True)
         self._facility.check_held()
-        measured = attempt_once(bench, trial, self._visit.clock, self._visit.observer, attempt)
+        measured = execute_attempt(bench, trial, self._visit.clock, self._visit.observer, attempt)
         self._facility.check_held()
-        into = units(self._site, self._visit.clock)
-        found = tables(measured, self._site, who, into)
-        captures.store(measured.captured, measured.ledger, self._site, into, attempt, who)
-        start_ns, end_ns = (None if at is None else into.instant(at) for at in (measured.start_ns, measured.end_ns))
-        strain = checks.strain(found, start_ns, end_ns)
-        faults = measured.faults or checks.faults(trial, found, strain)
-        record = {"ways": ways(trial, self._site), **_record(measured)}
+        into = host_units(self._site, self._visit.clock)
+        found = build_tables(measured, self._site, who, into)
+        captures.store(measured.captured, measured.clock_log, self._site, into, attempt, who)
+        start_ns, end_ns = (
+            None if at is None else into.to_paper_instant(at) for at in (measured.start_ns, measured.end_ns)
+        )
+        strain = checks.resource_stats(found, start_ns, end_ns)
+        faults = measured.invalid_reasons or checks.invalid_reasons(trial, found, strain)
+        record = {"ways": datapaths(trial, self._site), **_record(measured)}
         return Outcome(found, faults, {**record, "start_ns": start_ns, **strain}, lost=measured.lost_host)
 
-    def survey(self) -> Survey:
+    def survey(self) -> ConnectivityReport:
         """Check the connectivity of the hosts before any trial. Raises LostHostError."""
-        return survey(self._ready())
+        return check_connectivity(self._host_session())
 
-    def _ready(self) -> Bench:
+    def _host_session(self) -> HostSession:
         if self._bench is None:
             self._visit.observer.step(f"preparing {len(self._site.hosts)} hosts")
-            self._bench = self._stack.enter_context(prepared(self._facility, self._site, self._visit))
+            self._bench = self._stack.enter_context(open_host_session(self._facility, self._site, self._visit))
         return self._bench
 
 
 def _record(measured: Measurement) -> dict[str, Any]:
     return {
         "settings": measured.settings,
-        "clock": measured.ledger.as_json(),
-        "clock_steps": [asdict(step) for step in measured.ledger.steps()],
+        "clock": measured.clock_log.as_json(),
+        "clock_steps": [asdict(step) for step in measured.clock_log.steps()],
         **({"nccl": measured.nccl} if measured.nccl else {}),
         "sampling": {host: asdict(kept) for host, kept in measured.sampling().items()},
     }

@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow as pa
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.hosts.clocks import HostClock, Ledger, Phase, RunClock
+from roundabout.runner.hosts.clocks import ClockLog, HostClock, Phase, RunClock
 from roundabout.runner.hosts.connections import Connection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.trial.measurement import counters
@@ -18,14 +18,14 @@ from roundabout.runner.trial.sampler import Sampler, host_sampler
 LOOK_S = 0.2
 
 
-def watched(hosts: Mapping[Host, Connection], seconds: float) -> pa.Table:
+def sample_traffic(hosts: Mapping[Host, Connection], seconds: float) -> pa.Table:
     """Return the counters of these hosts' interfaces over `seconds`.
 
     Columns of the table `counters`, times on one clock.
 
     Raises LostHostError, and RoundaboutError if a sampler ended by itself.
     """
-    ledger, run_clock = Ledger(), RunClock.start()
+    ledger, run_clock = ClockLog(), RunClock.start()
     clocks: dict[str, HostClock] = {}
     samplers: dict[str, Sampler] = {}
     with ExitStack() as stack:
@@ -42,7 +42,7 @@ def watched(hosts: Mapping[Host, Connection], seconds: float) -> pa.Table:
     return pa.table(counters(ledger, {name: sampler.samples.columns for name, sampler in samplers.items()}))
 
 
-def _read(clocks: Mapping[str, HostClock], ledger: Ledger, phase: Phase) -> None:
+def _read(clocks: Mapping[str, HostClock], ledger: ClockLog, phase: Phase) -> None:
     for name, clock in clocks.items():
         ledger.add(name, clock.read(phase))
 
@@ -51,9 +51,9 @@ def _wait(samplers: Iterable[Sampler], seconds: float) -> None:
     until = time.monotonic() + seconds
     while (left_s := until - time.monotonic()) > 0:
         for sampler in samplers:
-            if sampler.program.ended:
+            if sampler.program.has_ended:
                 hint = "make provision INVENTORY=... puts it there"
-                raise RoundaboutError(f"{sampler.name} ended: {sampler.program.why_ended()}", hint)
+                raise RoundaboutError(f"{sampler.name} ended: {sampler.program.describe_end()}", hint)
         time.sleep(min(left_s, LOOK_S))
 
 

@@ -13,7 +13,7 @@ RECORDS = "records"
 FORMAT = re.compile(r"[a-z0-9_-]{1,32}")
 
 
-def store(attempt: Attempt, worker: Worker, event: dict[str, Any]) -> None:
+def store_record(attempt: Attempt, worker: Worker, event: dict[str, Any]) -> None:
     """Store the event `record` of a worker (trainers/PROTOCOL.md). Raises RecordError if it is invalid."""
     kind, packed = event.get("format"), event.get("gzip_base64")
     try:
@@ -25,5 +25,5 @@ def store(attempt: Attempt, worker: Worker, event: dict[str, Any]) -> None:
     except (ValueError, TypeError) as error:
         raise RecordError(f"{worker} said a record of {error}, expected a format and what was recorded") from error
     path = files.make_directory(attempt.path / RECORDS) / f"{worker.job}-{worker.rank}.{kind}.json.gz"
-    with files.disk_errors(path), files.new_file(path) as file:
+    with files.disk_errors(path), files.create_file(path) as file:
         file.write(content)

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from roundabout.spec.base import Strict
-from roundabout.spec.errors import SpecError, did_you_mean, show
+from roundabout.spec.errors import SpecError, quote_value, suggest
 from roundabout.spec.expectation import TAGGED
 from roundabout.spec.reader.yaml_source import Block, Document
 from roundabout.spec.trace import KINDS
@@ -55,17 +55,17 @@ def parse_as(model: type[Part], document: Document) -> Part:
     try:
         return model.model_validate(document.root)
     except ValidationError as error:
-        raise explain(error, document, model, document.root) from None
+        raise explain_error(error, document, model, document.root) from None
 
 
-def explain(error: ValidationError, document: Document, model: type[BaseModel], root: Block) -> SpecError:
+def explain_error(error: ValidationError, document: Document, model: type[BaseModel], root: Block) -> SpecError:
     """Return the first fault of `root`, a part of `document` that was read as `model`.
 
     An unknown field comes first: a misspelt one is also missing, and the misspelling says more.
     """
     details = min(error.errors(include_url=False), key=lambda item: item["type"] != "extra_forbidden")
     way = tuple(step for step in details["loc"] if step != "[key]")
-    location = _written(tuple(step for step in way if step not in TAGGED))
+    location = _file_location(tuple(step for step in way if step not in TAGGED))
     if details["type"] == "extra_forbidden":
         return _unknown_field(location, document, fields_at(model, way[:-1]), root)
     context = details.get("ctx", {})
@@ -75,7 +75,7 @@ def explain(error: ValidationError, document: Document, model: type[BaseModel], 
     found, expected = _words(details)
     if details["type"] in ("missing", "union_tag_not_found"):
         return _missing(location, document, root)
-    return document.error(location, found, expected, hint=context.get("hint") or _near(details), root=root)
+    return document.error(location, found, expected, hint=context.get("hint") or _suggest(details), root=root)
 
 
 def first_fault(error: ValidationError) -> tuple[tuple[str | int, ...], str, str]:
@@ -91,7 +91,7 @@ def _words(details: ErrorDetails) -> tuple[str, str]:
     return found, _EXPECTED.get(details["type"], details["msg"]).format_map(context)
 
 
-def _written(location: tuple[Any, ...]) -> tuple[Any, ...]:
+def _file_location(location: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return `location` without the steps by which pydantic names one of several kinds."""
     before = (None, *location)
     return tuple(step for last, step in zip(before, location, strict=False) if step not in UNIONS.get(last, ()))
@@ -99,8 +99,12 @@ def _written(location: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _found(details: ErrorDetails) -> str:
     if choice := _choice(details):
-        return show(choice[0])
-    return "the name " + show(details["input"]) if details["loc"][-1:] == ("[key]",) else show(details["input"])
+        return quote_value(choice[0])
+    return (
+        "the name " + quote_value(details["input"])
+        if details["loc"][-1:] == ("[key]",)
+        else quote_value(details["input"])
+    )
 
 
 def _missing(location: tuple[Any, ...], document: Document, root: Block) -> SpecError:
@@ -113,13 +117,13 @@ def _missing(location: tuple[Any, ...], document: Document, root: Block) -> Spec
 
 def _unknown_field(location: tuple[Any, ...], document: Document, known: list[str], root: Block) -> SpecError:
     expected = f"one of {', '.join(known)}" if known else "no such field"
-    hint = did_you_mean(location[-1], known)
+    hint = suggest(location[-1], known)
     return document.error(location, f"the unknown field '{location[-1]}'", expected, hint=hint, root=root)
 
 
-def _near(details: ErrorDetails) -> str | None:
+def _suggest(details: ErrorDetails) -> str | None:
     choice = _choice(details)
-    return did_you_mean(*choice) if choice else None
+    return suggest(*choice) if choice else None
 
 
 def _choice(details: ErrorDetails) -> tuple[Any, list[str]] | None:
@@ -144,15 +148,15 @@ def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
             kind = UNIONS[last][step]
         elif isinstance(kind, type) and issubclass(kind, BaseModel):
             fields = {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
-            kind = _core(fields.get(step))
+            kind = _strip_annotation(fields.get(step))
         else:
-            kind = _core((typing.get_args(kind) or (None,))[0 if typing.get_origin(kind) is tuple else -1])
+            kind = _strip_annotation((typing.get_args(kind) or (None,))[0 if typing.get_origin(kind) is tuple else -1])
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         return []
     return [field.alias or name for name, field in kind.model_fields.items()]
 
 
-def _core(annotation: Any) -> Any:
+def _strip_annotation(annotation: Any) -> Any:
     """Return `annotation` without Annotated and without `| None`."""
     while typing.get_origin(annotation) is typing.Annotated or type(None) in typing.get_args(annotation):
         annotation = typing.get_args(annotation)[0]

@@ -7,18 +7,18 @@ from pathlib import Path
 from roundabout.core.paths import ROOT
 from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.assembly.snapshot import answer_once
-from roundabout.spec.errors import SpecError, choices, did_you_mean, show
+from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
 from roundabout.spec.expectation import Expectations
-from roundabout.spec.experiment import Header, Treatment
+from roundabout.spec.experiment import ExperimentHeader, Treatment
 from roundabout.spec.profile import Profile
-from roundabout.spec.reader.yaml_source import Block, Document, read, shown
+from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 from roundabout.spec.topology import Topology
 
 EXPERIMENTS = ROOT / "experiments"
 CATALOG, PROFILES, TOPOLOGIES = "catalog", "profiles", "topologies"
 
 
-HEADER = tuple(field.alias or name for name, field in Header.model_fields.items())
+HEADER = tuple(field.alias or name for name, field in ExperimentHeader.model_fields.items())
 # What overlays may touch: a trial's own fields, and what is expected of it.
 OVERLAYABLE = (*Treatment.model_fields, *Expectations.model_fields)
 FIELDS = {
@@ -29,7 +29,7 @@ FIELDS = {
 KINDS = {CATALOG: "an experiment", PROFILES: "a profile", TOPOLOGIES: "a topology"}
 
 
-def shelf_of(root: Mapping[str, object]) -> str:
+def guess_kind(root: Mapping[str, object]) -> str:
     """Return the folder of the library to which a file's content belongs, as most of its fields say."""
     return max(FIELDS, key=lambda shelf: len(FIELDS[shelf] & root.keys()))
 
@@ -61,16 +61,19 @@ class Library:
         """Return True if there is a specification of that name."""
         return name in self.names(shelf) or self._own(shelf, name) is not None
 
-    def lay(self, profiles: Mapping[str, Profile], topologies: Mapping[str, Topology]) -> None:
+    def add(self, profiles: Mapping[str, Profile], topologies: Mapping[str, Topology]) -> None:
         """Add profiles and topologies, which go before all others of the same name."""
         self._profiles |= profiles
         self._topologies |= topologies
 
     def document(self, shelf: str, name: str) -> Document:
-        """Return the unparsed file of that name. Raises SpecError if there is none, or if it has another name inside."""
+        """Return the unparsed file of that name.
+
+        Raises SpecError if there is none, or if it has another name inside.
+        """
         document = self._own(shelf, name) or self._shipped(shelf, name)
         if document.root.get("name", name) != name:
-            raise document.error(("name",), show(document.root["name"]), f"'{name}', the file's own name")
+            raise document.error(("name",), quote_value(document.root["name"]), f"'{name}', the file's own name")
         return document
 
     def profile(self, name: str) -> Profile:
@@ -91,8 +94,8 @@ class Library:
             return None
         for path in (self._beside / shelf / f"{name}.yaml", self._beside / f"{name}.yaml"):
             if path.is_file():
-                document = read(path, shown(path))
-                if path.parent.name == shelf or shelf_of(document.root) == shelf:
+                document = read_document(path, shown_path(path))
+                if path.parent.name == shelf or guess_kind(document.root) == shelf:
                     self.found_beside[shelf][name] = document.root
                     return document
         return None
@@ -100,14 +103,14 @@ class Library:
     def _shipped(self, shelf: str, name: str) -> Document:
         known = self.names(shelf)
         if name not in known:
-            expected = f"one of {choices(known)}" if known else "a file there, but there is none"
-            folder = shown(self.root / shelf)
-            raise SpecError(folder, f"no {name}.yaml", expected, hint=_file_of(name) or did_you_mean(name, known))
+            expected = f"one of {list_choices(known)}" if known else "a file there, but there is none"
+            folder = shown_path(self.root / shelf)
+            raise SpecError(folder, f"no {name}.yaml", expected, hint=_file_hint(name) or suggest(name, known))
         path = self.root / shelf / f"{name}.yaml"
-        return answer_once(path, lambda: read(path, shown(path)))
+        return answer_once(path, lambda: read_document(path, shown_path(path)))
 
 
-def _file_of(name: str) -> str | None:
+def _file_hint(name: str) -> str | None:
     """Return a hint for a name that is a file or a folder of the working folder."""
     for path in (Path(name), Path(f"{name}.yaml"), Path(f"{name}.yml")):
         if path.is_file():

@@ -8,10 +8,10 @@ that is a list sets its levels.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from roundabout.spec.assembly.factors import nested
+from roundabout.spec.assembly.factors import nested_overlay
 from roundabout.spec.assembly.library import HEADER, OVERLAYABLE
 from roundabout.spec.assembly.merge import merge
-from roundabout.spec.errors import SpecError, choices, did_you_mean, show
+from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
 from roundabout.spec.reader.yaml_source import Block, Document, Items, Mark, as_yaml, parse_option
 
 SET = "set"
@@ -20,14 +20,14 @@ ONCE = tuple(field for field in (*HEADER, "factors") if field != SET)
 NAMED = ("jobs", "cross_traffic")
 
 
-class Change(NamedTuple):
+class Override(NamedTuple):
     """An override: a field, its value, and the place where it was written."""
 
     path: tuple[str, ...]
     value: Any
     mark: Mark | None
 
-    def fits(self, root: Block) -> bool:
+    def applies_to(self, root: Block) -> bool:
         """Return True if the overridden field exists."""
         adds = len(self.path) == 2 and self.value is not None
         if self.path[0] not in NAMED or len(self.path) < 2 or adds:
@@ -36,20 +36,23 @@ class Change(NamedTuple):
         return not isinstance(named, Mapping) or self.path[1] in named
 
 
-def from_text(said: Mapping[str, str], option: str = "set") -> Block:
-    """Parse overrides whose values are written as in a file. Their place is the option with its path. Raises SpecError."""
+def parse_overrides(said: Mapping[str, str], option: str = "set") -> Block:
+    """Parse overrides whose values are written as in a file. Their place is the option with its path.
+
+    Raises SpecError.
+    """
     block = Block()
     for path, text in said.items():
         block.put(path, *parse_option(f"{option} {path}", text))
     return block
 
 
-def from_values(values: Mapping[str, Any]) -> Block:
+def overrides_from_values(values: Mapping[str, Any]) -> Block:
     """Return overrides as a run has recorded them, or a program makes them. Raises SpecError."""
-    return from_text({path: as_yaml(value, path) for path, value in values.items()})
+    return parse_overrides({path: as_yaml(value, path) for path, value in values.items()})
 
 
-def told(document: Document, changes: Block) -> Document:
+def with_overrides(document: Document, changes: Block) -> Document:
     """Return the document with these overrides in its own `set`, before its own ones."""
     root, before = Block(document.root), document.root.get(SET)
     block = Block(before if isinstance(before, Block) else None)
@@ -59,7 +62,7 @@ def told(document: Document, changes: Block) -> Document:
     return Document(document.file, root, document.folder)
 
 
-def changed(document: Document) -> tuple[Document, tuple[Change, ...]]:
+def apply_file_overrides(document: Document) -> tuple[Document, tuple[Override, ...]]:
     """Return the document with fields set that occur once, and the overrides that apply to every level.
 
     Raises SpecError.
@@ -68,59 +71,61 @@ def changed(document: Document) -> tuple[Document, tuple[Change, ...]]:
     if said is None:
         return document, ()
     if not isinstance(said, Block):
-        raise document.error((SET,), show(said), "a mapping of dotted paths to values")
+        raise document.error((SET,), quote_value(said), "a mapping of dotted paths to values")
     root, over = Block(document.root), []
     for name, value in said.items():
-        change = Change(tuple(name.split(".")), value, said.marks.get(name))
+        change = Override(tuple(name.split(".")), value, said.marks.get(name))
         _check(document, name)
         if name == "name":
             root.put(name, value, change.mark)  # merged, it would replace the file, as a transport's name does
-        elif overlay := _once(root, name, change):
+        elif overlay := _file_overlay(root, name, change):
             root = merge(root, overlay)
         else:
             over.append(change)
     return Document(document.file, root, document.folder), tuple(over)
 
 
-def over_all(root: Block, changes: tuple[Change, ...]) -> Block:
+def apply_to_combination(root: Block, changes: tuple[Override, ...]) -> Block:
     """Return one combination of levels with the overrides applied to it."""
     for change in changes:
-        if change.fits(root):
-            root = merge(root, nested(*change))
+        if change.applies_to(root):
+            root = merge(root, nested_overlay(*change))
     return root
 
 
-def check_used(document: Document, changes: tuple[Change, ...], combinations: list[Block]) -> None:
+def check_used(document: Document, changes: tuple[Override, ...], combinations: list[Block]) -> None:
     """Raise SpecError for an override of a job, or of cross traffic, that does not exist."""
     for change in changes:
-        if not any(change.fits(root) for root in combinations):
+        if not any(change.applies_to(root) for root in combinations):
             shelf, name, *_ = change.path
             known = list(dict.fromkeys(each for root in combinations for each in root.get(shelf, {})))
-            hint = did_you_mean(name, known)
-            raise _error(document, ".".join(change.path), f"no {name} among {shelf}", choices(known) or "any", hint)
+            hint = suggest(name, known)
+            raise _error(
+                document, ".".join(change.path), f"no {name} among {shelf}", list_choices(known) or "any", hint
+            )
 
 
 def _check(document: Document, name: str) -> None:
     head = name.split(".", maxsplit=1)[0]
     if head not in (*ONCE, *OVERLAYABLE):
-        hint = "--only chooses variants" if name == "variant" else did_you_mean(head, (*ONCE, *OVERLAYABLE))
+        hint = "--only chooses variants" if name == "variant" else suggest(head, (*ONCE, *OVERLAYABLE))
         raise _error(document, name, f"the unknown field '{head}'", f"one of {', '.join((*OVERLAYABLE, *ONCE))}", hint)
     below = [factor for factor in _factors(document.root) if factor.startswith(f"{name}.")]
     if below and head not in ONCE:
         raise _error(document, name, f"it above the factor {below[0]}", f"levels of {below[0]}, or null for none")
 
 
-def _once(root: Block, name: str, change: Change) -> Block | None:
+def _file_overlay(root: Block, name: str, change: Override) -> Block | None:
     """Return the overlay on the file that makes an override, unless it is one of every level."""
     head, *rest = change.path
     if isinstance(_factors(root).get(name), Items):
         levels = change.value
         if levels is not None and not isinstance(levels, Items):
             levels = Items([levels], [change.mark] if change.mark else [])
-        return nested(("factors", name), levels, change.mark)
+        return nested_overlay(("factors", name), levels, change.mark)
     if head == "factors" and isinstance(change.value, Items):
-        return nested(("factors", ".".join(rest)), change.value, change.mark)
-    return nested(*change) if head in ONCE else None
+        return nested_overlay(("factors", ".".join(rest)), change.value, change.mark)
+    return nested_overlay(*change) if head in ONCE else None
 
 
 def _factors(root: Block) -> Mapping[str, Any]:

@@ -3,13 +3,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from roundabout.spec.errors import choices, did_you_mean
+from roundabout.spec.errors import list_choices, suggest
 from roundabout.spec.expectation import AnyExpectation, Order
 from roundabout.spec.experiment import Cell, Experiment
 from roundabout.spec.reader.yaml_source import Document
 
 
-def only(document: Document, experiment: Experiment) -> Experiment:
+def filter_variants(document: Document, experiment: Experiment) -> Experiment:
     """Return the experiment with the selected variants, their dependencies, and the expectations of these alone.
 
     Raises SpecError if there is no such variant.
@@ -18,9 +18,11 @@ def only(document: Document, experiment: Experiment) -> Experiment:
         return experiment
     for index, name in enumerate(experiment.only):
         if name not in experiment.variants:
-            hint = did_you_mean(name, experiment.variants)
-            raise document.error(("only", index), f"'{name}'", f"a variant ({choices(experiment.variants)})", hint=hint)
-    kept = with_needed(experiment.only, experiment.cells)
+            hint = suggest(name, experiment.variants)
+            raise document.error(
+                ("only", index), f"'{name}'", f"a variant ({list_choices(experiment.variants)})", hint=hint
+            )
+    kept = with_dependencies(experiment.only, experiment.cells)
     study = experiment.study
     if study.baseline in set(experiment.variants) - kept:
         study = study.model_copy(update={"baseline": None})
@@ -30,21 +32,21 @@ def only(document: Document, experiment: Experiment) -> Experiment:
             "study": study,
             "factors": experiment.factors | ({"variant": variants} if variants else {}),
             "cells": tuple(cell for cell in experiment.cells if cell.variant in kept),
-            "expect": tuple(each for each in experiment.expect if _named(each) <= kept),
+            "expect": tuple(each for each in experiment.expect if _variants_of(each) <= kept),
         }
     )
 
 
-def with_needed(variants: Iterable[str], cells: Sequence[Cell]) -> set[str]:
+def with_dependencies(variants: Iterable[str], cells: Sequence[Cell]) -> set[str]:
     """Return these variants and all their dependencies, direct or not."""
     kept, found = set[str](), set(variants)
     while found - kept:
         kept |= found
-        found = {need for cell in cells if cell.variant in kept for need in cell.needed.values()}
+        found = {need for cell in cells if cell.variant in kept for need in cell.dependencies.values()}
     return kept
 
 
-def _named(expectation: AnyExpectation) -> set[str]:
+def _variants_of(expectation: AnyExpectation) -> set[str]:
     """Return the variants that an expectation is about."""
     ordered = expectation.order if isinstance(expectation, Order) and expectation.by == "variant" else ()
     at = (expectation.at or {}).get("variant")

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from roundabout.spec.cluster import Cluster
-from roundabout.spec.errors import SpecError, choices, did_you_mean, show
-from roundabout.spec.expectation import Basis, Complain, Expectation, Order
+from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
+from roundabout.spec.expectation import Basis, Expectation, ExpectationCheck, Order
 from roundabout.spec.experiment import ONLY_VARIANT, Cell, CrossTraffic, Job, Treatment, TrialSpec
 from roundabout.spec.profile import Profile
 from roundabout.spec.reader.yaml_source import Block, Document
 from roundabout.spec.topology import Topology
-from roundabout.spec.transports import broken_rule
+from roundabout.spec.transports import find_violation
 from roundabout.spec.transports.queues import QUEUES, QueueName
 
 
@@ -39,7 +39,7 @@ class Merged(NamedTuple):
         return f" (with {at})" if at else ""
 
 
-class _Stay(NamedTuple):
+class _WorkerStay(NamedTuple):
     """A worker on a host, from its job's arrival until its certain departure."""
 
     job: str
@@ -49,35 +49,35 @@ class _Stay(NamedTuple):
 
 def check_workers(merged: Merged, treatment: Treatment, topology: Topology) -> None:
     """Raise SpecError unless every worker is on a host of the topology, and no host ever has more workers than GPUs."""
-    stays: dict[str, list[_Stay]] = {}
+    stays: dict[str, list[_WorkerStay]] = {}
     for name, job in treatment.jobs.items():
         for index, worker in enumerate(job.workers):
             here = ("jobs", name, "workers", index)
             if worker not in topology.hosts:
-                expected = f"a host of {topology.name} ({choices(topology.hosts)})"
-                raise merged.error(here, show(worker), expected, did_you_mean(worker, topology.hosts))
+                expected = f"a host of {topology.name} ({list_choices(topology.hosts)})"
+                raise merged.error(here, quote_value(worker), expected, suggest(worker, topology.hosts))
             there = stays.setdefault(worker, [])
-            stay = _Stay(name, job.arrives_ms, math.inf if job.departs_ms is None else job.departs_ms)
-            if _at_once(there, stay) == topology.gpus_per_host:
+            stay = _WorkerStay(name, job.arrives_ms, math.inf if job.departs_ms is None else job.departs_ms)
+            if _most_at_once(there, stay) == topology.gpus_per_host:
                 raise _no_room(merged, here, topology, stays)
             there.append(stay)
 
 
-def _at_once(there: Sequence[_Stay], stay: _Stay) -> int:
+def _most_at_once(there: Sequence[_WorkerStay], stay: _WorkerStay) -> int:
     """Return the most workers that are on a host at one instant of a stay, which is one at which a worker arrives."""
     instants = [stay.comes_ms, *(each.comes_ms for each in there if stay.comes_ms <= each.comes_ms < stay.goes_ms)]
     return max(sum(each.comes_ms <= at_ms < each.goes_ms for each in there) for at_ms in instants)
 
 
 def _no_room(
-    merged: Merged, here: tuple[str | int, ...], topology: Topology, stays: dict[str, list[_Stay]]
+    merged: Merged, here: tuple[str | int, ...], topology: Topology, stays: dict[str, list[_WorkerStay]]
 ) -> SpecError:
     """Return the error about one worker more than its host has GPUs."""
     name, index = str(here[1]), here[-1]
     assert isinstance(index, int)
     worker = merged.root["jobs"][name]["workers"][index]
     free = [host for host in topology.hosts if len(stays.get(host, ())) < topology.gpus_per_host]
-    hint = f"hosts {'with a free GPU' if topology.gpus_per_host > 1 else 'without a worker'}: {choices(free)}"
+    hint = f"hosts {'with a free GPU' if topology.gpus_per_host > 1 else 'without a worker'}: {list_choices(free)}"
     others = " and ".join(dict.fromkeys(each.job for each in stays[worker]))
     found = f"{worker}, already a worker of {others}{merged.setting}"
     times = "once" if topology.gpus_per_host == 1 else f"at most {topology.gpus_per_host} times, its GPUs"
@@ -102,11 +102,11 @@ def port_queue(merged: Merged, treatment: Treatment) -> QueueName:
     """
     users: dict[str, Job | CrossTraffic | Cluster] = {**treatment.jobs, **treatment.cross_traffic}
     users |= {"cluster": treatment.cluster} if treatment.cluster else {}
-    meant = {name: user.transport.meant_for for name, user in users.items()}
+    meant = {name: user.transport.intended_queue for name, user in users.items()}
     if treatment.queue == "meant" and len(set(meant.values())) > 1:
         found = ", ".join(f"{users[name].transport.name} of {name} for {queue}" for name, queue in meant.items())
         raise merged.error(
-            ("queue",), f"transports meant for different queues: {found}{merged.setting}", choices(QUEUES)
+            ("queue",), f"transports meant for different queues: {found}{merged.setting}", list_choices(QUEUES)
         )
     queue = next(iter(meant.values())) if treatment.queue == "meant" else treatment.queue
     asking = [name for name, user in users.items() if user.transport.ecn]
@@ -128,9 +128,9 @@ def check_pattern(merged: Merged, name: str, job: Job, profile: Profile) -> None
 def check_rules(merged: Merged, name: str, job: Job, profile: Profile) -> None:
     """Raise SpecError unless a job's transport and profile keep the transport's rules about both."""
     declared = job.transport.declaration
-    values = {**job.transport.asked, "compute_us": profile.compute_ms * 1000}
+    values = {**job.transport.requested, "compute_us": profile.compute_ms * 1000}
     for rule in declared.rules if declared else ():
-        if broken := broken_rule(rule, values):
+        if broken := find_violation(rule, values):
             found, expected = broken
             raise merged.error(("jobs", name, "transport", rule.left), f"{found}{merged.setting}", expected)
 
@@ -143,11 +143,11 @@ def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology
         ends += [((*here, "to", index), receiver) for index, receiver in enumerate(traffic.receivers)]
         for where, host in ends:
             if host not in topology.hosts:
-                expected = f"a host of {topology.name} ({choices(topology.hosts)})"
-                raise merged.error(where, show(host), expected, did_you_mean(host, topology.hosts))
+                expected = f"a host of {topology.name} ({list_choices(topology.hosts)})"
+                raise merged.error(where, quote_value(host), expected, suggest(host, topology.hosts))
         for where, receiver in ends[1:]:
             if receiver == traffic.sender or traffic.receivers.count(receiver) > 1:
-                raise merged.error(where, show(receiver), "other hosts than the sender, each once")
+                raise merged.error(where, quote_value(receiver), "other hosts than the sender, each once")
         if traffic.kind == "iperf" and len(traffic.receivers) > 1:
             raise merged.error((*here, "to"), f"{len(traffic.receivers)} hosts", "one: iperf has one server")
         rate = max(topology.path_payload_gbps(traffic.sender, receiver) for receiver in traffic.receivers)
@@ -160,24 +160,24 @@ def check_clocks(merged: Merged, treatment: Treatment) -> None:
     """Raise SpecError unless Cassini's wrong clocks are those of jobs."""
     for name in treatment.cassini.clocks if treatment.cassini else ():
         if name not in treatment.jobs:
-            expected = f"a job ({choices(treatment.jobs)})"
-            raise merged.error(("cassini", "clocks", name), show(name), expected, did_you_mean(name, treatment.jobs))
+            expected = f"a job ({list_choices(treatment.jobs)})"
+            raise merged.error(("cassini", "clocks", name), quote_value(name), expected, suggest(name, treatment.jobs))
 
 
 def check_capture(merged: Merged, treatment: Treatment, topology: Topology) -> None:
     """Raise SpecError unless every host to capture is one of the topology."""
     for index, host in enumerate(treatment.capture.hosts if treatment.capture else ()):
         if host not in topology.hosts:
-            expected = f"a host of {topology.name} ({choices(topology.hosts)})"
-            hint = did_you_mean(host, topology.hosts)
-            raise merged.error(("capture", "hosts", index), show(host), expected, hint)
+            expected = f"a host of {topology.name} ({list_choices(topology.hosts)})"
+            hint = suggest(host, topology.hosts)
+            raise merged.error(("capture", "hosts", index), quote_value(host), expected, hint)
 
 
 def check_demand(merged: Merged, spec: TrialSpec) -> None:
     """Raise SpecError if a link is too narrow for a job's profile even without other traffic."""
     for name, job in spec.jobs.items():
         for phase in job.profile.phases:
-            for hop, size in spec.crossing(name, phase).items():
+            for hop, size in spec.bytes_by_hop(name, phase).items():
                 gbps = size * 8 / (phase.alone_ms or 0.0) / 1e6
                 if gbps > hop.link.payload_rate_gbps * (1 + 1e-9):
                     found = f"phase '{phase.name}' of {job.profile.name} sending at {gbps:.1f} Gbit/s{merged.setting}"
@@ -199,24 +199,24 @@ def check_transports(document: Document, cells: Sequence[Cell]) -> None:
                 raise document.error(("transport",), found, "transports with names of their own")
 
 
-def check_needs(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
+def check_dependencies(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
     """Raise SpecError unless each dependency of the cell runs at the cell's other levels and does not depend on it."""
-    for here, variant in cell.needed.items():
-        if not any(other.variant == variant and others_equal(cell, other) for other in cells):
-            known = [other.variant for other in cells if others_equal(cell, other) and other is not cell]
-            raise merged.error(here, show(variant), f"a variant run at these levels ({choices(known)})")
-        if cell.variant in reach(variant, cell, cells):
+    for here, variant in cell.dependencies.items():
+        if not any(other.variant == variant and have_equal_other_levels(cell, other) for other in cells):
+            known = [other.variant for other in cells if have_equal_other_levels(cell, other) and other is not cell]
+            raise merged.error(here, quote_value(variant), f"a variant run at these levels ({list_choices(known)})")
+        if cell.variant in with_dependencies(variant, cell, cells):
             raise merged.error(here, f"{variant}, which needs {cell.variant} itself", "needs without a circle")
 
 
-def check_takes(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
+def check_inputs(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
     """Raise SpecError unless a variant that measures jobs for others lets each of them run alone."""
-    for here, variant in cell.needed.items():
+    for here, variant in cell.dependencies.items():
         if here[0] == "needs":
             continue
         names = [str(here[1])] if here[0] == "jobs" else list(cell.spec.jobs)
         for other in cells:
-            if other.variant == variant and others_equal(cell, other):
+            if other.variant == variant and have_equal_other_levels(cell, other):
                 for name in names:
                     _check_alone(merged, here, name, other)
 
@@ -226,19 +226,19 @@ def _check_alone(merged: Merged, here: tuple[str | int, ...], name: str, measuri
     if name not in jobs or (len(jobs) > 1 and not measuring.spec.one_job_at_a_time):
         expected = f"a variant in which {name} runs alone (one_job_at_a_time: true)"
         raise merged.error(here, f"{measuring.variant}{merged.setting}", expected)
-    if jobs[name].alike is None:
+    if jobs[name].common_pattern is None:
         found = f"{name} in {measuring.variant}{merged.setting}, whose hosts send differently"
         raise merged.error(here, found, "a job of one symmetric pattern, a host a worker")
 
 
-def others_equal(one: Cell, other: Cell) -> bool:
+def have_equal_other_levels(one: Cell, other: Cell) -> bool:
     """Return True if two cells differ at most in their variant."""
     return {**one.levels, "variant": ""} == {**other.levels, "variant": ""}
 
 
-def reach(variant: str, cell: Cell, cells: list[Cell]) -> set[str]:
+def with_dependencies(variant: str, cell: Cell, cells: list[Cell]) -> set[str]:
     """Return the variant and all its dependencies, direct or not, at the other levels of `cell`."""
-    needs = {other.variant: other.needed.values() for other in cells if others_equal(cell, other)}
+    needs = {other.variant: other.dependencies.values() for other in cells if have_equal_other_levels(cell, other)}
     found: set[str] = set()
     frontier = [variant]
     while frontier:
@@ -255,7 +255,7 @@ class Scope(NamedTuple):
     factors: dict[str, tuple[str | int | float, ...]]
     variants: tuple[str, ...]
     cells: list[Cell]
-    complain: Complain | None = None
+    complain: ExpectationCheck | None = None
 
     def cells_of(self, expectation: Expectation, variant: str | None) -> list[Cell]:
         """Return the cells of a variant (of all, if none is named) at the levels of the expectation."""
@@ -267,21 +267,23 @@ def check_expectation(merged: Merged, index: int, expectation: Expectation, scop
     """Raise SpecError if expectation `index` names a variant, level, job, quantity or figure that does not exist."""
     here = ("expect", index)
     if expectation.basis is None:
-        raise merged.error((*here, "basis"), "nothing", f"one of {choices(Basis)}")
+        raise merged.error((*here, "basis"), "nothing", f"one of {list_choices(Basis)}")
     named: list[tuple[tuple[str | int, ...], str | None]] = [(("of",), expectation.of), (("over",), expectation.over)]
     if isinstance(expectation, Order) and expectation.by == "variant":
         named += [(("order", place), name) for place, name in enumerate(expectation.order)]
     for field, variant in named:
         if variant is not None and variant not in scope.variants:
-            expected = f"a variant ({choices(scope.variants)})"
-            raise merged.error((*here, *field), show(variant), expected, did_you_mean(variant, scope.variants))
+            expected = f"a variant ({list_choices(scope.variants)})"
+            raise merged.error((*here, *field), quote_value(variant), expected, suggest(variant, scope.variants))
     for factor, level in (expectation.at or {}).items():
         if factor not in scope.factors:
-            hint = did_you_mean(factor, scope.factors)
-            raise merged.error((*here, "at", factor), f"'{factor}'", f"a factor ({choices(scope.factors)})", hint)
+            hint = suggest(factor, scope.factors)
+            raise merged.error((*here, "at", factor), f"'{factor}'", f"a factor ({list_choices(scope.factors)})", hint)
         if level not in scope.factors[factor]:
-            expected = f"a level of {factor} ({choices(scope.factors[factor])})"
-            raise merged.error((*here, "at", factor), show(level), expected, did_you_mean(level, scope.factors[factor]))
+            expected = f"a level of {factor} ({list_choices(scope.factors[factor])})"
+            raise merged.error(
+                (*here, "at", factor), quote_value(level), expected, suggest(level, scope.factors[factor])
+            )
     _check_cells(merged, index, expectation, scope)
 
 
@@ -294,8 +296,8 @@ def _check_cells(merged: Merged, index: int, expectation: Expectation, scope: Sc
             raise merged.error(("expect", index), found, "one that is not excluded")
         job = expectation.job
         if job and not any(job in cell.spec.jobs for cell in cells):
-            expected = f"a job of {variant or 'the experiment'} ({choices(cells[0].spec.jobs)})"
-            raise merged.error(("expect", index, "job"), f"'{job}'", expected, did_you_mean(job, cells[0].spec.jobs))
+            expected = f"a job of {variant or 'the experiment'} ({list_choices(cells[0].spec.jobs)})"
+            raise merged.error(("expect", index, "job"), f"'{job}'", expected, suggest(job, cells[0].spec.jobs))
     complaint = scope.complain(expectation, scope.cells_of(expectation, expectation.of)) if scope.complain else None
     if complaint:
         raise merged.error(("expect", index, *complaint.field), complaint.found, complaint.expected, complaint.hint)

@@ -16,11 +16,11 @@ from roundabout.spec.reader.yaml_source import (
     Block,
     Content,
     Mark,
-    dotted,
-    finite_number,
+    dotted_path,
+    parse_finite_number,
+    parse_whole_number,
     read_text,
-    shown,
-    whole_number,
+    shown_path,
 )
 
 Location = tuple[str | int, ...]
@@ -50,7 +50,7 @@ class JsonContent(Content):
                 nearest, at = place.location, place.at
             if nearest == location:
                 break
-        return Mark(self.line_of(at), dotted(nearest))
+        return Mark(self.line_of(at), dotted_path(nearest))
 
     def line_of(self, at: int) -> int:
         """Return the line of the character `at`."""
@@ -59,7 +59,7 @@ class JsonContent(Content):
 
 def read(path: Path, most_bytes: int) -> JsonContent:
     """Read a JSON file of at most `most_bytes` bytes. Raises SpecError."""
-    file = shown(path)
+    file = shown_path(path)
     return parse(read_text(path, file, most_bytes), file)
 
 
@@ -69,8 +69,8 @@ def parse(text: str, file: str, line: int = 1) -> JsonContent:
         root = json.loads(
             text,
             object_pairs_hook=_mapping,
-            parse_int=_number(whole_number),
-            parse_float=_number(finite_number),
+            parse_int=_number(parse_whole_number),
+            parse_float=_number(parse_finite_number),
             parse_constant=_refused_constant,
         )
     except JSONDecodeError as error:
@@ -171,19 +171,19 @@ def _refuse_key(content: JsonContent, key: str) -> NoReturn:
             if place.location in first:
                 found = f"the key '{key}' a second time (first in line {content.line_of(first[place.location])})"
                 line = content.line_of(place.at)
-                raise SpecError(content.file, found, "each key once", field=dotted(place.location), line=line)
+                raise SpecError(content.file, found, "each key once", field=dotted_path(place.location), line=line)
             first[place.location] = place.at
     raise AssertionError("a key that the scanner found twice is there twice")
 
 
 def _refuse_number(content: JsonContent, odd: _OddNumberError) -> NoReturn:
     place = next(each for each in _places(content.text) if not each.is_key and each.word.startswith(odd.word))
-    field, line = dotted(place.location), content.line_of(place.at)
+    field, line = dotted_path(place.location), content.line_of(place.at)
     raise SpecError(content.file, f"'{shorten(odd.word)}'", odd.expected, field=field, line=line)
 
 
 def _check_characters(content: JsonContent) -> None:
     for place in _places(content.text):
         if _SURROGATE.search(place.word) and any("\ud800" <= each <= "\udfff" for each in json.loads(place.word)):
-            field, line = dotted(place.location), content.line_of(place.at)
+            field, line = dotted_path(place.location), content.line_of(place.at)
             raise SpecError(content.file, "half of a surrogate pair", "whole characters", field=field, line=line)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from roundabout.spec.expectation import Expectations
-from roundabout.spec.experiment import Header, Treatment
+from roundabout.spec.experiment import ExperimentHeader, Treatment
 from roundabout.spec.load import LENGTH_CHANGES, LENGTHS
 from roundabout.spec.profile import Profile
 from roundabout.spec.topology import Topology
@@ -33,25 +33,28 @@ def write_schemas(folder: Path) -> list[Path]:
         path = folder / f"{name}.json"
         path.unlink(missing_ok=True)  # never write through a link that lies there
         with path.open("x") as file:
-            file.write(as_text(schema))
+            file.write(format_schema(schema))
         paths.append(path)
     return paths
 
 
-def as_text(schema: dict[str, Any]) -> str:
+def format_schema(schema: dict[str, Any]) -> str:
     """Return a schema as its file holds it."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def _experiment() -> dict[str, Any]:
-    """Return the schema of an experiment: a header and an overlay. A factor's level is an overlay without the header."""
-    header = Header.model_json_schema()
+    """Return the schema of an experiment: a header and an overlay.
+
+    A factor's level is an overlay without the header.
+    """
+    header = ExperimentHeader.model_json_schema()
     treatment = Treatment.model_json_schema()
     expectations = Expectations.model_json_schema()
     definitions = {**treatment.pop("$defs"), **expectations.pop("$defs"), **header.pop("$defs", {})}
-    definitions.update({name: _partial(definitions[name]) for name in _MERGED})
+    definitions.update({name: _make_optional(definitions[name]) for name in _MERGED})
     treatment["properties"] |= expectations["properties"]
-    overlay = _partial(treatment) | {"title": "Overlay"}
+    overlay = _make_optional(treatment) | {"title": "Overlay"}
     levels = {
         "anyOf": [
             {"type": "object", "additionalProperties": {"anyOf": [{"$ref": "#/$defs/Overlay"}, {"type": "null"}]}},
@@ -78,7 +81,7 @@ def _experiment() -> dict[str, Any]:
     }
 
 
-def _partial(schema: dict[str, Any]) -> dict[str, Any]:
+def _make_optional(schema: dict[str, Any]) -> dict[str, Any]:
     """Return `schema` with every property optional, and null (which removes) allowed for each."""
     properties = {name: {"anyOf": [value, {"type": "null"}]} for name, value in schema["properties"].items()}
     return {key: value for key, value in schema.items() if key != "required"} | {"properties": properties}

@@ -26,7 +26,10 @@ _EXPECTED = re.compile(r"(?:expected (?P<expected>.+), )?but (?:found|got) (?P<f
 
 
 class Mark(NamedTuple):
-    """A place in a file: its line, counted from 1, and the dotted path of the field there; or an option without a line."""
+    """A place in a file: its line, counted from 1, and the dotted path of the field there.
+
+    Or an option without a line.
+    """
 
     line: int | None
     path: str
@@ -89,7 +92,7 @@ class Content:
     ) -> SpecError:
         """Return the error about the value at `location` below `root` (the whole document unless given)."""
         mark = self.find(location, root)
-        path = mark.path if mark and mark.path else dotted(location)
+        path = mark.path if mark and mark.path else dotted_path(location)
         return SpecError(self.file, found, expected, field=path, line=mark.line if mark else None, hint=hint)
 
 
@@ -104,13 +107,13 @@ class Document(Content):
         self.folder = folder
 
 
-def dotted(location: tuple[str | int, ...]) -> str:
+def dotted_path(location: tuple[str | int, ...]) -> str:
     """Return `("jobs", "j1", "workers", 0)` as `jobs.j1.workers[0]`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
     return text.removeprefix(".")
 
 
-def shown(path: Path) -> str:
+def shown_path(path: Path) -> str:
     """Return `path` as messages show it: relative to the working directory if it lies below it."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
@@ -125,18 +128,18 @@ def open_without_waiting(path: str, flags: int) -> int:
     return handle
 
 
-def read(path: Path, shown_as: str | None = None) -> Document:
+def read_document(path: Path, shown_as: str | None = None) -> Document:
     """Read the document in `path`; messages call it `shown_as`. Raises SpecError if it cannot be read."""
     file = shown_as or str(path)
     return parse(read_text(path, file, MAX_BYTES), file, path.parent)
 
 
-def load(path: Path, most_bytes: int = MAX_BYTES, *, all_text: bool = False) -> Content:
+def load_yaml(path: Path, most_bytes: int = MAX_BYTES, *, all_text: bool = False) -> Content:
     """Read YAML of any shape; with `all_text` each scalar is text as written, such as `007` and `on`.
 
     Raises SpecError like `read`.
     """
-    file = shown(path)
+    file = shown_path(path)
     node = _node(read_text(path, file, most_bytes), file)
     if node is None:
         return Content(file, None)
@@ -184,14 +187,14 @@ def parse(text: str, file: str, folder: Path = Path()) -> Document:
     return Document(file, _Builder(file).block(node, ()), folder)
 
 
-def whole_number(text: str) -> int:
+def parse_whole_number(text: str) -> int:
     """Return the whole number that `text` says. Raises ValueError for one of more than MAX_DIGITS digits."""
     if len(text) > MAX_DIGITS:
         raise ValueError(f"{MAX_DIGITS} digits at most")
     return int(text)
 
 
-def finite_number(text: str) -> float:
+def parse_finite_number(text: str) -> float:
     """Return the number that `text` says. Raises ValueError for one that is larger than a float can be."""
     value = float(text)
     if math.isinf(value):
@@ -319,7 +322,7 @@ class _Builder:
         self.all_text = all_text
 
     def mark(self, node: yaml.Node, location: tuple[str | int, ...]) -> Mark:
-        return Mark(node.start_mark.line + 1 if self.numbered else None, dotted(location))
+        return Mark(node.start_mark.line + 1 if self.numbered else None, dotted_path(location))
 
     def value(self, node: yaml.Node, location: tuple[str | int, ...]) -> object:
         if node.tag.removeprefix("tag:yaml.org,2002:") not in _READ:
@@ -382,8 +385,8 @@ _READ: dict[str, Any] = {
     "str": str,
     "null": lambda _: None,
     "bool": lambda text: text.lower() == "true",
-    "int": lambda text: whole_number(text.replace("_", "")),
-    "float": lambda text: finite_number(text.replace("_", "")),
+    "int": lambda text: parse_whole_number(text.replace("_", "")),
+    "float": lambda text: parse_finite_number(text.replace("_", "")),
 }
 _SCALARS = _READ.keys() - {"map", "seq"}
 

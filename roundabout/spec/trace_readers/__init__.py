@@ -4,10 +4,19 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from roundabout.spec.trace import Acme, AlibabaGpu2020, AlibabaGpu2023, Helios, Lingjun, Philly, Recorded, Submitted
+from roundabout.spec.trace import (
+    Acme,
+    AlibabaGpu2020,
+    AlibabaGpu2023,
+    Helios,
+    Lingjun,
+    Philly,
+    RecordedTrace,
+    SubmittedJob,
+)
 from roundabout.spec.trace_readers import acme, alibaba_gpu_2020, alibaba_gpu_2023, helios, lingjun, philly
 
-READERS: dict[type[Recorded], Callable[[Path], tuple[Submitted, ...]]] = {
+READERS: dict[type[RecordedTrace], Callable[[Path], tuple[SubmittedJob, ...]]] = {
     Philly: philly.read,
     Lingjun: lingjun.read,
     Helios: helios.read,
@@ -17,7 +26,7 @@ READERS: dict[type[Recorded], Callable[[Path], tuple[Submitted, ...]]] = {
 }
 
 
-def submitted(trace: Recorded, folder: Path = Path()) -> tuple[Submitted, ...]:
+def read_trace(trace: RecordedTrace, folder: Path = Path()) -> tuple[SubmittedJob, ...]:
     """Return the jobs in a trace's file, which is named relative to `folder`, without those that never had a GPU.
 
     Raises SpecError for a file that cannot be read: the file, row and column, what was found and expected.

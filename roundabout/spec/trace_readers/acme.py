@@ -8,9 +8,9 @@ time from submission to end, so the column is not read. A job that runs when the
 
 from pathlib import Path
 
-from roundabout.spec.trace import Submitted
+from roundabout.spec.trace import SubmittedJob
 from roundabout.spec.trace_readers import helios
-from roundabout.spec.trace_readers.rows import table
+from roundabout.spec.trace_readers.rows import read_table
 from roundabout.spec.trace_readers.values import ZonedInstant, ZonedInstantIfKnown
 
 
@@ -22,6 +22,6 @@ class JobRow(helios.JobRow):
     end_time: ZonedInstantIfKnown
 
 
-def read(path: Path) -> tuple[Submitted, ...]:
+def read(path: Path) -> tuple[SubmittedJob, ...]:
     """Return the jobs of a trace_seren.csv or a trace_kalos.csv. Raises SpecError for the first thing wrong with it."""
-    return tuple(job.submitted for job in table(path, JobRow) if job.gpu_num)
+    return tuple(job.submitted for job in read_table(path, JobRow) if job.gpu_num)

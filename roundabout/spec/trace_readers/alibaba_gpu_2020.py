@@ -11,8 +11,8 @@ from collections import Counter
 from pathlib import Path
 
 from roundabout.spec.base import Name
-from roundabout.spec.trace import Submitted
-from roundabout.spec.trace_readers.rows import Row, table
+from roundabout.spec.trace import SubmittedJob
+from roundabout.spec.trace_readers.rows import Row, read_table
 from roundabout.spec.trace_readers.values import PercentIfKnown, SecondsIfKnown, WholeIfKnown, elapsed
 
 JOB_COLUMNS = ("job_name", "inst_id", "user", "status", "start_time", "end_time")
@@ -48,7 +48,7 @@ class TaskRow(Row):
         return None if self.inst_num is None else self.inst_num * math.ceil(self.plan_gpu / 100)
 
 
-def read(path: Path) -> tuple[Submitted, ...]:
+def read(path: Path) -> tuple[SubmittedJob, ...]:
     """Return the jobs of a pai_job_table.csv, with the GPUs of their tasks, if both are known, and their submission.
 
     Raises SpecError for the first thing wrong with either file.
@@ -56,19 +56,19 @@ def read(path: Path) -> tuple[Submitted, ...]:
     unknown: set[str] = set()
     gpus: Counter[str] = Counter()
     began: dict[str, float] = {}
-    for task in table(path.with_name("pai_task_table.csv"), TaskRow, TASK_COLUMNS):
+    for task in read_table(path.with_name("pai_task_table.csv"), TaskRow, TASK_COLUMNS):
         if task.gpus is None:
             unknown.add(task.job_name)
         gpus[task.job_name] += task.gpus or 0
         if task.gpus and task.start_time:
             began[task.job_name] = min(task.start_time, began.get(task.job_name, math.inf))
     return tuple(
-        Submitted(
+        SubmittedJob(
             name=job.job_name,
             at_s=job.start_time,
             gpus=gpus[job.job_name],
             ran_s=elapsed(job.start_time, began.get(job.job_name), job.end_time or None),
         )
-        for job in table(path, JobRow, JOB_COLUMNS)
+        for job in read_table(path, JobRow, JOB_COLUMNS)
         if job.start_time and gpus[job.job_name] and job.job_name not in unknown
     )

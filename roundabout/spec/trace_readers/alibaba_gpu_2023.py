@@ -10,8 +10,8 @@ refused.
 from pathlib import Path
 
 from roundabout.spec.base import Name
-from roundabout.spec.trace import Submitted
-from roundabout.spec.trace_readers.rows import Row, table
+from roundabout.spec.trace import SubmittedJob
+from roundabout.spec.trace_readers.rows import Row, read_table
 from roundabout.spec.trace_readers.values import Seconds, SecondsIfKnown, Whole, elapsed
 
 PENDING = "Pending"  # the phase of a pod that was never scheduled
@@ -28,15 +28,15 @@ class PodRow(Row):
     scheduled_time: SecondsIfKnown
 
 
-def read(path: Path) -> tuple[Submitted, ...]:
+def read(path: Path) -> tuple[SubmittedJob, ...]:
     """Return the pods of a list, each of which is a job. Raises SpecError for the first thing wrong with it."""
     return tuple(
-        Submitted(
+        SubmittedJob(
             name=pod.name,
             at_s=pod.creation_time,
             gpus=pod.num_gpu,
             ran_s=elapsed(pod.creation_time, pod.scheduled_time, pod.deletion_time),
         )
-        for pod in table(path, PodRow)
+        for pod in read_table(path, PodRow)
         if pod.num_gpu and pod.pod_phase != PENDING
     )

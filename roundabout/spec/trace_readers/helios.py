@@ -8,8 +8,8 @@ zone. A job that runs or is suspended when the log ends has no end.
 from pathlib import Path
 
 from roundabout.spec.base import Name
-from roundabout.spec.trace import Submitted
-from roundabout.spec.trace_readers.rows import Row, table
+from roundabout.spec.trace import SubmittedJob
+from roundabout.spec.trace_readers.rows import Row, read_table
 from roundabout.spec.trace_readers.values import Instant, InstantIfKnown, Whole, elapsed
 
 
@@ -23,12 +23,12 @@ class JobRow(Row):
     end_time: InstantIfKnown
 
     @property
-    def submitted(self) -> Submitted:
+    def submitted(self) -> SubmittedJob:
         """The job of this row."""
         ran_s = elapsed(self.submit_time, self.start_time, self.end_time)
-        return Submitted(name=self.job_id, at_s=self.submit_time, gpus=self.gpu_num, ran_s=ran_s)
+        return SubmittedJob(name=self.job_id, at_s=self.submit_time, gpus=self.gpu_num, ran_s=ran_s)
 
 
-def read(path: Path) -> tuple[Submitted, ...]:
+def read(path: Path) -> tuple[SubmittedJob, ...]:
     """Return the jobs of a cluster_log.csv. Raises SpecError for the first thing wrong with it."""
-    return tuple(job.submitted for job in table(path, JobRow) if job.gpu_num)
+    return tuple(job.submitted for job in read_table(path, JobRow) if job.gpu_num)

@@ -15,8 +15,8 @@ from roundabout.spec.base import Name
 from roundabout.spec.errors import SpecError
 from roundabout.spec.reader.json_source import parse
 from roundabout.spec.topology import Topology
-from roundabout.spec.trace import Submitted
-from roundabout.spec.trace_readers.rows import Row, complaint, table
+from roundabout.spec.trace import SubmittedJob
+from roundabout.spec.trace_readers.rows import Row, read_table, row_error
 from roundabout.spec.trace_readers.values import (
     MOST_GPUS,
     Instant,
@@ -72,28 +72,28 @@ class HostRow(Row):
     tor: Annotated[KnownName, Field(alias="ASW")]
 
 
-def read(path: Path) -> tuple[Submitted, ...]:
+def read(path: Path) -> tuple[SubmittedJob, ...]:
     """Return the jobs of a job.csv, with the GPUs of their workers.
 
     Raises SpecError for the first fault in either file.
     """
     gpus: Counter[str] = Counter()
-    for worker in table(path.with_name("worker.csv"), WorkerRow):
+    for worker in read_table(path.with_name("worker.csv"), WorkerRow):
         gpus[worker.job_name] += worker.gpus
     return tuple(
-        Submitted(name=job.job_name, at_s=job.gmt_job_submitted, gpus=gpus[job.job_name], ran_s=job.ran_s)
-        for job in table(path, JobRow)
+        SubmittedJob(name=job.job_name, at_s=job.gmt_job_submitted, gpus=gpus[job.job_name], ran_s=job.ran_s)
+        for job in read_table(path, JobRow)
         if gpus[job.job_name]
     )
 
 
-def topology(path: Path, *, gpus_per_host: int, line_rate_gbps: float, payload_rate_gbps: float) -> Topology:
+def read_topology(path: Path, *, gpus_per_host: int, line_rate_gbps: float, payload_rate_gbps: float) -> Topology:
     """Return the tree of a topo.csv, its hosts renamed by their rows: h1, h2, ...
 
     The file gives no rates: a host's link has the given ones, and a link up the sum of its hosts', which is a guess (no
     over-subscription; the less is shared, the fewer jobs share links). Raises SpecError for a fault.
     """
-    hosts = tuple(table(path, HostRow))
+    hosts = tuple(read_table(path, HostRow))
     above: dict[tuple[str, ...], tuple[str, ...]] = {}
     below: Counter[tuple[str, ...]] = Counter()
     for host in hosts:
@@ -122,4 +122,4 @@ def topology(path: Path, *, gpus_per_host: int, line_rate_gbps: float, payload_r
     try:
         return Topology.model_validate(fields)
     except ValidationError as error:
-        raise complaint(path, error) from None
+        raise row_error(path, error) from None

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from roundabout.spec.assembly.explanation import first_fault
 from roundabout.spec.base import Name
-from roundabout.spec.errors import SpecError, show
+from roundabout.spec.errors import SpecError, quote_value
 from roundabout.spec.reader.json_source import parse
-from roundabout.spec.reader.yaml_source import dotted, shown
-from roundabout.spec.trace import Submitted
+from roundabout.spec.reader.yaml_source import dotted_path, shown_path
+from roundabout.spec.trace import SubmittedJob
 from roundabout.spec.trace_readers.rows import Row, load_text
 from roundabout.spec.trace_readers.values import Instant, InstantIfKnown, elapsed
 
@@ -36,7 +36,7 @@ class Attempt(Row):
     detail: list[Server]
 
 
-class Logged(Row):
+class LoggedJob(Row):
     """A job of the log."""
 
     jobid: Name
@@ -56,40 +56,40 @@ class Logged(Row):
         return sum(known) if known else None
 
 
-SOMETHING = re.compile(r"[^ \t\r\n]")  # any character but JSON's white space
+NON_SPACE = re.compile(r"[^ \t\r\n]")  # any character but JSON's white space
 
 
-def read(path: Path) -> tuple[Submitted, ...]:
+def read(path: Path) -> tuple[SubmittedJob, ...]:
     """Return the jobs of a `cluster_job_log`. Raises SpecError for the first thing wrong with it."""
     return tuple(
-        Submitted(name=job.jobid, at_s=job.submitted_time, gpus=job.gpus, ran_s=job.ran_s)
-        for job in _logged(load_text(path), shown(path))
+        SubmittedJob(name=job.jobid, at_s=job.submitted_time, gpus=job.gpus, ran_s=job.ran_s)
+        for job in _logged(load_text(path), shown_path(path))
         if job.gpus
     )
 
 
-def _logged(text: str, file: str) -> Iterator[Logged]:
+def _logged(text: str, file: str) -> Iterator[LoggedJob]:
     is_one_after_another = text.lstrip().startswith("{")
     for line, part in _values(text) if is_one_after_another else [(1, text)]:
         content = parse(part, file, line)
         jobs = [content.root] if is_one_after_another else content.root
         if not isinstance(jobs, list):
-            raise content.error((), show(jobs), "a JSON list of jobs, or one job a line")
+            raise content.error((), quote_value(jobs), "a JSON list of jobs, or one job a line")
         for number, job in enumerate(jobs):
             try:
-                yield Logged.model_validate(job)
+                yield LoggedJob.model_validate(job)
             except ValidationError as error:
                 fault, found, expected = first_fault(error)
                 location = fault if is_one_after_another else (number, *fault)
                 mark = content.find(location)
-                raise SpecError(file, found, expected, field=dotted(location), line=mark and mark.line) from None
+                raise SpecError(file, found, expected, field=dotted_path(location), line=mark and mark.line) from None
 
 
 def _values(text: str) -> Iterator[tuple[int, str]]:
     """Yield each JSON value of `text` with the line in which it begins, and the rest as one more if that is no JSON."""
     decoder = json.JSONDecoder()
     line, end = 1, 0
-    while value := SOMETHING.search(text, end):
+    while value := NON_SPACE.search(text, end):
         line += text.count("\n", end, value.start())
         try:
             _, end = decoder.raw_decode(text, value.start())

@@ -10,8 +10,8 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from roundabout.spec.assembly.explanation import first_fault
-from roundabout.spec.errors import SpecError, choices, did_you_mean, shorten
-from roundabout.spec.reader.yaml_source import decode, dotted, read_bytes, shown
+from roundabout.spec.errors import SpecError, list_choices, shorten, suggest
+from roundabout.spec.reader.yaml_source import decode, dotted_path, read_bytes, shown_path
 
 MOST_BYTES = 1 << 30  # of a file: far more than any published table has, and no more than memory holds
 DELIMITERS = ",;\t"  # spreadsheets write semicolons where a comma is the decimal point
@@ -36,25 +36,25 @@ class Row(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
 
-Read = TypeVar("Read", bound=Row)
+RowModel = TypeVar("RowModel", bound=Row)
 
 
 def load_text(path: Path) -> str:
     """Return the text of a trace's file. Raises SpecError."""
-    content = read_bytes(path, shown(path), MOST_BYTES)
+    content = read_bytes(path, shown_path(path), MOST_BYTES)
     for start, (found, remedy) in OTHER_FORMATS.items():
         if content.startswith(start):
-            raise SpecError(shown(path), found, "UTF-8 text", hint=remedy)
-    return decode(content, shown(path))
+            raise SpecError(shown_path(path), found, "UTF-8 text", hint=remedy)
+    return decode(content, shown_path(path))
 
 
-def complaint(path: Path, error: ValidationError, line: int | None = None) -> SpecError:
+def row_error(path: Path, error: ValidationError, line: int | None = None) -> SpecError:
     """Return the first thing wrong with a file, or with its row that ends in that line."""
     location, found, expected = first_fault(error)
-    return SpecError(shown(path), found, expected, field=dotted(location), line=line)
+    return SpecError(shown_path(path), found, expected, field=dotted_path(location), line=line)
 
 
-def table(path: Path, model: type[Read], published: Sequence[str] = ()) -> Iterator[Read]:
+def read_table(path: Path, model: type[RowModel], published: Sequence[str] = ()) -> Iterator[RowModel]:
     """Yield the rows of a CSV file. Raises SpecError for the first thing wrong with it.
 
     A heading that comes again is skipped, as in files that were concatenated.
@@ -75,11 +75,11 @@ def table(path: Path, model: type[Read], published: Sequence[str] = ()) -> Itera
             continue
         if len(cells) != len(columns):
             expected = f"{len(columns)}, one for each column"
-            raise SpecError(shown(path), f"a row of {len(cells)} cells", expected, line=line)
+            raise SpecError(shown_path(path), f"a row of {len(cells)} cells", expected, line=line)
         try:
             yield model.model_validate(dict(zip(columns, cells, strict=True)))
         except ValidationError as error:
-            raise complaint(path, error, line) from None
+            raise row_error(path, error, line) from None
     if not columns:
         _check_columns(path, model, columns, 1)
 
@@ -98,16 +98,16 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             begin = reader.line_num + 1
     except csv.Error as error:
         hint = "look for a quote that is not closed"
-        raise SpecError(shown(path), str(error), "rows of CSV", line=begin, hint=hint) from None
+        raise SpecError(shown_path(path), str(error), "rows of CSV", line=begin, hint=hint) from None
 
 
 def _check_columns(path: Path, model: type[Row], columns: Sequence[str], line: int) -> None:
     wanted = [field.alias or name for name, field in model.model_fields.items()]
     if any("\0" in each for each in columns):
-        raise SpecError(shown(path), "null bytes", "UTF-8 text", line=line, hint="unpack it, or save it as UTF-8")
+        raise SpecError(shown_path(path), "null bytes", "UTF-8 text", line=line, hint="unpack it, or save it as UTF-8")
     if missing := [each for each in wanted if each not in columns]:
-        found = f"the columns {choices(map(shorten, columns))}" if columns else "no columns"
-        hint = did_you_mean(missing[0], columns)
-        raise SpecError(shown(path), found, f"{', '.join(missing)} among them", line=line, hint=hint)
+        found = f"the columns {list_choices(map(shorten, columns))}" if columns else "no columns"
+        hint = suggest(missing[0], columns)
+        raise SpecError(shown_path(path), found, f"{', '.join(missing)} among them", line=line, hint=hint)
     if twice := [each for each in wanted if columns.count(each) > 1]:
-        raise SpecError(shown(path), f"the column {twice[0]} twice", "each column once", line=line)
+        raise SpecError(shown_path(path), f"the column {twice[0]} twice", "each column once", line=line)

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Union
 from pydantic import Field
 
 from roundabout.core import plugins
-from roundabout.spec.training.trainer import Launcher
+from roundabout.spec.training.trainer import BaseTrainer
 
-__path__ = plugins.extended(__path__, __name__)
+__path__ = plugins.extend_path(__path__, __name__)
 
-MODELS: dict[str, type[Launcher]] = {
-    name: import_module(f"{__name__}.{name}").Trainer for name in plugins.names(sys.modules[__name__])
+MODELS: dict[str, type[BaseTrainer]] = {
+    name: import_module(f"{__name__}.{name}").Trainer for name in plugins.module_names(sys.modules[__name__])
 }
 DEFAULT = MODELS["replay"].model_validate({"name": "replay"})
 
 # One model by its name. A union of one is none, and would refuse the discriminator.
 if TYPE_CHECKING:
-    Trainer = Launcher
+    Trainer = BaseTrainer
 elif len(MODELS) > 1:
     Trainer = Annotated[Union[tuple(MODELS.values())], Field(discriminator="name")]  # noqa: UP007 - made of a tuple
 else:

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from roundabout.spec.profile import Profile
 from roundabout.spec.training.trainer import Task
-from roundabout.spec.training.training_spec import PYTORCH, Training, refused
+from roundabout.spec.training.training_spec import PYTORCH, Training, field_error
 
 
 class Trainer(Training):
@@ -30,7 +30,7 @@ class Trainer(Training):
     @model_validator(mode="after")
     def _batch_in_micro_batches(self) -> Self:
         if self.examples % self.steps:
-            raise refused("micro_batches", self.micro_batches, f"a divisor of the batch, {self.examples}")
+            raise field_error("micro_batches", self.micro_batches, f"a divisor of the batch, {self.examples}")
         return self
 
     @property

@@ -6,10 +6,10 @@ Over TCP, or by RDMA if hosts and the job's transport support it.
 
 from typing import ClassVar, Literal
 
-from roundabout.spec.training.trainer import Launcher, Task
+from roundabout.spec.training.trainer import BaseTrainer, Task
 
 
-class Trainer(Launcher):
+class Trainer(BaseTrainer):
     """A trainer that replays a job's profile."""
 
     program: ClassVar[str] = "build/bin/replay"
@@ -19,4 +19,4 @@ class Trainer(Launcher):
 
     def argv(self, task: Task) -> tuple[str, ...]:
         """Return the arguments of `replay`; see its `--help`."""
-        return (self.on_host(task), "--rank", str(task.rank), "--job", task.job_json)
+        return (self.path_on_host(task), "--rank", str(task.rank), "--job", task.job_json)

@@ -20,7 +20,7 @@ said=$(scontrol show node "$(hostname -s)" 2>&1) || refuse "Slurm does not know 
 """Fails on hosts that are no nodes of Slurm's, and says why."""
 
 
-def started(launch: Launch, python: str, program: str, task: Task) -> tuple[str, ...]:
+def launch_prefix(launch: Launch, python: str, program: str, task: Task) -> tuple[str, ...]:
     """Return the command prefix of a worker.
 
     Empty, or its host's torchrun, in which each worker is a node of one process.

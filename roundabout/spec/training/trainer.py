@@ -28,7 +28,7 @@ class Task(NamedTuple):
         return json.dumps(self.job, separators=(",", ":"), allow_nan=False)
 
 
-class Launcher(Strict):
+class BaseTrainer(Strict):
     """A program that replays or trains one worker of a job, and speaks trainers/PROTOCOL.md."""
 
     program: ClassVar[str]
@@ -46,7 +46,7 @@ class Launcher(Strict):
         return (paths.ROOT if folder == paths.PACKAGES else folder) / cls.program
 
     @classmethod
-    def on_host(cls, task: Task) -> str:
+    def path_on_host(cls, task: Task) -> str:
         """Return the program's path on a host."""
         program = (task.rdma and cls.rdma_program) or cls.program
         return str(task.programs / "bin" / PurePath(program).name)
@@ -73,7 +73,7 @@ class Launcher(Strict):
         """
         return None
 
-    def never_run(self, gpus: bool) -> str | None:  # noqa: ARG002 - of those that use them
+    def describe_unproven(self, gpus: bool) -> str | None:  # noqa: ARG002 - of those that use them
         """Describe the parts of this trainer that the project has never run, on hosts with `gpus`.
 
         None if all were run.

@@ -11,9 +11,9 @@ from pydantic_core import PydanticCustomError
 
 from roundabout.spec.base import Strict, Text
 from roundabout.spec.profile import Profile
-from roundabout.spec.reader.yaml_source import read
-from roundabout.spec.training.launch import Launch, started
-from roundabout.spec.training.trainer import Launcher, Task
+from roundabout.spec.reader.yaml_source import read_document
+from roundabout.spec.training.launch import Launch, launch_prefix
+from roundabout.spec.training.trainer import BaseTrainer, Task
 
 Backend = Literal["gloo", "nccl"]
 Batch = Annotated[int, Field(gt=0, le=1_000_000)]
@@ -45,12 +45,12 @@ class Model(Strict):
 
 
 @cache
-def models() -> dict[str, Model]:
+def read_models() -> dict[str, Model]:
     """Return the models of training_models.yaml, by name."""
-    return {name: Model.model_validate(told) for name, told in read(MODELS).root.items()}
+    return {name: Model.model_validate(told) for name, told in read_document(MODELS).root.items()}
 
 
-class Training(Launcher):
+class Training(BaseTrainer):
     """A trainer that really trains. A subclass has its program, kinds of models, and requirements."""
 
     kinds: ClassVar[frozenset[str]]
@@ -81,7 +81,7 @@ class Training(Launcher):
     @field_validator("model")
     @classmethod
     def _known(cls, name: str | None) -> str | None:
-        known = [each for each, model in models().items() if model.kind in cls.kinds]
+        known = [each for each, model in read_models().items() if model.kind in cls.kinds]
         if name is not None and name not in known:
             raise ValueError(f"one of {', '.join(known)}")
         return name
@@ -90,22 +90,22 @@ class Training(Launcher):
     def _batch_in_range(self) -> Self:
         if self.model is None:
             return self
-        least, most = models()[self.model].batch
+        least, most = read_models()[self.model].batch
         if not least <= self.examples <= most:
             expected = f"{least} to {most}, as Table 4.2 has for {self.model}"
-            raise refused("batch", self.examples, expected)
+            raise field_error("batch", self.examples, expected)
         return self
 
     @property
     def examples(self) -> int:
         """Return the examples of a worker and iteration."""
-        return self.batch or (EXAMPLES if self.model is None else models()[self.model].batch[0])
+        return self.batch or (EXAMPLES if self.model is None else read_models()[self.model].batch[0])
 
     def argv(self, task: Task) -> tuple[str, ...]:
         """Return the program's arguments; see its `--help`."""
-        start = started(self.launch, self.python, self.on_host(task), task)
+        start = launch_prefix(self.launch, self.python, self.path_on_host(task), task)
         told = ("--rank", str(task.rank), "--job", task.job_json, "--batch", str(self.examples))
-        shape = ("--model", json.dumps(models()[self.model].shape, separators=(",", ":"))) if self.model else ()
+        shape = ("--model", json.dumps(read_models()[self.model].shape, separators=(",", ":"))) if self.model else ()
         backend = ("--backend", self.backend) if self.backend else ()
         record = ("--record", self.record) if self.record else ()
         return (*start, *told, *shape, *backend, *record, *(("--paced",) if self.paced else ()))
@@ -147,7 +147,7 @@ def _found(module: str, how: tuple[str, str]) -> str:
     return f'importlib.util.find_spec("{module}") or sys.exit(f"{{sys.executable}} {said}")'
 
 
-def refused(field: str, found: object, expected: str) -> PydanticCustomError:
+def field_error(field: str, found: object, expected: str) -> PydanticCustomError:
     """Return the error for a field that another field makes invalid."""
     return PydanticCustomError(
         "located", "{expected}", {"location": (field,), "found": str(found), "expected": expected}

@@ -19,11 +19,11 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from roundabout.spec.base import Name, Strict
-from roundabout.spec.errors import SpecError, did_you_mean, show
+from roundabout.spec.errors import SpecError, quote_value, suggest
 from roundabout.spec.transports import registry
 from roundabout.spec.transports.declarations import Counter, Declaration, Derived, Parameter, Rule
 from roundabout.spec.transports.queues import QueueName
-from roundabout.spec.transports.sets import Ecn, Published, published, set_names
+from roundabout.spec.transports.sets import Ecn, PublishedValues, find_published, set_names
 
 __all__ = [
     "FOLDER",
@@ -32,15 +32,15 @@ __all__ = [
     "Derived",
     "Ecn",
     "Parameter",
-    "Published",
+    "PublishedValues",
     "Transport",
-    "broken_rule",
+    "find_violation",
     "known",
 ]
 
 # In the context of a validation: the folder of the experiment that is read. What was stored is taken as it is.
 FOLDER = "folder"
-OWN = ("name", "file", "set", "ecn")  # what is not a parameter
+RESERVED = ("name", "file", "set", "ecn")  # what is not a parameter
 
 
 class Transport(Strict, extra="allow"):
@@ -55,7 +55,7 @@ class Transport(Strict, extra="allow"):
     name: Name
     file: str | None = None
     stands_for: str = "TCP"  # in the papers
-    published: Published | None = Field(default=None, alias="set")
+    published: PublishedValues | None = Field(default=None, alias="set")
     ecn: Ecn | None = None
 
     @model_validator(mode="wrap")
@@ -65,7 +65,7 @@ class Transport(Strict, extra="allow"):
             return handler(data)
         given = {key: value for key, value in data.items() if value is not None}
         if info.context and FOLDER in info.context:
-            return handler(_checked(given, info.context[FOLDER]))
+            return handler(_check_given(given, info.context[FOLDER]))
         return handler(given if "stands_for" in given else _stands_for(given) | given)
 
     @model_serializer(mode="wrap")
@@ -74,7 +74,7 @@ class Transport(Strict, extra="allow"):
         return {key: value for key, value in handler(self).items() if value is not None or key not in ("set", "ecn")}
 
     @property
-    def written(self) -> dict[str, Any]:
+    def as_document(self) -> dict[str, Any]:
         """Return the transport as a file has it, wherever that lies."""
         which = {"file": self.file} if self.file else {"name": self.name}
         own = {"set": self.published.name if self.published else None, "ecn": self.ecn and self.ecn.model_dump()}
@@ -86,7 +86,7 @@ class Transport(Strict, extra="allow"):
         return dict(self.__pydantic_extra__)
 
     @property
-    def asked(self) -> dict[str, int | float | str]:
+    def requested(self) -> dict[str, int | float | str]:
         """Return the given parameters, and those of its set that are not given."""
         return {**(self.published.parameters if self.published else {}), **self.parameters}
 
@@ -96,7 +96,7 @@ class Transport(Strict, extra="allow"):
         return self.ecn if self.ecn or not self.published else self.published.ecn
 
     @property
-    def meant_for(self) -> QueueName:
+    def intended_queue(self) -> QueueName:
         """Return the queue at switch ports that it is meant for. The kernel's own have none that marks."""
         return self.declaration.meant_for if self.declaration else "drop-tail"
 
@@ -108,13 +108,13 @@ class Transport(Strict, extra="allow"):
     @property
     def declaration(self) -> Declaration | None:
         """Return its declaration; None if it is the kernel's own. Raises SpecError if its program cannot be read."""
-        return registry.declaration(self.name, self.file)
+        return registry.find_declaration(self.name, self.file)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        declared = [found for name in registry.names() if (found := registry.declaration(name))]
+        declared = [found for name in registry.transport_names() if (found := registry.find_declaration(name))]
         properties = {
-            "name": {"enum": list(registry.names()), "title": "Name"},
+            "name": {"enum": list(registry.transport_names()), "title": "Name"},
             "file": {
                 "type": "string",
                 "pattern": r"\.bpf\.c$",
@@ -130,12 +130,12 @@ class Transport(Strict, extra="allow"):
             "type": "object",
             "properties": properties,
             "additionalProperties": {"type": ["number", "string", "null"]},
-            "allOf": [_of_one(each.name, each.parameters, set_names(each)) for each in declared]
-            + [_of_one(name, (), ()) for name in registry.KERNELS_OWN],
+            "allOf": [_schema_of_transport(each.name, each.parameters, set_names(each)) for each in declared]
+            + [_schema_of_transport(name, (), ()) for name in registry.KERNELS_OWN],
         }
 
 
-def _of_one(name: str, parameters: tuple[Parameter, ...], sets: tuple[str, ...]) -> JsonSchemaValue:
+def _schema_of_transport(name: str, parameters: tuple[Parameter, ...], sets: tuple[str, ...]) -> JsonSchemaValue:
     """Return the schema of the fields beside one transport's name."""
     properties: JsonSchemaValue = {each.name: _schema_of(each) for each in parameters}
     if sets:
@@ -152,17 +152,17 @@ def _schema_of(parameter: Parameter) -> JsonSchemaValue:
     else:
         kind = "integer" if parameter.is_whole else "number"
         values = {"type": [kind, "null"], "minimum": parameter.least, "maximum": parameter.most}
-    default = {"default": parameter.usual} if parameter.chosen_by == "experiment" else {}
+    default = {"default": parameter.default} if parameter.chosen_by == "experiment" else {}
     return {**values, "description": parameter.meaning, **default}
 
 
 def _stands_for(stored: Mapping[str, Any]) -> dict[str, Any]:
     """Add the field that older runs did not record."""
-    found = registry.declaration(stored["name"]) if stored.get("name") in registry.names() else None
+    found = registry.find_declaration(stored["name"]) if stored.get("name") in registry.transport_names() else None
     return {"stands_for": found.stands_for} if found else {}
 
 
-def _checked(given: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _check_given(given: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return an experiment's fields of a transport, completed by the implied ones."""
     if "file" in given:
         given["file"] = str(_program(given["file"], folder))
@@ -170,12 +170,12 @@ def _checked(given: dict[str, Any], folder: Path) -> dict[str, Any]:
     elif "name" not in given:
         return given
     name, file = given["name"], given.get("file")
-    if file is None and name not in registry.names():
-        ours = " or ".join(f"'{each}'" for each in registry.names() if each not in registry.KERNELS_OWN)
+    if file is None and name not in registry.transport_names():
+        ours = " or ".join(f"'{each}'" for each in registry.transport_names() if each not in registry.KERNELS_OWN)
         expected = f"{ours}, one of Linux's own ({', '.join(registry.KERNELS_OWN)}), or `file`"
-        _refuse("name", show(name), expected, did_you_mean(name, registry.names()))
+        _refuse("name", quote_value(name), expected, suggest(name, registry.transport_names()))
     try:
-        found = registry.declaration(name, file)
+        found = registry.find_declaration(name, file)
     except SpecError as error:
         _refuse(
             "file" if file else "name",
@@ -187,27 +187,27 @@ def _checked(given: dict[str, Any], folder: Path) -> dict[str, Any]:
         given["set"] = _published(name, found, given["set"])
     in_set = given["set"].parameters if "set" in given else {}
     for key, value in given.items():
-        if key not in OWN:
+        if key not in RESERVED:
             given[key] = _value(key, value, parameters, name)
     understood = {
-        each.name: each.usual
+        each.name: each.default
         for each in parameters.values()
         if each.chosen_by == "experiment" and each.name not in in_set
     }
-    values = understood | in_set | {key: value for key, value in given.items() if key not in OWN}
+    values = understood | in_set | {key: value for key, value in given.items() if key not in RESERVED}
     for rule in found.rules if found else ():
-        if broken := broken_rule(rule, values):
+        if broken := find_violation(rule, values):
             _refuse(rule.left if rule.left in given else rule.right, *broken)
     return {"stands_for": found.stands_for if found else "TCP", **understood, **given}
 
 
-def _published(transport: str, found: Declaration | None, name: Any) -> Published:
+def _published(transport: str, found: Declaration | None, name: Any) -> PublishedValues:
     names = set_names(found) if found else ()
     if found is None or name not in names:
         expected = f"one of {', '.join(names)}" if names else f"no set: {transport} has none"
-        _refuse("set", show(name), expected, did_you_mean(name, names))
+        _refuse("set", quote_value(name), expected, suggest(name, names))
     try:
-        return published(found, name)
+        return find_published(found, name)
     except SpecError as error:
         where = f"{error.file}{f':{error.line}' if error.line else ''}"
         _refuse("set", f"in {where}{f': {error.field}' if error.field else ''} {error.found}", error.expected)
@@ -216,7 +216,7 @@ def _published(transport: str, found: Declaration | None, name: Any) -> Publishe
 def _program(file: Any, folder: Path) -> Path:
     """Return the source that an experiment names, relative to itself."""
     if not isinstance(file, str) or "\0" in file or not file.endswith(registry.PROGRAM):
-        _refuse("file", show(file), registry.FILE)
+        _refuse("file", quote_value(file), registry.FILE)
     path = Path(os.path.realpath(folder / file))  # unlike `resolve`, takes links in a loop
     try:
         registry.program_name(path)
@@ -228,21 +228,21 @@ def _program(file: Any, folder: Path) -> Path:
 def _value(key: str, value: Any, parameters: Mapping[str, Parameter], name: str) -> float | str:
     if key not in parameters:
         expected = f"one of {', '.join(parameters)}" if parameters else f"no parameter: {name} has none"
-        _refuse(key, f"the unknown field '{key}'", expected, did_you_mean(key, parameters))
+        _refuse(key, f"the unknown field '{key}'", expected, suggest(key, parameters))
     parameter = parameters[key]
     if parameter.names:
         if value not in parameter.names:
             expected = f"one of {', '.join(parameter.names)} ({parameter.meaning})"
-            _refuse(key, show(value), expected, did_you_mean(str(value), parameter.names))
+            _refuse(key, quote_value(value), expected, suggest(str(value), parameter.names))
         return str(value)
     kind = "a whole number" if parameter.is_whole else "a number"
     right_type = isinstance(value, int) or (isinstance(value, float) and not parameter.is_whole)
     if isinstance(value, bool) or not right_type or not parameter.least <= value <= parameter.most:
-        _refuse(key, show(value), f"{kind} from {parameter.least:g} to {parameter.most:g} ({parameter.meaning})")
+        _refuse(key, quote_value(value), f"{kind} from {parameter.least:g} to {parameter.most:g} ({parameter.meaning})")
     return int(value) if parameter.is_whole else float(value)
 
 
-def broken_rule(rule: Rule, values: Mapping[str, Any]) -> tuple[str, str] | None:
+def find_violation(rule: Rule, values: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the values found and expected if `values` violate a rule. Unknown values violate none."""
     if rule.left not in values or rule.right not in values:
         return None

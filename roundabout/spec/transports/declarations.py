@@ -55,7 +55,7 @@ class Parameter:
     names: tuple[str, ...] = ()
 
     @property
-    def usual(self) -> float | str:
+    def default(self) -> float | str:
         """Return the default, by its name if it has one."""
         if self.names:
             return self.names[int(self.value)]
@@ -145,7 +145,7 @@ class _Statement(NamedTuple):
         raise SpecError(self.file, found, expected, line=self.line)
 
 
-def sources(program: Path) -> tuple[Path, ...]:
+def source_files(program: Path) -> tuple[Path, ...]:
     """Return a program and the headers that it includes from its folder, in the order in which C reads them.
 
     Raises SpecError if one of them cannot be read.
@@ -154,7 +154,7 @@ def sources(program: Path) -> tuple[Path, ...]:
     for name in _INCLUDE.findall(_text(program)):
         header = Path(os.path.normpath(program.parent / name))
         if header.exists() and header != program:  # else it is one of the words' own
-            included |= dict.fromkeys(sources(header))
+            included |= dict.fromkeys(source_files(header))
     return (*included, program)
 
 
@@ -164,7 +164,7 @@ def read_declaration(program: Path) -> Declaration:
     Raises SpecError if they differ from declare.h's grammar.
     """
     name = program.name.removesuffix(".bpf.c")
-    statements = [each for source in sources(program) for each in _statements(_text(source), str(source))]
+    statements = [each for source in source_files(program) for each in _statements(_text(source), str(source))]
     stands_for, meant_for = _once("STANDS_FOR", statements), _once("MEANT_FOR", statements)
     readers = {"PARAMETER": _parameter, "CHOICE": _choice}
     parameters = {each: readers[each.word](each) for each in statements if each.word in readers}
@@ -288,14 +288,14 @@ def _parameter(at: _Statement) -> Parameter:
     highest = _HIGHEST[_type(at, kind)] / _IN_KERNEL.get(_unit(at, unit), 1)
     if least < 0 or most > highest:
         at.refuse(f"the range {least:g} to {most:g}", f"one within 0 to {highest:g}, which is what {kind} holds")
-    name = _for_people(_name(at, kept_name), _unit(at, unit))
+    name = _public_name(_name(at, kept_name), _unit(at, unit))
     return Parameter(name, _unit(at, unit), chosen_by, value, least, most, _meaning(at, meaning), at.home)
 
 
 def _counter(at: _Statement) -> Counter:
     kind, kept_name, unit, meaning = at.arguments
     _type(at, kind)
-    name = _for_people(_name(at, kept_name), _unit(at, unit))
+    name = _public_name(_name(at, kept_name), _unit(at, unit))
     return Counter(name, kept_name, _unit(at, unit), _meaning(at, meaning))
 
 
@@ -306,7 +306,7 @@ def _derived(at: _Statement) -> Derived:
     return Derived(_name(at, name), formula[1:-1], _meaning(at, meaning))
 
 
-def _for_people(kept_name: str, unit: str) -> str:
+def _public_name(kept_name: str, unit: str) -> str:
     """Return the public name of a stored one, by the rule of transports/common/declarations.c."""
     if unit == "bytes/s":
         return f"{kept_name}_mbps"

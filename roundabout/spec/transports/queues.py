@@ -27,5 +27,5 @@ def drop_tail_bytes(payload_rate_gbps: float) -> int:
 
 
 def step_bytes(line_rate_gbps: float, mtu_bytes: int, bytes_scale: float = 1.0) -> int:
-    """Return the backlog above which a port marks every packet, of a testbed whose bytes are divided by `bytes_scale`."""
+    """Return the backlog above which a port marks every packet, with bytes divided by `bytes_scale`."""
     return round(max(STEP_BYTES_PER_GBPS * line_rate_gbps / bytes_scale, STEP_LEAST_PACKETS * mtu_bytes))

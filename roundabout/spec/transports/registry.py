@@ -7,9 +7,9 @@ from pathlib import Path
 
 from roundabout.core import paths, plugins
 from roundabout.spec.assembly.snapshot import answer_once
-from roundabout.spec.errors import SpecError, show
-from roundabout.spec.reader.yaml_source import shown
-from roundabout.spec.transports.declarations import Declaration, read_declaration, sources
+from roundabout.spec.errors import SpecError, quote_value
+from roundabout.spec.reader.yaml_source import shown_path
+from roundabout.spec.transports.declarations import Declaration, read_declaration, source_files
 
 TREE = paths.ROOT / "transports"
 # Congestion controls of Linux itself, without parameters. Which of them a kernel was built with, the testbed finds out;
@@ -24,12 +24,12 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,11}")
 FILE = f"a file called NAME{PROGRAM}, NAME at most 12 of a-z, 0-9 and _, a letter first"
 
 
-def names() -> tuple[str, ...]:
+def transport_names() -> tuple[str, ...]:
     """Return all transports that can be called by name."""
     return (*sorted(_programs()), *KERNELS_OWN)
 
 
-def declaration(name: str, file: str | None = None) -> Declaration | None:
+def find_declaration(name: str, file: str | None = None) -> Declaration | None:
     """Return the declaration of the transport `name`, or of the one in `file`; None if it is the kernel's own.
 
     Raises SpecError if the source of its program is wrong, or if there is none.
@@ -38,7 +38,7 @@ def declaration(name: str, file: str | None = None) -> Declaration | None:
         return None
     program = Path(file) if file is not None else _programs().get(name, TREE / name / f"{name}{PROGRAM}")
     return answer_once(
-        program, lambda: _read(program, tuple((each, each.stat().st_mtime_ns) for each in sources(program)))
+        program, lambda: _read(program, tuple((each, each.stat().st_mtime_ns) for each in source_files(program)))
     )
 
 
@@ -50,19 +50,23 @@ def program_name(path: Path) -> str:
     """
     name = path.name.removesuffix(PROGRAM)
     if name == path.name:
-        raise SpecError(shown(path), show(path.name), FILE)
+        raise SpecError(shown_path(path), quote_value(path.name), FILE)
     if not NAME.fullmatch(name):
-        raise SpecError(shown(path), f"the name {show(name)}", f"{FILE}: the kernel takes 15, and ours begin with rb_")
-    if name in names():
-        raise SpecError(shown(path), show(name), f"a name that no other transport has ({', '.join(names())})")
+        raise SpecError(
+            shown_path(path), f"the name {quote_value(name)}", f"{FILE}: the kernel takes 15, and ours begin with rb_"
+        )
+    if name in transport_names():
+        raise SpecError(
+            shown_path(path), quote_value(name), f"a name that no other transport has ({', '.join(transport_names())})"
+        )
     if not str(path).isprintable():
         raise SpecError(
-            shown(path), "a folder with characters that cannot be printed", "a path that can be written down"
+            shown_path(path), "a folder with characters that cannot be printed", "a path that can be written down"
         )
     return name
 
 
-def is_outside(found: Declaration) -> bool:
+def is_plugin(found: Declaration) -> bool:
     """Return True if the transport is not built with the tree."""
     return TREE not in found.program.parents
 
@@ -79,7 +83,7 @@ def _programs() -> dict[str, Path]:
 
 def _found_programs() -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for folder in (TREE, *(folder / TREE.name for folder in plugins.folders())):
+    for folder in (TREE, *(folder / TREE.name for folder in plugins.plugin_folders())):
         for path in folder.glob(f"*/*{PROGRAM}"):
             name = path.name.removesuffix(PROGRAM)
             if name == path.parent.name and NAME.fullmatch(name):

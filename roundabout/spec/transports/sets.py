@@ -14,15 +14,18 @@ from pydantic import Field, model_validator
 from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.assembly.snapshot import answer_once
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text
-from roundabout.spec.errors import SpecError, choices, did_you_mean, show
-from roundabout.spec.reader.yaml_source import Document, read, shown
+from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
+from roundabout.spec.reader.yaml_source import Document, read_document, shown_path
 from roundabout.spec.transports.declarations import Declaration, Parameter
 
 FOLDER = "sets"
 
 
 class Ecn(Strict):
-    """The marking of a switch: never up to Kmin, ever likelier up to Pmax at Kmax, and always above (SIGCOMM'15, RED)."""
+    """The marking of a switch.
+
+    Never up to Kmin, ever likelier up to Pmax at Kmax, and always above (SIGCOMM'15, RED).
+    """
 
     Kmin_bytes: NotNegative
     Kmax_bytes: NotNegative
@@ -35,7 +38,7 @@ class Ecn(Strict):
         return self
 
 
-class Published(Strict):
+class PublishedValues(Strict):
     """The values that experiments take from a set, by name, and its thresholds."""
 
     name: Name
@@ -99,22 +102,22 @@ def read_set(declared: Declaration, name: str) -> ParameterSet:
     path = _folder(declared) / f"{name}.yaml"
     if not path.exists():
         names = set_names(declared)
-        expected = f"one of {choices(names)}" if names else f"none: {declared.name} has no sets"
-        raise SpecError(shown(path.parent), f"no set '{name}'", expected, hint=did_you_mean(name, names))
+        expected = f"one of {list_choices(names)}" if names else f"none: {declared.name} has no sets"
+        raise SpecError(shown_path(path.parent), f"no set '{name}'", expected, hint=suggest(name, names))
     parameters = tuple(each for each in declared.parameters if each.home == path.parent.parent)
     return _read(path, path.stat().st_mtime_ns, parameters)
 
 
-def published(declared: Declaration, name: str) -> Published:
+def find_published(declared: Declaration, name: str) -> PublishedValues:
     """Return the values of a set that an experiment names. Raises SpecError."""
     return answer_once(("set", declared.program, name), lambda: _published(declared, name))
 
 
-def _published(declared: Declaration, name: str) -> Published:
+def _published(declared: Declaration, name: str) -> PublishedValues:
     found = read_set(declared, name)
     whole = {each.name for each in declared.parameters if each.is_whole}
     values = {each: int(figure.value) if each in whole else figure.value for each, figure in found.parameters.items()}
-    return Published(name=name, parameters=values, ecn=_ecn(found.ecn))
+    return PublishedValues(name=name, parameters=values, ecn=_ecn(found.ecn))
 
 
 def _ecn(written: Thresholds) -> Ecn:
@@ -130,10 +133,10 @@ def _folder(declared: Declaration) -> Path:
 
 @functools.lru_cache(maxsize=64)
 def _read(path: Path, _changed: int, parameters: tuple[Parameter, ...]) -> ParameterSet:
-    document = read(path, shown(path))
+    document = read_document(path, shown_path(path))
     found = parse_as(ParameterSet, document)
     if found.name != path.stem:
-        raise document.error(("name",), show(found.name), f"'{path.stem}', the file's own name")
+        raise document.error(("name",), quote_value(found.name), f"'{path.stem}', the file's own name")
     _check_parameters(document, found, parameters)
     try:
         _ecn(found.ecn)
@@ -149,13 +152,13 @@ def _check_parameters(document: Document, found: ParameterSet, parameters: Itera
     declared = {each.name: each for each in parameters if each.chosen_by != "line_rate"}
     for name, figure in found.parameters.items():
         if name not in declared:
-            hint = did_you_mean(name, declared)
+            hint = suggest(name, declared)
             raise document.error(("parameters", name), f"'{name}'", f"one of {', '.join(declared)}", hint=hint)
         each, value = declared[name], figure.value
         if not each.least <= value <= each.most or (each.is_whole and value != int(value)):
             kind = "a whole number" if each.is_whole else "a number"
             expected = f"{kind} from {each.least:g} to {each.most:g} ({each.meaning})"
-            raise document.error(("parameters", name, "value"), show(value), expected)
+            raise document.error(("parameters", name, "value"), quote_value(value), expected)
     missing = [name for name in declared if name not in found.parameters]
     if missing:
         raise document.error(("parameters",), f"no {missing[0]}", "every parameter, as a guess where it is not printed")

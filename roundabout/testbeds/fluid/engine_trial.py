@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roundabout.models.fluid import Direction, Engine, Floats, Left, capacities, fluid_jobs
+from roundabout.models.fluid import Direction, Engine, Floats, ResidualCapacity, capacities, fluid_jobs
 from roundabout.spec import TrialSpec
 
 SAMPLES_MS = 10.0
@@ -16,7 +16,7 @@ MOST_SAMPLES = 10_000
 
 
 @dataclass(frozen=True)
-class Played:
+class ComputedTrial:
     """The workers' iterations and the bytes on links, until the last job ended at `last_ms`.
 
     `iterations` has an array (workers, iterations, 6) by job: start, end of computing, end and delay, ms; bytes sent
@@ -31,7 +31,7 @@ class Played:
     crossed: Mapping[Direction, float]
 
 
-def play(spec: TrialSpec, left: Left) -> Played:
+def compute_trial(spec: TrialSpec, left: ResidualCapacity) -> ComputedTrial:
     """Compute a trial whose jobs have the capacity that cross traffic leaves."""
     sample_ms = _sample_ms(spec)
     engine = Engine(left, sample_ms=sample_ms)
@@ -49,10 +49,10 @@ def play(spec: TrialSpec, left: Left) -> Played:
 
     def crossed(ms: Floats, edge: Direction) -> Floats:
         within_ms = np.minimum(ms, last_ms)
-        taken: Floats = whole[edge] * within_ms - left.until(within_ms, edge)
+        taken: Floats = whole[edge] * within_ms - left.bytes_until(within_ms, edge)
         return taken
 
-    return Played(
+    return ComputedTrial(
         last_ms,
         {name: engine.iterations(name) for name in jobs},
         samples_ms,

@@ -10,9 +10,9 @@ import numpy as np
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
 from roundabout.models.fluid import Schedule
-from roundabout.plan import PlannedTrial, expected_s
-from roundabout.runner.hosts.host_group import Pace
-from roundabout.runner.trial.cross_traffic import LEAD_MS, load_words
+from roundabout.plan import PlannedTrial, expected_duration_s
+from roundabout.runner.hosts.host_group import Scaling
+from roundabout.runner.trial.cross_traffic import LEAD_MS, plan_arguments
 
 CROSSGEN = "build/bin/crossgen"
 RECORD = np.dtype([("start_ns", "<u8"), ("bytes", "<u8"), ("destination", "<u2"), ("class", "<u2")])
@@ -24,23 +24,23 @@ class LoadError(RoundaboutError):
 
 
 @dataclass(frozen=True)
-class Load:
+class PlannedLoad:
     """A load file: its total offered load, Gbit/s, and the start of its flows in the jobs' time."""
 
     offered_gbps: float
     schedule: Schedule
 
 
-def loads(trial: PlannedTrial, pace: Pace) -> dict[str, Load]:
+def plan_loads(trial: PlannedTrial, pace: Scaling) -> dict[str, PlannedLoad]:
     """Plan the loads of the trial's cross traffics that send random flows, by name. Raises LoadError."""
-    drawn = [name for name, spec in trial.spec.cross_traffic.items() if spec.drawn]
+    drawn = [name for name, spec in trial.spec.cross_traffic.items() if spec.is_random]
     if not drawn:
         return {}
-    lasting = replace(trial, expected_s=expected_s(trial.spec))
-    return {name: read(load_words(pace, lasting, name)) for name in drawn}
+    lasting = replace(trial, expected_s=expected_duration_s(trial.spec))
+    return {name: read_load(plan_arguments(pace, lasting, name)) for name in drawn}
 
 
-def read(words: list[str]) -> Load:
+def read_load(words: list[str]) -> PlannedLoad:
     """Read the load file that `crossgen plan` writes for these arguments. Raises LoadError."""
     done = subprocess.run([ROOT / CROSSGEN, "plan", *words, "--output", "-"], capture_output=True)
     if done.returncode != 0:
@@ -55,4 +55,4 @@ def read(words: list[str]) -> Load:
         begins_ms=-LEAD_MS,
         ends_ms=header["duration_ns"] / 1e6 - LEAD_MS,
     )
-    return Load(header["plan"]["offered_gbps"], schedule)
+    return PlannedLoad(header["plan"]["offered_gbps"], schedule)

@@ -14,19 +14,19 @@ from typing import Any
 
 from roundabout.core import paths
 from roundabout.models import fluid
-from roundabout.models.fluid import fluid_jobs, left_by_schedules
+from roundabout.models.fluid import fluid_jobs, residual_of_schedules
 from roundabout.models.fluid.engine import LIBRARY
 from roundabout.plan import PlannedTrial
 from roundabout.runner import program_list
 from roundabout.runner.fidelity import Fidelity
-from roundabout.runner.hosts.host_group import Pace
-from roundabout.runner.testbed import Check, Facility, Outcome, Visit
+from roundabout.runner.hosts.host_group import Scaling
+from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 from roundabout.testbeds.fluid import tables
-from roundabout.testbeds.fluid.engine_trial import Played, play
-from roundabout.testbeds.fluid.loads import CROSSGEN, Load, LoadError, loads
+from roundabout.testbeds.fluid.engine_trial import ComputedTrial, compute_trial
+from roundabout.testbeds.fluid.loads import CROSSGEN, LoadError, PlannedLoad, plan_loads
 
 FIDELITY = Fidelity(
     "computed",
@@ -46,18 +46,18 @@ FIDELITY = Fidelity(
 )
 
 
-def facility(_where: Mapping[str, str]) -> "FluidFacility":
+def facility(_where: Mapping[str, str]) -> "FluidProvider":
     """Return the provider of the flow-level model."""
-    return FluidFacility()
+    return FluidProvider()
 
 
-class FluidFacility(Facility):
+class FluidProvider(TestbedProvider):
     """The provider of the flow-level model, which needs only crossgen, and leaves nothing behind."""
 
     where: Mapping[str, str] = MappingProxyType({"testbed": "fluid"})
     computes = True
 
-    def opened(self, _topology: Topology, visit: Visit) -> "AbstractContextManager[FluidTestbed]":
+    def open_testbed(self, _topology: Topology, visit: RunContext) -> "AbstractContextManager[FluidTestbed]":
         """Open the model, which suits any topology."""
         return nullcontext(FluidTestbed(visit))
 
@@ -69,22 +69,22 @@ class FluidFacility(Facility):
             Check("crossgen", built, "built" if built else "not built", paths.BUILD),
         )
 
-    def artefacts(self, _transports: Iterable[Transport], /) -> Mapping[str, str]:
+    def artifacts(self, _transports: Iterable[Transport], /) -> Mapping[str, str]:
         """Return the hashes of the model's own files, its engine, and the program that draws flows."""
         folders = {"fluid": Path(fluid.__file__).parent, "testbeds/fluid": Path(__file__).parent}
         files = {f"{name}/{path.name}": path for name, folder in folders.items() for path in folder.glob("*.py")}
         built = {name: paths.ROOT / name for name in (CROSSGEN, LIBRARY)}
-        return program_list.hashes({**{name: files[name] for name in sorted(files)}, **built})
+        return program_list.hash_files({**{name: files[name] for name in sorted(files)}, **built})
 
 
-class FluidTestbed(Pace):
+class FluidTestbed(Scaling):
     """A Testbed that computes trials by the flow-level model."""
 
     kind = "fluid"
     scale = dilation = 1.0
     fidelity = FIDELITY
 
-    def __init__(self, visit: Visit) -> None:
+    def __init__(self, visit: RunContext) -> None:
         self._visit = visit
 
     def identity(self) -> dict[str, Any]:
@@ -97,29 +97,29 @@ class FluidTestbed(Pace):
 
     def execute(self, trial: PlannedTrial, _attempt: Attempt, who: Identity) -> Outcome:
         """Compute the trial. A job is invalid if cross traffic leaves it too little capacity to end beside it."""
-        if any(trial.spec.queue_of.values()) and trial.spec.cross_traffic:
+        if any(trial.spec.queue_of_priority.values()) and trial.spec.cross_traffic:
             return Outcome({}, ["priorities beside cross traffic are for a lab: here that comes before all jobs"])
         start_ns = self._visit.clock.now_ns()
         try:
-            crossing = loads(trial, self)
-            played = _play(trial, crossing)
+            crossing = plan_loads(trial, self)
+            played = _compute(trial, crossing)
         except LoadError as error:
             return Outcome({}, [error.message])
         for name, workers in played.iterations.items():
             for number, (start_ms, _, end_ms, *_) in enumerate(workers[0], start=1):
                 self._visit.observer.iteration(name, number, end_ms - start_ms)
-        when = tables.When(start_ns, self._visit.clock.offset_ns)
-        return Outcome(tables.of_trial(trial.spec, played, crossing, when, who), record={"start_ns": start_ns})
+        when = tables.TrialStart(start_ns, self._visit.clock.offset_ns)
+        return Outcome(tables.build_tables(trial.spec, played, crossing, when, who), record={"start_ns": start_ns})
 
 
-def _play(trial: PlannedTrial, crossing: Mapping[str, Load]) -> Played:
+def _compute(trial: PlannedTrial, crossing: Mapping[str, PlannedLoad]) -> ComputedTrial:
     """Compute the trial. Raises LoadError if cross traffic leaves a job too little capacity to end beside it."""
     schedules = {name: load.schedule for name, load in crossing.items()}
-    jobs, left = fluid_jobs(trial.spec), left_by_schedules(trial.spec, schedules)
+    jobs, left = fluid_jobs(trial.spec), residual_of_schedules(trial.spec, schedules)
     starved = [name for name, job in jobs.items() if not all(left.bytes_per_ms[edge].any() for edge in job.edges)]
     if starved:
         raise LoadError(f"cross traffic leaves nothing to {', '.join(starved)}, which never ends")
-    played = play(trial.spec, left)
+    played = compute_trial(trial.spec, left)
     if any(played.last_ms > schedule.ends_ms for schedule in schedules.values()):
         raise LoadError("cross traffic ended before the jobs did, to which it leaves next to nothing")
     return played

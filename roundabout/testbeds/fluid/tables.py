@@ -18,15 +18,15 @@ from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import CrossTraffic
 from roundabout.store import Identity, Units, build_table
 from roundabout.store.schemas import TABLES
-from roundabout.testbeds.fluid.engine_trial import Played
-from roundabout.testbeds.fluid.loads import Load
+from roundabout.testbeds.fluid.engine_trial import ComputedTrial
+from roundabout.testbeds.fluid.loads import PlannedLoad
 
 Integers = npt.NDArray[np.int64]
 Columns = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class When:
+class TrialStart:
     """The instant at which the trial would have begun, on the run's clock, and that clock's offset from this host's."""
 
     start_ns: int
@@ -48,8 +48,8 @@ class When:
         }
 
 
-def of_trial(
-    spec: TrialSpec, played: Played, loads: Mapping[str, Load], when: When, who: Identity
+def build_tables(
+    spec: TrialSpec, played: ComputedTrial, loads: Mapping[str, PlannedLoad], when: TrialStart, who: Identity
 ) -> dict[str, pa.Table]:
     """Return all tables that have rows. `loads` are the load files of cross traffics, by name."""
     parts = {
@@ -62,7 +62,7 @@ def of_trial(
     return {name: pa.concat_tables(each) for name, each in built.items() if each}
 
 
-def _iterations(spec: TrialSpec, played: Played, when: When) -> Iterator[Columns]:
+def _iterations(spec: TrialSpec, played: ComputedTrial, when: TrialStart) -> Iterator[Columns]:
     for name, job in spec.jobs.items():
         for rank, (host, iterations) in enumerate(zip(job.workers, played.iterations[name], strict=True)):
             length = len(iterations)
@@ -83,11 +83,11 @@ def _iterations(spec: TrialSpec, played: Played, when: When) -> Iterator[Columns
                 "sent_bytes": np.rint(sent).astype(np.int64),
                 "received_bytes": np.rint(received).astype(np.int64),
                 "late_ms": np.zeros(length),
-                **({"delay_ms": delay} if job.held_to else {}),
+                **({"delay_ms": delay} if job.held_timetable else {}),
             }
 
 
-def _counters(spec: TrialSpec, played: Played, when: When) -> Iterator[Columns]:
+def _counters(spec: TrialSpec, played: ComputedTrial, when: TrialStart) -> Iterator[Columns]:
     length = len(played.samples_ms)
     for host in spec.topology.hosts:
         yield {
@@ -100,7 +100,7 @@ def _counters(spec: TrialSpec, played: Played, when: When) -> Iterator[Columns]:
         }
 
 
-def _queue(spec: TrialSpec, played: Played, when: When) -> Iterator[Columns]:
+def _queue(spec: TrialSpec, played: ComputedTrial, when: TrialStart) -> Iterator[Columns]:
     length = len(played.samples_ms)
     for link in spec.topology.links:
         for switch, towards in (link.ends, link.ends[::-1]):
@@ -117,18 +117,20 @@ def _queue(spec: TrialSpec, played: Played, when: When) -> Iterator[Columns]:
                 }
 
 
-def _bytes(played: Played, edges: list[Direction]) -> Integers:
+def _bytes(played: ComputedTrial, edges: list[Direction]) -> Integers:
     carried = sum((played.carried[edge] for edge in edges), np.zeros(len(played.samples_ms)))
     return np.rint(carried).astype(np.int64)
 
 
-def _cross_traffic(spec: TrialSpec, played: Played, loads: Mapping[str, Load], when: When) -> Iterator[Columns]:
+def _cross_traffic(
+    spec: TrialSpec, played: ComputedTrial, loads: Mapping[str, PlannedLoad], when: TrialStart
+) -> Iterator[Columns]:
     unknown = [column.name for column in TABLES["cross_traffic"]]
     per_gbps = BYTES_PER_MS_OF_GBPS * played.last_ms
     offered = {
         name: _offered_bytes(traffic, loads.get(name), played.last_ms) for name, traffic in spec.cross_traffic.items()
     }
-    arrived = _arrived(spec, offered, played.crossed)
+    arrived = _arrived_shares(spec, offered, played.crossed)
     for name, traffic in spec.cross_traffic.items():
         if traffic.load_gbps > 0:
             parts = [arrived[hops] for hops in _paths(spec, traffic)]
@@ -145,7 +147,7 @@ def _cross_traffic(spec: TrialSpec, played: Played, loads: Mapping[str, Load], w
             }
 
 
-def _offered_bytes(traffic: CrossTraffic, load: Load | None, until_ms: float) -> Floats:
+def _offered_bytes(traffic: CrossTraffic, load: PlannedLoad | None, until_ms: float) -> Floats:
     """Return the bytes that a cross traffic offers each of its receivers from the trial's start to its end."""
     receivers = len(traffic.receivers)
     if load is None:
@@ -161,7 +163,7 @@ def _paths(spec: TrialSpec, traffic: CrossTraffic) -> list[tuple[Direction, ...]
     return [tuple((hop.sender, hop.receiver) for hop in way) for way in ways]
 
 
-def _arrived(
+def _arrived_shares(
     spec: TrialSpec, offered: Mapping[str, Floats], crossed: Mapping[Direction, float]
 ) -> dict[tuple[Direction, ...], float]:
     """Return the share of the offered bytes that arrives, by path. Paths that exceed a link's capacity share it."""

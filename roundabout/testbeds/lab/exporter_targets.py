@@ -8,43 +8,43 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from roundabout.core.paths import ROOT
-from roundabout.runner.exporter_targets import PERIOD_MS, Way, exported, of_host
-from roundabout.runner.session.host_settings import program
-from roundabout.runner.testbed import Exported
+from roundabout.runner.exporter_targets import PERIOD_MS, LinkDirection, exporter_target, host_sampler_command
+from roundabout.runner.session.host_settings import settings_command
+from roundabout.runner.testbed import ExporterTarget
 from roundabout.runner.trial.sampler import TRANSPORTS
 from roundabout.testbeds.lab.lifecycle.lab import Lab
 from roundabout.testbeds.lab.network import network, paths
 from roundabout.testbeds.lab.network.layout import HOST_INTERFACE
 
 
-def exported_of(lab: Lab) -> Iterator[Exported]:
+def lab_targets(lab: Lab) -> Iterator[ExporterTarget]:
     """Yield the exporters of a lab's hosts, and of its switches with their ports' rates."""
-    scaled, pids = (lab.scale, lab.dilation), lab.alive()
+    scaled, pids = (lab.scale, lab.dilation), lab.live_pids()
     for cable in lab.layout.cables:
         far, near = cable.ends
         if host := lab.hosts.get(near.node):
-            enter = [str(paths.program("labenter")), str(lab.files.pid_file(host.name))]
-            yield exported(
+            enter = [str(paths.program_path("labenter")), str(lab.files.pid_file(host.name))]
+            yield exporter_target(
                 lab.name,
                 host.name,
-                [*of_host(replace(host, prefix=ROOT / "build")), "--netns-of-pid", str(pids[host.name])],
+                [*host_sampler_command(replace(host, prefix=ROOT / "build")), "--netns-of-pid", str(pids[host.name])],
                 scaled=scaled,
-                ways={HOST_INTERFACE: Way(cable.link.name, near.node, far.node)},
+                directions={HOST_INTERFACE: LinkDirection(cable.link.name, near.node, far.node)},
                 ends_with=pids[host.name],
                 transports=TRANSPORTS,
-                settings=[*enter, *program(host, lab.settings_state)],
+                settings=[*enter, *settings_command(host, lab.settings_state)],
             )
-    queues = network.queues(lab.layout, lab.record.calibration, lab.scale, lab.dilation)
+    queues = network.port_queues(lab.layout, lab.record.calibration, lab.scale, lab.dilation)
     for switch in lab.topology.switches:
         ports = [port for port in lab.ports if port.switch == switch]
-        ways = {port.interface: Way(port.link, switch, port.towards) for port in ports}
-        yield exported(
+        ways = {port.interface: LinkDirection(port.link, switch, port.towards) for port in ports}
+        yield exporter_target(
             lab.name,
             switch,
             lab.switch_sampler(switch, PERIOD_MS),
             scaled=scaled,
             ends_with=pids[switch],
-            ways=ways,
+            directions=ways,
             capacities=[(ways[port.interface], queues[port].drain_bytes_per_s) for port in ports],
             senders={host.address: name for name, host in lab.hosts.items()},
         )

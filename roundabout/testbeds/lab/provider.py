@@ -9,30 +9,30 @@ from pathlib import Path
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.core.paths import ROOT
 from roundabout.runner.hosts.connections import Connection, LocalConnection, LostHostError, SshConnection
-from roundabout.runner.hosts.host_group import Host, Site
-from roundabout.runner.hosts.playbooks import run_playbook, written
+from roundabout.runner.hosts.host_group import Host, HostGroup
+from roundabout.runner.hosts.playbooks import run_playbook, temporary_inventory
 from roundabout.runner.hosts.programs import call, check_call
-from roundabout.runner.machine.journal import Entry, raise_together, side_by_side
-from roundabout.runner.session.host_settings import program
-from roundabout.runner.testbed import Check, Exported
-from roundabout.runner.transports import TOOL, objects
-from roundabout.runner.trial.ssh_testbed import SshFacility, check_known
+from roundabout.runner.machine.journal import Entry, apply_in_parallel, raise_together
+from roundabout.runner.session.host_settings import settings_command
+from roundabout.runner.testbed import Check, ExporterTarget
+from roundabout.runner.transports import TOOL, object_folder
+from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.calibration.calibration import Calibration, load_calibration
 from roundabout.testbeds.lab.checks import host_settings
-from roundabout.testbeds.lab.checks.doctor import examine
-from roundabout.testbeds.lab.exporter_targets import exported_of
-from roundabout.testbeds.lab.lifecycle.inventory import inventory_of
+from roundabout.testbeds.lab.checks.doctor import examine_machine
+from roundabout.testbeds.lab.exporter_targets import lab_targets
+from roundabout.testbeds.lab.lifecycle.inventory import lab_inventory
 from roundabout.testbeds.lab.network import cc_allowlist, network
 from roundabout.testbeds.lab.network.layout import lay_out
 
 
-def facility(where: Mapping[str, str]) -> "LabFacility":
+def facility(where: Mapping[str, str]) -> "LabProvider":
     """Return the provider of labs at the given `scale` and `dilation`. Raises UsageError for an invalid number."""
-    return LabFacility(None, *(_number(name, where) for name in ("scale", "dilation")))
+    return LabProvider(None, *(_number(name, where) for name in ("scale", "dilation")))
 
 
 def _number(name: str, where: Mapping[str, str]) -> float | None:
@@ -45,7 +45,7 @@ def _number(name: str, where: Mapping[str, str]) -> float | None:
     return found if name in where else None
 
 
-class LabFacility(SshFacility):
+class LabProvider(SshTestbedProvider):
     """The provider of labs on this machine."""
 
     sampler = ROOT / "build/bin/sampler"
@@ -66,50 +66,50 @@ class LabFacility(SshFacility):
     @property
     def calibration(self) -> Calibration:
         """Return the calibration of its labs. Raises LabError."""
-        return (self._calibration or load_calibration()).at(self._scale, self._dilation)
+        return (self._calibration or load_calibration()).for_scale(self._scale, self._dilation)
 
     def checks(self) -> Iterator[Check]:
         """Yield the checks of this machine and of the built programs."""
-        return examine()
+        return examine_machine()
 
     def check_trial(self, trial: TrialSpec, /) -> None:
         """Raise LabError for a trial that no lab at this scale and dilation can hold."""
         calibration = self.calibration
         for host in trial.topology.hosts:
-            host_settings.document(trial, host, calibration, self.dilation)
-        host_settings.thresholds(trial, calibration, calibration.scale / self.dilation)
-        network.queues(lay_out(trial.topology), calibration, calibration.scale, self.dilation, trial)
+            host_settings.settings_document(trial, host, calibration, self.dilation)
+        host_settings.ecn_thresholds(trial, calibration, calibration.scale / self.dilation)
+        network.port_queues(lay_out(trial.topology), calibration, calibration.scale, self.dilation, trial)
 
-    def raise_site(self, topology: Topology, name: str) -> Site:
+    def create_hosts(self, topology: Topology, name: str) -> HostGroup:
         """Build the lab called `name`."""
-        return Lab.up(topology, name, scale=self._scale, dilation=self._dilation, calibration=self._calibration)
+        return Lab.create(topology, name, scale=self._scale, dilation=self._dilation, calibration=self._calibration)
 
-    def provision(self, site: Site) -> None:
+    def provision(self, site: HostGroup) -> None:
         """Deploy programs on the lab's hosts."""
-        with written(inventory_of(site)) as inventory:
+        with temporary_inventory(lab_inventory(site)) as inventory:
             run_playbook("site", [inventory])
 
-    def exported(self) -> Iterator[Exported]:
+    def exporter_targets(self) -> Iterator[ExporterTarget]:
         """Yield the exporters of every lab on this machine."""
         for name in Lab.names():
             with suppress(LabError):  # being built, or broken
-                yield from exported_of(Lab.open(name))
+                yield from lab_targets(Lab.open(name))
 
     @contextmanager
     def inventories(self, name: str, /) -> Iterator[tuple[Path, ...]]:
         """Write the inventory of the lab called `name`."""
-        with written(inventory_of(Lab.open(name))) as path:
+        with temporary_inventory(lab_inventory(Lab.open(name))) as path:
             yield (path,)
 
     def load_transport(self, transport: Transport, owner: str) -> None:
         """Load a transport's program, or allow one of the kernel's own: machine-wide, and counted by use."""
-        folder = objects(transport)
+        folder = object_folder(transport)
         if folder:
             self._transport("load", transport.name, owner, "--objects", str(folder))
         else:
             cc_allowlist.allow(transport.name, owner)
 
-    def connect(self, site: Site, host: str) -> Connection:
+    def connect(self, site: HostGroup, host: str) -> Connection:
         """Connect to one of the lab's hosts."""
         return SshConnection(host, site.connect(host))
 
@@ -118,7 +118,7 @@ class LabFacility(SshFacility):
         check_known(entry)
         kind = entry["kind"]
         if kind == "testbed" and entry["name"] in Lab.names():
-            Lab.down(entry["name"])
+            Lab.remove(entry["name"])
         elif kind == "transport":
             self._unload(entry["name"], entry["owner"])
         elif kind == "settings" and entry["testbed"] in Lab.names():
@@ -144,6 +144,6 @@ class LabFacility(SshFacility):
         def restore(host: Host) -> None:
             # A host that was lost took its settings along.
             with suppress(LostHostError), closing(self.connect(site, host.name)) as connection:
-                check_call(connection, [*program(host, site.settings_state), "restore", "--owner", owner])
+                check_call(connection, [*settings_command(host, site.settings_state), "restore", "--owner", owner])
 
-        raise_together(side_by_side(restore, site.hosts.values()))
+        raise_together(apply_in_parallel(restore, site.hosts.values()))

@@ -143,14 +143,14 @@ class Finding(NamedTuple):
     mend: str
 
 
-def examine(inventory: Inventory) -> Mapping[str, list[Finding]]:
+def examine_hosts(inventory: Inventory) -> Mapping[str, list[Finding]]:
     """Return the findings on each host, in the inventory's order. A host that does not answer is a finding, too."""
     with ThreadPoolExecutor(min(32, len(inventory.servers))) as pool:
-        answers = pool.map(lambda server: _ask(inventory, server), inventory.servers.values())
+        answers = pool.map(lambda server: _examine_host(inventory, server), inventory.servers.values())
         return dict(zip(inventory.servers, answers, strict=True))
 
 
-def arguments(inventory: Inventory, server: Server, root: str = "") -> list[str]:
+def script_arguments(inventory: Inventory, server: Server, root: str = "") -> list[str]:
     """Return the arguments of SCRIPT."""
     common = inventory.common
     irqs = common.irq_cpus or ""
@@ -179,15 +179,17 @@ def parse(text: str) -> Iterator[Finding]:
             yield Finding(name, good == "yes", found, mend)
 
 
-def _ask(inventory: Inventory, server: Server) -> list[Finding]:
+def _examine_host(inventory: Inventory, server: Server) -> list[Finding]:
     try:
-        said = over_ssh(inventory, server, ["sh", "-c", SHELL, "sh", *arguments(inventory, server)], SCRIPT, PATIENCE_S)
+        said = run_over_ssh(
+            inventory, server, ["sh", "-c", SHELL, "sh", *script_arguments(inventory, server)], SCRIPT, PATIENCE_S
+        )
     except RoundaboutError as error:
         return [Finding(SSH, False, error.message, error.hint or "")]
     return [Finding(SSH, True, "answers", ""), *parse(said)]
 
 
-def over_ssh(inventory: Inventory, server: Server, words: list[str], stdin: str, patience_s: float) -> str:
+def run_over_ssh(inventory: Inventory, server: Server, words: list[str], stdin: str, patience_s: float) -> str:
     """Return the output of a program on a server, which needs nothing installed there. Raises RoundaboutError."""
     config = str(Path(inventory.all.vars.ssh_config).expanduser())
     ssh = ["ssh", "-F", config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-l", inventory.common.ansible_user]

@@ -4,33 +4,33 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from roundabout.runner.exporter_targets import Way, exported, of_host
+from roundabout.runner.exporter_targets import LinkDirection, exporter_target, host_sampler_command
 from roundabout.runner.hosts.connections import Connection
-from roundabout.runner.session.host_settings import program
-from roundabout.runner.testbed import Exported
+from roundabout.runner.session.host_settings import settings_command
+from roundabout.runner.testbed import ExporterTarget
 from roundabout.runner.trial.sampler import TRANSPORTS
 from roundabout.testbeds.rack.inventory import Inventory
 from roundabout.testbeds.rack.rack import host_of
 
-BESIDE = {"node": 9100, "dcgm": 9400}
+OTHER_EXPORTERS = {"node": 9100, "dcgm": 9400}
 """node_exporter's and DCGM's, where they listen by default."""
 
 
-def exported_of(inventory: Inventory, name: str, site: str, connect: Callable[[], Connection]) -> Exported:
+def server_target(inventory: Inventory, name: str, site: str, connect: Callable[[], Connection]) -> ExporterTarget:
     """Return the exporter of a server. Switches are not ours to sample."""
     everywhere, host, link = inventory.all.vars, host_of(inventory, name), inventory.servers[name].link
-    out = Way(link, name, next((end for end in inventory.ends[link] if end != name), link))
+    out = LinkDirection(link, name, next((end for end in inventory.ends[link] if end != name), link))
     rate = everywhere.rates(link).line_rate_gbps * 1e9 / 8 / everywhere.scale
-    return exported(
+    return exporter_target(
         site,
         name,
-        of_host(host, rdma=True, cpu=True),
+        host_sampler_command(host, rdma=True, cpu=True),
         connect,
         program=host.prefix / "bin" / "exporter.py",
         scaled=(everywhere.scale, everywhere.dilation),
-        ways={host.interface: out},
-        capacities=[(out, rate), (out.back, rate)],
+        directions={host.interface: out},
+        capacities=[(out, rate), (out.reverse, rate)],
         transports=TRANSPORTS,
-        settings=program(host, Path(inventory.common.roundabout_state)),
-        beside=BESIDE,
+        settings=settings_command(host, Path(inventory.common.roundabout_state)),
+        beside=OTHER_EXPORTERS,
     )

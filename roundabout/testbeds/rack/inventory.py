@@ -19,7 +19,7 @@ from roundabout.settings.settings_nic import DCQCN_RULES
 from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.base import Name, NodeName, Positive, Strict, Text
 from roundabout.spec.errors import SpecError
-from roundabout.spec.reader.yaml_source import Block, Document, read, shown
+from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Ecn as Thresholds
 
@@ -70,7 +70,7 @@ Dscp = Annotated[int, Field(ge=0, le=63)]
 Cells = Annotated[int, Field(ge=1, le=10**6)]
 
 
-class Lossless(Strict):
+class LosslessClasses(Strict):
     """The classes of RoCE packets and of CNPs, the same in NICs and switches (docs/rack.md has the sources)."""
 
     priority: Priority = 3
@@ -117,14 +117,14 @@ class Emulated(Strict):
         return self
 
 
-class Everywhere(Rates):
+class CommonVars(Rates):
     """The variables that hosts and switches share."""
 
     ssh_config: UserPath = "~/.ssh/config"
     lease_host: SshAlias | None = None  # the same in every user's inventory; the first server unless given
     link_rates: Annotated[dict[Name, Rates], Field(max_length=1000, default_factory=dict)]
     emulated: Emulated | None = None
-    lossless: Lossless = Lossless()
+    lossless: LosslessClasses = LosslessClasses()
     cross_traffic_dscp: Dscp = 0  # of cross traffic in a class of its own; best effort unless given
 
     @model_validator(mode="after")
@@ -219,7 +219,7 @@ class Server(Strict):
 
 
 class Ecn(Strict):
-    """The marking thresholds of a switch, and the bytes that it may still receive after it asked for a pause, in cells."""
+    """The marking thresholds of a switch, and the bytes that it may receive after it asked for a pause, in cells."""
 
     cell_bytes: Annotated[int, Field(ge=16, le=4096)]
     Kmin_cells: Cells
@@ -275,7 +275,7 @@ OF_ONE_SYSTEM: dict[tuple[str, ...], tuple[str, bool]] = {
 }
 
 
-class Tried(Strict):
+class TestedSystem(Strict):
     """A system on which changes to a switch were tried, and undone again.
 
     Platform and release as the switch calls them.
@@ -289,7 +289,7 @@ class Switch(Strict):
     """One switch of experiments: a machine, or some ports of one, and the link in each port."""
 
     ansible_host: SshAlias
-    apply_on: Tried | None = None  # without it, the switch is compared and never changed
+    apply_on: TestedSystem | None = None  # without it, the switch is compared and never changed
     ports: Annotated[dict[Name, SwitchPort], Field(min_length=1, max_length=512)]
 
 
@@ -317,11 +317,11 @@ class Groups(Strict):
 class All(Strict):
     """Ansible's group of everything."""
 
-    vars: Everywhere
+    vars: CommonVars
     children: Groups
 
 
-class _Place(NamedTuple):
+class _Unique(NamedTuple):
     """A value that must occur once, and its location."""
 
     value: str
@@ -381,28 +381,28 @@ class Inventory(Strict):
                 found[link] = (*found.get(link, ()), name)
         return found
 
-    def _nics(self) -> Iterator[_Place]:
+    def _nics(self) -> Iterator[_Unique]:
         for name, server in self.servers.items():
-            yield _Place(f"{server.ansible_host} {server.nic}", (*_server(name), "nic"))
+            yield _Unique(f"{server.ansible_host} {server.nic}", (*_server(name), "nic"))
 
-    def _addresses(self) -> Iterator[_Place]:
+    def _addresses(self) -> Iterator[_Unique]:
         for name, server in self.servers.items():
-            yield _Place(server.address.partition("/")[0], (*_server(name), "address"))
+            yield _Unique(server.address.partition("/")[0], (*_server(name), "address"))
 
-    def _host_links(self) -> Iterator[_Place]:
+    def _host_links(self) -> Iterator[_Unique]:
         for name, server in self.servers.items():
-            yield _Place(server.link, (*_server(name), "link"))
+            yield _Unique(server.link, (*_server(name), "link"))
 
-    def _switch_ports(self) -> Iterator[_Place]:
+    def _switch_ports(self) -> Iterator[_Unique]:
         for name, switch in self.switches.items():
             for link, port in switch.ports.items():
-                yield _Place(f"{switch.ansible_host} {port}", (*_switch(name), "ports", link))
+                yield _Unique(f"{switch.ansible_host} {port}", (*_switch(name), "ports", link))
 
-    def _names(self) -> Iterator[_Place]:
+    def _names(self) -> Iterator[_Unique]:
         for name in self.servers:
-            yield _Place(name, _server(name))
+            yield _Unique(name, _server(name))
         for name in self.switches:
-            yield _Place(name, _switch(name))
+            yield _Unique(name, _switch(name))
 
     def _check_network(self) -> None:
         networks = {name: IPv4Interface(server.address).network for name, server in self.servers.items()}
@@ -443,7 +443,7 @@ class Inventory(Strict):
 
 def read_inventory(path: Path) -> Inventory:
     """Read the inventory in `path`. Raises SpecError for its first error."""
-    document = read(path, shown(path))
+    document = read_document(path, shown_path(path))
     _refuse_secrets(document, document.root, ())
     return parse_as(Inventory, document)
 

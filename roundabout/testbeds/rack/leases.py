@@ -72,7 +72,7 @@ while process > 1:
 """
 
 
-def names(inventory: Inventory, hosts: Iterable[str], links: Iterable[str], switches: Iterable[str]) -> list[str]:
+def lease_names(inventory: Inventory, hosts: Iterable[str], links: Iterable[str], switches: Iterable[str]) -> list[str]:
     """Return the names of a topology's leases, by machines and ports, because users may call them differently."""
     servers = [f"host {inventory.servers[host].ansible_host}" for host in hosts]
     machines = {f"switch {inventory.switches[switch].ansible_host}" for switch in switches}

@@ -12,25 +12,25 @@ from typing import Any
 
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.runner.hosts.connections import Channel, Connection, LostHostError, SshConnection
-from roundabout.runner.hosts.host_group import Host, Site
-from roundabout.runner.hosts.playbooks import run_playbook, written
+from roundabout.runner.hosts.host_group import Host, HostGroup
+from roundabout.runner.hosts.playbooks import run_playbook, temporary_inventory
 from roundabout.runner.hosts.programs import Program, check_call
-from roundabout.runner.machine.journal import Entry, LostHostsError, side_by_side
+from roundabout.runner.machine.journal import Entry, LostHostsError, apply_in_parallel
 from roundabout.runner.machine.lease import BusyError
-from roundabout.runner.session.host_settings import PYTHON, program
-from roundabout.runner.testbed import Check, Exported
-from roundabout.runner.transports import BUILT, objects
-from roundabout.runner.trial.ssh_testbed import SshFacility, check_known
+from roundabout.runner.session.host_settings import PYTHON, settings_command
+from roundabout.runner.testbed import Check, ExporterTarget
+from roundabout.runner.transports import BUILT, object_folder
+from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry as known
 from roundabout.testbeds.rack import gpudirect, leases
-from roundabout.testbeds.rack.examination import GLIBC, WRITE, examine
-from roundabout.testbeds.rack.exporter_targets import exported_of
+from roundabout.testbeds.rack.examination import GLIBC, WRITE, examine_hosts
+from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
-from roundabout.testbeds.rack.stub_recorder import recording
-from roundabout.testbeds.rack.traffic import Row, check, end
+from roundabout.testbeds.rack.stub_recorder import record_rack
+from roundabout.testbeds.rack.traffic import Row, check_traffic, rdma_end
 from roundabout.testbeds.rack.variables import deployment, playbook_variables, trial_document
 
 REBOOT_S, RETRY_S = 600, 5
@@ -41,7 +41,7 @@ HELD = "held"  # what the lease's holder answers, followed by the time that it w
 EXTRA = ("BTF", WRITE, GLIBC, gpudirect.PREFIX)
 
 
-class AsRoot:
+class RootConnection:
     """A Connection whose programs run as root, through sudo."""
 
     def __init__(self, connection: Connection) -> None:
@@ -69,19 +69,19 @@ class Lease:
         self._confirmed_s = _now_s()
         argv = [PYTHON, "-IS", "-c", leases.HOLDER, LEASES, owner, str(leases.SILENCE_S), *names]
         self._answered = threading.Event()
-        self._program = Program("lease", connection, argv, self._hear)
-        self._beating = threading.Thread(target=self._beat, name="lease", daemon=True)
+        self._program = Program("lease", connection, argv, self._take_answer)
+        self._beating = threading.Thread(target=self._send_heartbeats, name="lease", daemon=True)
         self._beating.start()
         silence = [] if self._answered.wait(leases.SILENCE_S) else [f"no answer within {leases.SILENCE_S} s"]
         if HELD not in self._program.lines:
             self.end()
-            raise self._refusal(silence or [*self._program.lines, self._program.why_ended()])
+            raise self._refusal(silence or [*self._program.lines, self._program.describe_end()])
 
     def check(self) -> None:
         """Raise RackError if the lease was lost, or may have been."""
-        if self._program.ended or self._left_s <= 0:
+        if self._program.has_ended or self._left_s <= 0:
             silent_s = _now_s() - self._confirmed_s
-            why = self._program.why_ended() if self._program.ended else f"silent for {silent_s:.0f} s"
+            why = self._program.describe_end() if self._program.has_ended else f"silent for {silent_s:.0f} s"
             raise RackError(
                 f"the lease on the rack was lost: its holder on {self._connection.host}: {why}",
                 "others may use the rack now; finish the run later: roundabout resume",
@@ -97,7 +97,7 @@ class Lease:
         """Return how long the rack is surely ours, less the time that stopping takes."""
         return leases.SILENCE_S - leases.HEARTBEAT_S - (_now_s() - self._confirmed_s)
 
-    def _hear(self, _program: Program, line: str | None) -> None:
+    def _take_answer(self, _program: Program, line: str | None) -> None:
         words = line.split() if line else []
         if words[:1] == [HELD]:
             self._confirmed_s = float(words[1]) if words[1:] else self._confirmed_s
@@ -114,7 +114,7 @@ class Lease:
                 return BusyError(f"the rack is leased: {holder}", "wait until that ends, or stop it")
         return RackError(f"cannot lease the rack on {self._connection.host}: found: {'; '.join(said)}")
 
-    def _beat(self) -> None:
+    def _send_heartbeats(self) -> None:
         with suppress(LostHostError):  # `check` says so
             while not self._ended.wait(leases.HEARTBEAT_S):
                 self._program.send(f"{_now_s():.3f}")
@@ -133,14 +133,14 @@ def _now_s() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def facility(where: Mapping[str, str]) -> "RackFacility":
+def facility(where: Mapping[str, str]) -> "RackProvider":
     """Return the provider of the rack whose inventory `where` names. Raises UsageError, SpecError."""
     if "inventory" not in where:
         raise UsageError("testbed rack: found no inventory, expected --inventory FILE", "inventory.example is one")
-    return RackFacility(Path(where["inventory"]))
+    return RackProvider(Path(where["inventory"]))
 
 
-class RackFacility(SshFacility):
+class RackProvider(SshTestbedProvider):
     """The provider of the rack of one inventory."""
 
     def __init__(self, path: Path) -> None:
@@ -158,11 +158,11 @@ class RackFacility(SshFacility):
         for host in trial.topology.hosts:
             trial_document(trial, host, self._inventory, rdma=False)
 
-    def raise_site(self, topology: Topology, name: str) -> Site:
+    def create_hosts(self, topology: Topology, name: str) -> HostGroup:
         """Lease the part of the rack that `topology` needs, and ask its hosts for their capabilities."""
         inventory = self._inventory
         check_topology(inventory, topology, str(self._path))
-        taken = leases.names(inventory, topology.hosts, [link.name for link in topology.links], topology.switches)
+        taken = leases.lease_names(inventory, topology.hosts, [link.name for link in topology.links], topology.switches)
         # A host that was lost during this run gets the time of a reboot to come back.
         deadline = time.monotonic() + (REBOOT_S if self._rack else 0)
         while True:
@@ -178,44 +178,47 @@ class RackFacility(SshFacility):
 
     def _take_lease(self, owner: str, names: Sequence[str]) -> None:
         if self._lease is None:
-            self._lease = self._leased(owner, names)
+            self._lease = self._open_lease(owner, names)
 
-    def _leased(self, owner: str, names: Sequence[str]) -> Lease:
+    def _open_lease(self, owner: str, names: Sequence[str]) -> Lease:
         host = self._inventory.lease_host
         connection = self._as_root(SshConnection(host, connect_machine(self._inventory, host)))
         return Lease(connection, owner, names)
 
-    def provision(self, site: Site) -> None:
+    def provision(self, site: HostGroup) -> None:
         """Bring the programs on its hosts up to date."""
-        with written(deployment(self._inventory, site.hosts)) as inventory:
+        with temporary_inventory(deployment(self._inventory, site.hosts)) as inventory:
             run_playbook("site", [inventory])
 
-    def exported(self) -> Iterator[Exported]:
+    def exporter_targets(self) -> Iterator[ExporterTarget]:
         """Yield the servers' exporters, and others beside them. No lease is taken, because nothing is changed."""
         for name in self._inventory.servers:
             connect = partial(self._connected, host_of(self._inventory, name))
-            yield exported_of(self._inventory, name, self._path.name, connect)
+            yield server_target(self._inventory, name, self._path.name, connect)
 
     @contextmanager
     def inventories(self, _name: str, /) -> Iterator[tuple[Path, ...]]:
         """Yield the inventory and the roles' variables made of it. Ansible finds the vault beside the first."""
-        with written(playbook_variables(self._inventory)) as variables:
+        with temporary_inventory(playbook_variables(self._inventory)) as variables:
             yield self._path, variables
 
-    def recording(self) -> dict[str, Any]:
-        """Return the raw answers of every host of the inventory, for tests. Raises RoundaboutError if one gives none."""
-        return recording(self._inventory, examine(self._inventory))
+    def record_answers(self) -> dict[str, Any]:
+        """Return the raw answers of every host of the inventory, for tests.
+
+        Raises RoundaboutError if one gives none.
+        """
+        return record_rack(self._inventory, examine_hosts(self._inventory))
 
     def checks(self) -> Iterator[Check]:
         """Yield every check of every host of the inventory."""
-        for host, findings in examine(self._inventory).items():
+        for host, findings in examine_hosts(self._inventory).items():
             for name, good, found, mend in findings:
                 yield Check(f"{host} {name}", good, found, mend, needed=not name.startswith(EXTRA))
 
     def load_transport(self, transport: Transport, owner: str) -> None:
         """Load a transport's program on every host, counted by use; the kernels' own need nothing."""
         assert self._rack
-        folder = objects(transport)
+        folder = object_folder(transport)
         if folder is None:
             return
         for host in self._rack.hosts.values():
@@ -225,7 +228,7 @@ class RackFacility(SshFacility):
                 self._copy(host, sorted(folder.glob("*.bpf.o")), there)
             self._transport(host, ["load", transport.name, "--owner", owner, "--objects", str(there)])
 
-    def connect(self, site: Site, host: str) -> Connection:
+    def connect(self, site: HostGroup, host: str) -> Connection:
         """Connect to one of its hosts, which breaks the connection if the lease may be lost."""
         assert self._lease
         connection = self._as_root(SshConnection(host, site.connect(host)))
@@ -237,7 +240,7 @@ class RackFacility(SshFacility):
         """Return the payload rate of links for which the inventory gives none."""
         return self._inventory.all.vars.payload_rate_gbps
 
-    def named(self, jobs: Mapping[str, Sequence[str]], where: str) -> dict[str, tuple[str, ...]]:
+    def resolve_host_names(self, jobs: Mapping[str, Sequence[str]], where: str) -> dict[str, tuple[str, ...]]:
         """Return the hosts of jobs by the inventory's names; machines' own (`ansible_host`) are accepted.
 
         Raises UsageError.
@@ -252,7 +255,7 @@ class RackFacility(SshFacility):
         return {job: tuple(known[host] for host in hosts) for job, hosts in jobs.items()}
 
     @contextmanager
-    def looked_at(
+    def read_only_session(
         self, owner: str, names: Iterable[str], links: Iterable[str] = (), switches: Iterable[str] = ()
     ) -> Iterator[dict[Host, Connection]]:
         """Connect to servers under a lease (with links and switches), for readers that change nothing there.
@@ -260,7 +263,7 @@ class RackFacility(SshFacility):
         Raises BusyError, LostHostError; RackError if the lease was lost.
         """
         with ExitStack() as stack:
-            lease = self._leased(owner, leases.names(self._inventory, names, links, switches))
+            lease = self._open_lease(owner, leases.lease_names(self._inventory, names, links, switches))
             stack.callback(lease.end)
             found = {}
             for host in (host_of(self._inventory, name) for name in names):
@@ -269,16 +272,16 @@ class RackFacility(SshFacility):
             yield found
             lease.check()
 
-    def traffic(self, owner: str) -> Iterator[Row]:
+    def check_traffic(self, owner: str) -> Iterator[Row]:
         """Yield the results of RDMA between all servers, leased meanwhile with links and switches.
 
         Raises BusyError, LostHostError; NoRdmaError if a server lacks a requirement.
         """
         inventory = self._inventory
-        with self.looked_at(owner, inventory.servers, inventory.ends, inventory.switches) as hosts:
-            found = examine(inventory)
-            ends = [end(host, connection, found[host.name]) for host, connection in hosts.items()]
-            yield from check(ends, inventory.all.vars.lossless)
+        with self.read_only_session(owner, inventory.servers, inventory.ends, inventory.switches) as hosts:
+            found = examine_hosts(inventory)
+            ends = [rdma_end(host, connection, found[host.name]) for host, connection in hosts.items()]
+            yield from check_traffic(ends, inventory.all.vars.lossless)
 
     def check_held(self) -> None:
         """Raise RackError if the lease on the rack was lost."""
@@ -298,20 +301,20 @@ class RackFacility(SshFacility):
         elif kind in ("transport", "settings"):
             known = [name for name in entry["hosts"] if name in self._inventory.servers]
             try:
-                with self._held(entry["owner"], known):
+                with self._hold_lease(entry["owner"], known):
                     hosts = [host_of(self._inventory, name) for name in known]
-                    failed = side_by_side(lambda host: self._undo_on(host, entry), hosts)
+                    failed = apply_in_parallel(lambda host: self._undo_on(host, entry), hosts)
             except RoundaboutError as error:
                 failed = [error]
             self._explain(entry, failed)
 
     @contextmanager
-    def _held(self, owner: str, hosts: Sequence[str]) -> Iterator[None]:
+    def _hold_lease(self, owner: str, hosts: Sequence[str]) -> Iterator[None]:
         """Hold the lease on these servers. A live run holds it; those of a dead run may have another owner by now."""
         if self._lease or not hosts:
             yield
             return
-        lease = self._leased(owner, leases.names(self._inventory, hosts, (), ()))
+        lease = self._open_lease(owner, leases.lease_names(self._inventory, hosts, (), ()))
         try:
             yield
         finally:
@@ -333,10 +336,10 @@ class RackFacility(SshFacility):
                 self._transport(host, ["unload", entry["name"], "--owner", entry["owner"]])
         else:
             state = Path(self._inventory.common.roundabout_state)
-            self._on(host, [*program(host, state), "restore", "--owner", entry["owner"]])
+            self._on(host, [*settings_command(host, state), "restore", "--owner", entry["owner"]])
 
     def _as_root(self, connection: Connection) -> Connection:
-        return connection if self._inventory.common.ansible_user == "root" else AsRoot(connection)
+        return connection if self._inventory.common.ansible_user == "root" else RootConnection(connection)
 
     def _transport(self, host: Host, words: Sequence[str]) -> None:
         self._on(host, [str(host.prefix / "bin" / "transport"), *words])

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.fidelity import Fidelity
-from roundabout.runner.hosts.host_group import Capability, Dscps, Host, Nccl, Pace, Port
+from roundabout.runner.hosts.host_group import Capability, DscpClasses, Host, Nccl, Port, Scaling
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
-from roundabout.testbeds.rack.examination import DEVICE, GLIBC, Finding, examine
+from roundabout.testbeds.rack.examination import DEVICE, GLIBC, Finding, examine_hosts
 from roundabout.testbeds.rack.inventory import Emulated, Inventory
 from roundabout.testbeds.rack.variables import trial_document
 
@@ -46,7 +46,7 @@ class RackError(RoundaboutError):
 
 
 @dataclass(frozen=True)
-class Rack(Pace):
+class Rack(Scaling):
     """The part of a rack that has a topology. It is a HostGroup."""
 
     inventory: Inventory
@@ -63,11 +63,11 @@ class Rack(Pace):
         Raises:
             RackError: a host does not answer.
         """
-        findings = {host: found for host, found in examine(inventory).items() if host in topology.hosts}
+        findings = {host: found for host, found in examine_hosts(inventory).items() if host in topology.hosts}
         for host, found in findings.items():
             if not found[0].good:
                 raise RackError(f"host {host} does not answer: {found[0].found}", found[0].mend)
-        return cls(inventory, topology, name, capabilities_of(findings))
+        return cls(inventory, topology, name, common_capabilities(findings))
 
     @property
     def scale(self) -> float:
@@ -84,7 +84,7 @@ class Rack(Pace):
         """Return the fidelity: real, unless the machines stand for others; with the datapath of jobs' bytes."""
         ridden = "by RDMA where DCQCN is the transport, and over TCP else" if "rdma" in self.found else "over TCP"
         emulated = self.inventory.all.vars.emulated
-        measured = emulating(emulated) if emulated else REAL
+        measured = emulation_fidelity(emulated) if emulated else REAL
         return replace(measured, about=f"Jobs' bytes went {ridden}. {measured.about}")
 
     @property
@@ -93,10 +93,10 @@ class Rack(Pace):
         return Path(self.inventory.common.roundabout_state)
 
     @property
-    def dscps(self) -> Dscps:
+    def dscps(self) -> DscpClasses:
         """Return the inventory's DSCPs. Jobs use the lossless class, for which NICs and switches were provisioned."""
         everywhere = self.inventory.all.vars
-        return Dscps(everywhere.lossless.dscp, everywhere.cross_traffic_dscp)
+        return DscpClasses(everywhere.lossless.dscp, everywhere.cross_traffic_dscp)
 
     @cached_property
     def hosts(self) -> Mapping[str, Host]:
@@ -169,7 +169,7 @@ class Rack(Pace):
         raise KeyError(ifindex)
 
 
-def emulating(emulated: Emulated) -> Fidelity:
+def emulation_fidelity(emulated: Emulated) -> Fidelity:
     """Return the fidelity of machines that stand for a rack's."""
     scale, dilation = f"1:{emulated.scale:g}", f"{emulated.dilation:g}"
     return Fidelity(
@@ -213,7 +213,7 @@ def connect_machine(inventory: Inventory, alias: str) -> "Connection":
     return connection
 
 
-def capabilities_of(findings: Mapping[str, list[Finding]]) -> frozenset[Capability]:
+def common_capabilities(findings: Mapping[str, list[Finding]]) -> frozenset[Capability]:
     """Return the capabilities that every host was found to have."""
     good = [{each.name for each in found if each.good} for found in findings.values()]
     capabilities: set[Capability] = {"own clock"}

@@ -16,7 +16,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.testbeds.rack.examination import PYTHON_38, Finding, address_of, arguments, over_ssh
+from roundabout.testbeds.rack.examination import PYTHON_38, Finding, address_of, run_over_ssh, script_arguments
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 SCHEMA = 1
@@ -51,7 +51,7 @@ FILES = (
     "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
     "proc/irq/[0-9]*/smp_affinity_list",
 )
-ONLY_THERE = (
+EXISTENCE_ONLY = (
     "etc/shadow",
     "sys/kernel/btf/vmlinux",
     "sys/class/net/{nic}/bonding",
@@ -149,29 +149,29 @@ print(json.dumps({"files": files, "folders": sorted(folders), "links": links, "c
 AS_ROOT = 'sudo -n true < /dev/null 2> /dev/null && exec sudo -n python3 -IS - "$@"; exec python3 -IS - "$@"'
 
 
-def recording(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> dict[str, Any]:
+def record_rack(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> dict[str, Any]:
     """Return the files and answers of every server of a rack, beside doctor's findings. Raises RoundaboutError."""
-    hosts = {name: _recorded(inventory, name, server) for name, server in inventory.servers.items()}
+    hosts = {name: _record_server(inventory, name, server) for name, server in inventory.servers.items()}
     for name, host in hosts.items():
-        host["arguments"] = arguments(inventory, inventory.servers[name])
+        host["arguments"] = script_arguments(inventory, inventory.servers[name])
         host["findings"] = [list(each) for each in findings[name]]
     addresses = [address_of(server) for server in inventory.servers.values()]
-    return {"schema": SCHEMA, "hosts": masked(hosts, addresses)}
+    return {"schema": SCHEMA, "hosts": mask_identifiers(hosts, addresses)}
 
 
-def request(inventory: Inventory, server: Server, root: str = "") -> str:
+def recorder_request(inventory: Inventory, server: Server, root: str = "") -> str:
     """Return the request to RECORDER."""
-    mtu_bytes, own, *others = arguments(inventory, server)[MTU:]
+    mtu_bytes, own, *others = script_arguments(inventory, server)[MTU:]
     pings = [PING.format(payload=int(mtu_bytes) - 28, own=own, other=other) for other in others]
-    asked = {"files": FILES, "only_there": ONLY_THERE, "only_if": ONLY_IF, "programs": PROGRAMS}
+    asked = {"files": FILES, "only_there": EXISTENCE_ONLY, "only_if": ONLY_IF, "programs": PROGRAMS}
     asked["of_each_bridge"] = OF_EACH_BRIDGE
     return json.dumps({**asked, "calls": [*CALLS, *pings], "nic": server.nic, "root": root})
 
 
-def _recorded(inventory: Inventory, name: str, server: Server) -> dict[str, Any]:
-    words = ["sh", "-c", AS_ROOT, "sh", request(inventory, server)]
+def _record_server(inventory: Inventory, name: str, server: Server) -> dict[str, Any]:
+    words = ["sh", "-c", AS_ROOT, "sh", recorder_request(inventory, server)]
     try:
-        said = over_ssh(inventory, server, words, RECORDER, RECORD_S)
+        said = run_over_ssh(inventory, server, words, RECORDER, RECORD_S)
     except RoundaboutError as error:
         raise RoundaboutError(f"{name}: cannot be recorded: {error.message}", f"python3, and {error.hint}") from error
     try:
@@ -184,12 +184,15 @@ def _recorded(inventory: Inventory, name: str, server: Server) -> dict[str, Any]
 # --- What identifies machines
 
 
-def masked(value: Any, addresses: Sequence[str] = ()) -> Any:
-    """Return the value with other names for all machine identifiers, keys included; these addresses are renamed first."""
+def mask_identifiers(value: Any, addresses: Sequence[str] = ()) -> Any:
+    """Return the value with other names for all machine identifiers, keys included.
+
+    These addresses are renamed first.
+    """
     names: dict[str, str] = {}
     for address in addresses:
         _ipv4(address, names)
-    return _each(value, lambda text: _masked(text, names))
+    return _each(value, lambda text: _mask_text(text, names))
 
 
 def _each(value: Any, change: Callable[[str], str]) -> Any:
@@ -209,17 +212,17 @@ SERIAL = re.compile(r"\bMT\d{4}[A-Z]{1,2}\d{5}\b")
 LONG_HEX = re.compile(r"(?<![0-9a-zA-Z])(?:0x|enx)?[0-9a-f]{12,}\b")
 
 
-def _masked(text: str, names: dict[str, str]) -> str:
+def _mask_text(text: str, names: dict[str, str]) -> str:
     """Mask a text's identifiers. Patterns that could be parts of others come after those."""
     text = GID.sub(lambda match: _gid(match[0], names), text)
-    text = MAC.sub(lambda match: _named(match[0], names, "02:00:00:00:00:{:02x}"), text)
+    text = MAC.sub(lambda match: _substitute(match[0], names, "02:00:00:00:00:{:02x}"), text)
     text = IPV4.sub(lambda match: _ipv4(match[0], names), text)
-    text = UUID.sub(lambda match: _named(match[0], names, "00000000-0000-0000-0000-{:012}"), text)
-    text = SERIAL.sub(lambda match: _named(match[0], names, "MT0000X{:05}"), text)
+    text = UUID.sub(lambda match: _substitute(match[0], names, "00000000-0000-0000-0000-{:012}"), text)
+    text = SERIAL.sub(lambda match: _substitute(match[0], names, "MT0000X{:05}"), text)
     return LONG_HEX.sub(lambda match: "0" * len(match[0]), text)
 
 
-def _named(found: str, names: dict[str, str], pattern: str) -> str:
+def _substitute(found: str, names: dict[str, str], pattern: str) -> str:
     return names.setdefault(found, pattern.format(len(names) + 1))
 
 
@@ -229,7 +232,7 @@ def _ipv4(found: str, names: dict[str, str]) -> str:
 
 def _gid(found: str, names: dict[str, str]) -> str:
     if not found.startswith(MAPPED):
-        return found if not found.strip("0:") else _named(found, names, "fe80:" + 6 * "0000:" + "{:04x}")
+        return found if not found.strip("0:") else _substitute(found, names, "fe80:" + 6 * "0000:" + "{:04x}")
     address = IPv4Address(bytes.fromhex(found.removeprefix(MAPPED).replace(":", "")))
     digits = IPv4Address(_ipv4(str(address), names)).packed.hex()
     return f"{MAPPED}{digits[:4]}:{digits[4:]}"

@@ -21,7 +21,7 @@ from roundabout.runner.hosts.connections import Connection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import Program, call, check_call
 from roundabout.testbeds.rack.examination import DEVICE, GID, SSH, WRITE, Finding
-from roundabout.testbeds.rack.inventory import Lossless
+from roundabout.testbeds.rack.inventory import LosslessClasses
 
 DURATION_S = 3
 LONGEST_S = 30  # a test that lasts longer is ended on its server
@@ -54,7 +54,7 @@ class NoRdmaError(RoundaboutError):
     """A server lacks a requirement of RDMA."""
 
 
-class Wrong(NamedTuple):
+class Difference(NamedTuple):
     """One difference from the expected state."""
 
     what: str
@@ -68,10 +68,10 @@ class Row(NamedTuple):
     source: str
     to: str
     gbps: float
-    wrong: tuple[Wrong, ...]
+    wrong: tuple[Difference, ...]
 
 
-class End(NamedTuple):
+class RdmaEnd(NamedTuple):
     """A server's RDMA endpoint."""
 
     host: Host
@@ -86,16 +86,16 @@ class End(NamedTuple):
         return {name.strip(): int(value) for name, _, value in pairs if value.strip().isdigit()}
 
 
-def end(host: Host, connection: Connection, found: Sequence[Finding]) -> End:
+def rdma_end(host: Host, connection: Connection, found: Sequence[Finding]) -> RdmaEnd:
     """Return a server's endpoint as doctor found it. Raises NoRdmaError if a requirement is missing."""
     by_name = {each.name: each for each in found}
     for each in (by_name[name] for name in (SSH, DEVICE, GID, WRITE) if name in by_name):
         if not each.good:
             raise NoRdmaError(f"{host.name}: {each.name}: {each.found}", each.mend)
-    return End(host, connection, by_name[DEVICE].found, int(by_name[GID].found.split()[0]))
+    return RdmaEnd(host, connection, by_name[DEVICE].found, int(by_name[GID].found.split()[0]))
 
 
-def check(ends: Sequence[End], lossless: Lossless) -> Iterator[Row]:
+def check_traffic(ends: Sequence[RdmaEnd], lossless: LosslessClasses) -> Iterator[Row]:
     """Yield a row for each pair of the ring, then one for the incast, which takes three servers.
 
     Raises RoundaboutError.
@@ -106,73 +106,81 @@ def check(ends: Sequence[End], lossless: Lossless) -> Iterator[Row]:
         yield _incast(ends[1 : 1 + SENDERS], ends[0], lossless)
 
 
-def _pair(source: End, to: End, lossless: Lossless) -> Row:
+def _pair(source: RdmaEnd, to: RdmaEnd, lossless: LosslessClasses) -> Row:
     before = source.counters(), to.counters()
-    gbps, failed = _written([source], to, lossless.tos)
-    sent, received = _risen(before[0], source.counters()), _risen(before[1], to.counters())
+    gbps, failed = _write_to_one([source], to, lossless.tos)
+    sent, received = _counter_rises(before[0], source.counters()), _counter_rises(before[1], to.counters())
     least_bytes = round(gbps * 1e9 / 8 * DURATION_S / 2)  # perftest leaves out up to half of the time
     wrong = (
-        *_ridden(source.host.name, "tx", sent, lossless.priority, least_bytes),
-        *_ridden(to.host.name, "rx", received, lossless.priority, least_bytes),
+        *_check_priorities(source.host.name, "tx", sent, lossless.priority, least_bytes),
+        *_check_priorities(to.host.name, "rx", received, lossless.priority, least_bytes),
     )
     return Row(source.host.name, to.host.name, gbps, failed or wrong)
 
 
-def _ridden(host: str, side: str, risen: Counters, priority: int, least_bytes: int) -> Iterator[Wrong]:
+def _check_priorities(host: str, side: str, risen: Counters, priority: int, least_bytes: int) -> Iterator[Difference]:
     """Yield the differences in the priorities in which a NIC sent (tx) or received (rx) at least `least_bytes`."""
     by_priority = [risen.get(f"{side}_prio{each}_bytes", 0) for each in range(8)]
     inside = by_priority.pop(priority)
     name = f"{side}_prio{priority}_bytes"
     if inside < least_bytes:
-        yield Wrong(f"{host} {name}", f"{least_bytes} at least", _told(risen, name) + _others(by_priority))
+        yield Difference(
+            f"{host} {name}", f"{least_bytes} at least", _format_rise(risen, name) + _describe_others(by_priority)
+        )
     elif sum(by_priority) > ELSEWHERE * inside:
         most = round(ELSEWHERE * inside)
-        yield Wrong(f"{host} {side} in other priorities", f"{most} bytes at most", str(sum(by_priority)))
+        yield Difference(f"{host} {side} in other priorities", f"{most} bytes at most", str(sum(by_priority)))
 
 
-def _others(by_priority: Sequence[int]) -> str:
+def _describe_others(by_priority: Sequence[int]) -> str:
     return f", and {sum(by_priority)} in other priorities" if any(by_priority) else ""
 
 
-def _incast(sources: Sequence[End], to: End, lossless: Lossless) -> Row:
+def _incast(sources: Sequence[RdmaEnd], to: RdmaEnd, lossless: LosslessClasses) -> Row:
     before = [each.counters() for each in (to, *sources)]
-    gbps, failed = _written(sources, to, lossless.tos)
-    received, *sent = [_risen(*pair) for pair in zip(before, [each.counters() for each in (to, *sources)], strict=True)]
+    gbps, failed = _write_to_one(sources, to, lossless.tos)
+    received, *sent = [
+        _counter_rises(*pair) for pair in zip(before, [each.counters() for each in (to, *sources)], strict=True)
+    ]
     asked = [(to, received, "np_cnp_sent"), (to, received, f"tx_prio{lossless.cnp_priority}_packets")]
     asked += [(source, risen, "rp_cnp_handled") for source, risen in zip(sources, sent, strict=True)]
     still = [
-        Wrong(f"{each.host.name} {name}", "1 at least", _told(risen, name))
+        Difference(f"{each.host.name} {name}", "1 at least", _format_rise(risen, name))
         for each, risen, name in asked
         if not risen.get(name)
     ]
     return Row(", ".join(each.host.name for each in sources), to.host.name, gbps, failed or tuple(still))
 
 
-def _told(risen: Counters, name: str) -> str:
+def _format_rise(risen: Counters, name: str) -> str:
     return str(risen[name]) if name in risen else "no such counter"
 
 
-def _risen(before: Counters, after: Counters) -> Counters:
+def _counter_rises(before: Counters, after: Counters) -> Counters:
     return {name: value - before.get(name, 0) for name, value in after.items()}
 
 
 # --- ib_write_bw
 
 
-def _written(sources: Sequence[End], to: End, tos: int) -> tuple[float, tuple[Wrong, ...]]:
+def _write_to_one(sources: Sequence[RdmaEnd], to: RdmaEnd, tos: int) -> tuple[float, tuple[Difference, ...]]:
     """Let all sources write to one server at once; return their total rate, Gbit/s, and the failures."""
     ports = range(FIRST_PORT, FIRST_PORT + len(sources))
     with ExitStack() as stack:
         for port in ports:
-            _listen(stack.enter_context(_running(to, words(to, port, tos))), to, port)
+            _wait_until_listening(stack.enter_context(_run_program(to, perftest_command(to, port, tos))), to, port)
         clients = [
-            stack.enter_context(_running(source, [*words(source, port, tos), to.host.address]))
+            stack.enter_context(_run_program(source, [*perftest_command(source, port, tos), to.host.address]))
             for source, port in zip(sources, ports, strict=True)
         ]
         for client in clients:
             client.finish(LONGEST_S)
     told = [(client, _gbps(client)) for client in clients]
-    failed = [Wrong(f"{each.host} ib_write_bw", "a bandwidth", each.why_ended()) for each, gbps in told if gbps is None]
+    failed = [
+        Difference(f"{each.host} ib_write_bw", "a bandwidth", each.describe_end())
+        for each, gbps in told
+        if gbps is None
+    ]
     return sum(gbps or 0 for _, gbps in told), tuple(failed)
 
 
@@ -182,14 +190,14 @@ def _gbps(client: Program) -> float | None:
     return float(last) if client.status == 0 and re.fullmatch(r"[0-9]+\.[0-9]+", last) else None
 
 
-def words(of: End, port: int, tos: int) -> list[str]:
+def perftest_command(of: RdmaEnd, port: int, tos: int) -> list[str]:
     """Return the command of ib_write_bw on a server; a client appends its server."""
     where = ["-d", of.device, "-x", str(of.gid_index), "-p", str(port), f"--tclass={tos}"]
     return ["ib_write_bw", *where, "-D", str(DURATION_S), "-F", "--report_gbits", "--output=bandwidth"]
 
 
 @contextmanager
-def _running(of: End, argv: Sequence[str]) -> Iterator[Program]:
+def _run_program(of: RdmaEnd, argv: Sequence[str]) -> Iterator[Program]:
     """Run the program on a server until the context ends."""
     program = Program(of.host.name, of.connection, ["timeout", str(LONGEST_S), "sh", "-c", ATTACHED, "sh", *argv])
     try:
@@ -199,11 +207,11 @@ def _running(of: End, argv: Sequence[str]) -> Iterator[Program]:
         program.finish()
 
 
-def _listen(server: Program, of: End, port: int) -> None:
+def _wait_until_listening(server: Program, of: RdmaEnd, port: int) -> None:
     """Wait until the server listens. Raises RoundaboutError."""
     deadline = time.monotonic() + LONGEST_S
     while not call(of.connection, ["ss", "-Hltn", f"sport = :{port}"]).stdout:
-        if server.ended or time.monotonic() > deadline:
-            why = server.why_ended() if server.ended else f"it does not listen after {LONGEST_S} s"
+        if server.has_ended or time.monotonic() > deadline:
+            why = server.describe_end() if server.has_ended else f"it does not listen after {LONGEST_S} s"
             raise RoundaboutError(f"{of.host.name}: ib_write_bw: found {why}, expected it to listen on port {port}")
         time.sleep(0.1)

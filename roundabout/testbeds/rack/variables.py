@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The playbooks' variables of an inventory: settings documents of servers, and the configuration of switches, by host."""
+"""The playbooks' variables of an inventory.
+
+Settings documents of servers, and the configuration of switches, by host.
+"""
 
 from collections.abc import Iterable
 from ipaddress import IPv4Interface
@@ -11,7 +14,7 @@ from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.transports import Transport
-from roundabout.testbeds.rack.inventory import Ecn, Inventory, Lossless, Server
+from roundabout.testbeds.rack.inventory import Ecn, Inventory, LosslessClasses, Server
 
 ROCE_V2 = "RoCE v2"
 
@@ -90,7 +93,7 @@ def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
     return {kind: content for kind, content in document.items() if content}
 
 
-def _tc_schedule(lossless: Lossless) -> str:
+def _tc_schedule(lossless: LosslessClasses) -> str:
     """Return the schedule of traffic classes: CNPs before all else.
 
     A priority's class has its number, but for 0 and 1 (mlx5e_ets_init).
@@ -139,7 +142,7 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
     if everywhere.dilation != 1:
         route["rto_min_ms"] = round(RTO_MIN_MS * everywhere.dilation)
     document: dict[str, Any] = {"route": {network: route}}
-    asked = {name: _whole(value) for name, value in transport.asked.items()}
+    asked = {name: _whole(value) for name, value in transport.requested.items()}
     if sysctl:
         document["sysctl"] = sysctl
     if transport.declaration:
@@ -154,7 +157,7 @@ def _host_values(transport: Transport) -> dict[str, float | str]:
     assert transport.declaration
     held: dict[str, float | str] = {}
     declared = {each.name: each for each in transport.declaration.parameters}
-    for name, value in transport.asked.items():
+    for name, value in transport.requested.items():
         try:
             held[name] = value if isinstance(value, str) else declared[name].host_value(value)
         except ValueError as error:

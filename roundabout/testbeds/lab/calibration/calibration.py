@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.base import Strict
-from roundabout.spec.reader.yaml_source import dump, read, shown
+from roundabout.spec.reader.yaml_source import dump, read_document, shown_path
 from roundabout.spec.transports import registry
 from roundabout.store.files import write_text
 from roundabout.testbeds.lab.errors import LabError
@@ -46,7 +46,7 @@ class Ecn(Strict):
         return self
 
 
-NEVER = Ecn(kmin_bytes=2**32 - 1, kmax_bytes=2**32 - 1, pmax=1)
+NEVER_MARK = Ecn(kmin_bytes=2**32 - 1, kmax_bytes=2**32 - 1, pmax=1)
 """Marks nothing: more than any port holds."""
 
 
@@ -90,7 +90,7 @@ class Calibration(Strict):
     # Where the values were derived from a lab with time stretched, and not found by looking at the papers' figures.
     derived_from: Derivation | None = None
 
-    def at(self, scale: float | None, dilation: float | None) -> "Calibration":
+    def for_scale(self, scale: float | None, dilation: float | None) -> "Calibration":
         """Return the calibration at the given scale and dilation.
 
         Raises:
@@ -104,9 +104,9 @@ class Calibration(Strict):
                 f"a lab at 1:{scale:g} cannot stretch time {dilation:g} times",
                 f"expected a dilation of 1 to {scale:g}: there every packet of the real link is sent",
             )
-        return self.stretched(scale, dilation)
+        return self.for_dilation(scale, dilation)
 
-    def stretched(self, scale: float, dilation: float) -> "Calibration":
+    def for_dilation(self, scale: float, dilation: float) -> "Calibration":
         """Return the calibration of a dilated lab.
 
         All times are stretched alike, and published values stay as they are.
@@ -127,7 +127,7 @@ class Calibration(Strict):
     @model_validator(mode="after")
     def _declared(self) -> "Calibration":
         for transport, values in self.transports.items():
-            declared = registry.declaration(transport)
+            declared = registry.find_declaration(transport)
             parameters = {each.name: each for each in declared.parameters} if declared else {}
             for name, value in values.items():
                 if name not in parameters:
@@ -144,7 +144,7 @@ def load_calibration(path: Path = DEFAULT) -> Calibration:
     Raises:
         SpecError: the file is missing or unreadable, or a field is missing, unknown or out of range.
     """
-    return parse_as(Calibration, read(path, shown(path)))
+    return parse_as(Calibration, read_document(path, shown_path(path)))
 
 
 def store_calibration(calibration: Calibration, path: Path = DEFAULT) -> None:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for constants of the lab: the present ones, then samples of the ranges, then variations of the best fits."""
+"""The search for constants of the lab.
+
+The present ones, then samples of the ranges, then variations of the best fits.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from roundabout.testbeds.lab.calibration.calibration import Calibration
-from roundabout.testbeds.lab.calibration.proposals import BEST, Point, Ranges, sampled, varied
+from roundabout.testbeds.lab.calibration.proposals import BEST, Point, Ranges, latin_hypercube, vary_best
 
 
 @dataclass
-class Try:
+class Candidate:
     """A candidate for the constants. `misfit` is None until it is measured, and if the measurement was invalid."""
 
     name: str
@@ -19,34 +22,36 @@ class Try:
 
 
 @dataclass
-class Search:
+class ParameterSearch:
     """A search over `tries` candidates, all of which follow from `seed` and the misfits so far."""
 
     ranges: Ranges
     kept: Calibration
     tries: int
     seed: int
-    done: list[Try] = field(default_factory=list)
+    done: list[Candidate] = field(default_factory=list)
 
-    def __iter__(self) -> Iterator[Try]:
+    def __iter__(self) -> Iterator[Candidate]:
         """Yield one candidate after the other. Set its `misfit` before asking for the next."""
-        yield self._note(Try("kept", self.ranges.place(self.kept), self.kept))
+        yield self._note(Candidate("kept", self.ranges.place(self.kept), self.kept))
         samples = min(self.tries // 2, self.tries - 1)
-        for number, point in enumerate(sampled(samples, len(self.ranges.names), self.seed) if samples > 0 else ()):
-            yield self._proposed(f"sample {number + 1}", point)
+        for number, point in enumerate(
+            latin_hypercube(samples, len(self.ranges.names), self.seed) if samples > 0 else ()
+        ):
+            yield self._propose(f"sample {number + 1}", point)
         variations = self.tries - 1 - samples
         for number in range(variations):
-            best = [each.point for each in self.ranked[:BEST]] or [self.done[0].point]
-            yield self._proposed(f"variation {number + 1}", varied(best, number, variations, self.seed))
+            best = [each.point for each in self.ranking[:BEST]] or [self.done[0].point]
+            yield self._propose(f"variation {number + 1}", vary_best(best, number, variations, self.seed))
 
     @property
-    def ranked(self) -> list[Try]:
+    def ranking(self) -> list[Candidate]:
         """Return the candidates with a valid measurement, the best first."""
         return sorted((each for each in self.done if each.misfit is not None), key=lambda each: each.misfit or 0.0)
 
-    def _proposed(self, name: str, point: Point) -> Try:
-        return self._note(Try(name, point, self.ranges.calibration(point, self.kept)))
+    def _propose(self, name: str, point: Point) -> Candidate:
+        return self._note(Candidate(name, point, self.ranges.calibration(point, self.kept)))
 
-    def _note(self, new: Try) -> Try:
+    def _note(self, new: Candidate) -> Candidate:
         self.done.append(new)
         return new

@@ -15,7 +15,7 @@ from scipy.stats import qmc
 
 from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.base import Strict
-from roundabout.spec.reader.yaml_source import read, shown
+from roundabout.spec.reader.yaml_source import read_document, shown_path
 from roundabout.testbeds.lab.calibration.calibration import Calibration
 
 DEFAULT = Path(__file__).with_name("ranges.yaml")
@@ -47,7 +47,9 @@ class Range(Strict):
         """Return the value at a place from 0 to 1."""
         value = self.least * (self._end / self.least) ** place
         return (
-            float(min(math.floor(value), self.most)) if self.whole else min(max(rounded(value), self.least), self.most)
+            float(min(math.floor(value), self.most))
+            if self.whole
+            else min(max(round_value(value), self.least), self.most)
         )
 
     def place(self, value: float) -> float:
@@ -94,7 +96,7 @@ class Ranges(Strict):
         kmin = round(at.pop("kmin_bytes"))
         ecn = {"kmin_bytes": kmin, "kmax_bytes": round(kmin * at.pop("kmax_over_kmin")), "pmax": 1.0}
         timer_scale = at.pop("timer_scale")
-        gap = rounded(at.pop("cnp_gap") * self.of_T_us * timer_scale)
+        gap = round_value(at.pop("cnp_gap") * self.of_T_us * timer_scale)
         values = {**kept.transports.get(TRANSPORT, {}), **at, "F": int(at["F"]), "cnp_gap_us": gap}
         changed = {"timer_scale": timer_scale, "ecn": ecn, "transports": {**kept.transports, TRANSPORT: values}}
         dumped = kept.model_dump(by_alias=True, exclude={"derived_from"})
@@ -111,16 +113,16 @@ class Ranges(Strict):
 
 def load_ranges(path: Path = DEFAULT) -> Ranges:
     """Read the ranges. Raises SpecError if the file is missing, unreadable or invalid."""
-    return parse_as(Ranges, read(path, shown(path)))
+    return parse_as(Ranges, read_document(path, shown_path(path)))
 
 
-def sampled(count: int, sides: int, seed: int) -> list[Point]:
+def latin_hypercube(count: int, sides: int, seed: int) -> list[Point]:
     """Return `count` points, evenly spread over the cube."""
     points = qmc.LatinHypercube(sides, seed=np.random.default_rng(seed)).random(count)
     return [tuple(map(float, point)) for point in points]
 
 
-def varied(best: Sequence[Point], number: int, count: int, seed: int) -> Point:
+def vary_best(best: Sequence[Point], number: int, count: int, seed: int) -> Point:
     """Return variation `number` (from 0) of `count`: about one of the best points in turn, ever nearer to it."""
     generator = np.random.default_rng([seed, number])
     step = FIRST_STEP * (LAST_STEP / FIRST_STEP) ** (number / max(count - 1, 1))
@@ -130,6 +132,6 @@ def varied(best: Sequence[Point], number: int, count: int, seed: int) -> Point:
     return tuple(map(float, np.where(folded > 1, 2 - folded, folded)))
 
 
-def rounded(value: float) -> float:
+def round_value(value: float) -> float:
     """Round a value to significant digits."""
     return float(f"{value:.{DIGITS}g}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from roundabout.core import paths
 from roundabout.core.btf import Btf
-from roundabout.runner.program_list import programs
+from roundabout.runner.program_list import program_paths
 from roundabout.runner.testbed import Check
 
 BTF = Path("/sys/kernel/btf/vmlinux")
@@ -55,22 +55,22 @@ QDISCS = {
 PROGRAMS = ("hosts", "controller", "lab")
 
 
-def examine() -> Iterator[Check]:
+def examine_machine() -> Iterator[Check]:
     """Yield every check, from the machine up to the built programs."""
     yield Check("root", os.geteuid() == 0, f"uid {os.geteuid()}", "sudo; labs make namespaces and load eBPF programs")
     yield Check("Python", sys.version_info >= (3, 11), sys.version.split()[0], "Debian 12 or Ubuntu 24.04")
     cores = len(os.sched_getaffinity(0))
     yield Check("CPU cores", cores >= 2, str(cores), "a machine with at least 2: jobs and observers share them")
     yield from _kernel()
-    yield _in_namespaces("namespaces", ["--pid", "--fork", "--mount", "--uts", "--ipc"], "true")
+    yield _check_in_namespaces("namespaces", ["--pid", "--fork", "--mount", "--uts", "--ipc"], "true")
     for name, script in QDISCS.items():
-        yield _in_namespaces(f"qdisc {name}", [], f"ip link add port type veth peer far && {script}")
-    yield _in_namespaces("bridge", [], "ip link add port type bridge")
+        yield _check_in_namespaces(f"qdisc {name}", [], f"ip link add port type veth peer far && {script}")
+    yield _check_in_namespaces("bridge", [], "ip link add port type bridge")
     for name, purpose in TOOLS.items():
         yield _tool(name, purpose, BOOTSTRAP, needed=paths.IS_CHECKOUT or not purpose.startswith("builds"))
     for name, purpose in EXTRA_TOOLS.items() if paths.IS_CHECKOUT else ():  # a wheel has no tests
         yield _tool(name, purpose, BOOTSTRAP_TESTS, needed=False)
-    for path in (paths.ROOT / name for name in programs(*PROGRAMS)):
+    for path in (paths.ROOT / name for name in program_paths(*PROGRAMS)):
         yield Check(f"program {path.name}", path.exists(), str(path) if path.exists() else "not built", paths.BUILD)
 
 
@@ -99,7 +99,7 @@ def _kernel() -> Iterator[Check]:
     yield Check("queue backlog in eBPF", backlog, found, "a kernel of 6.2 or later", needed=False)
 
 
-def _in_namespaces(name: str, options: list[str], script: str) -> Check:
+def _check_in_namespaces(name: str, options: list[str], script: str) -> Check:
     """Check that a script works in namespaces of its own, which end with it."""
     if os.geteuid() != 0:
         return Check(name, None, "only root can tell", "sudo roundabout doctor")

@@ -28,7 +28,7 @@ BURSTS = (
 )
 
 
-def fidelity(calibration: Calibration, dilation: float, replaced: Iterable[str]) -> Fidelity:
+def lab_fidelity(calibration: Calibration, dilation: float, replaced: Iterable[str]) -> Fidelity:
     """Return the fidelity of a lab with a calibration, whose times are stretched by `dilation`.
 
     `replaced` lists the constants in place of published parameters, a line each.

@@ -40,8 +40,8 @@ def require_all() -> None:
         )
     ssh.find_sshd()
     for name in ("labinit", "labenter", "switchport"):
-        paths.program(name)
-    paths.bpf_object("ecn")
+        paths.program_path(name)
+    paths.bpf_object_path("ecn")
 
 
 def require_own_clocks() -> None:

@@ -8,10 +8,10 @@ from pydantic import ValidationError
 
 from roundabout.runner.hosts.tcp import RTO_MIN_MS, wmem
 from roundabout.spec.experiment import TrialSpec
-from roundabout.spec.transports import Parameter, Transport, broken_rule
+from roundabout.spec.transports import Parameter, Transport, find_violation
 from roundabout.spec.transports.declarations import FACTS
 from roundabout.spec.transports.queues import step_bytes
-from roundabout.testbeds.lab.calibration.calibration import CERTAIN, NEVER, Calibration, Ecn
+from roundabout.testbeds.lab.calibration.calibration import CERTAIN, NEVER_MARK, Calibration, Ecn
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network.layout import HOST_INTERFACE, NETWORK
 from roundabout.testbeds.lab.network.network import mtu_bytes
@@ -41,7 +41,7 @@ MEND = "choose another value, --scale or --dilation"
 COMP_SACK_DELAY_NS = 1_000_000
 
 
-def document(trial: TrialSpec, host: str, calibration: Calibration, dilation: float) -> dict[str, Any]:
+def settings_document(trial: TrialSpec, host: str, calibration: Calibration, dilation: float) -> dict[str, Any]:
     """Return the input of `settings.py apply` on `host`; empty for a host without a part in the trial."""
     transport = trial.transport_of(host)
     if transport is None:
@@ -71,7 +71,7 @@ def document(trial: TrialSpec, host: str, calibration: Calibration, dilation: fl
     return asked
 
 
-def thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> Ecn:
+def ecn_thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> Ecn:
     """Return the marking thresholds of the lab's switches.
 
     The calibration's, or those that the trial's transports ask for.
@@ -80,9 +80,9 @@ def thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -
     different thresholds.
     """
     if trial.queue == "drop-tail":
-        return NEVER
+        return NEVER_MARK
     asking = [each for host in trial.topology.hosts if (each := trial.transport_of(host))]
-    asked = {each.thresholds for each in asking if each.thresholds and not _calibrated(each, calibration)}
+    asked = {each.thresholds for each in asking if each.thresholds and not _calibrated_values(each, calibration)}
     if len(asked) > 1:
         found = "; ".join(sorted(map(str, asked)))
         raise LabError(f"found different thresholds asked for: {found}, expected one for all switches")
@@ -101,7 +101,7 @@ def thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -
         ) from None
 
 
-def replaced(calibration: Calibration) -> tuple[str, ...]:
+def replaced_sets(calibration: Calibration) -> tuple[str, ...]:
     """Return a line for each published set that the lab's own constants replace."""
     return tuple(
         f"published sets of {name}'s parameters: in their place stand the lab's own {', '.join(values)}, and its own "
@@ -112,7 +112,7 @@ def replaced(calibration: Calibration) -> tuple[str, ...]:
 
 
 def _tcp_sysctls(trial: TrialSpec, bytes_scale: float) -> dict[str, Any]:
-    """Return Linux's own values, with bytes in flight scaled like all others, unless ports' queues are to be the limit."""
+    """Return Linux's own values, with bytes in flight scaled, unless ports' queues are to be the limit."""
     most = wmem(bytes_scale) if trial.queue == "thresholds" else NIC_SYSCTLS["net.ipv4.tcp_wmem"]
     return {"net.ipv4.tcp_wmem": most, "net.ipv4.tcp_slow_start_after_idle": 1}
 
@@ -126,13 +126,13 @@ def _parameters(
     queue at its own port, and be marked there without any other flow.
     """
     assert transport.declaration
-    calibrated = _calibrated(transport, calibration)
+    calibrated = _calibrated_values(transport, calibration)
     # A time that is held against how long jobs compute is one of theirs, and goes as theirs do; others are timers.
     of_jobs = {rule.left for rule in transport.declaration.rules if rule.right in FACTS}
     values: dict[str, float | str] = {}
     for each in transport.declaration.parameters:
-        default = carried_mbps if each.chosen_by == "line_rate" else each.usual
-        asked = transport.asked.get(each.name, default)
+        default = carried_mbps if each.chosen_by == "line_rate" else each.default
+        asked = transport.requested.get(each.name, default)
         if each.name in calibrated and each.name not in transport.parameters:
             asked = calibrated[each.name]
             in_lab: float | str = asked
@@ -152,12 +152,12 @@ def _check_rules(transport: Transport, values: Mapping[str, float | str]) -> Non
     """Check the transport's rules: a lab's own values stand beside an experiment's. Raises LabError."""
     assert transport.declaration
     for rule in transport.declaration.rules:
-        if broken := broken_rule(rule, values):
+        if broken := find_violation(rule, values):
             found, expected = broken
             raise LabError(f"{transport.name}.{rule.left}: found {found} in this lab, expected {expected}", MEND)
 
 
-def _calibrated(transport: Transport, calibration: Calibration) -> dict[str, float]:
+def _calibrated_values(transport: Transport, calibration: Calibration) -> dict[str, float]:
     """Return the lab's own constants of a transport, or of the one that it varies."""
     if (declared := transport.declaration) is None:
         return {}

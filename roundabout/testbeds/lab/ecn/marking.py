@@ -21,7 +21,7 @@ FORCED: Program | None = None  # tests try the one for older kernels too
 
 
 @dataclass(frozen=True)
-class Marker:
+class MarkingProgram:
     """The program that records ports' queues, by which packets are marked, as the kernel identifies it."""
 
     program: Program
@@ -30,7 +30,10 @@ class Marker:
 
 @dataclass(frozen=True)
 class PortCounters:
-    """A port's counters since the lab was built. Packets and marks are wire segments, bytes include Ethernet headers."""
+    """A port's counters since the lab was built.
+
+    Packets and marks are wire segments, bytes include Ethernet headers.
+    """
 
     ifindex: int
     packets: int
@@ -44,7 +47,7 @@ class PortCounters:
 
 def attach(  # noqa: PLR0913, PLR0917 - each is another thing that is attached to
     lab: paths.LabPaths, layout: Layout, queues: Mapping[Port, Queue], pids: Mapping[str, int], ecn: Ecn, lock: int
-) -> Marker:
+) -> MarkingProgram:
     """Load the best marking programs that the kernel runs, pin their maps and attach them.
 
     They are attached to every port, and to the interface where its packets arrive. The caller holds the lab's lock.
@@ -55,8 +58,8 @@ def attach(  # noqa: PLR0913, PLR0917 - each is another thing that is attached t
         for far in (layout.far_ends[port.ifindex],)
     ]
     choice = [FORCED] if FORCED else []
-    output = _switchport(["attach", str(paths.bpf_object("ecn")), str(lab.pins), *choice], lines, lock)
-    return TypeAdapter(Marker).validate_json(output)
+    output = _switchport(["attach", str(paths.bpf_object_path("ecn")), str(lab.pins), *choice], lines, lock)
+    return TypeAdapter(MarkingProgram).validate_json(output)
 
 
 def set_thresholds(
@@ -73,7 +76,7 @@ def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
     return {port["ifindex"]: PortCounters(**port) for port in found}
 
 
-def unlike(lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn) -> list[str]:
+def find_differences(lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn) -> list[str]:
     """Describe the ports that do not mark between these thresholds."""
     wanted = (ecn.kmin_bytes, ecn.kmax_bytes, ecn.pmax)
     found = {at: (each.kmin_bytes, each.kmax_bytes, each.pmax) for at, each in counters(lab).items()}
@@ -98,7 +101,7 @@ def release(lab: paths.LabPaths) -> None:
     # A lab must come down even where `make clean` took its tools: then its pins just go with their folder.
     if not lab.ports_map.exists() or not paths.is_built("switchport"):
         return
-    command = [str(paths.program("switchport")), "release", str(lab.pins)]
+    command = [str(paths.program_path("switchport")), "release", str(lab.pins)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LabError(
@@ -112,7 +115,7 @@ def _thresholds(port: Port, queue: Queue, ecn: Ecn) -> str:
 
 
 def _switchport(arguments: list[str], lines: list[str], lock: int | None = None) -> str:
-    command = [str(paths.program("switchport")), *arguments]
+    command = [str(paths.program_path("switchport")), *arguments]
     done = subprocess.run(
         command,
         input="".join(f"{line}\n" for line in lines),

@@ -3,10 +3,10 @@
 
 from typing import Any
 
-from roundabout.runner.hosts.host_group import Site
+from roundabout.runner.hosts.host_group import HostGroup
 
 
-def inventory_of(site: Site) -> dict[str, Any]:
+def lab_inventory(site: HostGroup) -> dict[str, Any]:
     """Return an Ansible inventory of a lab's hosts."""
     config = site.ssh_config()
     variables = {

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roundabout.runner.fidelity import Fidelity
-from roundabout.runner.hosts.host_group import Capability, Dscps, Host, Pace, Port
+from roundabout.runner.hosts.host_group import Capability, DscpClasses, Host, Port, Scaling
 from roundabout.runner.trial.sampler import COUNTERS_MS
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab.calibration.calibration import Calibration, Ecn, load_calibration
 from roundabout.testbeds.lab.checks import host_requirements, host_settings
-from roundabout.testbeds.lab.checks.fidelity import fidelity
+from roundabout.testbeds.lab.checks.fidelity import lab_fidelity
 from roundabout.testbeds.lab.ecn import bpffs, marking
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.lifecycle import lab_record as record, ssh
-from roundabout.testbeds.lab.lifecycle.locks import locked_folder
+from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.lab.network import network, nodes, paths, rates
 from roundabout.testbeds.lab.network.layout import Layout, lay_out
 
@@ -37,17 +37,17 @@ DYING_S = 5.0  # a killed builder's last child may still be at work
 
 
 @dataclass(frozen=True)
-class Lab(Pace):
+class Lab(Scaling):
     """An existing lab. It is a HostGroup."""
 
-    record: record.Record
+    record: record.LabRecord
 
     kind = "lab"
     settings_state = paths.SETTINGS_INSIDE
-    dscps = Dscps()
+    dscps = DscpClasses()
 
     @classmethod
-    def up(  # noqa: PLR0913 - each of the named ones may be left out
+    def create(  # noqa: PLR0913 - each of the named ones may be left out
         cls,
         topology: Topology,
         name: str | None = None,
@@ -71,10 +71,10 @@ class Lab(Pace):
         shifts = dict(clock_shift_ns or {})
         if shifts:
             host_requirements.require_own_clocks()
-            _refuse_strangers(shifts, topology)
-        calibration = (calibration or load_calibration()).at(scale, dilation)
-        lab = paths.LabPaths(_checked(name or topology.name))
-        plan = record.Record(
+            _refuse_unknown_hosts(shifts, topology)
+        calibration = (calibration or load_calibration()).for_scale(scale, dilation)
+        lab = paths.LabPaths(_check_name(name or topology.name))
+        plan = record.LabRecord(
             name=lab.name,
             state="building",
             created_utc=datetime.now(UTC),
@@ -84,7 +84,7 @@ class Lab(Pace):
             topology=topology,
             clock_shift_ns=shifts,
         )
-        with _begun(lab) as lock:
+        with _begin(lab) as lock:
             return cls(_build(lab, plan, lock, verify=verify))
 
     @classmethod
@@ -94,7 +94,7 @@ class Lab(Pace):
         Raises:
             LabError: it does not exist, or was never finished.
         """
-        return cls(record.read(paths.LabPaths(_checked(name))))
+        return cls(record.read(paths.LabPaths(_check_name(name))))
 
     @classmethod
     def open(cls, name: str) -> "Lab":
@@ -104,7 +104,7 @@ class Lab(Pace):
             LabError: it does not exist, or a part of it has died.
         """
         lab = cls.find(name)
-        lab.alive()
+        lab.live_pids()
         return lab
 
     @staticmethod
@@ -122,17 +122,17 @@ class Lab(Pace):
             raise LabError(f"labs belong to root: {paths.LABS} may not be read", "run this with sudo") from None
 
     @staticmethod
-    def down(name: str) -> None:
+    def remove(name: str) -> None:
         """Remove all parts of the lab `name`, also after a SIGKILL at any point of its life.
 
         Raises:
             LabError: there is no such lab, or someone is building it or taking it down right now.
         """
         host_requirements.require_root()
-        lab = paths.LabPaths(_checked(name))
+        lab = paths.LabPaths(_check_name(name))
         try:
-            with locked_folder(lab.root, wait_s=DYING_S):
-                _clear(lab)
+            with lock_folder(lab.root, wait_s=DYING_S):
+                _remove_all(lab)
         except FileNotFoundError:
             raise LabError(f"there is no lab {name!r}", "`roundabout lab status` lists labs") from None
         except BlockingIOError:
@@ -159,7 +159,7 @@ class Lab(Pace):
     def fidelity(self) -> Fidelity:
         """Return the fidelity: emulated, at the lab's scale."""
         calibration = self.record.calibration
-        return fidelity(calibration, self.dilation, host_settings.replaced(calibration))
+        return lab_fidelity(calibration, self.dilation, host_settings.replaced_sets(calibration))
 
     @property
     def topology(self) -> Topology:
@@ -196,7 +196,7 @@ class Lab(Pace):
             node: nodes.alive_pid(self.files.pid_file(node)) for node in (*self.topology.hosts, *self.topology.switches)
         }
 
-    def alive(self) -> dict[str, int]:
+    def live_pids(self) -> dict[str, int]:
         """Return the pid of each host's and switch's init. Raises LabError if one has died."""
         pids = self.pids()
         if dead := [node for node, pid in pids.items() if pid is None]:
@@ -220,7 +220,7 @@ class Lab(Pace):
         }
 
     def capabilities(self) -> frozenset[Capability]:
-        """Return the capabilities: priorities at switch ports, one kernel, and one clock unless hosts have their own."""
+        """Return the capabilities: priorities at switch ports, and hosts' own clocks if they have them."""
         return frozenset({"priorities", "own clock"} if self.record.clock_shift_ns else {"priorities"})
 
     def ssh_config(self) -> Path:
@@ -236,7 +236,7 @@ class Lab(Pace):
 
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
         """Return the input of `settings.py apply` on `host` for `trial`, in the lab's units."""
-        return host_settings.document(trial, host, self.record.calibration, self.dilation)
+        return host_settings.settings_document(trial, host, self.record.calibration, self.dilation)
 
     def prepare(self, trial: TrialSpec) -> None:
         """Set ports' queues and marking as the trial and its transports ask, where the calibration leaves them open.
@@ -249,20 +249,20 @@ class Lab(Pace):
                 "for all that have no priority",
                 "give jobs a `priority`, or run it on a rack",
             )
-        ecn, queues = self._asked(trial)
-        network.renew(queues, self.alive(), self.record.calibration.burst_bytes)
-        marking.set_thresholds(self.files, queues, ecn, trial.queue_of)
+        ecn, queues = self._requested_queues(trial)
+        network.update_queues(queues, self.live_pids(), self.record.calibration.burst_bytes)
+        marking.set_thresholds(self.files, queues, ecn, trial.queue_of_priority)
 
     def read_back(self, trial: TrialSpec) -> list[str]:
         """Return the ports whose thresholds or queues differ from `prepare`: port, found and expected."""
-        ecn, queues = self._asked(trial)
-        return [*marking.unlike(self.files, queues, ecn), *network.unlike(queues, self.alive())]
+        ecn, queues = self._requested_queues(trial)
+        return [*marking.find_differences(self.files, queues, ecn), *network.find_differences(queues, self.live_pids())]
 
-    def _asked(self, trial: TrialSpec) -> tuple[Ecn, dict[Port, network.Queue]]:
+    def _requested_queues(self, trial: TrialSpec) -> tuple[Ecn, dict[Port, network.Queue]]:
         """Return the marking and queues of ports in a trial."""
         calibration = self.record.calibration
-        ecn = host_settings.thresholds(trial, calibration, self.scale / self.dilation)
-        return ecn, network.queues(self.layout, calibration, self.scale, self.dilation, trial)
+        ecn = host_settings.ecn_thresholds(trial, calibration, self.scale / self.dilation)
+        return ecn, network.port_queues(self.layout, calibration, self.scale, self.dilation, trial)
 
     def switch_samplers(self) -> list[list[str]]:
         """Return a sampler command for each switch, to be run on this machine."""
@@ -271,7 +271,7 @@ class Lab(Pace):
     def switch_sampler(self, switch: str, period_ms: float) -> list[str]:
         """Return the command that samples a switch's ports every `period_ms`, in the machine's time."""
         return [
-            str(paths.program("sampler")),
+            str(paths.program_path("sampler")),
             *("--name", switch),
             *("--period-ms", str(round(period_ms))),
             *("--netns-of-pid", str(self.pids()[switch])),
@@ -286,11 +286,11 @@ class Lab(Pace):
 
     def set_thresholds(self, ecn: Ecn) -> None:
         """Change every port's marking thresholds. The lab's record keeps the original ones."""
-        queues = network.queues(self.layout, self.record.calibration, self.scale, self.dilation)
+        queues = network.port_queues(self.layout, self.record.calibration, self.scale, self.dilation)
         marking.set_thresholds(self.files, queues, ecn)
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise LabError(
             f"a lab cannot be called {name!r}",
@@ -299,7 +299,7 @@ def _checked(name: str) -> str:
     return name
 
 
-def _refuse_strangers(shifts: Mapping[str, int], topology: Topology) -> None:
+def _refuse_unknown_hosts(shifts: Mapping[str, int], topology: Topology) -> None:
     strangers = [host for host in shifts if host not in topology.hosts]
     if strangers:
         raise LabError(
@@ -309,10 +309,10 @@ def _refuse_strangers(shifts: Mapping[str, int], topology: Topology) -> None:
 
 
 @contextmanager
-def _begun(lab: paths.LabPaths) -> Iterator[int]:
+def _begin(lab: paths.LabPaths) -> Iterator[int]:
     """Make the lab's folders, and hold the lab's lock; if the context fails, the lab is removed again."""
     with ExitStack() as held:
-        with locked_folder(paths.STATE, wait_s=STATE_WAIT_S, create=True):
+        with lock_folder(paths.STATE, wait_s=STATE_WAIT_S, create=True):
             paths.LABS.mkdir(mode=0o700, exist_ok=True)
             try:
                 lab.root.mkdir(mode=0o700)
@@ -321,45 +321,48 @@ def _begun(lab: paths.LabPaths) -> Iterator[int]:
                     f"lab {lab.name!r} exists already",
                     f"`roundabout lab down {lab.name}`, or give this one another --name",
                 ) from None
-            lock = held.enter_context(locked_folder(lab.root))
+            lock = held.enter_context(lock_folder(lab.root))
         try:
             yield lock
         except BaseException:
             held.close()  # children that inherited the lock hold it still, and may be writing to the lab
-            Lab.down(lab.name)
+            Lab.remove(lab.name)
             raise
 
 
-def _build(lab: paths.LabPaths, plan: record.Record, lock: int, *, verify: bool) -> record.Record:
-    """Build the lab. Children that write to it inherit its lock: they may outlive this process, and must be waited for."""
+def _build(lab: paths.LabPaths, plan: record.LabRecord, lock: int, *, verify: bool) -> record.LabRecord:
+    """Build the lab. Children that write to it inherit its lock.
+
+    They may outlive this process, and must be waited for.
+    """
     record.write(lab, plan)
     topology = plan.topology
     layout = lay_out(topology)
-    with locked_folder(paths.STATE, wait_s=STATE_WAIT_S):
+    with lock_folder(paths.STATE, wait_s=STATE_WAIT_S):
         bpffs.mount()
         lab.pins.mkdir(mode=0o700, parents=True)
     lab.pid_file("any").parent.mkdir(mode=0o700)
     ssh.write_files(lab, layout.hosts, lock)
     pids = nodes.start_all(lab, topology.hosts, topology.switches, plan.clock_shift_ns)
-    queues = network.queues(layout, plan.calibration, plan.scale, plan.dilation)
+    queues = network.port_queues(layout, plan.calibration, plan.scale, plan.dilation)
     nic_queues = network.nic_queues(layout, plan.calibration, plan.scale, plan.dilation)
     mtu = network.mtu_bytes(topology, plan.scale / plan.dilation)
     network.build(layout, queues, nic_queues, pids, burst_bytes=plan.calibration.burst_bytes, mtu=mtu)
     marker = marking.attach(lab, layout, queues, pids, plan.calibration.ecn, lock)
-    measured = rates.verify(layout, queues, pids, plan.scale) if verify else ()
+    measured = rates.measure_links(layout, queues, pids, plan.scale) if verify else ()
     done = plan.model_copy(update={"state": "up", "marking": marker.program, "measured": measured})
     record.write(lab, done)
     return done
 
 
-def _clear(lab: paths.LabPaths) -> None:
+def _remove_all(lab: paths.LabPaths) -> None:
     """Remove all parts of the lab in reverse order; its lock must be held.
 
     Devices, queues and attached programs end with the namespaces, and those with the inits that hold them.
     """
     nodes.stop_all(sorted(lab.pid_file("any").parent.glob("*.pid")))
     marking.release(lab)
-    with locked_folder(paths.STATE, wait_s=STATE_WAIT_S):
+    with lock_folder(paths.STATE, wait_s=STATE_WAIT_S):
         if lab.pins.is_dir():
             shutil.rmtree(lab.pins)
         bpffs.unmount_if_unused()

@@ -32,7 +32,7 @@ class LinkMeasurement(BaseModel):
     ports: tuple[PortMeasurement, ...]
 
 
-class Record(BaseModel):
+class LabRecord(BaseModel):
     """The description of a lab, as lab.json has it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,21 +50,21 @@ class Record(BaseModel):
     measured: tuple[LinkMeasurement, ...] = ()
 
 
-def write(lab: paths.LabPaths, record: Record) -> None:
+def write(lab: paths.LabPaths, record: LabRecord) -> None:
     """Replace the lab's record, whole or not at all."""
     draft = lab.record.with_suffix(".draft")
     draft.write_text(record.model_dump_json(indent=1, by_alias=True) + "\n")
     os.replace(draft, lab.record)
 
 
-def read(lab: paths.LabPaths) -> Record:
+def read(lab: paths.LabPaths) -> LabRecord:
     """Read the lab's record.
 
     Raises:
         LabError: there is no such lab, it is not whole, or an incompatible version wrote it.
     """
     try:
-        record = Record.model_validate_json(lab.record.read_text())
+        record = LabRecord.model_validate_json(lab.record.read_text())
     except FileNotFoundError:
         raise LabError(
             f"there is no lab {lab.name!r}", "`roundabout lab status` lists labs, `roundabout lab up` makes one"

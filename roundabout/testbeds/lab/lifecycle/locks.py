@@ -12,7 +12,7 @@ from roundabout.runner.machine.state import make_state
 
 
 @contextmanager
-def locked_folder(folder: Path, *, wait_s: float = 0, create: bool = False) -> Iterator[int]:
+def lock_folder(folder: Path, *, wait_s: float = 0, create: bool = False) -> Iterator[int]:
     """Hold `folder`'s lock by the yielded descriptor. A child that inherits it holds the lock too, until it ends.
 
     A folder that is replaced while we wait is locked anew.

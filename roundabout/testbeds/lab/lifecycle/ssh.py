@@ -67,7 +67,7 @@ def write_files(lab: paths.LabPaths, hosts: Mapping[str, Host], lock: int) -> No
     for folder in (etc, lab.control):
         folder.mkdir(parents=True, mode=0o700)
     _make_keys([lab.key, lab.share / "host_key"], lock)
-    _write(lab.share / "authorized_keys", _public(lab.key))
+    _write(lab.share / "authorized_keys", _read_public_key(lab.key))
     _write(lab.share / "sshd_config", SSHD_CONFIG)
     _write(
         etc / "hosts",
@@ -76,13 +76,13 @@ def write_files(lab: paths.LabPaths, hosts: Mapping[str, Host], lock: int) -> No
     )
     _write(etc / "shadow", SHADOW)
     _write(etc / "passwd", PLAIN_SHELL.sub(r"\1:/bin/sh", Path("/etc/passwd").read_text()), 0o644)
-    _write(lab.known_hosts, "".join(f"{name} {_public(lab.share / 'host_key')}" for name in hosts))
+    _write(lab.known_hosts, "".join(f"{name} {_read_public_key(lab.share / 'host_key')}" for name in hosts))
     config = SSH_CONFIG.format(
         aliases=" ".join(hosts),
         key=lab.key,
         known_hosts=lab.known_hosts,
         control=lab.control,
-        enter=paths.program("labenter"),
+        enter=paths.program_path("labenter"),
         nodes=lab.pid_file("any").parent,
         sshd=find_sshd(),
         inside=paths.SHARE_INSIDE,
@@ -98,7 +98,7 @@ def _make_keys(targets: list[Path], lock: int) -> None:
             raise LabError(f"ssh-keygen made no key: {done.stderr.strip()}")
 
 
-def _public(key: Path) -> str:
+def _read_public_key(key: Path) -> str:
     """Return the public key without its comment."""
     kind, text, *_ = key.with_name(f"{key.name}.pub").read_text().split()
     return f"{kind} {text}\n"

@@ -7,7 +7,7 @@ The list is machine-wide, so its users are counted, as those of the project's ow
 from pathlib import Path
 
 from roundabout.testbeds.lab.errors import LabError
-from roundabout.testbeds.lab.lifecycle.locks import locked_folder
+from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.lab.network import paths
 
 SYSCTLS = Path("/proc/sys/net/ipv4")
@@ -18,12 +18,12 @@ WAIT_S = 10.0
 
 def allow(name: str, owner: str) -> None:
     """Allow the congestion control `name` while `owner` needs it. Raises LabError if the kernel has none."""
-    known = available()
+    known = loaded_congestion_controls()
     if name not in known:
         raise LabError(
             f"this kernel has no congestion control {name!r}", f"it has {', '.join(known)}; modprobe tcp_{name}"
         )
-    with locked_folder(paths.STATE, wait_s=WAIT_S, create=True):
+    with lock_folder(paths.STATE, wait_s=WAIT_S, create=True):
         users = paths.STATE / USERS / name
         users.mkdir(parents=True, exist_ok=True)
         (users / owner).touch()
@@ -38,7 +38,7 @@ def disallow(name: str, owner: str) -> None:
     users = paths.STATE / USERS / name
     if not users.is_dir():
         return
-    with locked_folder(paths.STATE, wait_s=WAIT_S):
+    with lock_folder(paths.STATE, wait_s=WAIT_S):
         (users / owner).unlink(missing_ok=True)
         if {path.name for path in users.iterdir()} - {ADDED}:
             return
@@ -50,7 +50,7 @@ def disallow(name: str, owner: str) -> None:
             users.parent.rmdir()
 
 
-def available() -> list[str]:
+def loaded_congestion_controls() -> list[str]:
     """Return the congestion controls that this kernel has loaded."""
     return _words("tcp_available_congestion_control")
 

@@ -20,7 +20,7 @@ FIRST_HOST_IFINDEX = 10_000  # no two devices of a lab's cables have one number,
 
 
 @dataclass(frozen=True)
-class End:
+class LinkEnd:
     """One end of a link: a device in a node's network namespace."""
 
     node: str
@@ -34,7 +34,7 @@ class Cable:
     """A link as a veth pair; the first end is a switch's."""
 
     link: Link
-    ends: tuple[End, End]
+    ends: tuple[LinkEnd, LinkEnd]
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Layout:
         return {end.node: end.ifindex for cable in self.cables for end in cable.ends if end.node in self.hosts}
 
     @cached_property
-    def far_ends(self) -> Mapping[int, End]:
+    def far_ends(self) -> Mapping[int, LinkEnd]:
         """Return the end at which each port's packets arrive, by the port's interface index."""
         pairs = (pair for cable in self.cables for pair in permutations(cable.ends))
         return {near.ifindex: far for near, far in pairs if near.node not in self.hosts}
 
     @cached_property
-    def crossings(self) -> Mapping[tuple[str, str], tuple[Hop, ...]]:
+    def links_between(self) -> Mapping[tuple[str, str], tuple[Hop, ...]]:
         """Return the links from one host to another, in order, by (sender, receiver)."""
         return {pair: self.topology.path(*pair) for pair in permutations(self.hosts, 2)}
 
@@ -68,11 +68,12 @@ class Layout:
         """Return the switch ports on the path from one host to another, in order, by (sender, receiver)."""
         ports = {(port.switch, port.towards): port for port in self.ports}
         return {
-            pair: tuple(ports[hop.sender, hop.receiver] for hop in hops[1:]) for pair, hops in self.crossings.items()
+            pair: tuple(ports[hop.sender, hop.receiver] for hop in hops[1:])
+            for pair, hops in self.links_between.items()
         }
 
     @cached_property
-    def behind(self) -> Mapping[int, frozenset[str]]:
+    def hosts_behind(self) -> Mapping[int, frozenset[str]]:
         """Return the hosts that are reached through each port, by its interface index."""
         found: dict[int, set[str]] = {port.ifindex: set() for port in self.ports}
         for (_, receiver), path in self.paths.items():
@@ -101,13 +102,13 @@ def lay_out(topology: Topology) -> Layout:
     cables: list[Cable] = []
     ports: list[Port] = []
     for link in topology.links:
-        ends: list[End] = []
+        ends: list[LinkEnd] = []
         for node, towards in sorted((link.ends, link.ends[::-1]), key=lambda pair: pair[0] in hosts):
             if node in hosts:
-                ends.append(End(node, HOST_INTERFACE, FIRST_HOST_IFINDEX + numbers[node], macs[node]))
+                ends.append(LinkEnd(node, HOST_INTERFACE, FIRST_HOST_IFINDEX + numbers[node], macs[node]))
                 continue
             ifindex = FIRST_PORT_IFINDEX + len(ports)
-            ends.append(End(node, towards, ifindex, _mac(2, ifindex)))
+            ends.append(LinkEnd(node, towards, ifindex, _mac(2, ifindex)))
             ports.append(Port(node, link.name, towards, ifindex, towards, link.line_rate_gbps, link.payload_rate_gbps))
         cables.append(Cable(link, (ends[0], ends[1])))
     return Layout(topology, hosts, macs, tuple(cables), tuple(ports))

@@ -12,7 +12,7 @@ from pyroute2 import netns
 Result = TypeVar("Result")
 
 
-def inside(pid: int, work: Callable[[], Result]) -> Result:
+def run_inside(pid: int, work: Callable[[], Result]) -> Result:
     """Run `work` in the network namespace of process `pid`; sockets that it opens stay there and work from here."""
     future: Future[Result] = Future()
 

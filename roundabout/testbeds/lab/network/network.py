@@ -21,9 +21,9 @@ from roundabout.spec.transports.queues import drop_tail_bytes
 from roundabout.testbeds.lab.calibration.calibration import Calibration
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network import static_neighbors
-from roundabout.testbeds.lab.network.layout import BRIDGE_IFINDEX, TAP_INTERFACE, Cable, End, Layout
-from roundabout.testbeds.lab.network.namespaces import inside
-from roundabout.testbeds.lab.network.static_neighbors import Neighbour
+from roundabout.testbeds.lab.network.layout import BRIDGE_IFINDEX, TAP_INTERFACE, Cable, Layout, LinkEnd
+from roundabout.testbeds.lab.network.namespaces import run_inside
+from roundabout.testbeds.lab.network.static_neighbors import Neighbor
 
 MOST_QUEUE_BYTES = 1 << 32  # of a FIFO, whose limit has 32 bits
 LEAST_MTU_BYTES = 1500  # shorter packets would cost more CPU, and headers
@@ -63,7 +63,7 @@ class Queue:
         return {HTB_CNPS: CNPS_LIMIT_BYTES, **dict.fromkeys(own[::-1], self.limit_bytes)}
 
 
-def queues(
+def port_queues(
     layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0, trial: TrialSpec | None = None
 ) -> dict[Port, Queue]:
     """Return the queue of every port: its payload rate, with headers, divided by the scale.
@@ -73,7 +73,7 @@ def queues(
     A trial may ask for another length than its topology has, and for classes of its own.
     """
     topology, bytes_scale = layout.topology, scale / dilation
-    classes = 1 + max(trial.queue_of.values(), default=0) if trial else 1
+    classes = 1 + max(trial.queue_of_priority.values(), default=0) if trial else 1
     mtu = mtu_bytes(topology, bytes_scale)
     short = trial is not None and trial.queue == "drop-tail" and topology.queue_bytes is None
 
@@ -145,29 +145,29 @@ def build(  # noqa: PLR0913 - what a lab is made of
         LabError: the kernel refused something; its namespaces still have to be taken down.
     """
     for switch in layout.topology.switches:
-        inside(pids[switch], partial(_make_bridge, switch))
+        run_inside(pids[switch], partial(_make_bridge, switch))
     with ExitStack() as stack:
         names = {node: stack.enter_context(_namespace(pid)) for node, pid in pids.items()}
         netlink = stack.enter_context(IPRoute())
         for cable in layout.cables:
-            with _refusal(f"link {cable.link.name}"):
+            with _explain_refusal(f"link {cable.link.name}"):
                 _make_cable(netlink, cable, names, mtu)
     for switch in layout.topology.switches:
         own = {port: queue for port, queue in queues.items() if port.switch == switch}
-        inside(pids[switch], partial(_make_ports, own, burst_bytes, layout))
+        run_inside(pids[switch], partial(_make_ports, own, burst_bytes, layout))
     for host in layout.hosts:
-        inside(pids[host], partial(_address, host, layout))
+        run_inside(pids[host], partial(_address, host, layout))
     for host, queue in nic_queues.items():
-        inside(
+        run_inside(
             pids[host], partial(_make_nic_queue, host, layout.ifindexes[host], queue, burst_bytes=burst_bytes, mtu=mtu)
         )
     for cable in layout.cables:
         for end in cable.ends:
-            _keep_in_order(pids[end.node], end.interface)
+            _steer_to_one_cpu(pids[end.node], end.interface)
 
 
 def _make_bridge(name: str) -> None:
-    with IPRoute() as netlink, _refusal(f"the bridge of switch {name}"):
+    with IPRoute() as netlink, _explain_refusal(f"the bridge of switch {name}"):
         netlink.link(
             "add", ifname=name, index=BRIDGE_IFINDEX, kind="bridge", state="up", br_stp_state=0, **MULTICAST_OFF
         )
@@ -182,7 +182,7 @@ def _make_cable(netlink: IPRoute, cable: Cable, names: Mapping[str, int], mtu: i
     netlink.link("add", index=near.ifindex, **dict(_attributes(near, names, mtu)), IFLA_LINKINFO={"attrs": kind})
 
 
-def _attributes(end: End, names: Mapping[str, int], mtu: int) -> list[list[Any]]:
+def _attributes(end: LinkEnd, names: Mapping[str, int], mtu: int) -> list[list[Any]]:
     return [
         ["IFLA_IFNAME", end.interface],
         ["IFLA_ADDRESS", end.mac],
@@ -196,20 +196,20 @@ def _attributes(end: End, names: Mapping[str, int], mtu: int) -> list[list[Any]]
 def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int, layout: Layout) -> None:
     with IPRoute() as netlink:
         for port, queue in queues.items():
-            with _refusal(f"the queue of {port.switch}'s port to {port.towards}"):
+            with _explain_refusal(f"the queue of {port.switch}'s port to {port.towards}"):
                 netlink.link("set", index=port.ifindex, master=BRIDGE_IFINDEX, state="up")
-                _shape(netlink, port.ifindex, queue, burst_bytes)
-    with _refusal("static forwarding entries"):
+                _shape_device(netlink, port.ifindex, queue, burst_bytes)
+    with _explain_refusal("static forwarding entries"):
         # Not left to learning: until a host has answered, what it gets would be flooded, and a flooded packet is a
         # shared copy, which cannot be marked.
-        static_neighbors.add(
-            [Neighbour(port.ifindex, layout.macs[host]) for port in queues for host in layout.behind[port.ifindex]]
+        static_neighbors.add_neighbors(
+            [Neighbor(port.ifindex, layout.macs[host]) for port in queues for host in layout.hosts_behind[port.ifindex]]
         )
 
 
 def _make_nic_queue(host: str, ifindex: int, queue: Queue, *, burst_bytes: int, mtu: int) -> None:
-    with IPRoute() as netlink, _refusal(f"the queue of {host}'s NIC"):
-        _shape(netlink, ifindex, queue, burst_bytes)
+    with IPRoute() as netlink, _explain_refusal(f"the queue of {host}'s NIC"):
+        _shape_device(netlink, ifindex, queue, burst_bytes)
         _make_tap(netlink, ifindex, mtu)
 
 
@@ -230,7 +230,7 @@ def _make_tap(netlink: IPRoute, ifindex: int, mtu: int) -> None:
         netlink.tc("add-filter", "u32", ifindex, parent=hook, action=[mirror], **everything)
 
 
-def renew(queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_bytes: int) -> None:
+def update_queues(queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_bytes: int) -> None:
     """Give ports of a standing lab these queues. An equal queue stays; packets in another one are lost.
 
     Raises:
@@ -238,24 +238,24 @@ def renew(queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_bytes: in
     """
     for switch in {port.switch for port in queues}:
         own = {port: queue for port, queue in queues.items() if port.switch == switch}
-        inside(pids[switch], partial(_renew_ports, own, burst_bytes))
+        run_inside(pids[switch], partial(_renew_ports, own, burst_bytes))
 
 
 def _renew_ports(queues: Mapping[Port, Queue], burst_bytes: int) -> None:
     with IPRoute() as netlink:
         for port, queue in queues.items():
-            if standing(netlink, port.ifindex) != queue.fifos:
-                with _refusal(f"the queue of {port.switch}'s port to {port.towards}"):
+            if read_fifos(netlink, port.ifindex) != queue.fifos:
+                with _explain_refusal(f"the queue of {port.switch}'s port to {port.towards}"):
                     netlink.tc("del", "htb", port.ifindex, HTB_ROOT)
-                    _shape(netlink, port.ifindex, queue, burst_bytes)
+                    _shape_device(netlink, port.ifindex, queue, burst_bytes)
 
 
-def unlike(queues: Mapping[Port, Queue], pids: Mapping[str, int]) -> list[str]:
+def find_differences(queues: Mapping[Port, Queue], pids: Mapping[str, int]) -> list[str]:
     """Describe the ports whose FIFOs are not these."""
     found: dict[Port, dict[int, int]] = {}
     for switch in {port.switch: None for port in queues}:
         own = [port for port in queues if port.switch == switch]
-        found |= inside(pids[switch], partial(_standing, own))
+        found |= run_inside(pids[switch], partial(_read_port_fifos, own))
     return [
         f"{port.switch}'s port to {port.towards}: found queues of {_by_class(found[port])} bytes, "
         f"expected {_by_class(queue.fifos)}"
@@ -268,18 +268,18 @@ def _by_class(limits: Mapping[int, int]) -> list[int]:
     return [limit for _, limit in sorted(limits.items())]
 
 
-def _standing(ports: Iterable[Port]) -> dict[Port, dict[int, int]]:
+def _read_port_fifos(ports: Iterable[Port]) -> dict[Port, dict[int, int]]:
     with IPRoute() as netlink:
-        return {port: standing(netlink, port.ifindex) for port in ports}
+        return {port: read_fifos(netlink, port.ifindex) for port in ports}
 
 
-def standing(netlink: IPRoute, ifindex: int) -> dict[int, int]:
+def read_fifos(netlink: IPRoute, ifindex: int) -> dict[int, int]:
     """Return the length of a device's FIFOs, in bytes, by their classes' handles."""
     fifos = (each for each in netlink.get_qdiscs(index=ifindex) if each.get_attr("TCA_KIND") == "bfifo")
     return {each["parent"]: each.get_attr("TCA_OPTIONS")["limit"] for each in fifos}
 
 
-def _shape(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> None:
+def _shape_device(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> None:
     """Limit a device to its queue's drain rate, with the class that stands for CNPs before all others.
 
     On RoCE networks CNPs have a priority of their own. Several classes of data borrow nearly all of the link's rate
@@ -301,15 +301,15 @@ def _shape(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> No
 
 def _address(host: str, layout: Layout) -> None:
     """Give a host its address and its neighbors' hardware addresses, so that no ARP shares links with experiments."""
-    with IPRoute() as netlink, _refusal(f"the address of host {host}"):
+    with IPRoute() as netlink, _explain_refusal(f"the address of host {host}"):
         own, ifindex = layout.hosts[host], layout.ifindexes[host]
         netlink.link("set", index=ifindex, state="up")
         netlink.addr("add", index=ifindex, address=own.address, prefixlen=own.prefix_length)
         others = [other for other in layout.hosts.values() if other is not own]
-        static_neighbors.add([Neighbour(ifindex, layout.macs[other.name], other.address) for other in others])
+        static_neighbors.add_neighbors([Neighbor(ifindex, layout.macs[other.name], other.address) for other in others])
 
 
-def _keep_in_order(pid: int, interface: str) -> None:
+def _steer_to_one_cpu(pid: int, interface: str) -> None:
     """Let one CPU receive all of a flow, so that its packets stay in order.
 
     A veth hands packets to the sending CPU, and a flow sends from several. TCP takes packets out of order for lost, and
@@ -331,7 +331,7 @@ def _namespace(pid: int) -> Iterator[int]:
 
 
 @contextmanager
-def _refusal(what: str) -> Iterator[None]:
+def _explain_refusal(what: str) -> Iterator[None]:
     """Turn the kernel's refusal into an error that names what was being made."""
     try:
         yield

@@ -47,7 +47,7 @@ def _start(lab: paths.LabPaths, kind: str, name: str, extra: tuple[str, ...]) ->
     lock = os.open(lab.pid_file(name), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        command = [str(paths.program("labinit")), kind, name, str(lock), *extra]
+        command = [str(paths.program_path("labinit")), kind, name, str(lock), *extra]
         return subprocess.Popen(
             command, pass_fds=[lock], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={}
         )
@@ -62,7 +62,7 @@ def alive_pid(pid_file: Path) -> int | None:
     except FileNotFoundError:
         return None
     try:
-        return _read_pid(pid_file) if _is_held(descriptor) else None
+        return _read_pid(pid_file) if _is_locked(descriptor) else None
     finally:
         os.close(descriptor)
 
@@ -92,11 +92,11 @@ def _kill(pid_file: Path) -> int | None:
     """Kill the holder of the pid file, if any; the returned descriptor becomes readable when it is dead."""
     descriptor = os.open(pid_file, os.O_RDONLY)
     try:
-        if not _is_held(descriptor):
+        if not _is_locked(descriptor):
             return None
         handle = os.pidfd_open(_read_pid(pid_file))
         # Held still, after the pid became a handle: so the handle is the init, and no recycled pid.
-        if not _is_held(descriptor):
+        if not _is_locked(descriptor):
             os.close(handle)
             return None
         signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -107,7 +107,7 @@ def _kill(pid_file: Path) -> int | None:
         os.close(descriptor)
 
 
-def _is_held(descriptor: int) -> bool:
+def _is_locked(descriptor: int) -> bool:
     if not files.lock(descriptor, fcntl.LOCK_SH):
         return True
     fcntl.flock(descriptor, fcntl.LOCK_UN)

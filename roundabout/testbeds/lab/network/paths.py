@@ -77,7 +77,7 @@ def is_built(name: str) -> bool:
     return (BUILD / "bin" / name).exists()
 
 
-def program(name: str) -> Path:
+def program_path(name: str) -> Path:
     """Return the path of the built program `name`.
 
     Raises:
@@ -86,7 +86,7 @@ def program(name: str) -> Path:
     return _built(BUILD / "bin" / name)
 
 
-def bpf_object(name: str) -> Path:
+def bpf_object_path(name: str) -> Path:
     """Return the path of the built eBPF object `name`.
 
     Raises:

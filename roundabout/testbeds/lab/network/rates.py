@@ -20,7 +20,7 @@ from roundabout.runner.hosts.host_group import Port
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.lifecycle.lab_record import LinkMeasurement, PortMeasurement
 from roundabout.testbeds.lab.network.layout import Layout
-from roundabout.testbeds.lab.network.namespaces import inside
+from roundabout.testbeds.lab.network.namespaces import run_inside
 from roundabout.testbeds.lab.network.network import Queue
 
 TOLERANCE = 0.03
@@ -45,12 +45,12 @@ class Probe:
     loads: frozenset[int]
     acks: frozenset[int]
 
-    def is_apart_from(self, other: "Probe") -> bool:
+    def is_independent_of(self, other: "Probe") -> bool:
         """Return True if neither delays the other. ACKs behind another flow's data would starve their own flow."""
         return self.loads.isdisjoint(other.loads | other.acks) and other.loads.isdisjoint(self.acks)
 
 
-def verify(
+def measure_links(
     layout: Layout, queues: Mapping[Port, Queue], pids: Mapping[str, int], scale: float
 ) -> tuple[LinkMeasurement, ...]:
     """Measure every link in both directions.
@@ -60,19 +60,19 @@ def verify(
     """
     round_trips = {link.name: _base_rtt_us(layout, pids, link.name) for link in layout.topology.links}
     probes = [probe for port in layout.ports if (probe := _plan(layout, port)) is not None]
-    meter = _Meter(layout, pids, scale, queues)
+    meter = _RateMeter(layout, pids, scale, queues)
     rates: dict[int, float] = {}
     missed = probes
     begin = time.monotonic()
     for tries, window_s in enumerate(chain(WINDOWS_S, repeat(WINDOWS_S[-1])), start=1):
         waited_s = time.monotonic() - begin
-        for group in _side_by_side(missed, scale):
+        for group in _group_probes(missed, scale):
             rates |= meter.of(group, window_s)
         missed = [probe for probe in missed if _is_off(probe.port, rates[probe.port.ifindex])]
         if not missed:
             break
         if waited_s >= PATIENCE_S:
-            _complain(missed[0].port, rates[missed[0].port.ifindex], tries, waited_s)
+            _raise_off_rate(missed[0].port, rates[missed[0].port.ifindex], tries, waited_s)
     return tuple(
         LinkMeasurement(
             link=link.name,
@@ -111,14 +111,14 @@ def _plan(layout: Layout, port: Port) -> Probe | None:
     return Probe(port, tuple(flows), frozenset(loads), frozenset(acks))
 
 
-def _side_by_side(probes: list[Probe], scale: float) -> Iterator[list[Probe]]:
+def _group_probes(probes: list[Probe], scale: float) -> Iterator[list[Probe]]:
     """Yield groups of probes that do not disturb each other, as many as the CPU carries at once."""
     waiting = list(probes)
     while waiting:
         group: list[Probe] = []
         for probe in waiting:
             load_bps = sum(other.port.payload_rate_gbps for other in (*group, probe)) * 1e9 / scale
-            if not group or (load_bps <= CPU_CARRIES_BPS and all(probe.is_apart_from(other) for other in group)):
+            if not group or (load_bps <= CPU_CARRIES_BPS and all(probe.is_independent_of(other) for other in group)):
                 group.append(probe)
         yield group
         waiting = [probe for probe in waiting if probe not in group]
@@ -128,7 +128,7 @@ def _is_off(port: Port, measured_gbps: float) -> bool:
     return abs(measured_gbps / port.payload_rate_gbps - 1) > TOLERANCE
 
 
-def _complain(port: Port, measured_gbps: float, tries: int, waited_s: float) -> NoReturn:
+def _raise_off_rate(port: Port, measured_gbps: float, tries: int, waited_s: float) -> NoReturn:
     raise LabError(
         f"link {port.link}, from {port.switch} to {port.towards}: measured {measured_gbps:.2f} Gbit/s of payload,"
         f" expected {port.payload_rate_gbps:g} within {TOLERANCE:.0%} (at the papers' scale); it was off in each of"
@@ -138,7 +138,7 @@ def _complain(port: Port, measured_gbps: float, tries: int, waited_s: float) -> 
 
 
 @dataclass(frozen=True)
-class _Meter:
+class _RateMeter:
     """Loads ports and measures their rates."""
 
     layout: Layout
@@ -178,10 +178,10 @@ class _GreedyFlow:
     """A saturating TCP connection, whose receiver records the arrived bytes over time."""
 
     def __init__(self, sender: int, receiver: int, address: str, buffer_bytes: int) -> None:
-        with inside(receiver, lambda: socket.create_server((address, 0))) as listener:
+        with run_inside(receiver, lambda: socket.create_server((address, 0))) as listener:
             # From the start: the kernel's own growth of the buffer would take longer than we measure.
             listener.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, buffer_bytes)
-            self._sender = inside(sender, lambda: socket.create_connection(listener.getsockname(), timeout=5))
+            self._sender = run_inside(sender, lambda: socket.create_connection(listener.getsockname(), timeout=5))
             self._receiver, _ = listener.accept()
         # Cubic would leave its slow start at the first queueing delay, and take seconds to fill the link.
         self._sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
@@ -221,9 +221,9 @@ class _GreedyFlow:
 
 def _base_rtt_us(layout: Layout, pids: Mapping[str, int], link: str) -> float:
     """Return the least of a few pings between the nearest hosts on the two sides of `link`."""
-    across = [pair for pair in layout.crossings if any(hop.link.name == link for hop in layout.crossings[pair])]
+    across = [pair for pair in layout.links_between if any(hop.link.name == link for hop in layout.links_between[pair])]
     sender, receiver = min(across, key=lambda pair: len(layout.paths[pair]))
-    with inside(pids[sender], lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)) as raw:
+    with run_inside(pids[sender], lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)) as raw:
         raw.settimeout(1)
         raw.connect((layout.hosts[receiver].address, 0))
         return min(_ping_us(raw, number) for number in range(PINGS))

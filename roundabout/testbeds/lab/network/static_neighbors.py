@@ -24,30 +24,33 @@ LARGEST_ANSWER = 1 << 16
 
 
 @dataclass(frozen=True)
-class Neighbour:
-    """The device through which a hardware address is reached; with an IPv4 address for hosts, without one for bridges."""
+class Neighbor:
+    """The device through which a hardware address is reached.
+
+    With an IPv4 address for hosts, without one for bridges.
+    """
 
     ifindex: int
     mac: str
     address: str | None = None
 
 
-def add(neighbours: Sequence[Neighbour]) -> None:
+def add_neighbors(neighbors: Sequence[Neighbor]) -> None:
     """Make the entries in the calling thread's network namespace.
 
     Raises:
         OSError: the kernel refused one.
     """
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
-        request = b"".join(_message(neighbour, number) for number, neighbour in enumerate(neighbours))
+        request = b"".join(_message(neighbour, number) for number, neighbour in enumerate(neighbors))
         netlink.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * len(request) + LARGEST_ANSWER)
         netlink.send(request)
-        awaited = len(neighbours)
+        awaited = len(neighbors)
         while awaited:
-            awaited -= _check(netlink.recv(LARGEST_ANSWER))
+            awaited -= _count_acknowledgements(netlink.recv(LARGEST_ANSWER))
 
 
-def _message(neighbour: Neighbour, number: int) -> bytes:
+def _message(neighbour: Neighbor, number: int) -> bytes:
     mac = _attribute(NDA_LLADDR, bytes.fromhex(neighbour.mac.replace(":", "")))
     if neighbour.address is None:
         body = ENTRY.pack(socket.AF_BRIDGE, neighbour.ifindex, STATIC, BRIDGE_ENTRY, 0) + mac
@@ -62,7 +65,7 @@ def _attribute(kind: int, value: bytes) -> bytes:
     return struct.pack("=HH", 4 + len(value), kind) + value + bytes(-len(value) % 4)
 
 
-def _check(answer: bytes) -> int:
+def _count_acknowledgements(answer: bytes) -> int:
     """Return the number of acknowledgements in a datagram."""
     count = offset = 0
     while offset < len(answer):
