@@ -78,7 +78,7 @@ coverage: setup-tests ## which share of lines the unit tests (Python) and the na
 	cmake -S . -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=--coverage -DCMAKE_CXX_FLAGS=--coverage
 	ninja -C build/coverage
 	$(SUDO) ctest --test-dir build/coverage --output-on-failure
-	$(SUDO) .venv/bin/gcovr --root . --exclude tests --txt-summary --json /dev/null build/coverage
+	$(SUDO) .venv/bin/gcovr --root . --exclude tests --txt build/coverage/coverage.txt --txt-summary build/coverage
 
 proof: setup-proofs ## run the long proofs: before a change to what they prove
 	$(SUDO) $(PYTHON) -m pytest -m 'unit and proof' --numprocesses auto

@@ -34,8 +34,8 @@ OURS = """
 import resource
 import sys
 from pathlib import Path
-from roundabout.runner.tables.packets import to_parquet
-packets = to_parquet([Path(sys.argv[1])], Path(sys.argv[2])).packets
+from roundabout.runner.tables.packets import write_parquet
+packets = write_parquet([Path(sys.argv[1])], Path(sys.argv[2])).packets
 kib = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 print(packets, kib / 1024)
 """

@@ -26,9 +26,9 @@ def test_it(tmp_path):
     attempts.append(tmp_path)
     assert len(attempts) > {failures}
 """
-QUIET = "quiet.observe_noise = lambda: ''; quiet.STEAL_MAX = 2"
-NOISY = "quiet.observe_noise = lambda: 'other programs used 99 %'; quiet.STEAL_MAX = 2"
-STOLEN = "quiet.observe_noise = lambda: ''; quiet.STEAL_MAX = -1"
+QUIET = "quiet.observe_noise = lambda: ''\nquiet.STEAL_MAX = 2"
+NOISY = "quiet.observe_noise = lambda: 'other programs used 99 %'\nquiet.STEAL_MAX = 2"
+STOLEN = "quiet.observe_noise = lambda: ''\nquiet.STEAL_MAX = -1"
 
 
 @pytest.fixture(autouse=True)

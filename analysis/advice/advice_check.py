@@ -9,7 +9,7 @@ from analysis.advice.advice import JobGroup, Verdict
 from analysis.advice.errors import AdviceError
 from analysis.advice.expected_slowdown import Schedule
 from analysis.advice.observed_jobs import ObservedJob
-from analysis.reading.profiling import LoneJob, find_lone_job
+from analysis.reading.measured_profile import LoneJob, find_lone_job
 from analysis.statistics.phases import Estimate
 from roundabout.models.fluid import ITERATIONS
 from roundabout.spec import Profile

@@ -11,7 +11,7 @@ from analysis.advice import senders, sources
 from analysis.advice.counters import HostCounter
 from analysis.advice.errors import AdviceError
 from analysis.advice.senders import Senders
-from analysis.reading.profiling import find_lone_job
+from analysis.reading.measured_profile import find_lone_job
 from analysis.statistics.cumulative_counter import Floats
 from analysis.statistics.phase_folding import (
     LEAST_ITERATIONS,

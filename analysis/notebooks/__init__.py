@@ -16,7 +16,7 @@ from roundabout.store.files import make_directory, write_text
 FOLDER = "notebooks"
 STARTER = Path(__file__).with_name("starter.md")
 LICENCE = re.compile(r"\A# SPDX-.*\n")  # before jupytext's header, which that would hide
-STYLE = "# The page's own look\nfrom analysis.render import page\n\npage.styled()"
+STYLE = "# The page's own look\nfrom analysis.render import page\n\npage.style_block()"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from analysis.reading.cells import CellTrials
-from analysis.reading.profiling import LoneJob, find_lone_job, profile_of
+from analysis.reading.measured_profile import LoneJob, find_lone_job, profile_of
 from analysis.statistics.phases import find_phases
 from roundabout.models.cassini import timetables
 from roundabout.models.fluid import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis.reading.profiling import describe_phase, format_estimate, phase_names
+from analysis.reading.measured_profile import describe_phase, format_estimate, phase_names
 from analysis.records.call import Record, RecordError
 from analysis.records.collective_groups import CollectiveFamily, find_families, sent_bytes
 from analysis.records.formats import Format, format_of

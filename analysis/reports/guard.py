@@ -18,7 +18,7 @@ from analysis.render import screen
 from analysis.render.tables import Cell, Column, Table, Tone, one_section
 from analysis.reports.comparison import pairs
 from analysis.statistics.intervals import LEAST_REPETITIONS, LEAST_TAIL, Array
-from analysis.statistics.one_sided import correct_by_holm, p_value_of_excess
+from analysis.statistics.one_sided_tests import correct_by_holm, p_value_of_excess
 from roundabout.core.errors import UsageError
 from roundabout.spec.errors import list_choices
 from roundabout.store import Run

@@ -69,7 +69,7 @@ def judge(asked: JudgeRequest, *, as_json: bool) -> None:
     registry.find_declaration(name, str(asked.program))
     with scratch.folder("judge") as folder:  # nothing is stored of a file that cannot be judged
         jobs = load_experiment(_write_experiment(asked, name, folder))
-    path = make_directory(asked.runs / "cc" / new_run_id())
+    path = make_directory(asked.runs / "judge" / new_run_id())
     written = _write_experiment(asked, name, path)
     found = Judgement(name, str(asked.program), f"Linux {os.uname().release}")
     refused = None

@@ -53,7 +53,7 @@ class Session:
         """
         figures: dict[str, Figures] = {name: {} for name in self.contestants}
         spread: Spread = {name: {} for name in self.contestants}
-        with self.runner.hold_machine("cc", path) as notes, self._load_programs(notes, path.name.lower()) as own:
+        with self.runner.hold_machine("judge", path) as notes, self._load_programs(notes, path.name.lower()) as own:
             for scene in (each for each in scenes if each in PAIR):
                 self.notify(f"{scene}: one flow, unshaped")
                 for quantity, samples in self._measure_on_pair(scene, own).items():

@@ -299,7 +299,7 @@ class ResolvedJob(JobFields):
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Return the pairs of hosts (sender, receiver) of all transfers, each once, in the order of phases and ranks."""
+        """Return the pairs of hosts (sender, receiver) of all transfers once, in the order of phases and ranks."""
         everything = (transfer for phase in self.profile.phases for transfer in self.transfers(phase))
         hosts = ((self.workers[each.sender], self.workers[each.receiver]) for each in everything)
         return tuple(dict.fromkeys(pair for pair in hosts if pair[0] != pair[1]))

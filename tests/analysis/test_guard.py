@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from analysis.reports.guard import ALPHA, QUANTITIES, judge_rules, junit, parse_rule
-from analysis.statistics.one_sided import correct_by_holm, p_value_of_excess
+from analysis.statistics.one_sided_tests import correct_by_holm, p_value_of_excess
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
 from roundabout.models.fluid import Simulation, fluid_jobs, residual_of_schedules

@@ -104,7 +104,7 @@ def place(computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
         (profile, "_run"),
         (run, "judge"),
         (lease, "hold"),
-        (Lab, "up"),
+        (Lab, "create"),
         (os, "execv"),
         (subprocess, "Popen"),
     ):
@@ -207,5 +207,5 @@ def test_a_terminals_commands_in_names_and_reasons_are_shown_as_escapes(place: P
 def test_an_output_that_knows_ascii_alone_gets_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     said = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(said, encoding="ascii", write_through=True))
-    assert main(["cc"]) == 0
+    assert main(["judge"]) == 0
     assert said.getvalue().isascii()

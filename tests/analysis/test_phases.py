@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
-from analysis.reading.profiling import compare_profiles, iteration_parts
+from analysis.reading.measured_profile import compare_profiles, iteration_parts
 from analysis.statistics import phases
 from analysis.statistics.phase_folding import NoPeriodError, WorkerCounter, fold_iterations
 from analysis.statistics.phases import find_phases

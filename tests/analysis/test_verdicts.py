@@ -60,7 +60,7 @@ def toy(monkeypatch):
             "toy", "a toy", measure=lambda _asked: answer, needs=(), signed=False, jobs=(), note=None, **facts
         )
         monkeypatch.setitem(all_quantities(), "toy", own)
-        return judge_expectation(SimpleNamespace(is_exact=exact), expectation)
+        return judge_expectation(SimpleNamespace(is_exact=is_exact), expectation)
 
     return judged
 

@@ -6,7 +6,7 @@ import pytest
 from analysis.reading.trial_inputs import resolve_inputs
 from roundabout.cli.main import main
 from roundabout.models.cassini import CassiniError, LoopError, best_rotations, timetables, unified_circles
-from roundabout.models.fluid import timetable_stretch
+from roundabout.models.fluid import stretch_timetables
 from roundabout.spec import Profile, SpecError, load_experiment
 from roundabout.spec.cassini import Clock, Timetable
 
@@ -124,11 +124,11 @@ def test_timetables_that_no_one_can_keep_are_stretched_or_given_up(spec_of):
         pair(spec_of, *names)
         for names in (("vgg19-fig1", "vgg19-fig1"), ("vgg19-1024", "vgg16-1200"), ("bert-8", "vgg19-1200"))
     )
-    (held,) = {each.period_ms for each in timetable_stretch(fits, timetables(fits)).values()}
+    (held,) = {each.period_ms for each in stretch_timetables(fits, timetables(fits)).values()}
     assert 293 < held < 295
-    (held,) = {each.period_ms for each in timetable_stretch(partly, timetables(partly)).values()}
+    (held,) = {each.period_ms for each in stretch_timetables(partly, timetables(partly)).values()}
     assert 230 < held < 300  # alone 220
-    assert timetable_stretch(never, timetables(never)) == {}
+    assert stretch_timetables(never, timetables(never)) == {}
 
 
 def test_periods_leave_room_for_jitter(spec_of):
@@ -137,7 +137,7 @@ def test_periods_leave_room_for_jitter(spec_of):
     def period_ms(jitter):
         jobs = {name: job.model_copy(update={"jitter": jitter}) for name, job in fits.jobs.items()}
         spec = fits.model_copy(update={"jobs": jobs})
-        (found,) = {each.period_ms for each in timetable_stretch(spec, timetables(spec)).values()}
+        (found,) = {each.period_ms for each in stretch_timetables(spec, timetables(spec)).values()}
         return found
 
     assert 1.001 * 293 < period_ms(0.0) < period_ms(0.02) < 1.05 * 293
@@ -159,7 +159,7 @@ def test_timetables_are_not_kept_by_whoever_misses_every_second_turn(spec_of):
     spec = spec_of(
         "dumbbell-2x2\nresized: {compute: 0.4}", j1=("saturating", "[s0, s2]"), j2=("saturating", "[s1, s3]")
     )
-    (held,) = {each.period_ms for each in timetable_stretch(spec, timetables(spec)).values()}
+    (held,) = {each.period_ms for each in stretch_timetables(spec, timetables(spec)).values()}
     assert 280 < held < 300
 
 

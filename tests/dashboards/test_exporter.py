@@ -217,7 +217,7 @@ def others_exporter() -> Iterator[int]:
 def test_an_exporter_answers_until_its_stdin_closes(tmp_path: Path) -> None:
     with others_exporter() as port:
         ways = {"eth0": LinkDirection("A0", "s0", "sw0")}
-        exporter = Exporter(fake_host(tmp_path, "s0", ways=ways, beside={"node": port, "dcgm": 1}))
+        exporter = Exporter(fake_host(tmp_path, "s0", directions=ways, beside={"node": port, "dcgm": 1}))
         own = exporter.query('own [["roundabout_run_trials", {}, 4]]').decode()
         assert exporter.beside == ["node"]
         assert exporter.query("node") == b"node_load1 0.5\n# EOF\n"

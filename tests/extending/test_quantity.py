@@ -42,7 +42,7 @@ JUDGE = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from analysis.quantities import Asked, Reading, known
+from analysis.quantities import QuantityRequest, CachedReading, all_quantities
 from roundabout.store import Identity, Run, Units, build_table
 
 run = Run.create(Path(sys.argv[1]), "counted", {"experiment": {}, "testbed": {}, "plan": []}, "20261121T093012Z-7f3a")
@@ -52,7 +52,7 @@ counted = {"transport": ["steady"] * 2, "counter": ["segments_per_ack"] * 2, "be
 who = Identity(run.id, "0123456789abcdef", "base", "{}", 1, 1)
 attempt.write("reactions", build_table("reactions", who, where | counted, Units()))
 attempt.commit({**vars(who), "valid": True, "reason": "", "started_utc": "2026-11-21", "spec": {}})
-cases = known()["segments delivered with one ACK"].measure(Asked(Reading(run)))
+cases = all_quantities()["segments delivered with one ACK"].measure(QuantityRequest(CachedReading(run)))
 print({case.name: case.value for case in cases})
 """
 

@@ -17,15 +17,15 @@ SCHEDULER = SECTION.partition("```python\n")[2].partition("```")[0]
 DECIDES = """
 from functools import partial
 from roundabout.models.cluster import models
-from roundabout.models.cluster.state import Job, Known, Request, State
-from roundabout.models.schedulers import named, names
+from roundabout.models.cluster.state import Job, JobKnowledge, Request, State
+from roundabout.models.schedulers import make_scheduler, scheduler_names
 from roundabout.spec.assembly.library import Library
 
-assert "shortest" in names()
-known = Known(models.profile, models.noise_examples)
+assert "shortest" in scheduler_names()
+known = JobKnowledge(models.make_profile, models.noise_examples)
 jobs = [Job(Request(f"j{count}", "VGG19", 1024, 12, count, 0.0)) for count in (900, 200, 500)]
 state = State(0.0, Library().topology("cluster-24"), tuple(jobs))
-(placements,) = named("shortest", known).decide(state, 1)
+(placements,) = make_scheduler("shortest", known).decide(state, 1)
 print(sorted(placements), len({host for each in placements.values() for host in each}))
 """
 
@@ -40,4 +40,4 @@ def test_its_file_is_all_that_a_scheduler_needs(tmp_path: Path) -> None:
     room.mkdir(parents=True)
     (room / "shortest.py").write_text(SCHEDULER)
     assert decided(tmp_path).stdout == "['j200', 'j500'] 24\n", decided(tmp_path).stderr
-    assert decided().returncode == 1  # unknown where no folder names it
+    assert decided().returncode == 1  # unknown where no folder scheduler_names it

@@ -98,7 +98,7 @@ def test_a_folder_of_the_path_is_known_by_its_name(folder: Path, monkeypatch: py
     assert (
         "of every flow"
         in subprocess.run(
-            [sys.executable, "-m", "roundabout.cli.main", "cc"], capture_output=True, text=True, check=True
+            [sys.executable, "-m", "roundabout.cli.main", "judge"], capture_output=True, text=True, check=True
         ).stdout
     )
     (transport,) = load_experiment(path).transports.values()

@@ -154,13 +154,13 @@ def test_jobs_that_share_fairly_never_interleave(tmp_path: Path) -> None:
 
 
 def test_without_a_file_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cc"]) == 0
+    assert main(["judge"]) == 0
     assert "dcqcn (stands for RDMA)" in capsys.readouterr().out
-    assert main(["cc", "--json"]) == 0
+    assert main(["judge", "--json"]) == 0
     listed = {each["name"]: each for each in json.loads(capsys.readouterr().out)}
     assert listed["dcqcn"]["program"].endswith("/transports/dcqcn/dcqcn.bpf.c")
     assert listed["dcqcn"]["parameters"][0]["home"].endswith("/transports/dcqcn")
-    assert main(["cc", "--fail-if", "jain_8 < 1"]) == 2
+    assert main(["judge", "--fail-if", "jain_8 < 1"]) == 2
     assert "without a file, expected FILE.bpf.c" in capsys.readouterr().err
 
 
@@ -185,7 +185,7 @@ def test_without_a_file_all_are_listed(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_file_that_cannot_be_judged_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, message: str
 ) -> None:
-    assert main(["cc", str(tmp_path / name), "--runs", str(tmp_path / "runs")]) == 2
+    assert main(["judge", str(tmp_path / name), "--runs", str(tmp_path / "runs")]) == 2
     said = capsys.readouterr().err
     assert message in " ".join(said.split())
     assert "jobs.yaml" not in said
@@ -214,7 +214,7 @@ def test_a_file_without_a_congestion_control_is_refused(
     program = tmp_path / "Träumerei 🙂 #1: {x}" / "none.bpf.c"
     program.parent.mkdir()
     program.write_bytes(content) if isinstance(content, bytes) else content(program)
-    assert main(["cc", str(program), "--only", "alone", "--runs", str(tmp_path / "runs")]) == status
+    assert main(["judge", str(program), "--only", "alone", "--runs", str(tmp_path / "runs")]) == status
     said = capsys.readouterr().err
     assert message in " ".join(said.split())
     assert "none.bpf.c" in said and "jobs.yaml" not in said
@@ -223,13 +223,13 @@ def test_a_file_without_a_congestion_control_is_refused(
 def test_what_does_not_compile_is_told_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "typo.bpf.c"
     program.write_text((PROGRAMS / "still.bpf.c").read_text().replace("still", "typo").replace("snd_cwnd", "snd_cwdn"))
-    assert main(["cc", str(program), "--runs", str(tmp_path / "runs"), "--json"]) == 1
+    assert main(["judge", str(program), "--runs", str(tmp_path / "runs"), "--json"]) == 1
     said = capsys.readouterr()
     assert "typo.bpf.c does not build" in said.err
     told = json.loads(said.out)
     assert "no member named 'snd_cwdn'" in told["refused"]
     assert [each["good"] for each in told["verdicts"]] == [False]
-    (page,) = (tmp_path / "runs/cc").glob("*/report.html")
+    (page,) = (tmp_path / "runs/judge").glob("*/report.html")
     assert "no member named" in page.read_text()
 
 

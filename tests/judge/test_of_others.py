@@ -38,7 +38,7 @@ def selftests(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["bpf_cubic", "bpf_dctcp"])
 def test_the_kernels_own_selftests_pass(selftests: Path, tmp_path: Path, name: str) -> None:
     only = [word for scene in SCENES for word in ("--only", scene)]
-    command = [sys.executable, "-m", "roundabout.cli.main", "cc", str(selftests / f"{name}.bpf.c"), "--json", *only]
+    command = [sys.executable, "-m", "roundabout.cli.main", "judge", str(selftests / f"{name}.bpf.c"), "--json", *only]
     done = subprocess.run([*command, "--runs", str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
@@ -51,5 +51,5 @@ def test_the_kernels_own_selftests_pass(selftests: Path, tmp_path: Path, name: s
     assert figures["program_ns"] > 0
     assert figures["two_jobs_worst"] < 2
     assert "its window does not grow" not in [each["words"] for each in told["verdicts"]]
-    assert (tmp_path / "cc").is_dir()
+    assert (tmp_path / "judge").is_dir()
     print(json.dumps(figures, indent=1), *(each["words"] for each in told["verdicts"]), sep="\n")

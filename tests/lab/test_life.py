@@ -92,7 +92,14 @@ def test_half_built_lab_is_named_as_such(topology, lab_name, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "step", ["ssh.write_files", "nodes.start_all", "network.build", "marking.attach", "rates.verify"]
+    "step",
+    [
+        "lifecycle.ssh.write_files",
+        "network.nodes.start_all",
+        "network.network.build",
+        "ecn.marking.attach",
+        "network.rates.measure_links",
+    ],
 )
 def test_up_undoes_what_it_made_when_a_step_fails(topology, lab_name, monkeypatch, step):
     def fail(*_: object, **__: object) -> None:

@@ -231,7 +231,7 @@ def asked(tmp_path, **scripts):
         (tmp_path / name).write_text(f"#!/bin/sh\ncat <<'END'\n{said}END\n")
         (tmp_path / name).chmod(0o755)
     code = f"import runpy, sys; sys.argv = ['clock.py']; clock = runpy.run_path({str(CLOCK)!r}); "
-    code += "clock['answered'].__globals__['SBIN'] = ''; clock['main']()"
+    code += "clock['command_output'].__globals__['SBIN'] = ''; clock['main']()"
     command = [sys.executable, "-c", code]
     environment = {"PATH": f"{tmp_path}:/bin" if scripts else "/nonexistent"}
     done = subprocess.run(command, input="sync\n", env=environment, capture_output=True, text=True, check=True)

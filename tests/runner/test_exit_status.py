@@ -22,7 +22,9 @@ VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}"
 @pytest.fixture(autouse=True)
 def on_the_fake_testbed(work, monkeypatch):
     for command in (run, resume):
-        monkeypatch.setattr(command, "asked_for" if command is run else "facility", lambda *_, **__: work.facility)
+        monkeypatch.setattr(
+            command, "provider_for_experiment" if command is run else "facility", lambda *_, **__: work.facility
+        )
     monkeypatch.setattr(execution, "Runner", lambda *_, **__: work.runner)
     monkeypatch.setattr(execution, "undo_when_ended", lambda: None)
     monkeypatch.setattr("analysis.reports.report.write_report", lambda run: run.path / "report.html")

@@ -98,7 +98,7 @@ def test_a_working_folder_that_was_deleted_is_named(
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert main(["cc", "mine.bpf.c"]) == 1
+    assert main(["judge", "mine.bpf.c"]) == 1
     assert capsys.readouterr().err == "error: the working folder was deleted: change to another one\n"
 
 

@@ -210,7 +210,7 @@ def test_what_a_partition_is_called() -> None:
 @dataclass(frozen=True)
 class Planned:
     key: str
-    needs: tuple[str, ...]
+    depends_on: tuple[str, ...]
 
 
 @given(strategies.integers(0, 30), strategies.randoms(use_true_random=False))

@@ -60,9 +60,11 @@ def test_help_that_is_read_from_source_is_that_of_the_command(name):
 
 
 def test_every_module_of_a_command_is_listed():
-    modules = {path.stem for path in (ROOT / "roundabout/cli").glob("*.py")}
+    modules = {f"{path.parent.name}.{path.stem}" for path in (ROOT / "roundabout/cli").glob("*/*.py")}
     offering = {
-        name for name in modules - {"main", "__init__"} if hasattr(import_module(f"roundabout.cli.{name}"), "command")
+        name
+        for name in modules
+        if not name.endswith("__init__") and hasattr(import_module(f"roundabout.cli.{name}"), "command")
     }
     assert offering == set(COMMANDS.values())
 

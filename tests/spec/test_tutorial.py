@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 def test_every_command_is_taken_in_its_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for module in (analysis.reports.report, roundabout.cli.results.report):
-        monkeypatch.setattr(module, "render", lambda run: run.path)
+        monkeypatch.setattr(module, "write_report", lambda run: run.path)
     monkeypatch.setitem(MAY_END_WITH, "doctor", (0, 1))  # what this machine lacks is not the tutorial's
     write_file(tmp_path)
     for name, *words in COMMANDS:

@@ -31,9 +31,9 @@ print(json.dumps({"event": "done", "iterations": 1}), flush=True)
 """
 MODEL = """
 from typing import ClassVar, Literal
-from roundabout.spec.training.trainer import Launcher
+from roundabout.spec.training.trainer import BaseTrainer
 
-class Trainer(Launcher):
+class Trainer(BaseTrainer):
     program: ClassVar[str] = "trainers/speaker/speaker.py"
     name: Literal["speaker"]
     used: str = ""
@@ -43,7 +43,7 @@ class Trainer(Launcher):
         return True
 
     def argv(self, task):
-        return (self.on_host(task), self.used, task.job_json)
+        return (self.path_on_host(task), self.used, task.job_json)
 """
 EXPERIMENT = """
 schema: 1

@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from analysis.reading.profiling import find_lone_job
+from analysis.reading.measured_profile import find_lone_job
 from analysis.records.profile import make_profile
 from analysis.statistics.phases import find_phases
 from roundabout.api import run_experiment

@@ -13,7 +13,7 @@ from tests.trainers.host import load
 
 pytestmark = pytest.mark.unit
 
-recording = load("training_recording")
+recording = load("profiler_trace")
 
 
 class Profiler:

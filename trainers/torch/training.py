@@ -18,8 +18,8 @@ import threading
 import time
 import zlib
 
+import profiler_trace
 import training_flows
-import training_recording
 import training_sizes
 import training_times
 
@@ -238,7 +238,7 @@ def run(framework, asked, lines):
     with contextlib.closing(training_flows.Flows(worker.job["workers"], worker.rank)) as flows:
         say("ready")
         start_ns = start_of(lines.get())
-        with training_recording.recorded(asked.record, worker.job["iterations"], say) as ended:
+        with profiler_trace.recorded(asked.record, worker.job["iterations"], say) as ended:
             train(worker, training, flows, start_ns, ended)
         for event in flows.events():
             say("flow", **event)

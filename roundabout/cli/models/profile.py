@@ -28,7 +28,7 @@ from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
 
 if TYPE_CHECKING:
-    from analysis.reading.profiling import Difference
+    from analysis.reading.measured_profile import Difference
     from analysis.statistics.phases import FoundProfile
 
 ITERATIONS = 40
@@ -83,14 +83,14 @@ def _files(words: Sequence[str], measured: Sequence[str]) -> list[Path]:
     if "" in measured:
         raise UsageError("--from: found an empty name, expected a run, or files of records")
     named = [Path(each) for each in (*measured, *words)]
-    if not measured or not is_record_folder(named[0]) or (named[0].is_dir() and _is_missing(named[-1])):
+    if not measured or not _is_record_folder(named[0]) or (named[0].is_dir() and _is_missing(named[-1])):
         return []
     if missing := [each for each in named if _is_missing(each)]:
         raise UsageError(f"--from: found no file {missing[0]}, expected one beside {named[0]}")
     return [file for each in named for file in (_files_in(each) if each.is_dir() else [each])]
 
 
-def is_record_folder(path: Path) -> bool:
+def _is_record_folder(path: Path) -> bool:
     return path.is_file() or (path.is_dir() and not (path / "manifest.json").exists())
 
 
@@ -176,7 +176,7 @@ def _run(document: dict[str, Any], place: TestbedProvider, runs: Path, console: 
 
 
 def _report(run: Run, job: str, target: Path | None, console: Console, as_json: bool) -> None:
-    from analysis.reading.profiling import compare_profiles, find_lone_job, profile_of  # noqa: PLC0415
+    from analysis.reading.measured_profile import compare_profiles, find_lone_job, profile_of  # noqa: PLC0415
     from analysis.statistics.phases import find_phases  # noqa: PLC0415
 
     measured = find_lone_job(run, job)
@@ -210,7 +210,7 @@ def _report(run: Run, job: str, target: Path | None, console: Console, as_json: 
 
 def _table(found: "FoundProfile", played: Profile) -> Table:
     """Return the findings, each figure above the one that was played."""
-    from analysis.reading.profiling import iteration_parts  # noqa: PLC0415
+    from analysis.reading.measured_profile import iteration_parts  # noqa: PLC0415
 
     parts = iteration_parts(played, found)
     table = profile_maker.untitled_table("Found in the byte counters; below, as played")

@@ -134,7 +134,7 @@ class Training(BaseTrainer):
         """Return the profile's computing time, if the trainer is paced by it."""
         return profile.compute_ms if self.paced else None
 
-    def never_run(self, gpus: bool) -> str | None:
+    def describe_unproven(self, gpus: bool) -> str | None:
         """Describe the parts that were never run: everything over NCCL, and Table 4.2's models in full."""
         backend = self.backend or ("nccl" if gpus else "gloo")
         model = f" with {self.model}" if self.model else ""
