@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Loads a path with iperf: as many parallel connections as the load takes, from 1 to 10.
+"""Load a path with iperf3 over 1 to 10 connections: no more than the load requires.
 
-iperf.py server --bind A --port P [--congestion C] [--secret]
+    iperf.py server --bind A --port P [--congestion C] [--secret]
     iperf.py load --to A --port P --load-gbps L [--parallel N] [--dscp D] [--secret]
 
 `load` prints {"event":"ready"}, begins at the instant in the line `start MONOTONIC_NS` on standard input with -P N,
 takes one connection more whenever the load is not reached, and continues until standard input closes. Then it prints
 {"event":"summary"}: the achieved load as the receiver counts it, the load of each second, and the sender's counts. A
-server prints {"event":"ready"} when it listens; started by root, iperf runs as nobody there, with no other right than
-to use the congestion control C that its clients ask for. Each ends its iperf, and itself, when standard input closes or
+server prints {"event":"ready"} when it listens. Started by root, iperf runs there as an unprivileged user, whose only
+right is to use the congestion control C of its clients. Each ends its iperf, and itself, when standard input closes or
 on SIGTERM or SIGINT. With --secret, the first line on standard input is `secret TEXT`: TEXT is the base64 of a JSON
 object with `password`, and with the `private_key` and `public_key` (RSA, PEM) that iperf3 encrypts it with; a server
 accepts no client without it. Exit status: 0 done; 1 failed (message on standard error); 2 bad usage.
@@ -29,11 +29,10 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
 
 REACHED = 0.98  # of the load asked for
 PATIENCE_S = 10  # beyond its duration
-MOST_BITS_PER_S = 1e18  # iperf3's numbers are times and rates: a larger one is damaged
 REST_S = 3.0  # a server is ready for the next client within this
 NOBODY = "65534"  # and its group
 USER = "roundabout"  # by whom iperf3 calls who knows the secret
@@ -89,167 +88,17 @@ def one_line(text: str) -> str:
     return words if len(words) <= 300 else words[:300] + " ..."
 
 
-def parse_number(text: str, what: str) -> float:
-    """Return a number that iperf printed as text. Raises IperfError."""
-    if not re.fullmatch(r"[0-9]{1,20}(\.[0-9]{1,20})?", text):
-        raise IperfError(f"iperf: {what} is {text[:40]!r}, expected a number of at least 0")
-    return float(text)
+def parse_second(line: str) -> Optional[Dict[str, float]]:
+    """Parse a line `[SUM]  1.00-2.00  sec  4.75 MBytes  39845 Kbits/sec ...`.
 
-
-def number(told: Any, *way: str) -> float:
-    """Return the number at this path in iperf3's JSON. Raises IperfError."""
-    value = told
-    for name in way:
-        value = value.get(name) if isinstance(value, dict) else None
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= MOST_BITS_PER_S:
-        shown = f"{value!r:.40}" if value is not None else "missing"
-        raise IperfError(f"iperf3: {'.'.join(way)} is {shown}, expected a number from 0 to {MOST_BITS_PER_S:.0e}")
-    return float(value)
-
-
-class Iperf3:
-    """iperf3: the receiver's own count comes back over its control connection."""
-
-    server = ("iperf3", "-s")
-
-    @staticmethod
-    def measure(to: str, port: int, gbps: float, parallel: int, duration_s: int) -> Dict[str, Any]:
-        """Runs one client to its end."""
-        bits = str(int(gbps * 1e9 / parallel))  # -b is for each connection
-        argv = ["iperf3", "-c", to, "-p", str(port), "-b", bits, "-P", str(parallel), "-t", str(duration_s), "-J"]
-        return Iperf3.summarise(output(argv, duration_s + PATIENCE_S))
-
-    @staticmethod
-    def summarise(out: str) -> Dict[str, Any]:
-        """Return the load of one client's JSON, which may have words before and behind it. Raises IperfError."""
-        told = Iperf3.json_in(out)
-        if "error" in told:
-            error = one_line(str(told["error"] or "")).rstrip(": ")
-            raise IperfError("iperf3: " + (error or "it failed, and did not say why"))
-        gbps = number(told, "end", "sum_received", "bits_per_second") / 1e9
-        return {"achieved_gbps": gbps, "seconds": Iperf3.seconds(told)}
-
-    @staticmethod
-    def json_in(out: str) -> Dict[str, Any]:
-        """Return the JSON object in what iperf3 printed. Raises IperfError."""
-        begin = re.search(r"^\{", out, re.MULTILINE) or re.search(r"\{", out)
-        if begin is None:
-            words = one_line(out)
-            raise IperfError("iperf3: " + (re.sub("^iperf3: ", "", words) or "it printed nothing, expected JSON"))
-        try:
-            told: Dict[str, Any] = json.JSONDecoder().raw_decode(out, begin.start())[0]
-        except (ValueError, RecursionError) as error:
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
-            raise IperfError(f"iperf3: its JSON cannot be read ({reason}): was it cut?") from None
-        return told
-
-    @staticmethod
-    def seconds(told: Dict[str, Any]) -> List[Dict[str, float]]:
-        """Return the load of each second, of all connections together. Raises IperfError."""
-        intervals = told.get("intervals", [])
-        if not isinstance(intervals, list):
-            raise IperfError(f"iperf3: intervals is {intervals!r:.40}, expected a list")
-        seconds = []
-        for each in intervals:
-            start_s, end_s = number(each, "sum", "start"), number(each, "sum", "end")
-            gbps = number(each, "sum", "bits_per_second") / 1e9
-            if end_s > start_s:
-                seconds.append({"start_s": start_s, "end_s": end_s, "gbps": gbps})
-        return seconds
-
-    @staticmethod
-    def second(line: str) -> Optional[Dict[str, float]]:
-        """Parse a line `[SUM]  1.00-2.00  sec  4.75 MBytes  39845 Kbits/sec ...`.
-
-        None for totals, and any other line.
-        """
-        decimal = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
-        found = re.match(rf"\[.{{3}}\] +{decimal}-{decimal} +sec .* {decimal} Kbits/sec", line)
-        if found is None or line.rstrip().endswith(("sender", "receiver")):
-            return None
-        start_s, end_s, kbps = map(float, found.groups())
-        return {"start_s": start_s, "end_s": end_s, "gbps": kbps / 1e6} if end_s > start_s else None
-
-
-class Iperf2:
-    """iperf 2, as Salamy used it: prints CSV, and the sender's count."""
-
-    server = ("iperf", "-s")
-    # Columns before version 2.2, which begins with a heading and has one column more.
-    COLUMNS = ("time", "srcaddress", "srcport", "dstaddr", "dstport", "transferid", "interval", "bytes", "speed")
-    COLUMNS_2_2 = (*COLUMNS[:6], "istart", "iend", *COLUMNS[7:])
-
-    @staticmethod
-    def measure(to: str, port: int, gbps: float, parallel: int, duration_s: int) -> Dict[str, Any]:
-        """Runs one client to its end."""
-        bits = str(int(gbps * 1e9 / parallel))
-        where = ["-c", to, "-p", str(port)]
-        how = ["-b", bits, "-P", str(parallel), "-t", str(duration_s), "-i", "1", "-y", "C"]
-        return Iperf2.summarise(output(["iperf", *where, *how], duration_s + PATIENCE_S))
-
-    @staticmethod
-    def summarise(out: str) -> Dict[str, Any]:
-        """Add up the reports of all connections: each second, then the whole time. Raises IperfError."""
-        connections = Iperf2.reports(out)
-        if not connections:
-            words = one_line(out)
-            raise IperfError(f"iperf: expected reports of what was sent, found {words or 'none'}: is its server there?")
-        seconds: Dict[float, Dict[str, float]] = {}
-        achieved_gbps = 0.0
-        for reports in connections.values():
-            # Reports of the whole time come last, unless iperf was ended early: over UDP, the receiver's, too.
-            first, *others = reports
-            totals = [each for each in others if each["start_s"] <= first["start_s"]]
-            intervals = [first, *(each for each in others if each["start_s"] > first["start_s"])]
-            achieved_gbps += totals[-1]["gbps"] if totals else mean_gbps(intervals)
-            for each in intervals:
-                known = seconds.setdefault(each["start_s"], {**each, "gbps": 0.0})
-                known["gbps"] += each["gbps"]
-        return {"achieved_gbps": achieved_gbps, "seconds": [seconds[start_s] for start_s in sorted(seconds)]}
-
-    @staticmethod
-    def reports(out: str) -> Dict[str, List[Dict[str, float]]]:
-        """Return each connection's reports, in order, without those of no time. Raises IperfError."""
-        connections: Dict[str, List[Dict[str, float]]] = {}
-        heading: Tuple[str, ...] = ()
-        for line in out.splitlines():
-            fields = tuple(field.strip() for field in line.split(","))
-            if "transferid" in fields:
-                heading = fields
-                continue
-            columns = heading or (Iperf2.COLUMNS if "-" in "".join(fields[6:7]) else Iperf2.COLUMNS_2_2)
-            row = dict(zip(columns, fields))  # noqa: B905
-            connection = row.get("transferid", "-1")
-            if "speed" not in row or connection == "-1":  # words, a cut row, or the sum of all connections
-                continue
-            report = Iperf2.report(row, line)
-            if report["end_s"] > report["start_s"]:
-                connections.setdefault(connection, []).append(report)
-        return connections
-
-    @staticmethod
-    def report(row: Dict[str, str], line: str) -> Dict[str, float]:
-        """Return the load that a row reports. Raises IperfError."""
-        if "istart" in row:
-            start, end = row["istart"], row.get("iend", "")
-        else:
-            start, _, end = row.get("interval", "").partition("-")
-        where = f"of `{one_line(line)[:120]}`"
-        start_s, end_s = parse_number(start, f"the start {where}"), parse_number(end, f"the end {where}")
-        if end_s < start_s:
-            raise IperfError(f"iperf: the interval {where} ends before it starts")
-        sent = parse_number(row.get("bytes", ""), f"the number of bytes {where}")
-        lasted_s = end_s - start_s
-        gbps = 8e-9 * sent / lasted_s if lasted_s > 0 else 0.0
-        if gbps > MOST_BITS_PER_S / 1e9:
-            raise IperfError(
-                f"iperf: the load {where} is {gbps:.1e} Gbit/s, expected less than {MOST_BITS_PER_S / 1e9:.0e}"
-            )
-        return {"start_s": start_s, "end_s": end_s, "gbps": gbps}
-
-
-TOOLS = {"iperf3": Iperf3, "iperf": Iperf2}
+    Return None for totals, and any other line.
+    """
+    decimal = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
+    found = re.match(rf"\[.{{3}}\] +{decimal}-{decimal} +sec .* {decimal} Kbits/sec", line)
+    if found is None or line.rstrip().endswith(("sender", "receiver")):
+        return None
+    start_s, end_s, kbps = map(float, found.groups())
+    return {"start_s": start_s, "end_s": end_s, "gbps": kbps / 1e6} if end_s > start_s else None
 
 
 def patiently(measure: Callable[[], Told]) -> Told:
@@ -262,30 +111,6 @@ def patiently(measure: Callable[[], Told]) -> Told:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
-
-
-def raise_parallel(options: argparse.Namespace) -> Tuple[int, List[Dict[str, Any]]]:
-    """Return the least -P that reaches the load, or the best one; and what each did."""
-    tool = TOOLS[options.tool]
-    tries: List[Dict[str, Any]] = []
-    for parallel in range(1, options.most_parallel + 1):
-        one = functools.partial(tool.measure, options.to, options.port, options.load_gbps, parallel, options.probe_s)
-        told = one() if parallel == 1 else patiently(one)
-        tries.append({"parallel": parallel, "achieved_gbps": told["achieved_gbps"]})
-        if told["achieved_gbps"] >= REACHED * options.load_gbps:
-            return parallel, tries
-    return max(tries, key=lambda each: float(each["achieved_gbps"]))["parallel"], tries
-
-
-def client(options: argparse.Namespace) -> None:
-    """Finds the -P, loads the path, and says how much."""
-    parallel, tries = raise_parallel(options)
-    start_ns = time.monotonic_ns()
-    tool, where = TOOLS[options.tool], (options.to, options.port)
-    told = patiently(lambda: tool.measure(*where, options.load_gbps, parallel, options.duration_s))
-    reached = told["achieved_gbps"] >= REACHED * options.load_gbps
-    asked = {"tool": options.tool, "asked_gbps": options.load_gbps, "duration_s": options.duration_s}
-    print(json.dumps({**asked, "parallel": parallel, "reached": reached, "start_ns": start_ns, "tries": tries, **told}))
 
 
 def load(options: argparse.Namespace) -> None:
@@ -334,7 +159,7 @@ def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List
         argv += ["--username", USER, "--rsa-public-key-path", in_memory(secret["public_key"])]
     with run_iperf([*argv, "-t", "0", "-f", "k", "--forceflush"], password=secret.get("password", "")) as process:
         for line in lines(process):
-            second = Iperf3.second(line) if line.startswith(sums) else None
+            second = parse_second(line) if line.startswith(sums) else None
             if second is None or was_short:
                 continue
             seconds.append(second)
@@ -387,7 +212,8 @@ def server(options: argparse.Namespace) -> None:
     """Serve until told to end."""
     argv = [
         *unprivileged_prefix(options.congestion),
-        *TOOLS[options.tool].server,
+        "iperf3",
+        "-s",
         "-B",
         options.bind,
         "-p",
@@ -401,7 +227,7 @@ def server(options: argparse.Namespace) -> None:
         if process.poll() is None:
             print_event({"event": "ready"})
         _, errors = process.communicate()
-        raise IperfError(f"{options.tool} ended: {one_line(errors)}")
+        raise IperfError(f"iperf3 ended: {one_line(errors)}")
 
 
 def take_secret() -> Dict[str, str]:
@@ -478,27 +304,19 @@ def parse() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     roles = parser.add_subparsers(dest="role", required=True)
-    for role in ("server", "client", "load"):
+    for role in ("server", "load"):
         each = roles.add_parser(role)
         each.add_argument("--port", type=int, default=5201)
-        if role != "load":
-            each.add_argument("--tool", choices=TOOLS, default="iperf3")
-        if role != "client":
-            each.add_argument("--secret", action="store_true", help="told on standard input; iperf 2 knows none")
+        each.add_argument("--secret", action="store_true", help="read a secret from standard input")
         if role == "server":
             each.add_argument("--bind", required=True, help="address to listen at")
             each.add_argument("--congestion", help="what its clients' connections use")
             continue
         each.add_argument("--to", required=True, help="the server's address")
         each.add_argument("--load-gbps", type=positive_gbps, required=True)
-        if role == "load":
-            each.add_argument("--parallel", type=int, default=1, help="connections at first")
-            each.add_argument("--congestion", help="their congestion control")
-            each.add_argument(
-                "--dscp", type=int, choices=range(64), metavar="D", default=0, help="their packets', both ways"
-            )
-        else:
-            each.add_argument("--duration-s", type=int, required=True)
+        each.add_argument("--parallel", type=int, default=1, help="connections at first")
+        each.add_argument("--congestion", help="their congestion control")
+        each.add_argument("--dscp", type=int, choices=range(64), metavar="D", default=0, help="of packets, both ways")
         each.add_argument("--probe-s", type=int, default=2, help="how long each -P is tried")
         each.add_argument("--most-parallel", type=int, default=10, help="the last -P that is tried")
     return parser.parse_args()
@@ -510,10 +328,10 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)
     try:
-        options.told = take_secret() if options.role != "client" and options.secret else {}
-        if options.role != "load":
+        options.told = take_secret() if options.secret else {}
+        if options.role == "server":
             end_with_input()
-        {"server": server, "client": client, "load": load}[options.role](options)
+        {"server": server, "load": load}[options.role](options)
     except KeyboardInterrupt:
         return 0
     except IperfError as error:
