@@ -19,7 +19,7 @@ struct Flow;
 class Job;
 struct Growing;
 
-// --- what a job is: roundabout/models/fluid/jobs.py -------------------------------------------------------------------------
+// --- what a job is: roundabout/models/fluid/jobs.py ------------------------------------------------------------------
 
 struct Stream {
   int sender, receiver;
