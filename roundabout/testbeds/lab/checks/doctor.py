@@ -37,7 +37,6 @@ TOOLS = {
 EXTRA_TOOLS = {
     "sysctl": "make test",
     "tshark": "make test",
-    "iperf": "make test",
     "readelf": "make test",
     "chromium": "tests of the report",
     "clang-format": "make lint",
