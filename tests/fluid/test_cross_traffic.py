@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from roundabout.models.fluid import Schedule, Simulation, residual_of_loads, residual_of_schedules
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, STEP_MS
@@ -22,6 +22,12 @@ pytestmark = pytest.mark.unit
 
 RATE = 43 * BYTES_PER_MS_OF_GBPS
 LASTS_MS = 4000.0
+# Sizes are whole bytes; the lab's is 100 of the papers'. A burst's bytes, off by half a byte of each, are split in two,
+# at 0.9 at most: each part has one byte at least, and the first is rounded down, by almost one of the lab's.
+BURST_OFF_BYTES = 0.9 * (100 + 1) / 2 + (2 * 0.9 - 1) * (100 - 1) + 100
+# A quiet part's bytes are off by one of each. It has 8 flows or more; the largest has 30 MB of 8 times the mean size,
+# 2.4349 MB, and is rounded to the nearest byte.
+QUIET_OFF_BYTES = (100 + 1) * 30 / (8 * 2.4349) + (100 + 1) / 2
 INTO, BACK = ("tor", "s0"), ("s0", "tor")
 
 flows = st.lists(st.tuples(st.floats(-LEAD_MS, LASTS_MS), st.integers(1, 10**8)), max_size=60).map(sorted)
@@ -112,6 +118,7 @@ def trial():
 
 
 @settings(max_examples=10, deadline=None)
+@example(seed=6244471, load_gbps=1.5361288330512828, kind="burst")  # 203 bytes off
 @given(seed=st.integers(0, 2**63 - 1), load_gbps=st.floats(1, 22), kind=st.sampled_from(["consistent", "burst"]))
 def test_the_model_has_the_flows_of_the_labs_load_file(trial, seed, load_gbps, kind):
     changed = {"load_gbps": load_gbps, "kind": kind}
@@ -123,8 +130,7 @@ def test_the_model_has_the_flows_of_the_labs_load_file(trial, seed, load_gbps, k
     assert computed.ends_ms == labs.ends_ms
     assert len(computed.starts_ms) == len(labs.starts_ms)
     assert np.abs(computed.starts_ms - labs.starts_ms).max() < 1e-5
-    # Both round bursts and flows to whole bytes, and bursts are scaled; the lab's bytes are 100 of the papers'.
-    assert np.abs(computed.sizes - labs.sizes * 100).max() <= 3 * 100
+    assert np.abs(computed.sizes - labs.sizes * 100).max() <= max(BURST_OFF_BYTES, QUIET_OFF_BYTES)
     assert (computed.receivers == labs.receivers).all()
 
 
