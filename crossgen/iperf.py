@@ -32,7 +32,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
 
 REACHED = 0.98  # of the load asked for
-PATIENCE_S = 10  # beyond its duration
+PATIENCE_S = 10  # for iperf3 to print its help
 REST_S = 3.0  # a server is ready for the next client within this
 NOBODY = "65534"  # and its group
 USER = "roundabout"  # by whom iperf3 calls who knows the secret

@@ -40,4 +40,4 @@ def test_its_file_is_all_that_a_scheduler_needs(tmp_path: Path) -> None:
     room.mkdir(parents=True)
     (room / "shortest.py").write_text(SCHEDULER)
     assert decided(tmp_path).stdout == "['j200', 'j500'] 24\n", decided(tmp_path).stderr
-    assert decided().returncode == 1  # unknown where no folder scheduler_names it
+    assert decided().returncode == 1  # unknown where no folder names it

@@ -16,17 +16,11 @@ OPENERS = re.compile(r"(What|Whether|Of|Those|Its|That|All of)\b")
 PEOPLE = re.compile(r"\b(nobody|somebody|whoever|whom|thereof|wherefore)\b", re.IGNORECASE)
 FEWEST_WORDS = 4
 SUBJECT_MOST = 72  # characters of a commit's subject
-# Nouns that only look like participles or adverbs.
-NOUNS = {"ring", "settings", "string", "timing", "testbed", "spec", "seed", "speed", "feed", "embed"}
-TERMS = {
-    "deepspeed",
-    "folding",
-    "interleaving",
-    "marking",
-    "philly",
-    "resampling",
-    "training",
-}  # of the field, or names
+# Nouns, terms of the field and names that only look like participles or adverbs.
+NOUNS = {
+    *("ring", "settings", "string", "timing", "testbed", "spec", "seed", "speed", "feed", "embed"),
+    *("deepspeed", "folding", "interleaving", "marking", "philly", "resampling", "training"),
+}
 NOT_NOUNS = re.compile(r"(ed|ing|ly)$")
 ADVERBS = {"apart", "beside", "given", "inside", "kept", "left", "once", "over_ssh", "told"}
 DEFINITIONS = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -73,7 +67,7 @@ def is_noun(module: str) -> bool:
     """Return False for a module name that is a participle or an adverb."""
     name = module.strip("_")
     last = name.rpartition("_")[2]
-    return name not in ADVERBS and last not in ADVERBS and (last in NOUNS | TERMS or not NOT_NOUNS.search(last))
+    return name not in ADVERBS and last not in ADVERBS and (last in NOUNS or not NOT_NOUNS.search(last))
 
 
 def tracked_files() -> list[str]:
