@@ -25,7 +25,7 @@ COMMANDS = {
     "--version": ("--version",),
     "--help": ("--help",),
     "list": ("list",),
-    "validate FILE": ("validate", "experiments/catalog/unfair-vgg19.yaml"),
+    "validate FILE": ("validate", "experiments/catalog/hotnets22/unfair-vgg19.yaml"),
     "runs": ("runs",),
     "run unfair-vgg19": ("run", "unfair-vgg19", "--testbed", "fluid"),
 }

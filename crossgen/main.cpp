@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // crossgen: cross traffic, from its plan to its sink.
-#include "crossgen/files.hpp"
-#include "crossgen/sender.hpp"
-#include "crossgen/sink.hpp"
+#include "crossgen/common/files.hpp"
+#include "crossgen/send/sender.hpp"
+#include "crossgen/sink/sink.hpp"
 #include "native/errors.hpp"
 
 #include <iostream>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "crossgen/sockets.hpp"
-#include "native/door.hpp"
+#include "crossgen/common/sockets.hpp"
+#include "native/control/handshake_listener.hpp"
 
 #include <deque>
 #include <functional>

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 from itertools import count
+from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
@@ -25,6 +26,7 @@ class Html(Markup):
         return str(self)
 
 
+TEMPLATES = Path(__file__).parent / "templates"
 HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"')
 FIGURE = re.compile("<figcaption>")
 CODE = re.compile("`([^`]+)`")
@@ -123,7 +125,7 @@ def _mark_code(words: str) -> Markup:
 
 
 _TEMPLATES = Environment(
-    loader=PackageLoader("analysis.render"),
+    loader=FileSystemLoader([TEMPLATES, TEMPLATES / "parts"]),
     autoescape=True,
     trim_blocks=True,
     lstrip_blocks=True,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // decode: captures in, fixed binary records out.
 #include "collectors/decoder/blocks.hpp"
-#include "collectors/decoder/capture_file.hpp"
+#include "collectors/decoder/input/capture_file.hpp"
 #include "native/errors.hpp"
 
 #include <CLI/CLI.hpp>

@@ -2,12 +2,12 @@
 // What sampler prints: CSV lines, the kind first. README.md describes the fields.
 #pragma once
 
-#include "collectors/sampler/ecn_map.hpp"
+#include "collectors/sampler/sources/ecn_map.hpp"
 #include "collectors/sampler/group.hpp"
-#include "collectors/sampler/ports.hpp"
-#include "collectors/sampler/proc.hpp"
+#include "collectors/sampler/sources/ports.hpp"
+#include "collectors/sampler/sources/proc.hpp"
 #include "native/clock.hpp"
-#include "native/lines.hpp"
+#include "native/line_writer.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -49,7 +49,7 @@ def test_one_job_at_a_time_is_a_choice(capsys):
 
 
 def test_a_profile_may_come_twice_and_from_a_file(tmp_path, capsys):
-    file = shutil.copy(EXPERIMENTS / "profiles" / "vgg16-fig3.yaml", tmp_path / "mine.yaml")
+    file = shutil.copy(EXPERIMENTS / "profiles/hotnets22/vgg16-fig3.yaml", tmp_path / "mine.yaml")
     assert main(["cassini", str(file), "vgg16-fig3", "--capacity", "30"]) == 0
     out = capsys.readouterr().out
     assert "vgg16-fig3 #1" in out and "vgg16-fig3 #2" in out

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossgen/clock_watch.hpp"
+#include "crossgen/send/clock_watch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossgen/histogram.hpp"
+#include "crossgen/results/histogram.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossgen/load_file.hpp"
+#include "crossgen/common/load_file.hpp"
 
 #include "native/errors.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossgen/plan.hpp"
+#include "crossgen/plan/plan.hpp"
 
 #include "native/errors.hpp"
 

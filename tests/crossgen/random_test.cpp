@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossgen/random.hpp"
+#include "crossgen/plan/random.hpp"
 
 #include <cmath>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossgen/sizes.hpp"
+#include "crossgen/plan/sizes.hpp"
 
-#include "crossgen/random.hpp"
+#include "crossgen/plan/random.hpp"
 #include "native/errors.hpp"
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossgen/wire.hpp"
+#include "crossgen/common/wire.hpp"
 
 #include "crossgen/metrics.hpp"
 #include "native/errors.hpp"

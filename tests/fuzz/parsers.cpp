@@ -2,17 +2,17 @@
 #include "tests/fuzz/parsers.hpp"
 
 #include "collectors/decoder/blocks.hpp"
-#include "collectors/decoder/capture_file.hpp"
-#include "crossgen/load_file.hpp"
+#include "collectors/decoder/input/capture_file.hpp"
+#include "crossgen/common/load_file.hpp"
 #include "crossgen/metrics.hpp"
-#include "crossgen/sizes.hpp"
-#include "crossgen/summary.hpp"
-#include "crossgen/wire.hpp"
-#include "native/control.hpp"
+#include "crossgen/plan/sizes.hpp"
+#include "crossgen/results/summary.hpp"
+#include "crossgen/common/wire.hpp"
+#include "native/control/control.hpp"
 #include "native/errors.hpp"
-#include "native/secret.hpp"
-#include "trainers/replay/hello.hpp"
-#include "trainers/replay/job.hpp"
+#include "native/control/secret.hpp"
+#include "trainers/replay/network/hello.hpp"
+#include "trainers/replay/playback/job.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/control.hpp"
+#include "native/control/control.hpp"
 
 #include "native/errors.hpp"
-#include "native/secret.hpp"
+#include "native/control/secret.hpp"
 
 #include <gtest/gtest.h>
 

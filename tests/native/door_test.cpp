@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/door.hpp"
+#include "native/control/handshake_listener.hpp"
 
 #include "native/errors.hpp"
 

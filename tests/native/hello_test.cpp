@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainers/replay/hello.hpp"
-#include "trainers/replay/job.hpp"
+#include "trainers/replay/network/hello.hpp"
+#include "trainers/replay/playback/job.hpp"
 
 #include <gtest/gtest.h>
 

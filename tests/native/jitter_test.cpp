@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainers/replay/jitter.hpp"
+#include "trainers/replay/playback/jitter.hpp"
 
 #include <cmath>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainers/replay/job.hpp"
+#include "trainers/replay/playback/job.hpp"
 
 #include "native/errors.hpp"
 

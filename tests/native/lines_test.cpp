@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/lines.hpp"
+#include "native/line_writer.hpp"
 
 #include "native/errors.hpp"
 #include "native/fd.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainers/replay/pace.hpp"
+#include "trainers/replay/playback/pacing.hpp"
 
 #include <gtest/gtest.h>
 #include <random>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectors/sampler/proc.hpp"
+#include "collectors/sampler/sources/proc.hpp"
 
 #include "native/errors.hpp"
 

@@ -20,7 +20,7 @@ from roundabout.spec import EXPERIMENTS, load_experiment
 
 pytestmark = pytest.mark.unit
 
-FLAGSHIP = EXPERIMENTS / "catalog" / "unfair-vgg19.yaml"
+FLAGSHIP = EXPERIMENTS / "catalog/hotnets22/unfair-vgg19.yaml"
 TESTBED = {"kind": "lab", "scale": 50}
 ARTEFACTS = {"replay": "abc"}
 
@@ -86,7 +86,7 @@ def test_a_repetition_is_a_block_with_every_trial_once(flagship: Plan) -> None:
 
 
 def test_each_testbed_is_raised_once_a_repetition() -> None:
-    plan = make_plan(load_experiment(EXPERIMENTS / "catalog" / "cross-traffic-all.yaml"), TESTBED, ARTEFACTS)
+    plan = make_plan(load_experiment(EXPERIMENTS / "catalog/salamy/cross-traffic-all.yaml"), TESTBED, ARTEFACTS)
     raised = [name for name, _ in groupby(trial.spec.topology.name for trial in plan.trials)]
     assert sorted(set(raised)) == ["configuration-a", "configuration-b"]
     assert len(raised) <= 2 * plan.experiment.repetitions

@@ -129,7 +129,7 @@ MARKUP = "[/ref] [red]x :warning: [bold"
 def test_what_an_experiment_says_of_itself_is_shown_as_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (EXPERIMENTS / CATALOG / "unfair-vgg19.yaml").read_text()
+    text = (EXPERIMENTS / "catalog/hotnets22/unfair-vgg19.yaml").read_text()
     path = tmp_path / "unfair-vgg19.yaml"
     path.write_text(re.sub(r"^about: .*$", f'about: "{MARKUP}"', text, flags=re.MULTILINE))
     monkeypatch.setattr("roundabout.cli.runs.run.execute", lambda *_, **__: None)

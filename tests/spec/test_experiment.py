@@ -192,7 +192,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, make: Callable[[Path], obje
 
 
 def test_a_file_in_the_catalogue_bears_its_name(library: Path) -> None:
-    (library / "profiles" / "other.yaml").write_text((library / "profiles" / "bert-8.yaml").read_text())
+    (library / "profiles" / "other.yaml").write_text((library / "profiles/cassini/bert-8.yaml").read_text())
     path = library / "named.yaml"
     path.write_text((library / "catalog" / "rich.yaml").read_text().replace("bert-8", "other"))
     with pytest.raises(SpecError, match=r"other\.yaml:3: name: found 'bert-8', expected 'other'"):

@@ -196,9 +196,9 @@ jobs: {{j1: {{profile: halves, workers: [s0, s1]}}}}
 transport: {{file: {file}}}
 iterations: 5
 """
-    shelves = {"topologies/pair.yaml", "profiles/halves.yaml"}
+    shelves = {"topologies/small/pair.yaml", "profiles/lab/halves.yaml"}
     for each in shelves:
-        (tmp_path / "experiments" / each).parent.mkdir(exist_ok=True)
+        (tmp_path / "experiments" / each).parent.mkdir(parents=True)
         (tmp_path / "experiments" / each).write_text((load.EXPERIMENTS / each).read_text())
     for name, file in (("inside", "mine.bpf.c"), ("outside", "../../mine.bpf.c")):
         (catalog / f"{name}.yaml").write_text(experiment.format(name=name, file=file))

@@ -16,10 +16,10 @@ pytestmark = pytest.mark.unit
 
 FILES = [
     "catalog/rich.yaml",
-    "catalog/unfair-vgg19.yaml",
-    "topologies/dumbbell-2x2.yaml",
-    "profiles/vgg19-fig1.yaml",
-    "profiles/bert-8.yaml",
+    "catalog/hotnets22/unfair-vgg19.yaml",
+    "topologies/small/dumbbell-2x2.yaml",
+    "profiles/hotnets22/vgg19-fig1.yaml",
+    "profiles/cassini/bert-8.yaml",
 ]
 MISTAKES = Mistakes(
     ["", "name", "j1", "s0", "s9", "dcqcn", "variant", "fair", "bert-8", "../bert-8", "yes", "1", "~", "a.b", "ü", "\0"]
@@ -39,7 +39,7 @@ class Spoilt:
         refusal = None
         whole = self.path.read_bytes()
         self.path.write_bytes(self.content)
-        name = self.path if self.path.parent.name == "catalog" else self.library / "catalog" / "rich.yaml"
+        name = self.path if "catalog" in self.path.parts else self.library / "catalog" / "rich.yaml"
         try:
             experiment = load_experiment(name, self.library)
         except SpecError as error:

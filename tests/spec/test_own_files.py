@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def trio() -> str:
-    return (EXPERIMENTS / TOPOLOGIES / "dumbbell-3x3.yaml").read_text().replace("name: dumbbell-3x3", "name: trio")
+    return (EXPERIMENTS / "topologies/small/dumbbell-3x3.yaml").read_text().replace("name: dumbbell-3x3", "name: trio")
 
 
 @pytest.mark.parametrize("shelved", [True, False])
@@ -72,9 +72,9 @@ def test_a_name_that_is_nowhere_is_said(folder: Path) -> None:
         load_experiment("mine.yaml")
 
 
-@pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*/*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*/*/*.yaml")), ids=lambda path: path.stem)
 def test_kinds_are_told_by_their_fields(path: Path) -> None:
-    assert guess_kind(read_document(path).root) == path.parent.name
+    assert guess_kind(read_document(path).root) == path.parents[1].name
 
 
 def test_validate_takes_all_three(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +128,7 @@ def test_a_file_in_the_working_folder_needs_no_path(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name = SHIPPED[shelf]
-    Path(f"own.{suffix}").write_bytes((EXPERIMENTS / shelf / f"{name}.yaml").read_bytes())
+    Path(f"own.{suffix}").write_bytes(next((EXPERIMENTS / shelf).rglob(f"{name}.yaml")).read_bytes())
     assert LOADERS[shelf](f"own.{suffix}") == LOADERS[shelf](name)
 
 

@@ -131,7 +131,7 @@ def write(library: Path) -> Write:
 
     def files(passage: str = "", replacement: str = "") -> Path:
         assert passage in PROFILE + EXPERIMENT
-        dumbbell = (library / "topologies" / "dumbbell-2x2.yaml").read_text()
+        dumbbell = (library / "topologies/small/dumbbell-2x2.yaml").read_text()
         two = dumbbell.replace("name: dumbbell-2x2", "name: two-gpus").replace("queue:", "gpus_per_host: 2\nqueue:")
         (library / "topologies" / "two-gpus.yaml").write_text(two)
         (library / "profiles" / "hybrid.yaml").write_text(PROFILE.replace(passage, replacement, 1))

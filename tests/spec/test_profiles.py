@@ -10,7 +10,7 @@ from roundabout.spec.profile import ProfileScaling
 
 pytestmark = pytest.mark.unit
 
-NAMES = sorted(path.stem for path in (EXPERIMENTS / "profiles").glob("*.yaml"))
+NAMES = sorted(path.stem for path in (EXPERIMENTS / "profiles").rglob("*.yaml"))
 
 # Iteration alone, ms, as the papers bound it: printed (Figure 3), or that of a compatible group in Table 1.
 PRINTED_MS = {

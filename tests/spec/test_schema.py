@@ -14,7 +14,7 @@ from roundabout.spec.reader.schema import format_schema, schemas, write_schemas
 pytestmark = pytest.mark.unit
 
 KINDS = {"catalog": "experiment", "profiles": "profile", "topologies": "topology"}
-FILES = sorted(path for folder in KINDS for path in (EXPERIMENTS / folder).glob("*.yaml"))
+FILES = sorted(path for folder in KINDS for path in (EXPERIMENTS / folder).rglob("*.yaml"))
 
 
 def errors(kind: str, document: Any) -> list[str]:
@@ -34,9 +34,9 @@ def test_it_is_a_schema(name: str) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_shipped_files_satisfy_it_and_name_it(path: Path) -> None:
-    kind = KINDS[path.parent.name]
+    kind = KINDS[path.parents[1].name]
     assert errors(kind, yaml.safe_load(path.read_text())) == []
-    assert path.read_text().startswith(f"# yaml-language-server: $schema=../schema/{kind}.json\n")
+    assert path.read_text().startswith(f"# yaml-language-server: $schema=../../schema/{kind}.json\n")
 
 
 def test_it_knows_all_that_the_reader_knows(library: Path) -> None:

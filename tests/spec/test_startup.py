@@ -43,7 +43,7 @@ def imported(home, *words):
         (["--version"], {*MEASURING, *CONNECTING, *TABLES, *SPECS, "pydantic", "rich.markdown"}),
         (["--help"], {*MEASURING, *CONNECTING, *TABLES, *SPECS, "pydantic"}),
         (["list"], {*MEASURING, *CONNECTING, *TABLES, *SPECS}),
-        (["validate", "experiments/catalog/unfair-vgg19.yaml"], {*MEASURING, *CONNECTING, *TABLES}),
+        (["validate", "experiments/catalog/hotnets22/unfair-vgg19.yaml"], {*MEASURING, *CONNECTING, *TABLES}),
         (["runs"], {*MEASURING, *CONNECTING, "roundabout.spec.experiment"}),
     ],
     ids=lambda each: each[0] if isinstance(each, list) else "",

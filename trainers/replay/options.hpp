@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trainers/replay/job.hpp"
+#include "trainers/replay/playback/job.hpp"
 
 #include <variant>
 

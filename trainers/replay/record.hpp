@@ -3,8 +3,8 @@
 #pragma once
 
 #include "native/clock.hpp"
-#include "native/lines.hpp"
-#include "trainers/replay/connection.hpp"
+#include "native/line_writer.hpp"
+#include "trainers/replay/network/connection.hpp"
 #include "trainers/replay/options.hpp"
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "native/control.hpp"
-#include "trainers/replay/connection.hpp"
-#include "trainers/replay/jitter.hpp"
+#include "native/control/control.hpp"
+#include "trainers/replay/network/connection.hpp"
+#include "trainers/replay/playback/jitter.hpp"
 #include "trainers/replay/options.hpp"
-#include "trainers/replay/pace.hpp"
+#include "trainers/replay/playback/pacing.hpp"
 #include "trainers/replay/record.hpp"
 
 #include <cstdint>

@@ -124,9 +124,10 @@ def _profile_path(name: str) -> Path:
         raise UsageError(f"--save: found '{name}', expected a name of {NAME_RULE}") from None
     shelf = EXPERIMENTS / PROFILES if IS_CHECKOUT else Path(PROFILES)  # a wheel's would go with it
     path = shelf / f"{name}.yaml"
-    if path.exists():
+    existing = next(shelf.rglob(path.name), None)
+    if existing:
         raise UsageError(
-            f"{shown_path(path)} exists, expected a new name after --save", "no profile is ever overwritten"
+            f"{shown_path(existing)} exists, expected a new name after --save", "no profile is ever overwritten"
         )
     check_output("--save", path)
     return path

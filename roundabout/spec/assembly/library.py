@@ -45,17 +45,15 @@ class Library:
         self.root = root
         self.found_beside: dict[str, dict[str, Block]] = {PROFILES: {}, TOPOLOGIES: {}}
         self._beside = beside
-        self._names: dict[str, list[str]] = {}
+        self._paths: dict[str, dict[str, Path]] = {}
         self._profiles: dict[str, Profile] = {}
         self._topologies: dict[str, Topology] = {}
 
     def names(self, shelf: str) -> list[str]:
         """Return the names of all specifications in a folder of the library, beside the experiment, or added."""
-        if shelf not in self._names:
-            folders = [self.root, *([self._beside] if self._beside else [])]
-            self._names[shelf] = sorted({path.stem for folder in folders for path in (folder / shelf).glob("*.yaml")})
+        beside = (self._beside / shelf).glob("*.yaml") if self._beside else ()
         laid: Mapping[str, Mapping[str, object]] = {PROFILES: self._profiles, TOPOLOGIES: self._topologies}
-        return sorted({*self._names[shelf], *laid.get(shelf, {})})
+        return sorted({*self._find_paths(shelf), *(path.stem for path in beside), *laid.get(shelf, {})})
 
     def has(self, shelf: str, name: str) -> bool:
         """Return True if there is a specification of that name."""
@@ -88,6 +86,12 @@ class Library:
             self._topologies[name] = parse_as(Topology, self.document(TOPOLOGIES, name))
         return self._topologies[name]
 
+    def _find_paths(self, shelf: str) -> dict[str, Path]:
+        """Return the files of a folder of the library by name, those of its subfolders included."""
+        if shelf not in self._paths:
+            self._paths[shelf] = {path.stem: path for path in (self.root / shelf).rglob("*.yaml")}
+        return self._paths[shelf]
+
     def _own(self, shelf: str, name: str) -> Document | None:
         """Return the document beside the experiment's file, in a folder for its kind or directly there."""
         if self._beside is None or shelf == CATALOG:
@@ -101,12 +105,12 @@ class Library:
         return None
 
     def _shipped(self, shelf: str, name: str) -> Document:
-        known = self.names(shelf)
-        if name not in known:
+        path = self._find_paths(shelf).get(name)
+        if path is None:
+            known = self.names(shelf)
             expected = f"one of {list_choices(known)}" if known else "a file there, but there is none"
             folder = shown_path(self.root / shelf)
             raise SpecError(folder, f"no {name}.yaml", expected, hint=_file_hint(name) or suggest(name, known))
-        path = self.root / shelf / f"{name}.yaml"
         return answer_once(path, lambda: read_document(path, shown_path(path)))
 
 

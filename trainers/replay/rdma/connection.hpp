@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trainers/replay/connection.hpp"
-#include "trainers/replay/mesh.hpp"
+#include "trainers/replay/network/connection.hpp"
+#include "trainers/replay/network/mesh.hpp"
 #include "trainers/replay/rdma/credits.hpp"
 #include "trainers/replay/rdma/verbs.hpp"
 

@@ -2,8 +2,8 @@
 // replay-rdma: the worker whose bytes go by RDMA, over RoCE. Peers meet over TCP, as those of replay do, and make each
 // other's acquaintance there; then each connection gets a queue pair.
 #include "native/errors.hpp"
-#include "trainers/replay/mesh.hpp"
-#include "trainers/replay/play.hpp"
+#include "trainers/replay/network/mesh.hpp"
+#include "trainers/replay/playback/play.hpp"
 #include "trainers/replay/rdma/connection.hpp"
 
 #include <algorithm>

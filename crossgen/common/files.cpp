@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossgen/common/files.hpp"
+
+#include "crossgen/plan/plan.hpp"
+#include "crossgen/results/summary.hpp"
+#include "native/errors.hpp"
+
+#include <fstream>
+#include <iostream>
+
+namespace crossgen {
+namespace {
+
+template <typename Stream> Stream open(const std::string &path) {
+  Stream stream(path, std::ios::binary);
+  if (!stream)
+    throw native::system_failure("cannot open " + path);
+  return stream;
+}
+
+Sizes sizes_of(const PlanOptions &options) {
+  if (options.sizes_path.empty())
+    return Sizes::web_search(options.between).scaled(options.scale_sizes);
+  auto in = open<std::ifstream>(options.sizes_path);
+  const Sizes sizes = Sizes::parse(in, options.sizes_path, options.between);
+  if (sizes.is_percent())
+    std::cerr << "crossgen: " << options.sizes_path << ": the last cumulative probability is 100, so all are percent\n";
+  return sizes.scaled(options.scale_sizes);
+}
+
+void say(std::ostream &out, const Summary &summary, bool json) {
+  if (json)
+    out << summary.json().dump() << '\n';
+  else
+    out << summary.text();
+}
+
+} // namespace
+
+void run_plan(const PlanOptions &options) {
+  const Sizes sizes = sizes_of(options);
+  LoadHeader header = plan_header(options.spec, sizes);
+  header.plan["sizes_between"] = options.between == Between::kSteps ? "steps" : "linear";
+  Summary summary(header); // first, since the file begins with what it offers: the same seed draws the same again
+  plan(options.spec, sizes, [&summary](const Flow &flow) { summary.add(flow); });
+  header.plan["offered_gbps"] = summary.offered_gbps();
+  header.plan["offered_mean_bytes"] = summary.mean_bytes();
+  const bool to_stdout = options.output == "-";
+  std::ofstream file;
+  if (!to_stdout)
+    file = open<std::ofstream>(options.output);
+  LoadWriter writer(to_stdout ? std::cout : file, header);
+  plan(options.spec, sizes, [&writer](const Flow &flow) { writer.add(flow); });
+  writer.finish();
+  say(to_stdout ? std::cerr : std::cout, summary, options.json);
+}
+
+void run_show(const ShowOptions &options) {
+  std::ios::sync_with_stdio(false);
+  auto file = open<std::ifstream>(options.path);
+  LoadReader reader(file, options.path);
+  const LoadHeader &header = reader.header();
+  Summary summary(header);
+  if (!options.json)
+    std::cout << "start_ns,bytes,destination,class\n";
+  for (Flow flow; reader.next(flow);) {
+    summary.add(flow);
+    if (!options.json)
+      std::cout << flow.start_ns << ',' << flow.bytes << ',' << header.destinations[flow.destination] << ','
+                << header.classes[flow.flow_class] << '\n';
+  }
+  say(options.json ? std::cout : std::cerr, summary, options.json);
+}
+
+} // namespace crossgen

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossgen/common/sockets.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <charconv>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+namespace crossgen {
+namespace {
+
+using native::Fd;
+
+// A peer that vanished without a word is given up after this; one that closes is noticed at once.
+constexpr int kSilenceMs = 15'000;
+
+constexpr rlim_t kOtherDescriptors = 256;
+
+} // namespace
+
+Endpoint Endpoint::parse(const std::string &text) {
+  const std::size_t colon = text.find(':');
+  const std::string host = text.substr(0, colon);
+  const std::string port = colon == std::string::npos ? "" : text.substr(colon + 1);
+  Endpoint endpoint;
+  const char *end = port.data() + port.size();
+  const auto parsed = std::from_chars(port.data(), end, endpoint.port);
+  if (inet_pton(AF_INET, host.c_str(), &endpoint.ip) != 1 || parsed.ec != std::errc{} || parsed.ptr != end)
+    throw native::Failure("expected IPV4_ADDRESS:PORT, found \"" + text + "\"");
+  return endpoint;
+}
+
+std::string Endpoint::text() const {
+  char host[INET_ADDRSTRLEN];
+  return std::string(inet_ntop(AF_INET, &ip, host, sizeof host)) + ":" + std::to_string(port);
+}
+
+sockaddr_in Endpoint::address() const {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr = ip;
+  return address;
+}
+
+void set_option(int fd, int level, int option, int value) {
+  if (setsockopt(fd, level, option, &value, sizeof value) != 0)
+    throw native::system_failure("cannot set a socket option");
+}
+
+int take_error(int fd) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+  return error;
+}
+
+Fd open_socket() {
+  Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd)
+    throw native::system_failure("cannot open a socket");
+  return fd;
+}
+
+Fd listen_at(Endpoint &endpoint) {
+  Fd fd = open_socket();
+  set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  sockaddr_in address = endpoint.address();
+  socklen_t length = sizeof address;
+  if (bind(fd.get(), reinterpret_cast<const sockaddr *>(&address), length) != 0 || listen(fd.get(), 1024) != 0)
+    throw native::system_failure("cannot listen at " + endpoint.text());
+  getsockname(fd.get(), reinterpret_cast<sockaddr *>(&address), &length);
+  endpoint.port = ntohs(address.sin_port);
+  return fd;
+}
+
+void begin_connect(int fd, const Endpoint &endpoint) {
+  prepare(fd);
+  const sockaddr_in address = endpoint.address();
+  if (connect(fd, reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0 && errno != EINPROGRESS)
+    throw native::system_failure("cannot connect to " + endpoint.text());
+}
+
+void allow_descriptors(std::uint64_t wanted) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t needed = wanted + kOtherDescriptors;
+  if (limit.rlim_cur >= needed)
+    return;
+  limit.rlim_cur = needed;
+  limit.rlim_max = std::max(limit.rlim_max, needed); // only root may raise it
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+    throw native::system_failure("cannot open " + std::to_string(wanted) + " connections (see ulimit -n)");
+}
+
+void prepare(int fd) {
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kSilenceMs);
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
+}
+
+} // namespace crossgen

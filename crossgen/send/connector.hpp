@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "crossgen/sink/connection.hpp"
+#include "crossgen/send/worker.hpp"
+
+#include <list>
+#include <memory>
+#include <poll.h>
+#include <set>
+
+namespace crossgen {
+
+// Sets up connections for the pools that want more, in the background of whoever waits for its sockets.
+class Connector {
+public:
+  Connector(std::vector<std::unique_ptr<Pool>> &pools, std::vector<std::unique_ptr<Worker>> &workers,
+            const std::string &secret, const SendOptions &options, Results &results);
+
+  // Begins what is wanted, unless a sink was out of reach a moment ago.
+  void begin_wanted();
+
+  void add_interests(std::vector<pollfd> &fds) const;
+
+  // `ready` are the sockets of add_interests, polled.
+  void handle(std::span<const pollfd> ready);
+
+  // Why the last attempt failed.
+  const std::string &trouble() const { return trouble_; }
+
+  std::size_t opened() const { return opened_; }
+
+  // By TCP, of all connections that there ever were.
+  std::uint64_t acknowledged_bytes() const;
+
+  void give_up_flows();
+
+private:
+  // A connection that is not welcome yet.
+  struct Attempt {
+    native::Fd fd;
+    Pool *pool;
+    native::Nanos began_ns;
+    std::optional<Launch> flow; // that it is for
+    bool asked = false;         // the hello is sent
+    Incoming<Welcome> welcome = {};
+  };
+
+  void begin(Pool &pool);
+  void failed(const std::string &trouble);
+  bool goes_on(Attempt &attempt, short events);
+  void ask(Attempt &attempt) const;
+  bool answered(Attempt &attempt);
+  Connection &open(Attempt &attempt);
+  void send_flow(Attempt &attempt);
+  void give_up(const Attempt &attempt, const std::string &why);
+  void bury();
+
+  std::vector<std::unique_ptr<Pool>> &pools_;
+  std::vector<std::unique_ptr<Worker>> &workers_;
+  std::string hello_;
+  std::size_t most_attempts_;
+  Results &results_;
+  std::list<Attempt> attempts_;
+  std::list<Connection> connections_;
+  std::size_t opened_ = 0;
+  std::uint64_t buried_bytes_ = 0;
+  std::size_t next_worker_ = 0;
+  native::Nanos next_try_ns_ = 0;
+  std::string trouble_ = "no answer";
+};
+
+} // namespace crossgen

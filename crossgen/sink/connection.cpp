@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crossgen/sink/connection.hpp"
+
+#include "crossgen/common/little_endian.hpp"
+#include "crossgen/common/sockets.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <linux/tcp.h>
+#include <mutex>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+namespace crossgen {
+namespace {
+
+// The launcher's share of a flow: it must be back for the next one.
+constexpr std::size_t kFirstBytes = 64 * 1024;
+
+constexpr std::size_t kSendBytes = 256 * 1024;
+
+// What the kernel may hold unsent of a connection.
+constexpr int kUnsentBytes = 512 * 1024;
+
+// Nobody looks at the payload.
+const char kZeros[kFirstBytes] = {};
+
+// As much of it as a file in memory: sendfile hands over its pages without copying them, which on veth carries a half
+// more than copying does.
+int payload_file() {
+  static const native::Fd file = [] {
+    native::Fd made(memfd_create("payload", MFD_CLOEXEC));
+    const std::vector<char> zeros(kSendBytes);
+    if (!made || write(made.get(), zeros.data(), zeros.size()) != static_cast<ssize_t>(zeros.size()))
+      throw native::system_failure("cannot make a file in memory");
+    return made;
+  }();
+  return file.get();
+}
+
+} // namespace
+
+Connection::Connection(native::Fd fd, Pool &pool, const Poller &poller, Results &results, bool fresh)
+    : fd_(std::move(fd)), pool_(pool), poller_(poller), results_(results), fresh_(fresh), welcome_(!fresh) {
+  payload_file(); // made before anything is timed
+  set_option(fd_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
+  poller_.add(fd_.get(), EPOLLIN, this);
+}
+
+void Connection::begin(const Launch &launch, native::Nanos start_ns) {
+  const std::lock_guard guard(mutex_);
+  launch_ = launch;
+  start_ns_ = start_ns;
+  results_.started(launch, start_ns_);
+  header_ = make_flow_header(launch.number, launch.flow.bytes);
+  sent_ = 0;
+  if (broken_)
+    return;
+  send_first();
+  if (unsent() > 0)
+    poller_.change(fd_.get(), EPOLLIN | EPOLLOUT, this);
+}
+
+void Connection::handle(std::uint32_t events) {
+  std::optional<Finished> finished;
+  try {
+    const std::lock_guard guard(mutex_);
+    if ((events & EPOLLOUT) != 0 && launch_) {
+      send_more();
+      if (unsent() == 0)
+        poller_.change(fd_.get(), EPOLLIN, this);
+    }
+    if ((events & ~EPOLLOUT) != 0)
+      finished = read_acknowledgement();
+  } catch (const native::Failure &error) {
+    return lose(error.what());
+  }
+  if (!finished)
+    return;
+  results_.finished(*finished);
+  if (fresh_)
+    end();
+  else
+    pool_.release(*this);
+}
+
+// Ports of ended connections would run out if they rested in TIME_WAIT: closing resets, and all bytes have arrived.
+void Connection::end() {
+  poller_.remove(fd_.get());
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  pool_.ended();
+  ended_ = true; // last: from now on its owner may destroy it
+}
+
+// The header, or what is left of it, and the first bytes. A broken connection is noticed when the acknowledgement is
+// read.
+void Connection::send_first() {
+  iovec parts[] = {{header_.data() + sent_, header_.size() - sent_},
+                   {const_cast<char *>(kZeros), std::min<std::uint64_t>(launch_->flow.bytes, kFirstBytes)}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = std::size(parts);
+  count_sent(sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+void Connection::send_more() {
+  if (sent_ < header_.size())
+    return send_first();
+  off_t from = 0;
+  count_sent(sendfile(fd_.get(), payload_file(), &from, std::min<std::uint64_t>(unsent(), kSendBytes)));
+}
+
+void Connection::count_sent(ssize_t bytes) { sent_ += static_cast<std::uint64_t>(std::max<ssize_t>(bytes, 0)); }
+
+// Whether all of it is there.
+template <typename Message> bool Connection::read(Incoming<Message> &message) const {
+  const std::span<char> room = message.room();
+  const ssize_t n = recv(fd_.get(), room.data(), room.size(), MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    return false;
+  if (n == 0 || (n < 0 && errno == ECONNRESET))
+    throw native::Failure("closed the connection");
+  if (n < 0)
+    throw native::Failure(std::string("was lost (") + std::strerror(errno) + ")");
+  message.took(static_cast<std::size_t>(n));
+  return message.whole();
+}
+
+std::optional<Finished> Connection::read_acknowledgement() {
+  if (!welcome_) {
+    if (!read(welcome_message_))
+      return std::nullopt;
+    if (welcome_message_.message() != kWelcome)
+      throw native::Failure("is no crossgen sink");
+    welcome_ = true;
+  }
+  if (!read(acknowledgement_))
+    return std::nullopt;
+  if (!launch_ || unsent() > 0 || get<std::uint64_t>(acknowledgement_.message().data()) != launch_->number)
+    throw native::Failure("acknowledged a flow that it was not sent");
+  acknowledgement_.restart();
+  const Finished finished{*launch_, start_ns_, native::monotonic_ns()};
+  launch_.reset();
+  return finished;
+}
+
+void Connection::lose(const std::string &why) {
+  {
+    const std::lock_guard guard(mutex_);
+    broken_ = true;
+    poller_.remove(fd_.get());
+  }
+  pool_.lose(why);
+}
+
+std::uint64_t Connection::acknowledged_bytes() const {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (getsockopt(fd_.get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0)
+    throw native::system_failure("cannot read a socket's TCP_INFO");
+  return info.tcpi_bytes_acked;
+}
+
+void Connection::give_up() {
+  if (!launch_)
+    return;
+  const std::uint64_t sent_bytes = sent_ - std::min<std::uint64_t>(sent_, sizeof(FlowHeader));
+  results_.unfinished({*launch_, start_ns_, sent_bytes, pool_.target().lost() ? pool_.target().why() : "under way"});
+}
+
+} // namespace crossgen

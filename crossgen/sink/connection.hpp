@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "crossgen/send/pool.hpp"
+
+namespace crossgen {
+
+// A connection to a sink. One that was welcomed carries one flow after the other; a fresh one carries one flow, does
+// not wait for its welcome, and has ended with it. The thread that launches a flow sends its beginning, so that no
+// wake-up lies between its time and its first byte; the worker whose `poller` watches the connection sends the rest.
+class Connection {
+public:
+  Connection(native::Fd fd, Pool &pool, const Poller &poller, Results &results, bool fresh);
+
+  // Sends a flow whose `start_ns` is now, or was when its fresh connection began to be set up.
+  void begin(const Launch &launch, native::Nanos start_ns);
+
+  // Does what the socket is ready for.
+  void handle(std::uint32_t events);
+
+  std::uint64_t acknowledged_bytes() const; // by TCP, since it was set up
+
+  // A fresh one's flow is done: nobody but its owner knows the connection any more.
+  bool ended() const { return ended_; }
+
+  // Tells the results of a flow under way. Only once all other threads have ended.
+  void give_up();
+
+private:
+  std::uint64_t unsent() const { return sizeof(FlowHeader) + launch_->flow.bytes - sent_; }
+  void send_first();
+  void send_more();
+  void count_sent(ssize_t bytes);
+  template <typename Message> bool read(Incoming<Message> &message) const;
+  std::optional<Finished> read_acknowledgement();
+  void end();
+  void lose(const std::string &why);
+
+  native::Fd fd_;
+  Pool &pool_;
+  const Poller &poller_;
+  Results &results_;
+  PiMutex mutex_; // a launch and its worker's first events may overlap
+  std::optional<Launch> launch_;
+  native::Nanos start_ns_ = 0;
+  bool broken_ = false;
+  const bool fresh_;
+  bool welcome_;
+  std::atomic<bool> ended_ = false;
+  FlowHeader header_{};
+  std::uint64_t sent_ = 0; // of the header and the bytes
+  Incoming<Welcome> welcome_message_;
+  Incoming<Acknowledgement> acknowledgement_;
+};
+
+} // namespace crossgen

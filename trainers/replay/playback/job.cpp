@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainers/replay/playback/job.hpp"
+
+#include "native/errors.hpp"
+#include "native/json.hpp"
+#include "trainers/replay/network/hello.hpp"
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace replay {
+namespace {
+
+using native::Nanos;
+using nlohmann::json;
+
+constexpr Nanos kLatePart = 5; // of a period: how late a job may be before it waits for its next turn
+constexpr double kLongestMs = 86'400'000;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
+
+// The fields of one object, each complaint naming where it is.
+class Reader {
+public:
+  Reader(std::string where, const json &object, const std::set<std::string> &known)
+      : where_(std::move(where)), object_(object) {
+    if (!object.is_object())
+      throw native::Failure(where_ + ": expected an object, found " + object.dump());
+    for (const auto &[key, value] : object.items())
+      if (!known.contains(key))
+        fail("unknown field " + json(key).dump());
+  }
+
+  bool has(const char *key) const { return object_.contains(key) && !object_.at(key).is_null(); }
+
+  std::string text(const char *key) const {
+    const json &value = field(key);
+    return value.is_string() ? value.get<std::string>() : refuse<std::string>(key, "a string", value);
+  }
+
+  std::uint64_t whole(const char *key, std::uint64_t least, std::uint64_t most) const {
+    const json &value = field(key);
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() < least || value.get<std::uint64_t>() > most)
+      fail(key, "a whole number from " + std::to_string(least) + " to " + std::to_string(most), value);
+    return value.get<std::uint64_t>();
+  }
+
+  double share(const char *key) const {
+    const json &value = field(key);
+    if (!value.is_number() || !(value.get<double>() >= 0 && value.get<double>() <= 1))
+      fail(key, "a number from 0 to 1", value);
+    return value.get<double>();
+  }
+
+  Nanos milliseconds(const char *key) const {
+    const json &value = field(key);
+    if (!value.is_number() || !(value.get<double>() >= 0) || value.get<double>() > kLongestMs)
+      fail(key, "milliseconds from 0 to one day", value);
+    return std::llround(value.get<double>() * 1e6);
+  }
+
+  const json &list(const char *key, std::size_t least) const {
+    const json &value = field(key);
+    if (!value.is_array() || value.size() < least)
+      fail(key, "a list of at least " + std::to_string(least), value);
+    return value;
+  }
+
+  const json &object(const char *key) const { return field(key); }
+
+  std::string where(const char *key, std::size_t index) const {
+    return where_ + "." + key + "[" + std::to_string(index) + "]";
+  }
+
+  [[noreturn]] void fail(const std::string &what) const { throw native::Failure(where_ + ": " + what); }
+
+  [[noreturn]] void fail(const char *key, const std::string &expected, const json &found) const {
+    throw native::Failure(where_ + "." + key + ": expected " + expected + ", found " + found.dump());
+  }
+
+private:
+  template <typename T> T refuse(const char *key, const char *expected, const json &found) const {
+    fail(key, expected, found);
+  }
+
+  const json &field(const char *key) const {
+    if (!object_.contains(key))
+      fail(std::string(key) + " is missing");
+    return object_.at(key);
+  }
+
+  std::string where_;
+  const json &object_;
+};
+
+void check_name(const Reader &job, const std::string &name) {
+  constexpr const char *kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  if (name.empty() || name.size() > kLongestJobName || name.find_first_not_of(kAllowed) != std::string::npos)
+    job.fail("name", "1 to 63 of letters, digits, '.', '_', '-'", name);
+}
+
+std::vector<Peer> read_workers(const Reader &job) {
+  std::vector<Peer> workers;
+  std::map<std::string, int> on_address;
+  std::set<std::pair<std::string, std::uint16_t>> seen;
+  for (const json &each : job.list("workers", 2)) {
+    const std::string where = job.where("workers", workers.size());
+    const Reader worker(where, each, {"name", "address", "port"});
+    Peer peer{worker.text("name"),
+              worker.text("address"),
+              static_cast<std::uint16_t>(worker.whole("port", 1, 65535)),
+              {},
+              false};
+    if (inet_pton(AF_INET, peer.address.c_str(), &peer.ip) != 1)
+      worker.fail("address", "an IPv4 address", peer.address);
+    if (!seen.emplace(peer.address, peer.port).second)
+      worker.fail(peer.address + " port " + std::to_string(peer.port) + " is given twice");
+    on_address[peer.address]++;
+    workers.push_back(std::move(peer));
+  }
+  for (Peer &worker : workers)
+    worker.shares_host = on_address[worker.address] > 1;
+  return workers;
+}
+
+// [from, to, bytes] or [from, to, bytes, lead_bytes].
+Transfer read_transfer(const std::string &where, const json &each, std::size_t workers) {
+  const bool numbers =
+      each.is_array() && (each.size() == 3 || each.size() == 4) &&
+      std::all_of(each.begin(), each.end(), [](const json &item) { return item.is_number_unsigned(); });
+  if (!numbers)
+    throw native::Failure(where + ": expected [from, to, bytes] or [from, to, bytes, lead_bytes], found " +
+                          each.dump());
+  const auto from = each[0].get<std::uint64_t>();
+  const auto to = each[1].get<std::uint64_t>();
+  const auto bytes = each[2].get<std::uint64_t>();
+  if (from >= workers || to >= workers || from == to)
+    throw native::Failure(where + ": expected two ranks below " + std::to_string(workers) + ", found " + each.dump());
+  if (bytes == 0 || bytes > kMostBytes)
+    throw native::Failure(where + ": expected bytes from 1 to 2^50, found " + each.dump());
+  Transfer transfer{static_cast<unsigned>(from), static_cast<unsigned>(to), bytes, {}};
+  if (each.size() == 4)
+    transfer.lead_bytes = each[3].get<std::uint64_t>();
+  return transfer;
+}
+
+Timetable read_timetable(const Reader &job) {
+  const Reader reader("job.timetable", job.object("timetable"), {"shift_ms", "period_ms", "threshold_ms"});
+  const Timetable timetable{reader.milliseconds("shift_ms"), reader.milliseconds("period_ms"),
+                            reader.milliseconds("threshold_ms")};
+  if (timetable.period_ns == 0)
+    reader.fail("period_ms: expected more than 0");
+  return timetable;
+}
+
+std::vector<Transfer> read_transfers(const Reader &phase, std::size_t workers) {
+  std::vector<Transfer> transfers;
+  std::set<std::pair<unsigned, unsigned>> seen;
+  for (const json &each : phase.list("transfers", 1)) {
+    const std::string where = phase.where("transfers", transfers.size());
+    transfers.push_back(read_transfer(where, each, workers));
+    if (!seen.emplace(transfers.back().from, transfers.back().to).second)
+      throw native::Failure(where + ": this transfer is given twice");
+  }
+  return transfers;
+}
+
+Phase read_phase(const std::string &where, const json &each, std::size_t workers) {
+  const Reader reader(where, each, {"name", "compute_ms", "alone_ms", "transfers"});
+  Phase phase;
+  phase.name = reader.text("name");
+  if (reader.has("compute_ms") == reader.has("transfers") || reader.has("alone_ms") != reader.has("transfers"))
+    reader.fail("expected either compute_ms, or alone_ms and transfers");
+  if (reader.has("compute_ms")) {
+    phase.compute_ns = reader.milliseconds("compute_ms");
+    return phase;
+  }
+  phase.alone_ns = reader.milliseconds("alone_ms");
+  if (phase.alone_ns == 0)
+    reader.fail("alone_ms: expected more than 0");
+  phase.transfers = read_transfers(reader, workers);
+  return phase;
+}
+
+} // namespace
+
+std::string Peer::text() const {
+  const std::string place = shares_host ? address + ":" + std::to_string(port) : address;
+  return name == address && !shares_host ? name : name + " (" + place + ")";
+}
+
+Nanos Timetable::delay_ns(Nanos since_start_ns) const {
+  const Nanos past_ns = ((since_start_ns - shift_ns) % period_ns + period_ns) % period_ns;
+  const Nanos early_ns = (period_ns - past_ns) % period_ns;
+  const Nanos late_ns = std::max(period_ns / kLatePart, threshold_ns);
+  return early_ns > threshold_ns && past_ns > late_ns ? early_ns : 0;
+}
+
+Job parse_job(const std::string &text) {
+  const json document = native::parse_json<json>(text);
+  if (document.is_discarded())
+    throw native::Failure("job: not JSON: " + text);
+  const Reader reader("job", document,
+                      {"name", "workers", "connections", "iterations", "seed", "jitter", "begins_ms", "departs_ms",
+                       "dscp", "timetable", "phases"});
+  Job job;
+  job.name = reader.text("name");
+  check_name(reader, job.name);
+  job.workers = read_workers(reader);
+  job.connections = static_cast<unsigned>(reader.whole("connections", 1, 64));
+  job.iterations = static_cast<unsigned>(reader.whole("iterations", 1, 1'000'000));
+  job.seed = reader.whole("seed", 0, UINT64_MAX);
+  job.jitter = reader.share("jitter");
+  job.begins_ns = reader.milliseconds("begins_ms");
+  if (reader.has("departs_ms"))
+    job.departs_ns = reader.milliseconds("departs_ms");
+  if (reader.has("dscp"))
+    job.dscp = static_cast<unsigned>(reader.whole("dscp", 0, 63));
+  if (reader.has("timetable"))
+    job.timetable = read_timetable(reader);
+  for (const json &phase : reader.list("phases", 1))
+    job.phases.push_back(read_phase(reader.where("phases", job.phases.size()), phase, job.workers.size()));
+  // Seconds later a worker that was told something else would only look slow.
+  job.fingerprint = fnv1a(text);
+  return job;
+}
+
+} // namespace replay
