@@ -97,7 +97,7 @@ wheel: setup ## a wheel in dist/, for machines like this one: it runs outside th
 	@$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/*.whl
 
-rack-in-vms: setup-vms ## docs/rack.md's whole way on Debian machines that are emulated here (ACCELERATOR=kvm where it runs); again: it goes on where it was stopped
+rack-in-vms: setup-vms ## docs/how-to/rack.md's whole way on Debian machines that are emulated here (ACCELERATOR=kvm where it runs); again: it goes on where it was stopped
 	@$(SUDO) $(PYTHON) -m tests.vms $(ACCELERATOR:%=--accelerator %)
 
 clean: setup ## undo what a killed run left on this machine

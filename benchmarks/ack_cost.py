@@ -23,7 +23,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from roundabout.judge import pair, programs
+from roundabout.judge import programs
+from roundabout.judge.measurement import pair
 from roundabout.runner.transports import TOOL
 from roundabout.spec.transports import FOLDER, Transport, registry
 from roundabout.testbeds.lab.network import cc_allowlist

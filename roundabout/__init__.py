@@ -7,7 +7,7 @@
     run = roundabout.run_experiment(experiment, testbed="fluid")
     run.table("iterations").to_pandas()     # Arrow, and what Arrow can be made into
 
-`roundabout.api` has the rest; docs/experiments.md shows it at work.
+`roundabout.api` has the rest; docs/how-to/experiments.md shows it at work.
 """
 
 from importlib import import_module

@@ -83,7 +83,8 @@ def run_experiment(  # noqa: PLR0913 - as on the command line
 def open_run(which: str | Path = "last", runs: str | Path = "runs") -> Run:
     """Return a run by its folder, its id, its experiment's name (the latest), or `last`.
 
-    `table(name)` gives a table of docs/store.md, of the valid trials; `trials()` gives the records of all of them.
+    `table(name)` gives a table of docs/reference/store.md, of the valid trials; `trials()` gives the records of all of
+    them.
     """
     return Run.open(which, Path(runs))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/tutorial.md: the commands that it gives, in its order, and the file that it asks for."""
+"""docs/tutorials/first-half-hour.md: the commands that it gives, in its order, and the file that it asks for."""
 
 import re
 import shlex
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-TEXT = (Path(__file__).parents[1] / "docs/tutorial.md").read_text()
+TEXT = (Path(__file__).parents[1] / "docs/tutorials/first-half-hour.md").read_text()
 COMMANDS = [shlex.split(line) for line in re.findall(r"^    (?:sudo )?roundabout (.+)$", TEXT, re.MULTILINE)]
 (FILE,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
 # A rule may be broken by what is measured; in a computed run, which has one repetition, it is judged nowhere.

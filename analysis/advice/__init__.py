@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Advice for jobs of a cluster: which should share links, shifted by how much, or not at all (docs/advice.md)."""
+"""Advice for jobs of a cluster.
+
+Which should share links, shifted by how much, or not at all (docs/how-to/advice.md).
+"""

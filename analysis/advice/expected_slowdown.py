@@ -33,8 +33,8 @@ LEAST_MS = 1e-3
 """What stands for a phase that a draw leaves no time."""
 FLOW_LEVEL_ERROR = 1.10
 """On a real link jobs that meet lose more than water would: in a lab ten groups over DCQCN took 0.97 to 1.10 times what
-the model says (docs/advice.md). So far beyond its greatest draw reach what meeting costs, and what a shift gains by
-avoiding it; of other transports that is a guess."""
+the model says (docs/how-to/advice.md). So far beyond its greatest draw reach what meeting costs, and what a shift gains
+by avoiding it; of other transports that is a guess."""
 SIGMAS = 3.92
 """Standard deviations in an interval of 95 %."""
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.calibration.calibration import ALLOWED_DRIFT, drift_of
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares
-from analysis.reading.marks import JobMarks, marks_of_cells
+from analysis.reading.congestion.marks import JobMarks, marks_of_cells
 from roundabout.models.fluid import fluid_limits
 from roundabout.spec import Experiment
 from roundabout.spec.experiment import FAIR, Cell

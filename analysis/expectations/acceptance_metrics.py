@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.reading.cells import cells_of
-from analysis.reading.marks import NIC_COUNTERS
+from analysis.reading.congestion.marks import NIC_COUNTERS
 from analysis.statistics.intervals import Measured, estimate, ratio, transform
 from roundabout.spec import TrialSpec
 from roundabout.store import Run

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The typed results of studies: computed once, stored as summary.json (docs/summary.schema.json), and shown.
+"""The typed results of studies: computed once, stored as summary.json (docs/reference/summary.schema.json), and shown.
 
 All iterations of all valid repetitions count; what depends on when is named (`last_half`), not trimmed by eye.
 """
@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field
 from analysis.expectations.verdicts import Verdict, judge
 from analysis.quantities import CachedReading
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, speedup
+from analysis.reading.congestion.marks import JobMarks, marks_of_cells
 from analysis.reading.fidelity import Fidelity, fidelity_of
-from analysis.reading.marks import JobMarks, marks_of_cells
 from analysis.statistics.intervals import Array, Interval, estimate, tail_estimate
 from roundabout.models.fluid import Limits, fluid_limits
 from roundabout.spec import StudyChoice

@@ -3,8 +3,8 @@
 
 Models, congestion points, bandwidths and fits as printed, to be shown beside ours. Differences and percentages follow
 from what is here (analysis/degradation/demand.py) and are not repeated. Where text and table disagree, the table is
-taken; docs/degradation.md lists what is doubtful. What Salamy says in words is in CLAIMS: where it says "hardly" or
-"considerably" the bounds are ours, and stated with the claim.
+taken; docs/explanation/degradation.md lists what is doubtful. What Salamy says in words is in CLAIMS: where it says
+"hardly" or "considerably" the bounds are ours, and stated with the claim.
 """
 
 from collections.abc import Callable
@@ -468,7 +468,7 @@ CLAIMS = (
             what="data at the congestion point above theory",
             at_least=0,
             source="Tables 3.2, 3.4, 3.6: 10 to 132 %",
-            # All that cross traffic leaves counts as used: docs/degradation.md.
+            # All that cross traffic leaves counts as used: docs/explanation/degradation.md.
             basis=Basis.BY_CONSTRUCTION,
         ),
         {"C Table 3.2, 3.3": "iperf", "C Table 3.4, 3.5": "consistent", "C Table 3.6, 3.7": "burst", "C Fig A-1": None},

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of
+from analysis.reading.cross_traffic.load_sweeps import JobSweep, job_sweeps
 from analysis.reading.fidelity import read_fidelity
-from analysis.reading.load_sweeps import JobSweep, job_sweeps
 from analysis.statistics.intervals import Array, Interval, Measured, estimate
 from roundabout.spec import Experiment
 from roundabout.store import Run

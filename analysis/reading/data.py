@@ -53,9 +53,9 @@ class PortPlace(NamedTuple):
 
 
 def query(run: Run, sql: str, **values: Any) -> pa.Table:
-    """Return DuckDB's answer to `sql`, in which tables have the names of docs/store.md, and `values` are written $name.
+    """Return DuckDB's answer to `sql`, in which `values` are written $name.
 
-    Raises StoreError if a table cannot be read.
+    Tables have the names of docs/reference/store.md. Raises StoreError if a table cannot be read.
     """
     with duckdb.connect() as connection:
         for name in TABLES.keys() & set(re.findall(r"\w+", sql)):  # opening hundreds of files takes its time

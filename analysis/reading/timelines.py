@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The history of a cluster's jobs: the timeline.json of each trial (docs/cluster-runs.md), and their iterations.
+"""The history of a cluster's jobs: the timeline.json of each trial (docs/how-to/cluster-runs.md), and their iterations.
 
 A trial's jobs are allocations there: a job on one placement. No two trials share them, so cells.py knows none of them.
 """
@@ -19,8 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.reading.cached_run import cached_per_run
 from analysis.reading.cells import CellId, experiment_of
+from analysis.reading.congestion.marks import per_iteration
 from analysis.reading.data import filter_rows, iterations
-from analysis.reading.marks import per_iteration
 from analysis.statistics.cumulative_counter import Floats
 from analysis.statistics.intervals import Array
 from roundabout.spec import TrialSpec

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Communication patterns (docs/patterns.md) of a job's exchanges: their groups, and the bytes that a worker sends."""
+"""Communication patterns (docs/reference/patterns.md) of a job's exchanges.
+
+Their groups, and the bytes that a worker sends.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -133,7 +136,8 @@ def _pipeline(edges: Sequence[Members], sums: Mapping[Members, int], whose: str)
     if sizes[-1] - sizes[0] > ALIKE * usual:
         what = f"messages of {sizes[0] / 1e6:.1f} to {sizes[-1] / 1e6:.1f} MB between pairs of ranks"
         raise RecordError(
-            f"{whose}: found {what}, expected as much between all: no pattern of docs/patterns.md says otherwise"
+            f"{whose}: found {what}, expected as much between all: "
+            "no pattern of docs/reference/patterns.md says otherwise"
         )
     return CollectiveFamily("pipeline", _chains(edges, whose), ("send",), frozenset(edges), usual)
 
@@ -142,7 +146,7 @@ def _chains(edges: Sequence[Members], whose: str) -> tuple[Members, ...]:
     """Return the chains that pairs of sender and receiver make. Raises RecordError if they make none."""
     after = {sender: receiver for sender, receiver in edges}  # noqa: C416 - of tuples of any length
     if len(after) < len(edges) or len(set(after.values())) < len(edges):
-        expected = "expected chains, as of a pipeline: no pattern of docs/patterns.md says otherwise"
+        expected = "expected chains, as of a pipeline: no pattern of docs/reference/patterns.md says otherwise"
         found = f"messages in which a rank sends to, or receives from, several ({edges})"
         raise RecordError(f"{whose}: found {found}, {expected}")
     chains = []

@@ -38,7 +38,7 @@ KINDS: dict[str, Kind] = {
 PER_RANK = ("all-gather", "reduce-scatter")
 """Kinds whose size in the log is one rank's part."""
 COUNTS = {"coll_perf": "coll_records", "p2p_perf": "p2p_records", "proxy_trace": "proxy_records"}
-RERUN_HINT = "record again with NCCL_INSPECTOR_DUMP_VERBOSE=1 (docs/record-formats.md has the other settings)"
+RERUN_HINT = "record again with NCCL_INSPECTOR_DUMP_VERBOSE=1 (docs/reference/record-formats.md has the other settings)"
 
 Process = tuple[str, str, int]
 """Version of the format, host, process id."""

@@ -115,7 +115,7 @@ def _lost_share(records: Sequence[Record], used: int, matched: int) -> float:
         worst = records[shares.index(max(shares))]
         why = f" ({worst.path.name}: {'; '.join(worst.losses)})" if worst.losses else ""
         found = f"records that lack {100 * lost:.1f} % of the calls{why}"
-        hint = "record again: larger buffers, dumped more often; all ranks from the same iteration on (docs/records.md)"
+        hint = "record again: larger buffers, dumped more often; all ranks from the same iteration on (records.md)"
         raise RecordError(f"{_names(records)}: found {found}, expected {100 * MOST_LOST:.0f} % at most", hint)
     return lost
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job's exchanges as byte counters of its workers, which are folded like any others (docs/profiling.md)."""
+"""A job's exchanges as byte counters of its workers, which are folded like any others (docs/how-to/profiling.md)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""summary.json: the results of a run's study, for scripts. Its schema is docs/summary.schema.json."""
+"""summary.json: the results of a run's study, for scripts. Its schema is docs/reference/summary.schema.json."""
 
 from contextlib import suppress
 

@@ -10,7 +10,7 @@ scatter among repetitions tells how far a figure may be off, with Student's t fo
   1998, for samples that come in clusters);
 - those of ratios and averages are put together from those of their parts (MOVER: Zou and Donner 2008).
 
-tests/analysis/test_intervals.py measures and prints how often they hold the truth.
+tests/analysis/reading/test_intervals.py measures and prints how often they hold the truth.
 """
 
 import math

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job's period and phases, from its workers' byte counters and nothing else (docs/profiling.md says how and why)."""
+"""A job's period and phases, from its workers' byte counters alone (docs/how-to/profiling.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

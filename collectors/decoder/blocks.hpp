@@ -2,8 +2,8 @@
 // Packets go out in blocks, each with the addresses that occur in it; so nothing grows with the length of a capture.
 #pragma once
 
-#include "collectors/decoder/input/capture_file.hpp"
 #include "collectors/decoder/columns.hpp"
+#include "collectors/decoder/input/capture_file.hpp"
 #include "collectors/decoder/packet.hpp"
 #include "collectors/decoder/record.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // sampler: counters of ports, devices, TCP and CPU at fixed times.
-#include "collectors/sampler/sources/ethtool.hpp"
 #include "collectors/sampler/options.hpp"
-#include "collectors/sampler/sources/rdma.hpp"
 #include "collectors/sampler/record.hpp"
 #include "collectors/sampler/schedule.hpp"
+#include "collectors/sampler/sources/ethtool.hpp"
+#include "collectors/sampler/sources/rdma.hpp"
 #include "collectors/sampler/sources/transports.hpp"
 #include "native/control/control.hpp"
 #include "native/errors.hpp"

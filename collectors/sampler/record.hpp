@@ -2,8 +2,8 @@
 // What sampler prints: CSV lines, the kind first. README.md describes the fields.
 #pragma once
 
-#include "collectors/sampler/sources/ecn_map.hpp"
 #include "collectors/sampler/group.hpp"
+#include "collectors/sampler/sources/ecn_map.hpp"
 #include "collectors/sampler/sources/ports.hpp"
 #include "collectors/sampler/sources/proc.hpp"
 #include "native/clock.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A load: flows in the order of their starts, as docs/load-file.md describes the file.
+// A load: flows in the order of their starts, as docs/reference/load-file.md describes the file.
 #pragma once
 
 #include <cstdint>

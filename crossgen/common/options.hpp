@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "crossgen/plan/plan.hpp"
 #include "crossgen/common/sockets.hpp"
+#include "crossgen/plan/plan.hpp"
 #include "native/clock.hpp"
 
 #include <optional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "crossgen/results/histogram.hpp"
 #include "crossgen/common/options.hpp"
+#include "crossgen/results/histogram.hpp"
 #include "crossgen/send/pi_mutex.hpp"
 
 #include <atomic>

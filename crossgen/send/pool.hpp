@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "crossgen/send/poller.hpp"
-#include "crossgen/results/results.hpp"
 #include "crossgen/common/wire.hpp"
+#include "crossgen/results/results.hpp"
+#include "crossgen/send/poller.hpp"
 
 #include <deque>
 #include <optional>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossgen/send/sender.hpp"
 
+#include "crossgen/metrics.hpp"
+#include "crossgen/results/report.hpp"
 #include "crossgen/send/clock_watch.hpp"
 #include "crossgen/send/connector.hpp"
 #include "crossgen/send/launcher.hpp"
-#include "crossgen/metrics.hpp"
-#include "crossgen/results/report.hpp"
 #include "native/control/control.hpp"
 #include "native/control/secret.hpp"
 #include "native/drop_privileges.hpp"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossgen/sink/sink.hpp"
 
-#include "crossgen/send/poller.hpp"
 #include "crossgen/common/sockets.hpp"
 #include "crossgen/common/wire.hpp"
+#include "crossgen/send/poller.hpp"
 #include "native/control/control.hpp"
 #include "native/control/handshake_listener.hpp"
-#include "native/line_writer.hpp"
 #include "native/control/secret.hpp"
 #include "native/drop_privileges.hpp"
+#include "native/line_writer.hpp"
 
 #include <algorithm>
 #include <atomic>

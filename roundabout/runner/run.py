@@ -36,7 +36,7 @@ MB = 1_000_000
 REPEATS = 2  # how often an invalid trial is repeated
 SHOWN_CHANGES = 5
 LONGEST_S = 3600.0  # of a trial of a cluster
-TIMELINE = "timeline.json"  # docs/cluster-runs.md
+TIMELINE = "timeline.json"  # docs/how-to/cluster-runs.md
 INTERRUPTED = 128 + signal.SIGINT  # the exit status
 
 InputResolver = Callable[

@@ -8,7 +8,7 @@
     settings.py journal              what is still to be restored, for every owner
     settings.py drifted              what differs from its last owner's value
 
-A document is JSON and is applied in its own order; docs/settings.md lists every kind of setting, with units:
+A document is JSON and is applied in its own order; docs/reference/settings.md lists every kind of setting, with units:
 
     {"sysctl": {"net.ipv4.tcp_ecn": 1}, "link": {"eth0": {"gso_max_size": 4600}}, "dcqcn": {"eth2": {"T_us": 300}}}
 

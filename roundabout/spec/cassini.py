@@ -12,7 +12,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, drop_defaults
 
 THRESHOLD = 0.01
-"""Of an iteration. A choice; docs/cassini.md has its effect."""
+"""Of an iteration. A choice; docs/explanation/cassini.md has its effect."""
 
 LATE = 0.2
 """Of a period: who is late by less goes on, and catches up; by more, it waits for its next turn. The trainer's, too."""

@@ -24,7 +24,7 @@ MOVES_S = (15.0, 120.0)
 
 
 class SchedulerChoice(Strict):
-    """A scheduler by name, and its own options beside that (docs/schedulers.md)."""
+    """A scheduler by name, and its own options beside that (docs/reference/schedulers.md)."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -2,8 +2,8 @@
 """Communication patterns: the transfers between workers in a phase, and their dependencies.
 
 A pattern is a function from a phase's bytes and a group of workers (their ranks, in the order that counts) to its
-transfers. docs/patterns.md says what `bytes` means for each. A pattern that is added here is available to all models,
-planners and trainers.
+transfers. docs/reference/patterns.md says what `bytes` means for each. A pattern that is added here is available to all
+models, planners and trainers.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -24,10 +24,10 @@ def ring_allreduce_bytes(parameters: int, workers: int) -> int:
 class Phase(Strict):
     """A part of an iteration: computing for `compute_ms`, or sending `bytes`, which alone takes `alone_ms`.
 
-    `bytes` is payload at the papers' scale. The `pattern` defines its transfers (docs/patterns.md), in each of the
-    `groups` by itself: in a ring, each worker sends to the next. The numbers have a `source` (paper, figure or table),
-    or are a `guess` with its reasoning and effect. A file may give a model's `parameters` instead of bytes, from which
-    the profile's `workers` determine the bytes.
+    `bytes` is payload at the papers' scale. The `pattern` defines its transfers (docs/reference/patterns.md), in each
+    of the `groups` by itself: in a ring, each worker sends to the next. The numbers have a `source` (paper, figure or
+    table), or are a `guess` with its reasoning and effect. A file may give a model's `parameters` instead of bytes,
+    from which the profile's `workers` determine the bytes.
     """
 
     name: Name

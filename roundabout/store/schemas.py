@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a run: columns, types, units, meaning. A test keeps docs/store.md equal to this.
+"""The tables of a run: columns, types, units, meaning. A test keeps docs/reference/store.md equal to this.
 
 Bytes and rates are the paper's: the lab's figures were multiplied by its scale when they were stored (see convert.py).
 """

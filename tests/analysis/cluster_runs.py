@@ -8,7 +8,7 @@ import numpy as np
 from roundabout.spec import load_experiment
 from roundabout.spec.experiment import ResolvedJob, StudyChoice
 from roundabout.store import Identity, Run, Units, build_table
-from tests.analysis.made_up import BEGIN_NS, BOOT_NS, manifest, record
+from tests.analysis.synthetic_runs import BEGIN_NS, BOOT_NS, manifest, record
 from tests.analysis.unfair_runs import joined
 
 SLOWED = {"themis": 1.6, "th-cassini": 1.2, "pollux": 1.5, "po-cassini": 1.25, "random": 2.0, "ideal": 1.0}

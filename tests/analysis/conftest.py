@@ -7,7 +7,7 @@ import pytest
 
 from analysis.reports.summary import summarize_run
 from roundabout.store import Run
-from tests.analysis.made_up import as_older
+from tests.analysis.synthetic_runs import as_older
 from tests.analysis.unfair_runs import synthetic_run
 
 

@@ -22,7 +22,7 @@ from analysis.statistics.intervals import estimate, paired_ratio, ratio
 from analysis.studies.cluster import figures
 from roundabout.store import StoreError
 from tests.analysis.cluster_runs import MODELS, SLOWED, cluster_run
-from tests.analysis.made_up import as_older
+from tests.analysis.synthetic_runs import as_older
 
 pytestmark = pytest.mark.unit
 
@@ -53,7 +53,7 @@ def by_name(rows):
 
 
 def test_a_summary_follows_its_schema_and_is_read_again(run, results):
-    schema = json.loads((ROOT / "docs/summary.schema.json").read_text())
+    schema = json.loads((ROOT / "docs/reference/summary.schema.json").read_text())
     Draft202012Validator(schema).validate(json.loads(json.dumps(results.record(), allow_nan=False)))
     run.write_summary(results.record())
     assert stored_or_new(run) == results

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from analysis.quantities import CachedReading, QuantityRequest, find_quantity
 from analysis.reading.cells import cells_of
-from analysis.reading.marks_and_drops import count_signals, counts_of_cell
+from analysis.reading.congestion.marks_and_drops import count_signals, counts_of_cell
 from analysis.reading.phase_overlap import (
     LASTING_ITERATIONS,
     OVERLAP,
@@ -161,7 +161,7 @@ def test_speedups_are_over_the_cell_of_the_same_other_levels(run):
 
 
 def test_the_study_has_a_row_a_cell_and_says_what_was_not_counted(results):
-    schema = json.loads((ROOT / "docs/summary.schema.json").read_text())
+    schema = json.loads((ROOT / "docs/reference/summary.schema.json").read_text())
     Draft202012Validator(schema).validate(json.loads(json.dumps(results.record(), allow_nan=False)))
     assert [(gain.name, gain.job) for gain in results.gains] == 2 * [
         ("alone", "j1"), ("alone", "j2"), ("mltcp", "j1"), ("mltcp", "j2")

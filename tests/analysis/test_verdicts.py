@@ -26,7 +26,7 @@ from analysis.quantities import (
     marks,
 )
 from analysis.quantities._registry import Quantity
-from analysis.reading.marks import JobMarks
+from analysis.reading.congestion.marks import JobMarks
 from roundabout.core.errors import UsageError
 from roundabout.spec import SpecError, load_experiment
 from roundabout.spec.expectation import Bound, Curve as ExpectedCurve, Order, Row, Sign, Value

@@ -10,7 +10,7 @@ import numpy as np
 
 from roundabout.spec import load_experiment
 from roundabout.store import Identity, Run, Units, build_table
-from tests.analysis.made_up import BEGIN_NS, BOOT_NS, manifest, record
+from tests.analysis.synthetic_runs import BEGIN_NS, BOOT_NS, manifest, record
 
 ROOT = Path(__file__).parents[2]
 SCALE = 50.0

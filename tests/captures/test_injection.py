@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.reading.injection import flows_of_packets, moving_average_gbps
+from analysis.reading.cross_traffic.injection import flows_of_packets, moving_average_gbps
 from roundabout.store import schemas
 
 pytestmark = pytest.mark.unit

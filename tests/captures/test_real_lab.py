@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.reading.injection import flows_of_packets
+from analysis.reading.cross_traffic.injection import flows_of_packets
 from roundabout.store import Run
 from roundabout.testbeds.lab.calibration.calibration import load_calibration
 

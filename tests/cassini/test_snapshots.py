@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table 4.3's snapshots with profiles that were fitted without its Cassini column: docs/cassini.md has them beside."""
+"""Table 4.3's snapshots with profiles that were fitted without its Cassini column.
+
+Docs/explanation/cassini.md has them beside.
+"""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/cluster.md: its tables are what models.yaml and traces come to. Run as a program, this prints them."""
+"""docs/reference/cluster.md: its tables are what models.yaml and traces come to. Run as a program, this prints them."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ from roundabout.spec.trace import ListedJob, Range, SubmittedJob, Trace
 pytestmark = pytest.mark.unit
 
 TRACES = TypeAdapter(Trace)
-DOCUMENT = Path(__file__).parents[2] / "docs/cluster.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/reference/cluster.md"
 GPUS = 24
 WORKERS = (2, 6, 12)
 SEEDS = range(50)

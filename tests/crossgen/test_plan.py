@@ -205,7 +205,7 @@ def test_destinations_share_the_flows(plan: Callable[..., Path]) -> None:
 
 
 def test_the_file_is_as_documented(plan: Callable[..., Path]) -> None:
-    """docs/load-file.md, read without crossgen."""
+    """docs/reference/load-file.md, read without crossgen."""
     path = plan(0.1, 1, "--destinations", "s0,s2", "--burst-width-us", "1000")
     data = path.read_bytes()
     header_end = data.index(b"\n") + 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/extending.md, "A scheduler": its file, from a folder outside the tree, decides."""
+"""docs/how-to/extending.md, "A scheduler": its file, from a folder outside the tree, decides."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.lab
 
 ROOT = Path(__file__).parents[2]
-SECTION = (ROOT / "docs/extending.md").read_text().partition("\n## A scheduler\n")[2].partition("\n## ")[0]
+SECTION = (ROOT / "docs/how-to/extending.md").read_text().partition("\n## A scheduler\n")[2].partition("\n## ")[0]
 SCHEDULER = SECTION.partition("```python\n")[2].partition("```")[0]
 
 DECIDES = """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/extending.md, "A study": its folder, outside the tree, computes, stores and shows results."""
+"""docs/how-to/extending.md, "A study": its folder, outside the tree, computes, stores and shows results."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
-SECTION = (ROOT / "docs/extending.md").read_text().partition("\n## A study\n")[2].partition("\n## A ")[0]
+SECTION = (ROOT / "docs/how-to/extending.md").read_text().partition("\n## A study\n")[2].partition("\n## A ")[0]
 FILES = dict(
     zip(
         ("study.py", "tables.py", "notebook.py"),

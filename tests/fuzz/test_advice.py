@@ -13,7 +13,7 @@ from analysis.advice import senders
 from analysis.advice.advice import read_placements
 from analysis.advice.observed_jobs import ObservedJob
 from roundabout.core.errors import UsageError
-from tests.analysis.test_advice_inputs import assert_one_line, csv, outcome, rows, series, slurm
+from tests.analysis.advice.test_advice_inputs import assert_one_line, csv, outcome, rows, series, slurm
 from tests.fuzz.test_inventories import SECONDS, spoilt
 
 pytestmark = pytest.mark.lab

@@ -13,9 +13,9 @@ import pytest
 from roundabout.spec import SpecError
 from roundabout.spec.trace import SubmittedJob
 from tests.fuzz.test_inventories import SECONDS, spoilt
-from tests.spec.test_recorded import JOB, NEVER, RUNNING
-from tests.spec.test_trace_files import ODD
-from tests.spec.trace_files import TABLES, read_file
+from tests.spec.cluster_traces.test_recorded_traces import JOB, NEVER, RUNNING
+from tests.spec.cluster_traces.test_trace_files import ODD
+from tests.spec.cluster_traces.trace_files import TABLES, read_file
 
 pytestmark = pytest.mark.lab
 

@@ -10,8 +10,8 @@ import pytest
 
 from analysis.records.call import RecordError
 from tests.fuzz.test_inventories import SECONDS, spoilt
-from tests.records.damage import READERS, check, seeds
-from tests.records.odd_fields import EXAMPLES, ODD, is_clear, is_right
+from tests.records.damage.damage import READERS, check, seeds
+from tests.records.damage.odd_fields import EXAMPLES, ODD, is_clear, is_right
 
 pytestmark = pytest.mark.lab
 

@@ -20,8 +20,8 @@ from roundabout.judge.conditions import parse_condition
 from roundabout.judge.figures import NAMES, SCENES, Figures, add_ratios_to_cubic, select_scenes
 from roundabout.judge.judgement import Judgement
 from roundabout.judge.kernel_requirements import RUNNING, Requirements, check_kernels
+from roundabout.judge.measurement.traffic import FlowResults
 from roundabout.judge.session import RefusedError, Session
-from roundabout.judge.traffic import FlowResults
 from roundabout.judge.verdicts import verdicts
 from roundabout.runner.run import Runner
 from roundabout.runner.transports import build_transport

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/tutorial.md in the lab, as it is written, and how long it takes from its first to its last command."""
+"""docs/tutorials/first-half-hour.md in the lab, as written, and how long its commands take."""
 
 import subprocess
 import time

@@ -10,7 +10,7 @@ from roundabout.core.errors import UsageError
 from roundabout.plan import with_simulated_jobs
 from roundabout.plan.clusters import trace_requests_of
 from roundabout.spec import load_experiment
-from tests.spec.trace_files import EXAMPLES, HELIOS, TABLES, Table
+from tests.spec.cluster_traces.trace_files import EXAMPLES, HELIOS, TABLES, Table
 
 pytestmark = pytest.mark.unit
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/ten-servers.md: the inventory that it makes of the example has what its experiment, and the paper, ask for."""
+"""docs/how-to/ten-servers.md: its inventory has what its experiment, and the paper, ask for."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.rack.conftest import examples
 
 pytestmark = pytest.mark.unit
 
-TEXT = (Path(__file__).parents[2] / "docs/ten-servers.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs/how-to/ten-servers.md").read_text()
 (FILE,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
 
 

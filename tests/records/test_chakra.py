@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from analysis.records import chakra
 from analysis.records.call import Call, RecordError
-from tests.records.written import (
+from tests.records.record_writers import (
     COMM_TYPES,
     INT64,
     MESSAGES,

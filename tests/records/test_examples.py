@@ -13,7 +13,7 @@ from analysis.records.formats import fabric_of, format_of
 pytestmark = pytest.mark.unit
 
 EXAMPLES = Path(__file__).with_name("examples")
-DOCUMENT = Path(__file__).parents[2] / "docs" / "record-formats.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/reference/record-formats.md"
 RECORDS = {"inspector": inspector, "chakra": chakra}
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from analysis.records import inspector
 from analysis.records.call import Call, RecordError
-from tests.records.written import COLLECTIVES, MESSAGES, Inspector, member_of
+from tests.records.record_writers import COLLECTIVES, MESSAGES, Inspector, member_of
 
 pytestmark = pytest.mark.unit
 

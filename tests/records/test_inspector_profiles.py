@@ -11,8 +11,8 @@ from analysis.records import inspector
 from analysis.records.collective_groups import find_families
 from analysis.records.job import join_records
 from analysis.records.profile import make_profile
-from tests.records.made import MS, Made, data_parallel
-from tests.records.written import Inspector
+from tests.records.record_writers import Inspector
+from tests.records.synthetic_records import MS, Made, data_parallel
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,7 @@ from analysis.records.collective_groups import sent_bytes
 from analysis.records.job import Exchange, join_records
 from analysis.records.profile import RecordedProfile, profile_of_records
 from analysis.statistics import phases
-from tests.records.made import MS, Made, data_parallel
+from tests.records.synthetic_records import MS, Made, data_parallel
 
 pytestmark = pytest.mark.unit
 

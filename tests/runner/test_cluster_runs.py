@@ -18,7 +18,7 @@ from roundabout.store import Attempt, Run, StoreError
 from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.provider import FluidProvider
 from tests.observers import Silent
-from tests.spec.test_recorded import JOB, JOBS, NEVER, RUNNING, WORKERS
+from tests.spec.cluster_traces.test_recorded_traces import JOB, JOBS, NEVER, RUNNING, WORKERS
 
 pytestmark = pytest.mark.lab
 

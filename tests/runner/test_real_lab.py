@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from analysis.reading.congestion.marks import per_iteration
 from analysis.reading.data import filter_rows
-from analysis.reading.marks import per_iteration
 from roundabout.api import run_experiment
 from roundabout.runner.machine.state import STATE
 from roundabout.spec import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds.lab import Lab
-from tests.runner import killed
+from tests.runner.interruptions import interruption_points
 from tests.traces import traces
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
@@ -306,7 +306,13 @@ COUNTED = {}
 
 def interrupted(folder, file, signals):
     """The points that a run came to which got these signals at some of them; 0 where it did not come to its end."""
-    words = [sys.executable, "-m", "tests.runner.killed_command", json.dumps(signals), folder / "count"]
+    words = [
+        sys.executable,
+        "-m",
+        "tests.runner.interruptions.interrupted_command",
+        json.dumps(signals),
+        folder / "count",
+    ]
     done = subprocess.run([*words, "run", file], cwd=folder, env=environment(), capture_output=True, text=True)
     assert "Traceback" not in done.stderr
     assert "bug" not in done.stderr
@@ -324,12 +330,12 @@ def test_wherever_a_run_in_a_lab_is_interrupted_nothing_is_lost_or_left(tmp_path
         COUNTED["points"] = interrupted(whole, file, {})
         COUNTED["keys"] = {path.parent.name for path in committed(whole)}
         print(f"{COUNTED['points']} points")
-    way = list(killed.WAYS.values())[number % len(killed.WAYS)]
+    way = list(interruption_points.WAYS.values())[number % len(interruption_points.WAYS)]
     point = 1 + number * COUNTED["points"] // KILLED
     interrupted(tmp_path, file, {point + after: signal_ for after, signal_ in way})
     before = {path: (path.stat().st_ino, path.read_bytes()) for path in committed(tmp_path)}
     begun = bool(Run.all(tmp_path / "runs"))
-    order = killed.ORDERS[number % len(killed.ORDERS)] if begun else ("resume", "clean")
+    order = interruption_points.ORDERS[number % len(interruption_points.ORDERS)] if begun else ("resume", "clean")
     for word in order:
         words = {"run": ["run", file]}.get(word, [word])
         done = roundabout(*words, folder=tmp_path, check=word != "resume" or begun)

@@ -25,7 +25,7 @@ from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack.provider import RackProvider
 from tests.observers import Silent
-from tests.rack.driven import driven
+from tests.rack.lab_hosts.rack_runs import driven
 from tests.slurm.cluster import awaited, is_there
 from tests.slurm.hosts import Nodes
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/store.md says what the schemas say, and its queries run."""
+"""docs/reference/store.md says what the schemas say, and its queries run."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from roundabout.store import Identity, Run, Units, build_table, schemas
 
 pytestmark = pytest.mark.unit
 
-DOCS = (Path(__file__).parents[2] / "docs" / "store.md").read_text()
+DOCS = (Path(__file__).parents[2] / "docs/reference/store.md").read_text()
 
 
 def documented(heading):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs of each framework, small ones, that really train on CPUs in a real lab.
 
-TRAINING_PYTHON, DEEPSPEED_PYTHON and HOROVOD_PYTHON name interpreters that have what they need; docs/training.md says
-how one gets them. Where one has not, that framework's tests are skipped.
+TRAINING_PYTHON, DEEPSPEED_PYTHON and HOROVOD_PYTHON name interpreters that have what they need; docs/how-to/training.md
+says how one gets them. Where one has not, that framework's tests are skipped.
 """
 
 import json

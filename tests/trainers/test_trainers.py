@@ -138,7 +138,7 @@ runpy.run_path({str(PROGRAM)!r}, run_name="__main__")"""
         event = json.loads(process.stdout.readline())
         assert (process.wait(timeout=60), event["event"]) == (1, "error")
     assert event["message"].startswith(f"{sys.executable} cannot train so (")
-    assert "docs/training.md" in event["message"]
+    assert "docs/how-to/training.md" in event["message"]
 
 
 def test_the_command_line_of_a_worker():

@@ -3,8 +3,8 @@
 
 #include "native/control/control.hpp"
 #include "trainers/replay/network/connection.hpp"
-#include "trainers/replay/playback/jitter.hpp"
 #include "trainers/replay/options.hpp"
+#include "trainers/replay/playback/jitter.hpp"
 #include "trainers/replay/playback/pacing.hpp"
 #include "trainers/replay/record.hpp"
 

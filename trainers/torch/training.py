@@ -252,7 +252,7 @@ def main(framework, parser):
     try:
         run(framework, asked, lines)
     except ImportError as error:
-        say("error", message=f"{sys.executable} cannot train so ({error}): docs/training.md says what it needs")
+        say("error", message=f"{sys.executable} cannot train so ({error}): docs/how-to/training.md says what it needs")
         return 1
     except (ValueError, RuntimeError, OSError) as error:
         say("error", message=str(error))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // DCTCP (RFC 8257) as a TCP congestion control. Both ends of a connection must use it. The window is the flow's own and
-// not the kernel's, which now and then reduces one without asking a program by how much (docs/mltcp.md).
+// not the kernel's, which now and then reduces one without asking a program by how much (docs/results/mltcp.md).
 #ifndef ROUNDABOUT_DCTCP_FLOW_H
 #define ROUNDABOUT_DCTCP_FLOW_H
 

@@ -13,7 +13,7 @@ cross. Here, on the logarithmic axis of the chapter's figures:
 - the congestion point is the level nearest in load to the crossing, with its mean iteration time.
 
 Salamy states neither the axis nor how far off the line is off it, nor how flat is flat: `BEND` and `NEARLY_FLAT` are
-ours; docs/degradation.md says what they affect.
+ours; docs/explanation/degradation.md says what they affect.
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ An interval holds every value of a quantity that some curve has which fits nearl
 nearly is the wider of two: what the scatter of levels about the curve allows, taken for even (an F test), and what the
 scatter of repetitions allows, level by level, since it grows with the load (with Satterthwaite's degrees of freedom). A
 level that was not repeated shows its own residual instead, enlarged by its leverage (HC3: MacKinnon and White 1985).
-How often these intervals hold the truth is in docs/degradation.md.
+How often these intervals hold the truth is in docs/explanation/degradation.md.
 """
 
 import math

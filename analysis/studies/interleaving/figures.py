@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analysis.expectations.results import JobCell
 from analysis.reading.cells import CellTrials, jobs_of
-from analysis.reading.marks import JobMarks
+from analysis.reading.congestion.marks import JobMarks
 from analysis.reading.traces import TrialTrace, mean_per_iteration, median_trial
 from analysis.render.style import (
     BOTH,

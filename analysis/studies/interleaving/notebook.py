@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from analysis.expectations import verdict_tables
 from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import cells_of, jobs_of
-from analysis.reading.marks import marks_of_cells
+from analysis.reading.congestion.marks import marks_of_cells
 from analysis.reading.traces import median_trial, read_traces
 from analysis.render import page
 from analysis.render.link_use import draw_link_use

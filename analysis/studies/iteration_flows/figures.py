@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.reading.iteration_flows import WORKERS, FlowReadings, RingFlows
+from analysis.reading.cross_traffic.iteration_flows import WORKERS, FlowReadings, RingFlows
 from analysis.render.style import JOBS, SOFT, draw_level, draw_word_key, new_figure
 
 EXCERPT_MS = 700.0

@@ -15,7 +15,7 @@ RUN = "last"
 # %%
 from analysis.expectations import verdict_tables
 from analysis.reading.cached_run import CachedRun
-from analysis.reading.iteration_flows import WIDTHS, iteration_flows
+from analysis.reading.cross_traffic.iteration_flows import WIDTHS, iteration_flows
 from analysis.render import page
 from analysis.reports import about
 from analysis.reports.summary import stored_or_new

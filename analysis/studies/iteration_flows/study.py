@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from analysis.expectations.results import Result, Summary, common_fields
-from analysis.reading.iteration_flows import (
+from analysis.reading.cross_traffic.iteration_flows import (
     WIDTHS,
     WORKERS,
     RingFlows,

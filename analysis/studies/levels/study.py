@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from analysis.expectations.results import JobCell, Result, Summary, common_fields
 from analysis.reading.cells import CellId, experiment_of
-from analysis.reading.load_sweep_data import varies_load
+from analysis.reading.cross_traffic.load_sweep_data import varies_load
 from roundabout.spec import Experiment, StudyChoice
 from roundabout.spec.base import Level
 from roundabout.store import Run

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.reading.cells import CellId
-from analysis.reading.load_sweep_data import jobs_under_load
-from analysis.reading.planned_flows import WIDTH_MS, PlannedFlows
-from analysis.reading.send_rates import SendRates, skewness
+from analysis.reading.congestion.send_rates import SendRates, skewness
+from analysis.reading.cross_traffic.load_sweep_data import jobs_under_load
+from analysis.reading.cross_traffic.planned_flows import WIDTH_MS, PlannedFlows
 from analysis.render.style import JOBS, SOFT, draw_level, draw_word_key, job_colours, new_figure
 from analysis.statistics.degradation.model import hyperbolic_load
 from analysis.statistics.intervals import Array

@@ -16,8 +16,8 @@ RUN = "last"
 from analysis.expectations import verdict_tables
 from analysis.papers.salamy import SETTINGS
 from analysis.reading.cached_run import CachedRun
-from analysis.reading.planned_flows import planned_flows
-from analysis.reading.send_rates import send_rates
+from analysis.reading.congestion.send_rates import send_rates
+from analysis.reading.cross_traffic.planned_flows import planned_flows
 from analysis.render import page
 from analysis.reports import about
 from analysis.reports.summary import stored_or_new

@@ -9,11 +9,11 @@ import numpy as np
 
 from analysis.expectations.results import JobCell, Result, Summary, common_fields, finite_or_none
 from analysis.papers.salamy import LINK_GBPS, MODELS, Observed
-from analysis.reading import intra_iteration_rates as workers
 from analysis.reading.attempts import count_attempts
 from analysis.reading.cells import CellId
-from analysis.reading.load_sweep_data import CrossTrafficOutcome, cross_traffic_outcomes, varies_load
-from analysis.reading.load_sweeps import JobSweep, SweepFit, job_sweeps
+from analysis.reading.cross_traffic import intra_iteration_rates as workers
+from analysis.reading.cross_traffic.load_sweep_data import CrossTrafficOutcome, cross_traffic_outcomes, varies_load
+from analysis.reading.cross_traffic.load_sweeps import JobSweep, SweepFit, job_sweeps
 from analysis.statistics.degradation.choice import Choice
 from analysis.statistics.degradation.congestion import CongestionPoint, Line
 from analysis.statistics.degradation.demand import bandwidth_delta_gbps, required_gbps

@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from analysis.reading.cells import CellTrials, jobs_of
+from analysis.reading.congestion.marks_and_drops import counts_of_cell
 from analysis.reading.data import Series
-from analysis.reading.marks_and_drops import counts_of_cell
 from analysis.reading.phase_overlap import Spans, compute_offsets, simulate_from_spans
 from analysis.render.style import INK, ROW, SOFT, add_note, draw_level, draw_word_key, new_figure
 from analysis.statistics.intervals import Array, stack_to_shortest

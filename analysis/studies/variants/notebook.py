@@ -20,8 +20,8 @@ from matplotlib.figure import Figure
 from analysis.expectations import verdict_tables
 from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import cells_of
+from analysis.reading.congestion.marks_and_drops import count_signals
 from analysis.reading.data import by_iteration
-from analysis.reading.marks_and_drops import count_signals
 from analysis.reading.traces import median_trial, read_traces, spans_of_cells
 from analysis.reading.trial_inputs import with_measured_profiles
 from analysis.render import page
@@ -81,8 +81,8 @@ page.table_html(tables.gain_table(results))
 # go without loss before it is that far apart. *Slowest job over alone* compares mean iteration times. Marks and drops
 # are those of all switch ports in an iteration of the first job.
 #
-# Of jobs with a timetable (`docs/cassini.md`), *adjusted* is how often the one that is held most often is held, and
-# *drift* how much later (earlier: negative) than its timetable the one begins that drifts most.
+# Of jobs with a timetable (`docs/explanation/cassini.md`), *adjusted* is how often the one that is held most often is
+# held, and *drift* how much later (earlier: negative) than its timetable the one begins that drifts most.
 
 # %%
 table = tables.interleaving_table(results)
@@ -146,9 +146,9 @@ page.concatenate(page.bold_heading(group) + links_used(some) for group, some in 
 # Jobs as they were measured alone, where time-shifts are from that, else as they are given, on one circle for each link
 # that they share: a ring a job, an arc an Up phase, and around them what all send together beside what the link carries
 # for payload. Before rotation all begin together; after it, they are shifted in time as is best for that link (the
-# interleaving thesis, Figures 4.3 to 4.6; `docs/cassini.md`). Where there are several links, one time-shift a job suits
-# all: in the graph each edge has a job's time-shift on that link. Jobs of several scores that were held to time-shifts
-# are drawn with what that gained over the baseline.
+# interleaving thesis, Figures 4.3 to 4.6; `docs/explanation/cassini.md`). Where there are several links, one time-shift
+# a job suits all: in the graph each edge has a job's time-shift on that link. Jobs of several scores that were held to
+# time-shifts are drawn with what that gained over the baseline.
 
 
 # %%

@@ -22,7 +22,7 @@ from analysis.reading.cells import (
     speedup_of_mean,
     speedup_of_tail,
 )
-from analysis.reading.marks_and_drops import WHAT, count_signals, counts_of_cell
+from analysis.reading.congestion.marks_and_drops import WHAT, count_signals, counts_of_cell
 from analysis.reading.phase_overlap import Spans, simulate_from_spans
 from analysis.reading.traces import spans_of_cells
 from analysis.statistics.intervals import Interval, Measured, mean_of

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import RenderableType
 
-from analysis.reading.marks_and_drops import WHAT
+from analysis.reading.congestion.marks_and_drops import WHAT
 from analysis.render import screen as on_screen
 from analysis.render.tables import Cell, Column, Section, Table, group_by_title
 from analysis.studies.variants.study import Gain, Interleaving, Results

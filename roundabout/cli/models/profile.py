@@ -62,8 +62,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 ) -> None:
     """Run a job alone, and find its period, its phases and their demand from the byte counters of its hosts.
 
-    Or find them in what a cluster recorded of a job that ran there (docs/records.md). What was found is stored as a
-    profile with the run, and shown beside the profile that was played; what was recorded has no run, and takes --save.
+    Or find them in what a cluster recorded of a job that ran there (docs/how-to/records.md). What was found is stored
+    as a profile with the run, and shown beside the profile that was played; what was recorded has no run, and takes
+    --save.
     """
     target = _profile_path(save) if save else None
     console = Screen(stderr=as_json)

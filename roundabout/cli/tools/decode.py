@@ -26,7 +26,7 @@ def command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Decode captures of TCP and RoCEv2 into one Parquet file (columns: `packets` in docs/store.md)."""
+    """Decode captures of TCP and RoCEv2 into one Parquet file (columns: `packets` in docs/reference/store.md)."""
     if not files[0].name:
         raise UsageError(f"FILE: found '{files[0]}', expected the name of a capture")
     target = output or files[0].with_name(files[0].name.removesuffix(".gz")).with_suffix(".parquet")

@@ -45,7 +45,7 @@ def _record(inventory: Path | None, file: Path) -> None:
     if inventory is None:
         raise UsageError("--record: found no inventory, expected one", "what is recorded are a rack's machines")
     write_json(file, RackProvider(inventory).record_answers())
-    typer.echo(f"{file}: identifying numbers have other names; read it before you hand it on (docs/rack.md)")
+    typer.echo(f"{file}: identifying numbers have other names; read it before you hand it on (docs/how-to/rack.md)")
 
 
 def format_check(check: Check) -> str:

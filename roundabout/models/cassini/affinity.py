@@ -46,7 +46,8 @@ def time_shifts(weights: Mapping[str, Mapping[str, float]], iterations_ms: Mappi
     """Compute a unique time-shift for each job that shares a link, ms, by Algorithm 1.
 
     On each link there is one constant c with t_j = t_j^l + c (mod the iteration time of j) for all its jobs, which is
-    what keeps them compatible (docs/cassini.md). The first job of each connected subgraph, as links name them, has 0.
+    what keeps them compatible (docs/explanation/cassini.md). The first job of each connected
+    subgraph, as links name them, has 0.
 
     Args:
         weights: by link, and by job of it, the time-shift t_j^l.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Circles: a job's demand rolled around its iteration, and the unified circle of the jobs on one link.
 
-Source: the interleaving thesis, sections 4.3.1 to 4.3.5; how its equations are read is in docs/cassini.md.
+Source: the interleaving thesis, sections 4.3.1 to 4.3.5; how its equations are read is in docs/explanation/cassini.md.
 """
 
 import itertools

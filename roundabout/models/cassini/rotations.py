@@ -65,7 +65,7 @@ class Rotations:
 
     @property
     def score_error(self) -> float:
-        """Return the error bound of a score, because demand counts in the middle of sectors only (docs/cassini.md)."""
+        """Return the error bound of a score, which counts demand in the middle of sectors only."""
         jobs = zip(self.unified.circles, self.unified.turns, strict=True)
         varies = sum(turns * (2 * len(circle.arcs) if self.strict else circle.variation_gbps) for circle, turns in jobs)
         return varies / (2 * self.sectors * self.capacity_gbps)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact search of the best rotations of a discretized circle: branch and bound over jobs in order, two at a time.
 
-All numbers are whole, so that values compare exactly. Why the bounds hold is in docs/cassini.md.
+All numbers are whole, so that values compare exactly. Why the bounds hold is in docs/explanation/cassini.md.
 """
 
 import itertools

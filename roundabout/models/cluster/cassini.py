@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Cassini module around a scheduler: the most compatible of its candidate placements, and its time-shifts.
 
-Source: the interleaving thesis, sections 4.4.2 (Algorithm 2) and 4.5.5. docs/schedulers.md has the additions that real
-jobs need: links with room for all, jobs that fit on no circle, links that are alike.
+Source: the interleaving thesis, sections 4.4.2 (Algorithm 2) and 4.5.5. docs/reference/schedulers.md has the additions
+that real jobs need: links with room for all, jobs that fit on no circle, links that are alike.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -86,7 +86,7 @@ class Timeline:
         return replace(self, stints=tuple(stints))
 
     def as_json(self, scheduler: str, *, cassini: bool) -> dict[str, Any]:
-        """Return the content of timeline.json (docs/cluster-runs.md)."""
+        """Return the content of timeline.json (docs/how-to/cluster-runs.md)."""
         return {
             "schema": 1,
             "scheduler": scheduler,

@@ -28,7 +28,8 @@ SLACK = 0.01
 """By which share periods are longer than iterations at least.
 
 A guess: of timetables that jobs with 0.5 % of jitter keep, those that the fluid model finds are 0.5 to 1.6 % longer
-(docs/cassini.md). What it is, iterations of jobs that are held get longer by; where it is too little, turns are missed.
+(docs/explanation/cassini.md). What it is, iterations of jobs that are held get longer by; where it is too little, turns
+are missed.
 """
 
 STEP = 1.5

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The flow-level engine for many hosts and jobs: the events of model.py, each at the cost of the affected streams.
 
-It is written in C++ (roundabout/models/fluid/native); docs/fluid.md says what it couples, and why that is exact.
+It is written in C++ (roundabout/models/fluid/native); docs/explanation/flow-level-engine.md says what it couples, and
+why that is exact.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MLTCP's factor F over the course of an iteration, and the predictions of the published theory.
 
-docs/mltcp-theory.md derives the theory, and says when it is exact.
+docs/explanation/mltcp-theory.md derives the theory, and says when it is exact.
 """
 
 import math

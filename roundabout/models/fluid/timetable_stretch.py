@@ -32,7 +32,8 @@ JITTER_FACTOR = 2.0
 CONGESTED = 0.92
 """The share of a link's rate that jobs get there together, while they ask for more than all of it.
 
-Two flows over DCQCN used 0.91 to 0.95 of each link of the lab (docs/acceptance.md): it was found there, on no schedule.
+Two flows over DCQCN used 0.91 to 0.95 of each link of the lab (docs/how-to/acceptance.md): it was found there, on no
+schedule.
 """
 
 MOST_LOSS = 1.02

@@ -2,7 +2,7 @@
 """Pollux: GPUs go where they add most goodput, throughput times statistical efficiency.
 
 Source: Qiao et al., Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning, OSDI 2021. Where this
-departs from it is in docs/schedulers.md.
+departs from it is in docs/reference/schedulers.md.
 """
 
 import random

@@ -2,7 +2,7 @@
 """Themis: GPUs are auctioned to the jobs that are farthest from fairness, for the time of a lease.
 
 Source: Mahajan et al., Themis: Fair and Efficient GPU Cluster Scheduling, NSDI 2020; the interleaving thesis, sections
-4.4.2 and 4.5.1. docs/schedulers.md lists the differences from them.
+4.4.2 and 4.5.1. docs/reference/schedulers.md lists the differences from them.
 """
 
 import heapq

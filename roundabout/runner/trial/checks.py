@@ -3,7 +3,7 @@
 
 They judge effects on the figures: trainers that woke late, links that stood still although packets waited, losses, and
 CPU stolen through the whole trial. A busy CPU, or one second of steal, is shown beside the result only:
-docs/headroom.md has the trials that justify it.
+docs/explanation/trial-validity.md has the trials that justify it.
 """
 
 from collections import Counter, defaultdict

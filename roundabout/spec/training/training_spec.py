@@ -75,7 +75,7 @@ class Training(BaseTrainer):
     python: Text = Field(default="/usr/bin/python3", description="of hosts, which has what it needs")
     record: Literal["kineto"] | None = Field(
         default=None,
-        description="also record iterations, but for the first, by PyTorch's own profiler (docs/records.md)",
+        description="also record iterations, but for the first, by PyTorch's own profiler (docs/how-to/records.md)",
     )
 
     @field_validator("model")

@@ -16,7 +16,7 @@ from roundabout.runner.trial.cross_traffic import LEAD_MS, plan_arguments
 
 CROSSGEN = "build/bin/crossgen"
 RECORD = np.dtype([("start_ns", "<u8"), ("bytes", "<u8"), ("destination", "<u2"), ("class", "<u2")])
-"""docs/load-file.md"""
+"""docs/reference/load-file.md"""
 
 
 class LoadError(RoundaboutError):

@@ -71,7 +71,7 @@ Cells = Annotated[int, Field(ge=1, le=10**6)]
 
 
 class LosslessClasses(Strict):
-    """The classes of RoCE packets and of CNPs, the same in NICs and switches (docs/rack.md has the sources)."""
+    """The classes of RoCE packets and of CNPs, the same in NICs and switches (docs/how-to/rack.md has the sources)."""
 
     priority: Priority = 3
     dscp: Dscp = 26
@@ -152,7 +152,10 @@ class CommonVars(Rates):
 
 
 class Dcqcn(Strict):
-    """DCQCN's parameters between trials. Omitted ones stay as the NIC has them. Names as in docs/settings.md."""
+    """DCQCN's parameters between trials. Omitted ones stay as the NIC has them.
+
+    Names as in docs/reference/settings.md.
+    """
 
     T_us: int | None = None
     byte_counter_bytes: int | None = None
@@ -182,7 +185,7 @@ class Dcqcn(Strict):
 
 
 class Nccl(Strict):
-    """The settings of trainers over NCCL on every server. NCCL chooses omitted ones (docs/training.md)."""
+    """The settings of trainers over NCCL on every server. NCCL chooses omitted ones (docs/how-to/training.md)."""
 
     algorithm: Literal["Ring", "Tree"] | None = None
     gid_index: Annotated[int, Field(ge=0, le=255)] | None = None  # since 2.21 NCCL finds the right one by itself

@@ -33,7 +33,7 @@ KNOWN_HOSTS = {
 
 REAL = Fidelity("real", "real: rack", "Measured on real hosts and switches.")
 CANNOT = (
-    "a NIC's, a switch's or a GPU's own part, where what stands for them has none: docs/rack.md lists what "
+    "a NIC's, a switch's or a GPU's own part, where what stands for them has none: docs/how-to/rack.md lists what "
     "`make rack-in-vms` has not",
     "parameters of transports at their size: they are the experiment's own, neither divided nor stretched, as are "
     "marking thresholds",
@@ -143,7 +143,7 @@ class Rack(Scaling):
             raise RackError(
                 f"jobs.{ranked[0]}.priority: found {trial.jobs[ranked[0]].priority}, expected none: an inventory has "
                 "one class for all jobs",
-                "docs/rack.md says what NICs and switches must do for priorities",
+                "docs/how-to/rack.md says what NICs and switches must do for priorities",
             )
         ecn = self.inventory.all.children.switches.vars.ecn
         for host in self.hosts:

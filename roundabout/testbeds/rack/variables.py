@@ -58,7 +58,7 @@ def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
 
 
 def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
-    """Return a server's settings between trials, as docs/settings.md describes documents."""
+    """Return a server's settings between trials, as docs/reference/settings.md describes documents."""
     common, lossless = inventory.common, inventory.all.vars.lossless
     pfc = ",".join(str(int(priority == lossless.priority)) for priority in range(8))
     priorities = {

@@ -21,7 +21,7 @@ from state import load, save
 
 FOLDER = Path(sys.argv[1])
 CHECKPOINTS = FOLDER / "etc/sonic/checkpoints"
-ALLOWED = ("config", "systemd-run", "systemctl", "cp", "rm")  # as docs/rack.md asks of sudo
+ALLOWED = ("config", "systemd-run", "systemctl", "cp", "rm")  # as docs/how-to/rack.md asks of sudo
 
 
 class RefusedError(Exception):

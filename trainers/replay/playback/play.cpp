@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainers/replay/playback/play.hpp"
 
-#include "native/errors.hpp"
 #include "native/control/secret.hpp"
 #include "native/drop_privileges.hpp"
+#include "native/errors.hpp"
 #include "trainers/replay/record.hpp"
 #include "trainers/replay/worker.hpp"
 

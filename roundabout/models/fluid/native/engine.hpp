@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fluid model's events, each at the cost of those whom it concerns: docs/fluid.md.
+// The fluid model's events, each at the cost of those whom it concerns: docs/explanation/flow-level-engine.md.
 #pragma once
 
 #include "roundabout/models/fluid/native/edge.hpp"

@@ -16,7 +16,8 @@ from roundabout.testbeds.lab.errors import LabError
 DEFAULT = Path(__file__).with_name("calibration.yaml")
 HEADER = """# SPDX-License-Identifier: Apache-2.0
 # Written by `roundabout calibrate --write`: what makes a scaled link behave like the papers'. calibration.py says what
-# each value is, docs/calibration.md how they were found. `version` rises with any change: it is part of a trial's key.
+# each value is, docs/results/calibration.md how they were found. `version` rises with any change: it is part of a
+# trial's key.
 """
 # Of a switch port at full size: 1000 and 2000 cells of 80 bytes, and every packet marked above that, as the switch of
 # Salamy's testbed was set (section 2.4).

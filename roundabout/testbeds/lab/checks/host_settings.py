@@ -27,7 +27,7 @@ TCP = {"net.ipv4.tcp_ecn": 1, "net.ipv4.tcp_early_retrans": 0}
 # Where packets are lost, that is how TCP hears of a queue: a lost tail would cost a timeout. Windows are short where
 # packets are not scaled, so timeouts come all the same, and by Linux's least of 200 ms they would part jobs by chance.
 # That the least is 10 ms here is a guess: DCTCP's evaluation (SIGCOMM'10) is said to have had it, but no text that we
-# hold prints that. Its effect is measured (docs/mltcp.md): from a common start jobs stay together.
+# hold prints that. Its effect is measured (docs/results/mltcp.md): from a common start jobs stay together.
 DROP_TAIL = {"net.ipv4.tcp_ecn": 0, "net.ipv4.tcp_early_retrans": 3}
 DROP_TAIL_RTO_MIN_MS = 10
 # What stands for a NIC's transport never forgets its rate while a job computes.

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Common parts of quantities of runs over loads: the level of a sweep near a load, and cases of sweeps."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis.quantities._request import Case, QuantityRequest
+from analysis.reading.cross_traffic.load_sweep_data import NEAR_GBPS
+from analysis.reading.cross_traffic.load_sweeps import JobSweep
+from analysis.statistics.intervals import Array, Measured, average, estimate, ratio, tail_estimate
+
+
+@dataclass(frozen=True)
+class Level:
+    """Iterations of one job at one load (payload, Gbit/s), s; an array a repetition."""
+
+    load_gbps: float
+    repetitions_s: tuple[Array, ...]
+
+    @property
+    def times_s(self) -> Array:
+        """Return the iteration times of all repetitions."""
+        return np.concatenate(self.repetitions_s)
+
+    @property
+    def mean_s(self) -> Measured:
+        """Return the mean of all iterations."""
+        return estimate(self.repetitions_s, np.mean)
+
+    @property
+    def p99_s(self) -> Measured | None:
+        """Return the 99 % tail; None with too few iterations."""
+        return tail_estimate(self.repetitions_s)
+
+
+def levels(study: JobSweep) -> list[Level]:
+    """Return every level, by rising load."""
+    return sorted(map(_level, study.loaded.levels.values()), key=lambda level: level.load_gbps)
+
+
+def level_near(study: JobSweep, load_gbps: float) -> Level | None:
+    """Return the level that stands for a load; None if none is near."""
+    level = min(levels(study), key=lambda each: abs(each.load_gbps - load_gbps), default=None)
+    return level if level and abs(level.load_gbps - load_gbps) <= NEAR_GBPS else None
+
+
+def ratio_at_equal_load(
+    one: JobSweep, other: JobSweep, load_gbps: float, figure: Callable[[Level], Measured | None]
+) -> tuple[float, Measured] | None:
+    """Return `one`'s figure over `other`'s at equal load of cross traffic, payload: the load, and the ratio.
+
+    Measured loads differ from the requested ones, for each kind in its own way, and times rise steeply with them. The
+    load is the one nearest to `load_gbps` that both reach; None if it is not near.
+    """
+    ours, theirs = _by_load(one, figure), _by_load(other, figure)
+    if not ours or not theirs:
+        return None
+    lowest, highest = max(ours[0][0], theirs[0][0]), min(ours[-1][0], theirs[-1][0])
+    equal_gbps = float(np.clip(load_gbps, lowest, highest))
+    if lowest > highest or abs(equal_gbps - load_gbps) > NEAR_GBPS:
+        return None
+    return equal_gbps, ratio(_interpolate(equal_gbps, ours), _interpolate(equal_gbps, theirs))
+
+
+def _by_load(study: JobSweep, figure: Callable[[Level], Measured | None]) -> list[tuple[float, Measured]]:
+    found = ((level.load_gbps, figure(level)) for level in levels(study))
+    return [(load_gbps, measured) for load_gbps, measured in found if measured is not None]
+
+
+def _interpolate(load_gbps: float, figures: Sequence[tuple[float, Measured]]) -> Measured:
+    """Return a figure at a load between levels, by straight lines between logarithms.
+
+    Its ends likewise: that is too wide rather than too narrow, because levels were measured independently.
+    """
+    loads_gbps, measured = zip(*figures, strict=True)
+    values, intervals = zip(*measured, strict=True)
+
+    def at(known: Sequence[float]) -> float:
+        return float(np.exp(np.interp(load_gbps, loads_gbps, np.log(known))))
+
+    if None in intervals or min(low for low, _ in intervals) <= 0:
+        return at(values), None
+    lows, highs = zip(*intervals, strict=True)
+    return at(values), (at(lows), at(highs))
+
+
+def unloaded_level(study: JobSweep) -> Level | None:
+    """Return the level without any load."""
+    repetitions = study.loaded.levels.get(0.0)
+    return _level(repetitions) if repetitions else None
+
+
+def slowdown_near(study: JobSweep, load_gbps: float) -> Measured | None:
+    """Return the iteration time near a load over that without load."""
+    level, without = level_near(study, load_gbps), unloaded_level(study)
+    return ratio(level.mean_s, without.mean_s) if level and without else None
+
+
+def _level(repetitions: Sequence[tuple[float, Array]]) -> Level:
+    loads_gbps, times_s = zip(*repetitions, strict=True)
+    return Level(float(np.mean(loads_gbps)), times_s)
+
+
+def sweep_properties(study: JobSweep) -> dict[str, str]:
+    """Return the properties that tell sweeps apart."""
+    loaded = study.loaded
+    own = {
+        "variant": loaded.variant,
+        "job": loaded.job_name,
+        "profile": loaded.job.profile.name,
+        "model": loaded.model,
+        "traffic": loaded.traffic,
+        "transport": loaded.transport,
+    }
+    return {name: str(level) for name, level in loaded.setting.levels.items()} | own
+
+
+def case(study: JobSweep, measured: Measured) -> Case:
+    """Return a figure of a sweep."""
+    return Case(study.name, *measured, sweep_properties(study))
+
+
+def each_sweep(asked: QuantityRequest, measure: Callable[[JobSweep], Measured | None]) -> list[Case]:
+    """Return a case for each sweep with a known figure."""
+    found = ((study, measure(study)) for study in asked.sweeps)
+    return [case(study, measured) for study, measured in found if measured is not None]
+
+
+def average_by(cases: Sequence[Case], name: str) -> list[Case]:
+    """Return the averages of cases that share a property."""
+    groups: dict[str, list[Measured]] = {}
+    for each in cases:
+        groups.setdefault(each.properties[name], []).append((each.value, each.ci95))
+    return [Case(kind, *average(each), {name: kind}) for kind, each in groups.items()]

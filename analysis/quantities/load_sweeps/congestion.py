@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The load at which congestion first dominates, the link's payload there, and the bandwidth unused beyond."""
+
+from collections.abc import Callable
+
+from analysis.quantities import Case, QuantityRequest, quantity
+from analysis.quantities.load_sweeps._sweeps import average_by, each_sweep
+from analysis.reading.cross_traffic.load_sweeps import JobSweep, SweepFit
+from analysis.statistics.degradation.demand import required_gbps
+from analysis.statistics.degradation.sweep import Level
+from analysis.statistics.intervals import Measured, average, difference, transform
+
+
+@quantity("load at the congestion point", unit="Gbit/s", digits=1, by="model")
+def load(asked: QuantityRequest) -> list[Case]:
+    """Return the load where the line through the first levels and the next ones' tangent cross (Appendix A.2)."""
+    return each_sweep(asked, _of_sweep(_crossing_load))
+
+
+@quantity("load at the congestion point as Salamy takes it", unit="Gbit/s", digits=1, by="model")
+def load_as_printed(asked: QuantityRequest) -> list[Case]:
+    """Return the load of that crossing, with a line of any slope through the first levels (Figures 3-2 to 3-4)."""
+    return each_sweep(asked, _of_sweep_as_printed(_crossing_load))
+
+
+@quantity("data at the congestion point above theory", unit="%", digits=0, signed=True, by="model")
+def above_theory(asked: QuantityRequest) -> list[Case]:
+    """Return by how much the link's possible data in an iteration there exceed an iteration's (equation 3.1)."""
+    return each_sweep(asked, _of_sweep(_excess))
+
+
+@quantity("data at the congestion point above theory as Salamy takes it", unit="%", digits=0, signed=True, by="model")
+def above_theory_as_printed(asked: QuantityRequest) -> list[Case]:
+    """Return that excess for a link of 25 Gbit/s, headers counted as payload (Tables 3.2, 3.4 and 3.6)."""
+    return each_sweep(asked, _of_sweep_as_printed(_excess))
+
+
+@quantity("bandwidth unused at the heaviest load", unit="Gbit/s", by="model")
+def unused(asked: QuantityRequest) -> list[Case]:
+    """Return the bandwidth that cross traffic leaves less the need of iterations, at the heaviest load measured."""
+    return each_sweep(asked, _of_sweep(_unused))
+
+
+@quantity("bandwidth unused at the heaviest load as Salamy takes it", unit="Gbit/s", by="model")
+def unused_as_printed(asked: QuantityRequest) -> list[Case]:
+    """Return that bandwidth for a link of 25 Gbit/s, headers counted as unused (Tables 3.3, 3.5 and 3.7)."""
+    return each_sweep(asked, _of_sweep_as_printed(_unused))
+
+
+@quantity("bandwidth unused when saturated", unit="Gbit/s", by="model")
+def spare(asked: QuantityRequest) -> list[Case]:
+    """Return the mean unused bandwidth of the levels from the congestion point on.
+
+    Its interval takes that point as known.
+    """
+    return each_sweep(asked, _of_sweep(_spare))
+
+
+@quantity("bandwidth unused when saturated as Salamy takes it", unit="Gbit/s", by="model")
+def spare_as_printed(asked: QuantityRequest) -> list[Case]:
+    """Return that mean for a link of 25 Gbit/s, headers counted as unused (Table 3.8)."""
+    return each_sweep(asked, _of_sweep_as_printed(_spare))
+
+
+@quantity("bandwidth unused when saturated, more than under iperf", unit="Gbit/s", signed=True, by="model")
+def more_spare(asked: QuantityRequest) -> list[Case]:
+    """Return that mean under web-search traffic, less that of the model under iperf."""
+    of = {(each.properties["model"], each.properties["traffic"]): each for each in spare(asked)}
+    return [
+        Case(f"{model}, {traffic}", *difference((each.value, each.ci95), (iperf.value, iperf.ci95)), each.properties)
+        for (model, traffic), each in of.items()
+        if traffic != "iperf" and (iperf := of.get((model, "iperf")))
+    ]
+
+
+@quantity("share of the link unused when saturated", unit="%", digits=1, by="traffic")
+def unused_share(asked: QuantityRequest) -> list[Case]:
+    """Return the unused bandwidth when saturated over the link's payload rate; by traffic, the mean of models."""
+    return average_by(each_sweep(asked, _of_sweep(_share)), "traffic")
+
+
+@quantity("share of the link unused when saturated as Salamy takes it", unit="%", digits=1, by="traffic")
+def unused_share_as_printed(asked: QuantityRequest) -> list[Case]:
+    """Return that share for a link of 25 Gbit/s, headers counted as unused (chapter 4)."""
+    return average_by(each_sweep(asked, _of_sweep_as_printed(_share)), "traffic")
+
+
+def _of_sweep(measure: Callable[[SweepFit], Measured | None]) -> Callable[[JobSweep], Measured | None]:
+    return lambda study: measure(curve) if (curve := study.curve) else None
+
+
+def _of_sweep_as_printed(measure: Callable[[SweepFit], Measured | None]) -> Callable[[JobSweep], Measured | None]:
+    return lambda study: measure(study.as_printed) if study.as_printed else None
+
+
+def _crossing_load(curve: SweepFit) -> Measured | None:
+    point = curve.congestion
+    return (point.crossing_gbps, point.crossing_gbps_ci95) if point else None
+
+
+def _excess(curve: SweepFit) -> Measured | None:
+    point = curve.congestion
+    if point is None:
+        return None
+    return transform(lambda demand_mb: 100 * (demand_mb / curve.data_mb - 1), (point.demand_mb, point.demand_mb_ci95))
+
+
+def _share(curve: SweepFit) -> Measured | None:
+    found = _spare(curve)
+    return transform(lambda gbps: 100 * gbps / curve.sweep.link_gbps, found) if found else None
+
+
+def _spare(curve: SweepFit) -> Measured | None:
+    point = curve.congestion
+    if point is None:
+        return None
+    return average([_delta(curve, each) for each in curve.sweep.levels if each.load_gbps >= point.load_gbps])
+
+
+def _unused(curve: SweepFit) -> Measured:
+    return _delta(curve, curve.sweep.levels[-1])
+
+
+def _delta(curve: SweepFit, level: Level) -> Measured:
+    available_gbps = curve.sweep.link_gbps - level.load_gbps
+    return transform(lambda time_s: available_gbps - float(required_gbps(curve.data_mb, time_s)), level.mean_s)

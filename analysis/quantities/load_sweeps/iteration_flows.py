@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rates of a ring's nodes inside iterations, by one reading a packet."""
+
+from analysis.quantities import CachedReading, Case, QuantityRequest, quantity
+from analysis.reading.cross_traffic.iteration_flows import (
+    WORKERS,
+    RingFlows,
+    iteration_flows,
+    kept_share,
+    light_and_heavy_pairs,
+)
+from analysis.statistics.intervals import Measured
+
+
+@quantity("bandwidth inside an iteration, by packets", unit="Gbit/s", by="flow")
+def bandwidth(asked: QuantityRequest) -> list[Case]:
+    """Return the rates of flow 1, without cross traffic, and flow 2, which shares its link with it.
+
+    The mean of readings.
+    """
+    return [_case(each, flow, each.over_packets(flow)) for each in _requested(asked) for flow in WORKERS]
+
+
+@quantity("bandwidth inside an iteration over what would suffice", unit="times", by="flow")
+def beyond(asked: QuantityRequest) -> list[Case]:
+    """Return the rate of a node, by packets, over the even rate that sends as much in as long a communication."""
+    return [_case(each, flow, each.over_sufficient(flow)) for each in _requested(asked) for flow in WORKERS]
+
+
+@quantity("bandwidth of flow 1 above that of flow 2", unit="Gbit/s", signed=True)
+def above(asked: QuantityRequest) -> list[Case]:
+    """Return, inside an iteration and by packets, how much faster a node without cross traffic sends."""
+    return [Case(_name(each), *each.difference, _properties(each)) for each in _requested(asked)]
+
+
+@quantity("bandwidth kept from 30 to 80 % load", unit="times", by="flow")
+def kept_bandwidth(asked: QuantityRequest) -> list[Case]:
+    """Return the rate of either flow inside an iteration, by packets, under heavy load over that under light load."""
+    return [
+        _case(heavy, flow, kept_share(light, heavy, flow))
+        for light, heavy in light_and_heavy_pairs(_requested(asked))
+        for flow in WORKERS
+    ]
+
+
+def _requested(asked: QuantityRequest) -> list[RingFlows]:
+    wanted = {cell.id for cell in asked.cells}
+    found = asked.reading.cached(_iteration_flows)
+    return [each for each in found if each.cell.id in wanted and asked.job in (None, each.job)]
+
+
+def _iteration_flows(reading: CachedReading) -> list[RingFlows]:
+    return iteration_flows(reading.run)
+
+
+def _case(found: RingFlows, flow: int, measured: Measured) -> Case:
+    return Case(f"{_name(found)}, flow {flow}", *measured, _properties(found) | {"flow": f"flow {flow}"})
+
+
+def _name(found: RingFlows) -> str:
+    return f"{found.model} at {found.percent} %"
+
+
+def _properties(found: RingFlows) -> dict[str, str]:
+    return found.cell.properties | {"job": found.job, "model": found.model, "load": f"{found.percent} %"}

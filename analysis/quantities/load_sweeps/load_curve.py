@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iteration time against load, and without load."""
+
+from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
+from analysis.quantities import Case, Curve, QuantityRequest, quantity
+from analysis.quantities.load_sweeps._sweeps import each_sweep, level_near, levels, sweep_properties, unloaded_level
+from analysis.reading.cross_traffic.load_sweeps import JobSweep
+from analysis.statistics.degradation.demand import required_gbps
+from analysis.statistics.intervals import Measured, transform
+
+
+@quantity("iteration time under load", unit="s", digits=3, curve=True)
+def curve(asked: QuantityRequest) -> list[Curve]:
+    """Mean iteration time (s) by load of cross traffic (payload, Gbit/s), a curve a sweep."""
+    curves = []
+    for study in asked.sweeps:
+        points = [(level.load_gbps, level.mean_s) for level in levels(study)]
+        curves.append(Curve.from_figures(study.name, points, sweep_properties(study)))
+    return curves
+
+
+@quantity("iteration time without load", unit="s", digits=3, by="model")
+def without(asked: QuantityRequest) -> list[Case]:
+    """Mean iteration time without cross traffic."""
+    return each_sweep(asked, _alone_s)
+
+
+@quantity("iteration time at 30 % load", unit="s", digits=3, by="model")
+def light(asked: QuantityRequest) -> list[Case]:
+    """Mean iteration time near 8 Gbit/s."""
+    return each_sweep(asked, lambda study: _at(study, LIGHT_GBPS))
+
+
+@quantity("iteration time at 80 % load", unit="s", digits=3, by="model")
+def heavy(asked: QuantityRequest) -> list[Case]:
+    """Mean iteration time near 20 Gbit/s."""
+    return each_sweep(asked, lambda study: _at(study, HEAVY_GBPS))
+
+
+@quantity("bandwidth needed without load", unit="Gbit/s", by="model")
+def needed(asked: QuantityRequest) -> list[Case]:
+    """Return the data of an iteration over its time without cross traffic."""
+
+    def of(study: JobSweep) -> Measured | None:
+        time_s = _alone_s(study)
+        if time_s is None:
+            return None
+        return transform(lambda each_s: float(required_gbps(study.loaded.data_mb, each_s)), time_s)
+
+    return each_sweep(asked, of)
+
+
+def _alone_s(study: JobSweep) -> Measured | None:
+    level = unloaded_level(study)
+    return level.mean_s if level else None
+
+
+def _at(study: JobSweep, load_gbps: float) -> Measured | None:
+    level = level_near(study, load_gbps)
+    return level.mean_s if level else None

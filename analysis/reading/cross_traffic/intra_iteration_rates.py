@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rates at which workers send while an iteration communicates (Salamy, Table 3.11; flows 1 and 2 of Figure 3-9)."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from analysis.papers.salamy import HEAVY_GBPS, INTRA_ITERATION, LIGHT_GBPS
+from analysis.reading.cached_run import cached_per_run
+from analysis.reading.cells import CellId, cell_of_trial
+from analysis.reading.cross_traffic.load_sweep_data import NEAR_GBPS, JobUnderLoad, jobs_under_load
+from analysis.reading.data import query, rows_with_arrays
+from analysis.statistics.intervals import Array
+from roundabout.spec import ResolvedJob, TrialSpec
+from roundabout.spec.frames import HEADER_BYTES
+from roundabout.store import Run, Units
+
+LOADS = {30: LIGHT_GBPS, 80: HEAVY_GBPS}
+
+
+class Rates(NamedTuple):
+    """Means in Gbit/s: over the time of communication, and over the sent bytes, as one reading a packet gives it.
+
+    The second is the higher, the more a sender waits and then hurries.
+    """
+
+    over_time: float
+    over_packets: float
+
+
+@dataclass(frozen=True)
+class IntraIterationRates:
+    """One job at the load nearest to one of Salamy's, which are in percent of the link.
+
+    Flow 1 leaves a worker without cross traffic, for another such; flow 2 leaves the worker that receives it.
+    """
+
+    loaded: JobUnderLoad
+    percent: int
+    asked_gbps: float
+    flow_1: Rates
+    flow_2: Rates
+
+    @property
+    def printed(self) -> tuple[float, float] | None:
+        """Return both flows' means as Salamy prints them, in Gbit/s."""
+        return INTRA_ITERATION.get((self.loaded.model, self.percent)) if self.loaded.traffic == "consistent" else None
+
+
+@cached_per_run
+def intra_iteration_rates(run: Run) -> list[IntraIterationRates]:
+    """Return the rates of jobs whose cross traffic comes from no worker, by workers' counters (every 10 ms)."""
+    jobs = jobs_under_load(run)
+    wanted = [(loaded, percent, _nearest(loaded, load)) for loaded in jobs for percent, load in LOADS.items()]
+    rates = _rates(run, {loaded.cells[asked] for loaded, _, asked in wanted})
+    result = []
+    for loaded, percent, asked in wanted:
+        places = [(loaded.cells[asked], host) for host in flow_senders(loaded.spec, loaded.job)]
+        known = [rates[place] for place in places if place in rates]
+        if abs(asked - LOADS[percent]) <= NEAR_GBPS and len(known) == 2:
+            result.append(IntraIterationRates(loaded, percent, asked, *known))
+    return result
+
+
+def _nearest(loaded: JobUnderLoad, load_gbps: float) -> float:
+    return min(loaded.levels, key=lambda asked: abs(asked - load_gbps))
+
+
+def flow_senders(spec: TrialSpec, job: ResolvedJob) -> list[str]:
+    """Return the workers that flows 1 and 2 leave; empty if there is no such pair."""
+    senders = {each.sender for each in spec.cross_traffic.values()}
+    shared = {host for each in spec.cross_traffic.values() for host in each.receivers}
+    apart = [sender for sender, receiver in job.pairs if not {sender, receiver} & shared]
+    meeting = [worker for worker in job.workers if worker in shared]
+    return [apart[0], meeting[0]] if apart and meeting and not senders & {*job.workers} else []
+
+
+def _rates(run: Run, cells: set[CellId]) -> dict[tuple[CellId, str], Rates]:
+    """Return the rates by cell and worker, between samples that lie within one communication."""
+    of_trial = cell_of_trial(run)
+    rows = query(
+        run,
+        """
+        with sent as (select trial, host, list(controller_ns order by controller_ns) as at_ns,
+                             list(tx_bytes order by controller_ns) as wire_bytes,
+                             list(tx_packets order by controller_ns) as packets
+                      from counters where trial in (select unnest($trials)) group by all),
+             ran as (select trial, host, list(compute_end_ns order by iteration) as begins_ns,
+                            list(comm_end_ns order by iteration) as ends_ns from iterations group by all)
+        select * from sent join ran using (trial, host)
+        """,
+        trials=[trial for trial, cell in of_trial.items() if cell in cells],
+    )
+    header_bytes = HEADER_BYTES * Units.from_manifest(run.manifest["testbed"]).bytes_scale
+    parts = defaultdict(list)
+    for row in rows_with_arrays(rows):
+        parts[of_trial[row["trial"]], row["host"]].append(_sent(row, header_bytes))
+    whole = {place: np.concatenate(each, axis=1) for place, each in parts.items()}
+    return {
+        place: Rates(8 * payload.sum() / lasted.sum(), 8 * (payload**2 / lasted).sum() / payload.sum())
+        for place, (payload, lasted) in whole.items()
+        if payload.sum() > 0
+    }
+
+
+def _sent(row: dict[str, Any], header_bytes: float) -> Array:
+    """Return the payload bytes and their ns: shape (2, pairs of samples within one communication)."""
+    begins_ns, ends_ns = row["at_ns"][:-1], row["at_ns"][1:]
+    place = np.searchsorted(row["begins_ns"], begins_ns, side="right") - 1
+    within = (place >= 0) & (ends_ns <= row["ends_ns"][place])
+    wire_bytes = np.diff(row["wire_bytes"])
+    payload = wire_bytes - header_bytes * np.diff(row["packets"])
+    return np.stack([payload, ends_ns - begins_ns])[:, within & (wire_bytes >= 0)]

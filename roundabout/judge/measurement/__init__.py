@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenarios that measure a congestion control in a lab of the project's own."""

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Incast: many senders answer one receiver at the same instant."""
+
+import selectors
+import socket
+import struct
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+
+from roundabout.judge.measurement.sandbox import NetnsHost
+from roundabout.judge.measurement.traffic import StuckError
+from roundabout.testbeds.lab.network.namespaces import run_inside
+
+CONNECT_S, LIMIT_S = 5.0, 30.0
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what is left at the end goes nowhere
+
+
+def measure_incast(senders: Sequence[NetnsHost], receiver: NetnsHost, flows: int, each_bytes: int) -> float:
+    """Return the seconds from the start of `flows` answers to the last byte, over connections spread among `senders`.
+
+    Raises StuckError if that takes longer than `LIMIT_S`.
+    """
+    with ExitStack() as stack:
+        listener = stack.enter_context(run_inside(receiver.pid, lambda: socket.create_server((receiver.address, 0))))
+        listener.settimeout(CONNECT_S)
+        pairs = [_connect(senders[number % len(senders)], listener, stack) for number in range(flows)]
+        threads = [threading.Thread(target=_send, args=(one, each_bytes), daemon=True) for one, _ in pairs]
+        begin = time.monotonic()
+        for thread in threads:
+            thread.start()
+        _receive([other for _, other in pairs], flows * each_bytes)
+        return time.monotonic() - begin
+
+
+def _connect(sender: NetnsHost, listener: socket.socket, stack: ExitStack) -> tuple[socket.socket, socket.socket]:
+    address = listener.getsockname()
+    one = stack.enter_context(run_inside(sender.pid, lambda: socket.create_connection(address, timeout=CONNECT_S)))
+    other = stack.enter_context(listener.accept()[0])
+    for end in (one, other):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    one.settimeout(LIMIT_S)
+    return one, other
+
+
+def _send(one: socket.socket, each_bytes: int) -> None:
+    with suppress(OSError):  # who receives says what is missing
+        one.sendall(bytes(each_bytes))
+
+
+def _receive(others: Sequence[socket.socket], wanted: int) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    room, got = bytearray(1 << 18), 0
+    with selectors.DefaultSelector() as ready:
+        for other in others:
+            ready.register(other, selectors.EVENT_READ)
+        while got < wanted:
+            if time.monotonic() > deadline:
+                raise StuckError(f"incast: found {got} bytes after {LIMIT_S:.0f} s, expected {wanted}")
+            for key, _ in ready.select(0.5):
+                assert isinstance(key.fileobj, socket.socket)
+                got += key.fileobj.recv_into(room)

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flows on one link of the lab: their shares, the effect of marks and losses, and an incast.
+
+All contestants meet the same two queues: a deep one that marks packets that leave more than `MARKS_MS` of the link's
+rate behind them (ECN, RFC 3168), and a short one of `DROPS_MS` that drops. Rates and bytes are a lab's, divided by its
+scale, but hosts' buffers do not limit a flow.
+"""
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from roundabout.judge.figures import Figures, Scene
+from roundabout.judge.measurement.incast import measure_incast
+from roundabout.judge.measurement.sandbox import NetnsHost
+from roundabout.judge.measurement.traffic import FlowResults, send_flows
+from roundabout.runner.transports import TOOL
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.topology import Topology
+from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
+from roundabout.testbeds.lab.network.layout import HOST_INTERFACE
+
+MARKS_MS, DROPS_MS = 0.5, 5.0  # of the link's own rate waiting: 16 first windows fit before anything is dropped
+FAIRNESS = (2, 8, 32)
+SECONDS = 4
+INCAST, INCAST_ROUNDS, INCAST_BYTES = 16, 5, 256 << 10
+SEGMENT_BYTES = 1448
+# Besides what a trial asks of its hosts: room to send, and lost tails are sent again.
+FREE = {"net.ipv4.tcp_wmem": "4096 262144 33554432", "net.ipv4.tcp_early_retrans": 3}
+
+
+def bytes_in(topology: Topology, ms: float) -> int:
+    """Return the bytes that the bottleneck carries in `ms`, at the papers' scale."""
+    return round(topology.bottleneck.payload_rate_gbps * 1e9 / 8 * ms / 1e3)
+
+
+def with_short_queues(topology: Topology) -> Topology:
+    """Return the topology with short queues that drop."""
+    return topology.model_copy(update={"queue": "lossy", "queue_bytes": bytes_in(topology, DROPS_MS)})
+
+
+class SharedLink:
+    """A lab whose two sides share one link. Hosts on the left send to the first on the right."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._link = lab.topology.bottleneck
+        places = {
+            name: NetnsHost(pid, lab.hosts[name].address)
+            for name, pid in lab.pids().items()
+            if pid and name in lab.hosts
+        }
+        first = next(iter(places))
+        others = [name for name in places if len(lab.topology.path(first, name)) > 2]
+        self.senders = [place for name, place in places.items() if name not in others]
+        self.receiver = places[others[0]]
+        self._places = places
+        self.gbps = self._link.payload_rate_gbps / lab.scale
+
+    def set_marking(self, *, at_all: bool) -> None:
+        """Mark every packet that leaves `MARKS_MS` behind it, or none."""
+        step = round(bytes_in(self._lab.topology, MARKS_MS) / self._lab.scale)
+        self._lab.set_thresholds(Ecn(kmin_bytes=step, kmax_bytes=step, pmax=1) if at_all else NEVER_MARK)
+
+    def prepare(self, trial: TrialSpec) -> None:
+        """Let all hosts use the trial's transport, as in a trial."""
+        (transport,) = trial.transports.values()
+        host = next(name for name in self._places if trial.transport_of(name))
+        asked = self._lab.settings_document(trial, host)
+        values = asked.get("transport", {}).get(transport.name, {})
+        for place in self._places.values():
+            place.set_sysctls(asked["sysctl"] | FREE)
+            place.run(
+                "ip", "link", "set", HOST_INTERFACE, "gso_max_size", str(asked["link"][HOST_INTERFACE]["gso_max_size"])
+            )
+            if values:
+                place.run(str(TOOL), "set", transport.name, *(f"{name}={value}" for name, value in values.items()))
+
+    @contextmanager
+    def count_marks(self) -> Iterator[list[float]]:
+        """Yield a list that holds the share of marked packets once the context has ended."""
+        (port,) = (each for each in self._lab.ports if each.link == self._link.name and each.towards == self._receiver)
+        before = self._lab.counters()[port.ifindex]
+        share: list[float] = []
+        yield share
+        after = self._lab.counters()[port.ifindex]
+        share.append((after.marks - before.marks) / max(1, after.packets - before.packets))
+
+    @property
+    def _receiver(self) -> str:
+        receiver = next(name for name, place in self._places.items() if place == self.receiver)
+        hops = self._lab.topology.path(next(iter(self._places)), receiver)
+        return next(hop.receiver for hop in hops if hop.link == self._link)
+
+
+def measure_fairness(link: SharedLink) -> Figures:
+    """Measure Jain's index among flows, and the use of the link."""
+    found: Figures = {}
+    for count in FAIRNESS:
+        flows = send_flows(link.senders, link.receiver, count, SECONDS)
+        found |= {f"jain_{count}": flows.jain, f"use_{count}": _use(flows, link)}
+    return found
+
+
+def measure_marks(link: SharedLink) -> Figures:
+    """Measure one flow whose packets are marked: its window cut, its queue, its share of marks."""
+    with link.count_marks() as share:
+        flows = send_flows(link.senders[:1], link.receiver, 1, SECONDS)
+    return {**_answer(flows, link, "marks"), "marked": share[0]}
+
+
+def measure_losses(link: SharedLink) -> Figures:
+    """Measure one flow whose packets are dropped."""
+    flows = send_flows(link.senders[:1], link.receiver, 1, SECONDS)
+    return {**_answer(flows, link, "loss"), "lost": flows.retransmitted * SEGMENT_BYTES / max(1, flows.sent_bytes)}
+
+
+def measure_incast_on_link(link: SharedLink) -> Figures:
+    """Measure an incast: the median time over the time that the link needs for its bytes."""
+    least_s = INCAST * INCAST_BYTES * 8 / (link.gbps * 1e9)
+    times_s = [measure_incast(link.senders, link.receiver, INCAST, INCAST_BYTES) for _ in range(INCAST_ROUNDS)]
+    return {"incast": statistics.median(times_s) / least_s}
+
+
+MEASURED: Mapping[Scene, Callable[[SharedLink], Figures]] = {
+    "fairness": measure_fairness,
+    "marks": measure_marks,
+    "loss": measure_losses,
+    "incast": measure_incast_on_link,
+}
+
+
+def _use(flows: FlowResults, link: SharedLink) -> float:
+    """Return the use of the link, at most 1, because a queue may drain after the end."""
+    return min(1.0, flows.total_gbps / link.gbps)
+
+
+def _answer(flows: FlowResults, link: SharedLink, to: str) -> Figures:
+    return {
+        f"use_{to}": _use(flows, link),
+        f"dip_{to}": flows.dip,
+        f"window_{to}": flows.window_fall,
+        f"queue_{to}_ms": flows.rtt_ms,
+    }

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flows between hosts, sent by iperf3, and their results."""
+
+import json
+import statistics
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from roundabout.core.errors import RoundaboutError
+from roundabout.judge.measurement.sandbox import NetnsHost
+
+PORT = 5201
+EVERY_S = 0.1
+WARM_UP_S = 1
+PATIENCE_S = 30.0  # beyond a transfer's own time: the machine may have much else to do
+
+
+class StuckError(RoundaboutError):
+    """Flows did not complete, so their figures cannot be measured."""
+
+
+@dataclass(frozen=True)
+class FlowResults:
+    """Flows that shared a path, after the warm-up: payload rate of each, and the total over time, every `EVERY_S`."""
+
+    gbps: tuple[float, ...]
+    course_gbps: tuple[float, ...]
+    rtt_ms: float
+    windows_kb: tuple[tuple[float, ...], ...]
+    retransmitted: int
+    sent_bytes: int
+    cpu_s: float  # of both ends' processes, the warm-up included
+
+    @property
+    def total_gbps(self) -> float:
+        """Return the rate of all flows together at the receiver, which includes data that waited at the end."""
+        return sum(self.gbps)
+
+    @property
+    def jain(self) -> float:
+        """Return Jain's index of fairness (DEC-TR-301, 1984): 1 for equal rates, 1/n if one flow gets all."""
+        squares = sum(each * each for each in self.gbps)
+        return self.total_gbps**2 / (len(self.gbps) * squares) if squares else 0.0
+
+    @property
+    def dip(self) -> float:
+        """Return the slowest of ten `EVERY_S` over the mean, which is 1 for a constant rate."""
+        mean = statistics.fmean(self.course_gbps) if self.course_gbps else 0.0
+        ordered = sorted(self.course_gbps)
+        return ordered[(len(ordered) - 1) // 10] / mean if mean else 0.0
+
+    @property
+    def window_fall(self) -> float | None:
+        """Return the median cut, as a window after its fall over the window before. None with fewer than two falls."""
+        falls = [
+            after / before for window in self.windows_kb for before, after in pairwise(window) if 0 < after < before
+        ]
+        return statistics.median(falls) if len(falls) > 1 else None
+
+
+def send_flows(
+    senders: Sequence[NetnsHost], receiver: NetnsHost, flows: int, seconds: int, *options: str
+) -> FlowResults:
+    """Send over `flows` connections spread among `senders` for `seconds` after a warm-up.
+
+    Raises StuckError if they do not end, and RoundaboutError if iperf3 fails.
+    """
+    shares = [len(range(number, flows, len(senders))) for number in range(len(senders))]
+    words = ["-t", str(seconds), "-O", str(WARM_UP_S), "-i", f"{EVERY_S:g}", "-J", *options]
+    clients = []
+    with ExitStack() as stack:
+        for number, (sender, share) in enumerate(zip(senders, shares, strict=True)):
+            if share:
+                port = PORT + number
+                stack.enter_context(_server(receiver, port))
+                argv = ["iperf3", "-c", receiver.address, "-p", str(port), "-P", str(share), *words]
+                clients.append(stack.enter_context(sender.start(*argv)))
+        lasts_s = WARM_UP_S + seconds
+        return _flows([_read_client(client, lasts_s + PATIENCE_S) for client in clients], lasts_s)
+
+
+@contextmanager
+def _server(place: NetnsHost, port: int) -> Iterator[None]:
+    with place.start("iperf3", "-s", "-1", "-p", str(port), "--forceflush") as server:
+        assert server.stdout
+        for line in server.stdout:
+            if "listening" in line:
+                break
+        else:
+            assert server.stderr
+            raise RoundaboutError(f"iperf3 -s: {server.stderr.read().strip()}")
+        yield
+
+
+def _read_client(client: "subprocess.Popen[str]", limit_s: float) -> dict[str, Any]:
+    try:
+        out, errors = client.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise StuckError(f"found flows that did not end within {limit_s:.0f} s, expected iperf3 to") from None
+    try:
+        told: dict[str, Any] = json.loads(out)
+    except ValueError:
+        raise RoundaboutError(f"iperf3: {errors.strip() or out.strip()}") from None
+    if "error" in told:
+        raise RoundaboutError(f"iperf3: {told['error']}")
+    return told
+
+
+def _flows(told: Sequence[dict[str, Any]], lasts_s: float) -> FlowResults:
+    ends = [stream for each in told for stream in each["end"]["streams"]]
+    courses = [[one for one in each["intervals"] if not one["sum"]["omitted"]] for each in told]
+    intervals = [stream for course in courses for one in course for stream in one["streams"]]
+    sums = zip(*([one["sum"]["bits_per_second"] / 1e9 for one in course] for course in courses), strict=False)
+    sockets: dict[tuple[int, int], list[float]] = {}
+    for number, course in enumerate(courses):
+        for one in course:
+            for stream in one["streams"]:
+                sockets.setdefault((number, stream["socket"]), []).append(stream.get("snd_cwnd", 0) / 1e3)
+    used = [each["end"]["cpu_utilization_percent"] for each in told]
+    round_trips = [stream["rtt"] / 1e3 for stream in intervals if stream.get("rtt")]
+    return FlowResults(
+        gbps=tuple(stream["receiver"]["bits_per_second"] / 1e9 for stream in ends),
+        course_gbps=tuple(map(sum, sums)),
+        rtt_ms=statistics.median(round_trips) if round_trips else 0.0,
+        windows_kb=tuple(map(tuple, sockets.values())),
+        retransmitted=sum(stream["sender"].get("retransmits", 0) for stream in ends),
+        sent_bytes=sum(stream["sender"]["bytes"] for stream in ends),
+        cpu_s=sum(each["host_total"] + each["remote_total"] for each in used) / 100 * lasts_s,
+    )

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is lost of a run is told, and a report on it fails: there are never fewer trials in silence."""
+
+import contextlib
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.reading import data
+from analysis.reports.summary import stored_or_new, summarize_run
+from roundabout.cli.main import main
+from roundabout.store import RAW, Run, StoreError, contents
+from roundabout.store.contents import RECORD
+from roundabout.store.files import read_json
+from tests.analysis.damage import run_damage
+from tests.analysis.sweeps.sweep_runs import experiment, sweep_run
+from tests.analysis.synthetic_runs import as_older
+from tests.analysis.unfair_runs import synthetic_run
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """One repetition; a trial has events and raw packets, and an attempt at it was put aside."""
+    run = synthetic_run(tmp_path_factory.mktemp("runs"), repetitions=1)
+    record = run.trials()[0]
+    folder = (run.path / "trials" / record["trial"]).rename(run.path / "before")
+    put_aside = run.begin_attempt(record["trial"])
+    put_aside.log("failed", 5)
+    put_aside.reject({**record, "valid": False, "reason": "spoilt"})
+    attempt = run.begin_attempt(record["trial"])
+    for path in folder.glob("*.parquet"):
+        path.rename(attempt.path / path.name)
+    attempt.log("start", 5)
+    (attempt.path / RAW / "s0").mkdir(parents=True)
+    (attempt.path / RAW / "s0" / "0.pcap").write_bytes(b"packets")
+    attempt.commit(record)
+    shutil.rmtree(folder)
+    run.refresh_trials()
+    run.write_summary(summarize_run(run).record())
+    return run
+
+
+@pytest.fixture
+def short_run(whole, tmp_path):
+    """The same, to be damaged."""
+    return Run(shutil.copytree(whole.path, tmp_path / "runs" / whole.path.parent.name / whole.id))
+
+
+def faults(run, scratch, files):
+    return [fault for each in run_damage.each_damage(run.path, scratch, files) if (fault := run_damage.wrong(*each))]
+
+
+def test_a_damaged_file_of_a_run_is_named_and_the_report_fails(whole, tmp_path):
+    trial = whole.table("trials")["trial"][0].as_py()
+    files = [path for path in run_damage.files_of(whole.path) if path.parts[0] != "trials" or trial in path.parts]
+    assert len(files) == 1 + 8 + 2
+    assert faults(whole, tmp_path, files) == []
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("older", [False, True], ids=["", "of an older revision"])
+def test_any_damaged_file_of_any_run_is_named_and_the_report_fails(tmp_path, older):
+    spoilt = {} if older else {("fair", 2)}  # of an older trial that is invalid nobody knows what it must have
+    runs = [
+        synthetic_run(tmp_path / "unfair", repetitions=3, spoilt=spoilt),
+        sweep_run(tmp_path / "sweep", experiment(tmp_path, loads=[0, 6, 12], repetitions=2), captured={6, 12}),
+    ]
+    for run in runs:
+        if older:
+            as_older(run)
+        assert faults(run, tmp_path / "copies", run_damage.files_of(run.path)) == []
+
+
+def test_what_is_made_of_the_rest_is_made_anew(whole, short_run, capsys):
+    run = short_run
+    for way in (run_damage.deleted, run_damage.linked):
+        way(run.path / "summary.json")
+        way(run.path / "trials.parquet")
+        assert main(["report", "--json", str(run.path)]) == 0
+        assert json.loads(capsys.readouterr().out) == json.loads((whole.path / "summary.json").read_text())
+        assert (run.path / "summary.json").read_bytes() == (whole.path / "summary.json").read_bytes()
+        assert run.table("trials").equals(pq.read_table(run.path / "trials.parquet"))
+        assert not any(path.is_symlink() for path in run.path.iterdir())
+
+
+def test_a_list_of_trials_that_might_have_told_of_lost_ones_is_no_longer_trusted(short_run):
+    path = short_run.path / "trials.parquet"
+    rows = pq.read_table(path).to_pylist()
+    run_damage.cut(path)
+    with pytest.raises(StoreError, match=r"cannot read .*trials\.parquet") as lost:
+        summarize_run(short_run)
+    assert lost.value.hint == f"make it anew: roundabout report {short_run.path}"
+    pq.write_table(pa.Table.from_pylist([row | {"run": "another"} for row in rows]), path)
+    with pytest.raises(StoreError, match=r"trials\.parquet is of run another, expected 2"):
+        summarize_run(short_run)
+
+
+def test_an_older_run_is_read_and_still_cannot_lack_a_table(short_run):
+    as_older(short_run)
+    assert summarize_run(short_run).record() == json.loads((short_run.path / "summary.json").read_text())
+    path = next(short_run.path.glob("trials/*/counters.parquet"))
+    path.unlink()
+    for read in (summarize_run, lambda run: run.table("counters"), lambda run: data.counters(run, "tx_bytes")):
+        with pytest.raises(StoreError, match=f"{path} is missing"):
+            read(Run(short_run.path))
+
+
+def test_a_trial_that_is_gone_as_a_whole_is_told(short_run):
+    key = short_run.trials()[0]["trial"]
+    shutil.rmtree(short_run.path / "trials" / key)
+    with pytest.raises(StoreError, match=f"{key} is missing") as lost:
+        summarize_run(short_run)
+    assert "roundabout resume" in lost.value.hint
+
+
+def test_a_table_is_not_looked_for_elsewhere(short_run):
+    path = next(short_run.path.glob("trials/*/trial.json"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"trial": "../elsewhere"}))
+    with pytest.raises(StoreError, match=r"trial\.json: trial: found '\.\./elsewhere', expected '"):
+        summarize_run(short_run)
+
+
+@pytest.mark.parametrize(("field", "expected"), [("valid", "true or false"), ("attempt", "a whole number")])
+def test_a_record_that_lacks_a_field_is_one_message(short_run, capsys, field, expected):
+    path = next(short_run.path.glob("trials/*/trial.json"))
+    record = json.loads(path.read_text())
+    del record[field]
+    path.write_text(json.dumps(record))
+    for command in ("report", "status"):
+        assert main([command, str(short_run.path)]) == 1
+        assert f"{path}: {field}: found none, expected {expected}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("field", ["plan", "experiment", "testbed"])
+def test_a_manifest_that_lacks_a_field_is_one_message(short_run, capsys, field):
+    path = short_run.path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest[field]
+    path.write_text(json.dumps(manifest))
+    for command in ("report", "status", "resume"):
+        assert main([command, str(short_run.path)]) == 1
+        assert f"{path}: found no {field}, expected one" in capsys.readouterr().err
+
+
+def test_an_experiment_of_another_version_is_one_message(short_run, capsys):
+    path = short_run.path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["experiment"]["study"] = {"kind": 5}
+    path.write_text(json.dumps(manifest))
+    assert main(["report", str(short_run.path)]) == 1
+    said = capsys.readouterr().err
+    assert "manifest.json: experiment.study" in said
+    assert "with the version of roundabout that wrote it" in said
+
+
+def test_a_summary_of_another_run_is_made_anew(short_run):
+    right = summarize_run(short_run)
+    short_run.write_summary(right.record() | {"run": "another"})
+    assert stored_or_new(short_run) == right
+
+
+def test_the_scoreboard_names_runs_that_it_could_not_read(short_run, tmp_path, capsys):
+    (short_run.path / "manifest.json").unlink()
+    assert main(["scoreboard", "--json", "--runs", str(tmp_path / "runs")]) == 1
+    said = capsys.readouterr()
+    assert f"cannot read {short_run.path / 'manifest.json'}" in said.err
+    assert json.loads(said.out)["measured"] == 0
+
+
+# A bit or two of each byte; all of them.
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.proof)])
+def test_no_bit_of_a_record_changes_what_it_says_in_silence(short_run, step):
+    record = short_run.trials()[0]
+    path = short_run.path / "trials" / record["trial"] / RECORD
+    stored = path.read_bytes()
+    silent = 0
+    for place in range(0, 8 * len(stored), step):
+        changed = bytearray(stored)
+        changed[place // 8] ^= 1 << place % 8
+        path.write_bytes(changed)
+        with contextlib.suppress(StoreError):
+            found = contents.read_record(path.parent, short_run.id)
+            assert {name: found.get(name) for name in record} == record, f"bit {place} of {RECORD}"
+            silent += 1
+    assert silent < 8 * len("sha256")  # a seal of another name is none, as older records have
+
+
+def test_a_record_of_before_there_were_seals_is_read(short_run):
+    path = next(short_run.path.glob("trials/*/trial.json"))
+    record = json.loads(path.read_text())
+    del record["sha256"]
+    path.write_text(json.dumps(record))
+    assert summarize_run(short_run).record() == json.loads((short_run.path / "summary.json").read_text())
+
+
+def test_raw_packets_that_were_dropped_for_the_budget_are_not_missed(short_run):
+    assert list(short_run.path.rglob("*.pcap"))
+    short_run.drop_raw(0)
+    short_run.check()
+    assert not list(short_run.path.rglob("*.pcap"))
+
+
+@pytest.fixture
+def older_run(tmp_path):
+    """A computed run of a revision whose records told nothing of files."""
+    with tarfile.open(Path(__file__).parents[1] / "older" / "computed.tar.xz") as archive:
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(tmp_path)
+    return Run.open("tiny", tmp_path)
+
+
+def test_an_older_revisions_run_is_reported_with_the_same_figures(older_run, capsys):
+    before = read_json(older_run.path / "summary.json")
+    assert main(["report", "--json", str(older_run.path)]) == 0
+    after = read_json(older_run.path / "summary.json")
+    assert (before["schema"], after["schema"]) == (2, 3)
+    for old, new in zip(before["cells"], after["cells"], strict=True):
+        for name in ("median_ms", "mean_ms", "fluid"):
+            assert new[name] == old[name]
+    assert main(["status", str(older_run.path)]) == 0
+    assert "complete: 1 of 1 trials committed" in capsys.readouterr().out
+
+
+def test_the_last_revisions_run_cannot_lack_what_was_measured(older_run, tmp_path):
+    files = [path for path in run_damage.files_of(older_run.path) if path.stem not in ("counters", "queue")]
+    assert [path.name for path in files] == ["manifest.json", "iterations.parquet", "trial.json"]
+    assert faults(older_run, tmp_path / "copies", files) == []

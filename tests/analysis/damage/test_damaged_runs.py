@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command that reads runs, on a run in whose folder one file is damaged: a result or one clear error."""
+
+import contextlib
+import hashlib
+import io
+import itertools
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis import notebooks
+from analysis.reports import scoreboard
+from roundabout import api
+from roundabout.cli.main import main
+from roundabout.cli.runs import resume, watch
+from roundabout.core.errors import RoundaboutError
+from roundabout.dashboards.run import run_series
+from roundabout.store import Run, schemas
+from tests.analysis.computed_run import compute
+from tests.analysis.damage.damaged_files import DAMAGES, missing, other_table, pipe, truncated
+
+pytestmark = pytest.mark.unit
+
+SHARE = 47  # CI takes one of so many combinations, the long proof all of them; prime, so that it meets every reader
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    run = compute(tmp_path_factory.mktemp("whole"))
+    (run.path / "report.html").write_text("a page")
+    (run.path / "live.json").write_text("{}")
+    return run
+
+
+@pytest.fixture
+def run(whole: Run, tmp_path: Path) -> Run:
+    return Run(shutil.copytree(whole.path, tmp_path / "runs" / "tiny" / whole.id))
+
+
+def files_of(run: Run) -> list[str]:
+    """Return one file of each name, relative to the run."""
+    files = sorted(path for path in run.path.rglob("*") if path.is_file())
+    return [str(path.relative_to(run.path)) for path in {path.name: path for path in files}.values()]
+
+
+def read_scoreboard(run: Run) -> int:
+    errors: list[RoundaboutError] = []
+    list(scoreboard._newest_runs(run.path.parents[1], errors.append))
+    return len(errors)
+
+
+def read_tables(run: Run) -> int:
+    opened = api.open_run(run.path)
+    for name in schemas.TABLES:
+        opened.table(name)
+    return len(opened.trials())
+
+
+def command(*words: str) -> Callable[[Run], Any]:
+    def read(run: Run) -> int:
+        return main([word.format(run=run.path, runs=run.path.parents[1], out=run.path.parents[2]) for word in words])
+
+    return read
+
+
+READERS: dict[str, Callable[[Run], Any]] = {
+    "report": command("report", "--json", "{run}"),
+    "runs": command("runs", "--runs", "{runs}"),
+    "status": command("status", "{run}"),
+    "status by name": command("status", "tiny", "--json", "--runs", "{runs}"),
+    "compare": command("compare", "{run}", "{run}"),
+    "export tables": command("export", "--csv", "{out}/csv", "{run}"),
+    "export a trace": command("export", "--trace", "first", "--to", "{out}/trace.json", "{run}"),
+    "watch": command("watch", "{run}"),
+    "resume": command("resume", "{run}"),
+    "rm": command("rm", "--yes", "{run}"),
+    "advise": command("advise", "{run}"),
+    "profile": command("profile", "j1", "--from", "{run}"),
+    "decode": command("decode", "{run}"),
+    "scoreboard": read_scoreboard,
+    "dashboards": lambda run: list(run_series(run.path.parents[1])),
+    "notebook": lambda run: notebooks.write_notebooks(Run.open(run.path)),
+    "tables": read_tables,
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch.os, "nice", lambda _: None)
+    monkeypatch.setattr(watch, "undo_when_ended", lambda: None)
+    monkeypatch.setattr(resume, "execute", lambda *_, **__: None)
+
+
+def read(reader: Callable[[Run], Any], run: Run) -> tuple[Any, str]:
+    """Return what a reader returns, and what it says on both streams."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            status = reader(run)
+        except RoundaboutError as error:
+            status = error.exit_code
+            print(f"error: {error.message}", file=said)
+    return status, said.getvalue()
+
+
+def content(run: Run) -> dict[str, str]:
+    """Return the SHA-256 of all that was measured in a run, by file."""
+    files = [path for path in run.path.glob("*/**/*") if path.is_file() and not path.is_symlink()]
+    made = ("profiles", "notebooks")
+    measured = [path for path in files if path.relative_to(run.path).parts[0] not in made]
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in measured}
+
+
+def wrong(run: Run, reader: str) -> str | None:
+    """Return what is not allowed of a reader's outcome."""
+    before = content(run)
+    status, said = read(READERS[reader], run)
+    errors = f"\n{said}".count("\nerror: ")
+    if any(bad in said for bad in ("unexpected", "Traceback", "bug", "\x1b")) or errors > 1:
+        return f"{reader}: status {status}: {said[-400:]}"
+    if errors and status not in (1, 2):
+        return f"{reader}: status {status} with an error"
+    if reader != "rm" and content(run) != before:
+        return f"{reader} changed what was measured"
+    return None
+
+
+def combinations(run: Run) -> Iterator[tuple[str, str, str]]:
+    return itertools.product([*files_of(run), "trials", ".lock"], DAMAGES, READERS)
+
+
+def check(run: Run, scratch: Path, chosen: list[tuple[str, str, str]]) -> list[str]:
+    found = []
+    for file, damage, reader in chosen:
+        copy = Run(shutil.copytree(run.path, scratch / "runs" / "tiny" / run.id))
+        path = copy.path / file
+        if path.is_dir():
+            shutil.rmtree(path)
+            path.touch()
+        with contextlib.suppress(ValueError, OSError):  # of what this damage needs the file has nothing
+            DAMAGES[damage](path)
+        if fault := wrong(copy, reader):
+            found.append(f"{file}, {damage}: {fault}")
+        shutil.rmtree(scratch / "runs")
+        shutil.rmtree(scratch / "csv", ignore_errors=True)
+        (scratch / "trace.json").unlink(missing_ok=True)
+    return found
+
+
+def test_each_reader_gives_a_result_or_one_clear_error(whole: Run, tmp_path: Path) -> None:
+    chosen = list(itertools.islice(combinations(whole), 0, None, SHARE))
+    assert {reader for _, _, reader in chosen} == READERS.keys()
+    assert {damage for _, damage, _ in chosen} == DAMAGES.keys()
+    assert check(whole, tmp_path, chosen) == []
+
+
+@pytest.mark.proof
+def test_each_reader_gives_a_result_or_one_clear_error_for_every_damage(whole: Run, tmp_path: Path) -> None:
+    assert check(whole, tmp_path, list(combinations(whole))) == []
+
+
+@pytest.mark.parametrize("damage", [other_table, truncated, pipe])
+def test_report_makes_a_damaged_list_of_trials_anew(run: Run, capsys: pytest.CaptureFixture[str], damage: Any) -> None:
+    right = run.listed_trials()
+    damage(run.path / "trials.parquet")
+    if damage is pipe:
+        assert main(["report", "--json", str(run.path)]) == 1
+        assert "trials.parquet: it is a pipe, expected a file or nothing" in capsys.readouterr().err
+        return
+    assert main(["report", "--json", str(run.path)]) == 0
+    said = capsys.readouterr().err
+    assert said.startswith("warning: ")
+    assert "it was made anew: 3 of 3 planned trials are committed" in said
+    assert Run(run.path).listed_trials() == right
+
+
+@pytest.mark.parametrize("damage", [missing, truncated, pipe])
+def test_a_damaged_experiment_file_is_named(run: Run, capsys: pytest.CaptureFixture[str], damage: Any) -> None:
+    damage(run.path / "experiment.yaml")
+    for words in (["report", "--json"], ["status"]):
+        assert main([*words, str(run.path)]) == 0
+        said = capsys.readouterr().err
+        assert said.startswith(f"warning: {run.path / 'experiment.yaml'} is ")
+        assert "figures do not depend on this file" in said
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "wrong"),
+    [
+        ("plan", [5], "plan.0: found 5, expected an object"),
+        ("plan", [{"key": None}], "plan.0.key: found None, expected text"),
+        ("testbed", {"kind": "fluid"}, "found no testbed.emulated, expected one"),
+        ("testbed", {"kind": "fluid", "emulated": True, "scale": float("nan")}, "scale: found nan, expected a number"),
+        ("testbed", {"kind": "fluid", "emulated": True, "scale": True}, "scale: found True, expected a number"),
+        ("where", {"testbed": ["fluid"]}, "where.testbed: found ['fluid'], expected text"),
+        ("clock", {}, "found no clock.anchor_utc_ns, expected one"),
+        ("sessions", {}, "sessions: found {}, expected a list"),
+    ],
+)
+def test_a_field_of_the_manifest_is_named(run, capsys, field: str, value: Any, wrong: str) -> None:
+    path = run.path / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
+    assert main(["status", str(run.path)]) == 1
+    assert f"error: {path}: " in (said := capsys.readouterr().err)
+    assert wrong in said
+
+
+def test_a_folder_that_is_no_run_and_a_run_without_a_manifest_are_told_apart(run, tmp_path, capsys) -> None:
+    assert main(["status", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith(f"error: {tmp_path} is no run: it has no manifest.json")
+    (run.path / "manifest.json").unlink()
+    assert main(["status", str(run.path)]) == 1
+    assert capsys.readouterr().err.startswith(f"error: cannot read {run.path / 'manifest.json'}: No such file")
+    assert main(["status", "x" * 5000]) == 1
+    assert capsys.readouterr().err.startswith("error: no run 'xxx")
+
+
+def test_a_folder_whose_name_is_an_impossible_date_is_no_run(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    run.path.rename(run.path.with_name("20269921T093012Z-7f3a"))
+    assert main(["runs", "--runs", str(run.path.parents[1])]) == 0
+    assert capsys.readouterr().out.startswith("no run in ")
+
+
+def test_a_summary_that_lacks_cells_is_made_anew_by_compare(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    path = run.path / "summary.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"cells": []}))
+    assert main(["compare", "--json", str(run.path), str(run.path)]) == 0
+    assert json.loads(capsys.readouterr().out)["cells"]

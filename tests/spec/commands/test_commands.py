@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout list`, `validate`, `plan` and `schema` as a user meets them."""
+
+import io
+import json
+import re
+import struct
+import tomllib
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+from roundabout.cli.main import main
+from roundabout.core.paths import ROOT
+from roundabout.spec import EXPERIMENTS
+from roundabout.terminal.lines import format_duration
+from roundabout.terminal.screen import Screen
+
+pytestmark = pytest.mark.unit
+
+
+def test_list_shows_the_catalogue(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    assert main(["list"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("unfair-vgg19"))
+    assert "HotNets'22, Figures 1 and 2" in line
+    assert line.split()[-1] == "20"
+
+
+def test_list_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--json"]) == 0
+    entries = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}
+    assert (entries["unfair-vgg19"]["trials"], entries["unfair-vgg19"]["error"]) == (20, None)
+
+
+def test_validate_checks_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate"]) == 0
+    assert "nothing wrong" in capsys.readouterr().out
+
+
+def test_validate_names_every_wrong_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
+    one.write_text("name: one\nabuot: x\n")
+    other.write_text("- a list\n")
+    assert main(["validate", str(one), "unfair-vgg19", str(other)]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith(f"error: {one}:2: abuot: found the unknown field 'abuot', expected one of schema, name")
+    assert said[1] == "  did you mean about?"
+    assert said[2] == f"error: {other}: found a list, expected a mapping of fields to values"
+
+
+def test_plan_shows_every_trial_and_the_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "unfair-vgg19"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) == 1 + 20 + 1
+    assert out[-1].startswith("20 trials, about 4 min")
+
+
+def test_plan_of_one_trial(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "unfair-vgg19", "--only", "fair", "--repetitions", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("1 trial, about ")
+
+
+def test_plan_of_less(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "websearch-bert", "--quick"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("6 trials")
+    assert main(["plan", "websearch-bert", "--quick", "--full"]) == 2
+    assert "found --quick and --full, expected one of them" in capsys.readouterr().err
+
+
+def test_plan_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "unfair-vgg19", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert [trial["repetition"] for trial in plan["trials"]] == sorted([1, 2, 3, 4, 5] * 4)
+    assert {tuple(trial["jobs"]) for trial in plan["trials"] if trial["variant"] == "alone"} == {("j1",), ("j2",)}
+
+
+def test_plan_for_an_inventory(capsys: pytest.CaptureFixture[str]) -> None:
+    inventory = str(ROOT / "inventory.example")
+    assert main(["plan", "websearch-bert", "--quick", "--inventory", inventory]) == 0
+    assert main(["plan", "unfair-vgg19", "--inventory", inventory]) == 2
+    assert f"{inventory}: found no tor0, expected a machine for each host" in capsys.readouterr().err
+
+
+def test_plan_of_something_else_for_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "unfair-vgg19", "--set", "jobs.j1.transport.T_us=90", "--only", "unfair", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["changes"] == {"jobs.j1.transport.T_us": 90, "only": ["unfair"]}
+    assert {trial["variant"] for trial in plan["trials"]} == {"unfair"}
+    assert main(["plan", "unfair-vgg19", "--set", "seed"]) == 2
+    assert "--set: found 'seed', expected PATH=VALUE" in capsys.readouterr().err
+
+
+def test_every_package_is_listed_to_be_installed() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    there = [
+        path.parent.relative_to(ROOT)
+        for top in ("analysis", "roundabout")
+        for path in ROOT.glob(f"{top}/**/__init__.py")
+    ]
+    assert sorted({*listed} - {"roundabout.carried"}) == sorted(".".join(path.parts) for path in there)
+
+
+def test_an_unknown_name_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "unfair-vgg"]) == 2
+    assert "did you mean unfair-vgg19 or unfair-table1?" in capsys.readouterr().err
+
+
+def test_schema_writes_where_it_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "--folder", str(tmp_path)]) == 0
+    assert json.loads((tmp_path / "profile.json").read_text())["title"] == "Profile"
+    (tmp_path / "file").touch()
+    assert main(["schema", "--folder", str(tmp_path / "file")]) == 1
+    assert "error: cannot write to" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.4, "0 s"), (59.6, "1 min 0 s"), (241, "4 min 1 s"), (7500, "2 h 5 min")]
+)
+def test_durations_read_well(seconds: float, said: str) -> None:
+    assert format_duration(seconds) == said
+
+
+MARKUP = "[/ref] [red]x :warning: [bold"
+
+
+def test_what_an_experiment_says_of_itself_is_shown_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (EXPERIMENTS / "catalog/hotnets22/unfair-vgg19.yaml").read_text()
+    path = tmp_path / "unfair-vgg19.yaml"
+    path.write_text(re.sub(r"^about: .*$", f'about: "{MARKUP}"', text, flags=re.MULTILINE))
+    monkeypatch.setattr("roundabout.cli.runs.run.execute", lambda *_, **__: None)
+    assert main(["run", str(path)]) == 0
+    assert f"unfair-vgg19: {MARKUP}\n" in capsys.readouterr().out
+
+
+def test_a_captures_name_is_shown_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x[" / "b].pcap"
+    path.parent.mkdir()
+    path.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 128, 1) + b"torn")
+    assert main(["decode", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "x[/b].parquet: 0 packets" in said
+    assert "warning" in said
+
+
+@pytest.mark.parametrize("words", [["run", MARKUP], [f"--{MARKUP}"], [MARKUP], ["report", MARKUP]])
+def test_a_mistake_on_the_command_line_is_shown_as_it_is(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) in (1, 2)
+    assert "[red]x" in capsys.readouterr().err
+
+
+def test_no_part_of_what_is_shown_is_read_as_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    grid = Table(MARKUP, title=MARKUP, caption=MARKUP)
+    grid.add_row(MARKUP)
+    Screen(file=out, width=200).print(MARKUP, grid)
+    assert out.getvalue().count(MARKUP) == 5
+
+
+def test_commands_print_on_our_screen_alone() -> None:
+    sources = [*(ROOT / "roundabout").rglob("*.py"), *(ROOT / "analysis").rglob("*.py")]
+    assert [path.name for path in sources if re.search(r"\bConsole\(", path.read_text())] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("mltcp-vgg19", {"dilation": "4"}),
+        ("mltcp-vgg19 --dilation 2", {"dilation": "2"}),
+        ("mltcp-vgg19 --scale 200", {"dilation": "4", "scale": "200"}),
+        ("cluster-slice", {"scale": "1000"}),
+        ("cluster-slice --scale 500", {"scale": "500"}),
+        ("cluster-slice --testbed fluid", {}),
+    ],
+    ids=str,
+)
+def test_an_experiment_may_ask_a_lab_to_divide_rates_and_stretch_time(
+    words: str, found: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+    monkeypatch.setattr("roundabout.cli.runs.run.execute", lambda _work, where, **_: asked.append(dict(where.where)))
+    assert main(["run", *words.split()]) == 0
+    assert asked == [{"testbed": "fluid" if "fluid" in words else "lab", **found}]

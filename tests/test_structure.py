@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shape of the tree: small folders, and no module that imports itself by way of others."""
+
+import ast
+import subprocess
+from collections import Counter
+from pathlib import Path, PurePosixPath
+
+import networkx as nx
+import pytest
+
+from roundabout.core.paths import ROOT
+
+pytestmark = pytest.mark.unit
+
+FILES_A_FOLDER = 15
+"""The most files in one folder, so that a reader finds a module by its name. The root holds tools' own files."""
+
+
+def project_files() -> list[str]:
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files"], check=True, capture_output=True, text=True).stdout
+    return [path for path in listed.splitlines() if (ROOT / path).is_file()]
+
+
+def imports(path: Path, modules: set[str]) -> set[str]:
+    """Return the modules that a file imports anywhere, imports for type checkers included."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {each.name for each in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{each.name}" for each in node.names}
+            found |= names & modules or {node.module}
+    return found & modules
+
+
+def find_cycles(graph: dict[str, set[str]]) -> list[list[str]]:
+    return [sorted(each) for each in nx.strongly_connected_components(nx.DiGraph(graph)) if len(each) > 1]
+
+
+def test_no_folder_has_too_many_files():
+    counts = Counter(str(PurePosixPath(path).parent) for path in project_files())
+    del counts["."]
+    assert {folder: count for folder, count in counts.items() if count > FILES_A_FOLDER} == {}
+
+
+def test_no_modules_import_each_other():
+    sources = [
+        path for path in project_files() if path.startswith(("roundabout/", "analysis/")) and path.endswith(".py")
+    ]
+    names = {path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): ROOT / path for path in sources}
+    graph = {name: imports(path, set(names)) - {name} for name, path in names.items()}
+    assert sum(map(len, graph.values())) > len(graph)
+    assert find_cycles(graph) == []
+
+
+def test_a_cycle_is_found():
+    assert find_cycles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
