@@ -21,7 +21,6 @@ from roundabout.spec.expectation import Basis, Bound, Bounds, Row as ExpectedRow
 LINK_GBPS = 25.0
 LIGHT_GBPS, HEAVY_GBPS = 8.0, 20.0
 """The loads that Salamy calls 30 % and 80 % (section 3.4.1)."""
-LOADS_GBPS = MappingProxyType({30: LIGHT_GBPS, 80: HEAVY_GBPS})
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,6 @@ struct Given {
   std::string bind;
   std::vector<std::string> destinations;
   std::vector<std::string> classes;
-  std::string metrics;
   double warm_up_s = 0;
   double drain_s = 10;
 };
@@ -133,7 +132,6 @@ void declare_send(CLI::App &app, SendOptions &send, Given &given) {
   app.add_option("--line-rate-gbps", send.line_rate_gbps, "of the path: slowdown compares with it")
       ->check(finite(1e-6, 1e4));
   app.add_option("--base-rtt-us", send.base_rtt_us, "of the path when idle")->check(finite(0, 1e9));
-  app.add_option("--metrics", given.metrics, "IPV4_ADDRESS:PORT that serves Prometheus while it runs");
 }
 
 void check(PlanOptions &plan, const Given &given) {
@@ -185,8 +183,6 @@ void check(SendOptions &send, const Given &given) {
                           std::to_string(send.most_connections) + ", found " + std::to_string(send.connections));
   send.warm_up_ns = std::llround(given.warm_up_s * 1e9);
   send.drain_ns = std::llround(given.drain_s * 1e9);
-  if (!given.metrics.empty())
-    send.metrics = Endpoint::parse(given.metrics);
 }
 
 } // namespace

@@ -61,7 +61,6 @@ struct SendOptions {
   native::Nanos drain_ns = 0;
   double line_rate_gbps = 0; // 0: unknown, so there is no slowdown
   double base_rtt_us = 0;
-  std::optional<Endpoint> metrics;
 };
 
 using Options = std::variant<PlanOptions, ShowOptions, SinkOptions, SendOptions>;

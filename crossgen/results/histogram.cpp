@@ -56,13 +56,6 @@ std::uint64_t Histogram::percentile(double percent) const {
   return most();
 }
 
-std::uint64_t Histogram::count_up_to(std::uint64_t value) const {
-  std::uint64_t seen = 0;
-  for (std::size_t bucket = 0; bucket <= bucket_of(std::min(value, kMostValue)); bucket++)
-    seen += buckets_[bucket].load(kRelaxed);
-  return seen;
-}
-
 nlohmann::ordered_json Histogram::json(double unit) const {
   if (count() == 0)
     return nullptr;

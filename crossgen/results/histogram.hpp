@@ -26,7 +26,6 @@ public:
   std::uint64_t percentile(double percent) const;
 
   // How many values were at most `value`, to the bucket.
-  std::uint64_t count_up_to(std::uint64_t value) const;
 
   // count, mean, p50, ..., max, divided by `unit`; null where nothing was recorded.
   nlohmann::ordered_json json(double unit) const;

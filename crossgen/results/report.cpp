@@ -2,8 +2,6 @@
 #include "crossgen/results/report.hpp"
 
 #include <algorithm>
-#include <initializer_list>
-#include <sstream>
 #include <utility>
 
 namespace crossgen {
@@ -32,11 +30,8 @@ double share(std::uint64_t part, std::uint64_t whole) {
 
 } // namespace
 
-void Report::ready(std::uint64_t planned_flows, const std::optional<Endpoint> &metrics) {
-  ordered_json event = {{"event", "ready"}, {"flows", planned_flows}};
-  if (metrics)
-    event["metrics"] = metrics->text();
-  add(event);
+void Report::ready(std::uint64_t planned_flows) {
+  add({{"event", "ready"}, {"flows", planned_flows}});
   lines_.finish(kReaderPatienceMs);
 }
 
@@ -143,39 +138,6 @@ void Report::add_line(const std::string &line) {
   lines_.add(line);
   if (lines_.pending_bytes() > kBatchBytes && lines_.dropped() == 0)
     lines_.finish(kReaderPatienceMs);
-}
-
-std::string metrics_text(const Results &results, std::uint64_t planned_flows) {
-  std::ostringstream out;
-  const auto say = [&out](const char *name, const char *type, const char *help, auto value) {
-    out << "# HELP crossgen_" << name << ' ' << help << "\n# TYPE crossgen_" << name << ' ' << type << "\ncrossgen_"
-        << name << ' ' << value << '\n';
-  };
-  say("planned_flows", "gauge", "Flows of the load.", planned_flows);
-  say("due_flows_total", "counter", "Flows whose time had come.", results.due_flows.load());
-  say("started_flows_total", "counter", "Flows that were begun.", results.started_flows.load());
-  say("finished_flows_total", "counter", "Flows whose bytes the sink has taken.", results.finished_flows.load());
-  say("unfinished_flows_total", "counter", "Flows that were given up.", results.unfinished_flows.load());
-  say("finished_bytes_total", "counter", "Bytes of finished flows.", results.finished_bytes.load());
-  say("lagging_flows_total", "counter", "Flows that started too late.", results.lagging_flows.load());
-  const auto histogram = [&out](const char *name, const char *help, const Histogram &values_ns) {
-    out << "# HELP crossgen_" << name << ' ' << help << "\n# TYPE crossgen_" << name << " histogram\n";
-    for (const auto &[label, bound_ns] :
-         std::initializer_list<std::pair<const char *, std::uint64_t>>{{"0.00001", 10'000},
-                                                                       {"0.0001", 100'000},
-                                                                       {"0.001", 1'000'000},
-                                                                       {"0.01", 10'000'000},
-                                                                       {"0.1", 100'000'000},
-                                                                       {"1", 1'000'000'000},
-                                                                       {"10", 10'000'000'000}})
-      out << "crossgen_" << name << "_bucket{le=\"" << label << "\"} " << values_ns.count_up_to(bound_ns) << '\n';
-    out << "crossgen_" << name << "_bucket{le=\"+Inf\"} " << values_ns.count() << "\ncrossgen_" << name << "_sum "
-        << values_ns.mean() * static_cast<double>(values_ns.count()) / 1e9 << "\ncrossgen_" << name << "_count "
-        << values_ns.count() << '\n';
-  };
-  histogram("lateness_seconds", "Start after intended start, of measured flows.", results.lateness_ns);
-  histogram("completion_seconds", "End after intended start, of measured flows.", results.completion_ns);
-  return out.str();
 }
 
 } // namespace crossgen

@@ -33,7 +33,7 @@ class Report {
 public:
   Report(const SendOptions &options, const LoadHeader &header) : options_(options), header_(header) {}
 
-  void ready(std::uint64_t planned_flows, const std::optional<Endpoint> &metrics);
+  void ready(std::uint64_t planned_flows);
   void results(const Results &results, Outcome outcome);
   void error(const std::string &message);
 
@@ -48,8 +48,5 @@ private:
   const LoadHeader &header_;
   native::Lines lines_{STDOUT_FILENO, 16 << 20};
 };
-
-// The counters for Prometheus.
-std::string metrics_text(const Results &results, std::uint64_t planned_flows);
 
 } // namespace crossgen

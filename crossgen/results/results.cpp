@@ -43,7 +43,6 @@ bool Results::lags(const Launch &launch, Nanos start_ns) const {
 
 void Results::finished(const Finished &flow) {
   finished_flows++;
-  finished_bytes += flow.launch.flow.bytes;
   if (flow.launch.measured) {
     const Nanos took_ns = flow.end_ns - flow.launch.intended_ns;
     completion_ns.record(took_ns);

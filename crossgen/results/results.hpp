@@ -52,7 +52,6 @@ public:
   std::atomic<std::uint64_t> due_flows = 0;
   std::atomic<std::uint64_t> started_flows = 0;
   std::atomic<std::uint64_t> finished_flows = 0;
-  std::atomic<std::uint64_t> finished_bytes = 0;
   std::atomic<std::uint64_t> unfinished_flows = 0;
   std::atomic<std::uint64_t> measured_flows = 0; // that were due
   std::atomic<std::uint64_t> measured_bytes = 0; // that were due

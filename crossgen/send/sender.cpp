@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossgen/send/sender.hpp"
 
-#include "crossgen/metrics.hpp"
 #include "crossgen/results/report.hpp"
 #include "crossgen/send/clock_watch.hpp"
 #include "crossgen/send/connector.hpp"
@@ -49,15 +48,13 @@ public:
       workers_.push_back(std::make_unique<Worker>());
     connector_.emplace(pools_, workers_, secret, options, results_);
     launcher_.emplace(options, pools_, results_, bell_);
-    if (options.metrics)
-      metrics_.emplace(*options.metrics, [this] { return metrics_text(results_, load_.flows); });
     outcome_.planned_flows = load_.flows;
   }
 
   // Throws native::Failure before the start; afterwards what was sent is reported first.
   void run() {
     connect();
-    report_.ready(load_.flows, metrics_ ? std::optional(metrics_->endpoint()) : std::nullopt);
+    report_.ready(load_.flows);
     outcome_.start_ns = wait_for_start();
     outcome_.ended = "done";
     try {
@@ -101,15 +98,9 @@ private:
     connector_->begin_wanted();
     std::vector<pollfd> fds{{bell_.fd(), POLLIN, 0}};
     connector_->add_interests(fds);
-    const std::size_t attempts_end = fds.size();
-    if (metrics_)
-      metrics_->add_interests(fds);
     control_.wait(fds, deadline_ns);
     bell_.silence();
-    const std::span<const pollfd> ready(fds);
-    connector_->handle(ready.subspan(1, attempts_end - 1));
-    if (metrics_)
-      metrics_->handle(ready.subspan(attempts_end));
+    connector_->handle(std::span<const pollfd>(fds).subspan(1));
   }
 
   // Sinks may not listen yet: all are waited for.
@@ -226,7 +217,6 @@ private:
   std::optional<Connector> connector_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::optional<Launcher> launcher_;
-  std::optional<Metrics> metrics_;
   ClockWatch clock_{ClockWatch::offset_now_ns()};
   Outcome outcome_;
 };

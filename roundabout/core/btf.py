@@ -3,10 +3,13 @@
 
 import struct
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from roundabout.core.binary import DamagedError, refuse_damage
 
+KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
+"""The running kernel's BTF. A kernel without CONFIG_DEBUG_INFO_BTF has no such file."""
 MAGIC = 0xEB9F
 ARRAY, STRUCT, UNION, FUNCTION, FUNCTION_PROTOTYPE = 3, 4, 5, 12, 13
 SAME = (8, 9, 10, 11, 18)  # typedef, volatile, const, restrict, type tag: stand for what they refer to

@@ -261,7 +261,6 @@ class Runner:
         """
         here = self.facility.where["testbed"]
         refused = []
-        journal.adopt(self.state, self.journals)
         for error in journal.replay(self.journals, self.undo, self.observer.step):
             if error.entries and here not in {entry["where"]["testbed"] for entry in error.entries}:
                 self.observer.step(f"{error.message}; {error.hint}")

@@ -27,11 +27,11 @@ from analysis.reports.report import terminal_report, write_report
 from analysis.reports.summary import summarize_run
 from analysis.studies.variants.figures import draw_gain_by_score, draw_losses, prepare_cell
 from analysis.studies.variants.study import Gain
-from roundabout.models.fluid.mltcp import iterations_to_reach
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.provider import FluidProvider
+from tests.fluid.mltcp_theory import iterations_to_reach
 from tests.observers import Silent
 
 pytestmark = pytest.mark.unit

@@ -37,7 +37,7 @@ THREADS = ["--threads", "3"]
 def test_a_busy_run_that_grows_its_pool_is_clean(plan: Plan, sink: Sink, send: Start, link: Link, program: str) -> None:
     link.shape(200)
     receiver, address = sink(*THREADS, link=link, program=program)
-    limits = ["--connections", "2", "--most-connections", "20", "--drain-s", "0.3", "--metrics", "127.0.0.1:0"]
+    limits = ["--connections", "2", "--most-connections", "20", "--drain-s", "0.3"]
     load = plan(0.3, 1, "--burst-width-us", "1000")
     sender = send(load, *THREADS, *limits, to=f"sink={address}", link=link, program=program)
     sender.event()

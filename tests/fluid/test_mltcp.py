@@ -30,13 +30,12 @@ from roundabout.models.fluid.mltcp import (
     MltcpError,
     base_of,
     factor_of,
-    iterations_to_reach,
-    offset_gain,
 )
 from roundabout.models.fluid.model import Simulation, iteration_times
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec import Transport, TrialSpec, load_experiment
 from roundabout.spec.patterns import all_transfers
+from tests.fluid.mltcp_theory import iterations_to_reach, offset_gain
 
 pytestmark = pytest.mark.unit
 
@@ -90,12 +89,6 @@ def test_the_published_choices(ratio):
         (lambda: Factor("cubic"), "shape: found 'cubic', expected linear or quadratic"),
         (lambda: Factor(slope=-1.0), "slope: found -1, expected no number below 0"),
         (lambda: Factor(intercept=0.0), "intercept: found 0, expected a number above 0"),
-        (
-            lambda: offset_gain(2.0, 1.0, 1.75, 0.25),
-            "offset: found 2, expected a number from 0 to the time of sending, 1",
-        ),
-        (lambda: offset_gain(0.0, 0.0, 1.75, 0.25), "communication: found 0"),
-        (lambda: iterations_to_reach(1.0, 0.1, 1.75, 0.25), "part: found 1, expected a number between 0 and 1"),
     ],
 )
 def test_what_makes_no_mltcp_is_refused(made, message):

@@ -5,7 +5,6 @@
 #include "collectors/decoder/input/capture_file.hpp"
 #include "crossgen/common/load_file.hpp"
 #include "crossgen/common/wire.hpp"
-#include "crossgen/metrics.hpp"
 #include "crossgen/plan/sizes.hpp"
 #include "crossgen/results/summary.hpp"
 #include "native/control/control.hpp"
@@ -70,11 +69,6 @@ void receive_flows(const std::string &input) {
   }
 }
 
-void answer_request(const std::string &input) {
-  const std::string answer = crossgen::answer_http(input, [] { return std::string("x 1\n"); });
-  require(answer.empty() || answer.starts_with("HTTP/1.0 "));
-}
-
 // Who does not know the secret never gets as far as being judged.
 void judge_hello(const std::string &input) {
   replay::Message message{};
@@ -117,8 +111,8 @@ void decode_capture(const std::string &input) {
 }
 
 constexpr Parser kParsers[] = {
-    {"load", read_load},    {"sizes", read_sizes}, {"flows", receive_flows},       {"http", answer_request},
-    {"hello", judge_hello}, {"job", read_job},     {"control", read_control_line}, {"capture", decode_capture},
+    {"load", read_load}, {"sizes", read_sizes},          {"flows", receive_flows},    {"hello", judge_hello},
+    {"job", read_job},   {"control", read_control_line}, {"capture", decode_capture},
 };
 
 } // namespace

@@ -169,19 +169,6 @@ def test_what_fails_keeps_nothing_else_from_being_undone(tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["garbage.json", "id.json"]
 
 
-def test_what_runs_of_the_last_revision_owe_is_settled_too(tmp_path):
-    state, folder, undone = tmp_path / "roundabout", tmp_path / "lib" / "runs", []
-    (state / "runs").mkdir(parents=True)
-    (state / "runs" / "id.lock").touch()
-    owed = [{"kind": "folder", "path": "/tmp/roundabout-id"}, {"kind": "testbed", "name": "id", "where": {}}]
-    (state / "runs" / "id.json").write_text(json.dumps({"run": "runs/tiny/id", "pid": 5, "owed": owed}))
-    journal.adopt(state, folder)
-    assert journal.replay(folder, undone.append, lambda _: None) == []
-    assert undone == owed[::-1]
-    assert not state.exists()
-    assert not folder.exists()
-
-
 @pytest.mark.parametrize("kind", [LabProvider, RackProvider])
 def test_a_debt_that_only_another_version_knows_is_not_forgotten(kind):
     with pytest.raises(RoundaboutError, match="found a debt of the unknown kind 'teapot', expected one of: testbed"):

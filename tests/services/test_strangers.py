@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,7 +22,6 @@ pytestmark = pytest.mark.lab
 ROOT = Path(__file__).parents[2]
 SINK_HELLO = b"rbcross1" + SECRET.encode().ljust(64, b"\0")
 WORKER_HELLO = f"roundabout-replay-3 {SECRET} j1 7 0 1".encode().ljust(256, b"\0")  # there is no rank 7
-REQUEST = b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 70
 ALLREDUCE = {"name": "allreduce", "bytes": 100_000, "alone_ms": 5}
 NOBODY = {"Uid": "65534", "Gid": "65534", "CapEff": "0000000000000000", "CapPrm": "0000000000000000", "NoNewPrivs": "1"}
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -196,23 +194,11 @@ def test_a_stranger_who_heard_the_secret_cannot_spoil_a_trial_unnoticed(
     assert "Sanitizer" not in first.errors()
 
 
-def test_metrics_are_served_all_the_same(
-    stack: ExitStack, sink: tuple[Running, Address], send: Callable[..., Running]
-) -> None:
-    sender = send(sink[1], "--metrics", "127.0.0.1:0")
-    address = sender.event()["metrics"]
-    poke(stack, address_of(address), REQUEST)
-    with urllib.request.urlopen(f"http://{address}/metrics", timeout=20) as answer:
-        assert b"crossgen_due_flows_total 0" in answer.read()
-    assert busy_s(sender, 0.5) < 0.3
-    played(sender)
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="whoever is not root keeps what it has")
 def test_listeners_are_nobody(
     sink: tuple[Running, Address], send: Callable[..., Running], programs: Programs, start: Start
 ) -> None:
-    sender = send(sink[1], "--metrics", "127.0.0.1:0")
+    sender = send(sink[1])
     sender.event()
     found = status_of(sender)  # CAP_NET_ADMIN and CAP_SYS_NICE, for congestion control and priority
     assert (found["Uid"], found["NoNewPrivs"], int(found["CapEff"], 16)) == ("65534", "1", 1 << 12 | 1 << 23)

@@ -34,11 +34,6 @@ def experimental_mb(available_gbps: Array | float, time_s: Array | float) -> Arr
     return np.asarray(available_gbps * time_s / 8 * MEGABITS_PER_GBIT)
 
 
-def theoretical_congestion_gbps(link_gbps: float, data_mb: float, alone_s: float) -> float:
-    """Return the load from which the job lacks the bandwidth that it needs alone; below 0 if it never does."""
-    return float(link_gbps - required_gbps(data_mb, alone_s))
-
-
 def bandwidth_delta_gbps(sweep: Sweep, data_mb: float) -> Array:
     """Return the available bandwidth at each level less the demand of its iterations; shape (levels,).
 

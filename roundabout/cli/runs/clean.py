@@ -28,7 +28,6 @@ def command() -> None:
         tell(f"removed {path}")
     try:
         with lease.hold("machine", "roundabout clean", STATE, wait_s=PATIENCE_S if _has_leftovers() else 0):
-            journal.adopt(STATE, JOURNALS)
             journal.raise_together(journal.replay(JOURNALS, undo, tell))
     except BusyError:
         if _has_leftovers():

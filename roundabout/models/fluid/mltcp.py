@@ -104,36 +104,3 @@ def varied_transports(transport: Transport) -> tuple[str, ...]:
 def base_of(transport: Transport) -> str:
     """Return the transport without MLTCP, if it takes that one's parameters; else its own name."""
     return next((each for each in varied_transports(transport) if each != MLTCP), transport.name)
-
-
-def offset_gain(offset: float, communication: float, slope: float, intercept: float) -> float:
-    """Return how far two like jobs, `offset` apart, move apart further in an iteration.
-
-    S D (aT - D) / (aT I + S D), with `communication` for aT, the time that a job takes to send alone (arXiv 2402.09589
-    and HotNets'24). All times are in one unit; the optimum is an offset of aT.
-
-    Raises:
-        MltcpError: a slope, an intercept or a time of sending that is not above 0, or an offset that is not within it.
-    """
-    _check(slope=slope, intercept=intercept, communication=communication)
-    if not 0 <= offset <= communication:
-        raise MltcpError(
-            f"offset: found {offset:g}, expected a number from 0 to the time of sending, {communication:g}"
-        )
-    return slope * offset * (communication - offset) / (communication * intercept + slope * offset)
-
-
-def iterations_to_reach(part: float, from_part: float, slope: float, intercept: float) -> int:
-    """Return the iterations in which two like jobs' offset grows from `from_part` to `part` of the optimum.
-
-    Of the recurrence that `shift` gives: offset / (optimum - offset) grows (S + I) / I times in each iteration.
-
-    Raises:
-        MltcpError: a slope or an intercept that is not above 0, or parts that are not between 0 and 1.
-    """
-    _check(slope=slope, intercept=intercept)
-    for name, each in (("part", part), ("from_part", from_part)):
-        if not 0 < each < 1:
-            raise MltcpError(f"{name}: found {each:g}, expected a number between 0 and 1")
-    growth = math.log(part / (1 - part)) - math.log(from_part / (1 - from_part))
-    return max(math.ceil(growth / math.log1p(slope / intercept)), 0)

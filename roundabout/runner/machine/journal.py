@@ -110,21 +110,6 @@ def run_path(run_id: str, folder: Path) -> Path | None:
     return Path(files.read_json(path)["run"]) if path.exists() else None
 
 
-def adopt(state: Path, folder: Path) -> None:
-    """Take into `folder` the journals of the last revision's runs, which lay in the machine's state.
-
-    The machine's lease must be held. Raises OwedError where one cannot be read.
-    """
-    for path in sorted((state / "runs").glob("*.json")):
-        content = _read(path)
-        make_private(folder)
-        _write(folder / path.name, content["run"], content["owed"])
-        path.unlink()
-    for left in (state / "runs").glob("*"):  # locks
-        left.unlink()
-    remove_empty(state / "runs")
-
-
 def replay(folder: Path, undo: Undo, tell: Callable[[str], None]) -> list[CleanupError]:
     """Undo the entries of all dead runs, the newest first, and return the errors. Entries that fail remain.
 

@@ -25,7 +25,6 @@ from analysis.statistics.degradation.demand import (
     experimental_mb,
     required_gbps,
     spare_capacity_gbps,
-    theoretical_congestion_gbps,
 )
 from analysis.statistics.degradation.model import iteration_time_s
 from analysis.statistics.degradation.sweep import DegradationError, Level, Sweep
@@ -80,10 +79,6 @@ def test_every_model_was_observed_in_every_setting_above_its_theory():
 def test_no_ring_no_data(parameters, workers):
     with pytest.raises(DegradationError, match="expected at least 2"):
         data_per_iteration_mb(parameters, workers)
-
-
-def test_theory_puts_congestion_where_the_link_is_full():
-    assert theoretical_congestion_gbps(25.0, 830.1, 0.37) == pytest.approx(25 - 17.95, abs=0.01)
 
 
 def test_spare_capacity_is_the_mean_delta_over_saturated_levels():

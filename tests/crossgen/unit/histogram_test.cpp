@@ -15,7 +15,6 @@ TEST(Histogram, PercentilesAreRightToAThousandth) {
     EXPECT_NEAR(static_cast<double>(histogram.percentile(percent)), percent * 1e7, percent * 1e4);
   EXPECT_EQ(histogram.percentile(100), 1'000'000'000u);
   EXPECT_NEAR(histogram.mean(), 500'000'500, 1);
-  EXPECT_NEAR(static_cast<double>(histogram.count_up_to(250'000'000)), 250'000, 250);
 }
 
 TEST(Histogram, SmallValuesAreExact) {
@@ -23,7 +22,6 @@ TEST(Histogram, SmallValuesAreExact) {
   for (std::int64_t i = 0; i < 2048; i++)
     histogram.record(i);
   EXPECT_EQ(histogram.percentile(50), 1023u);
-  EXPECT_EQ(histogram.count_up_to(99), 100u);
 }
 
 TEST(Histogram, ValuesOutOfRangeCountAsTheNearest) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossgen/common/wire.hpp"
 
-#include "crossgen/metrics.hpp"
 #include "native/errors.hpp"
 
 #include <algorithm>
@@ -46,14 +45,6 @@ TEST(Wire, AHelloHoldsTheWholeSecret) {
   const std::string longest(native::kMostSecretBytes, 'x');
   EXPECT_EQ(make_hello(longest), "rbcross1" + longest);
   EXPECT_EQ(make_hello("open sesame").size(), kHelloBytes);
-}
-
-TEST(Metrics, OnlyWholeRequestsForThemAreAnswered) {
-  const auto text = [] { return std::string("x 1\n"); };
-  EXPECT_EQ(answer_http("GET /metrics HTTP/1.1\r\nHost: x\r\n", text), "");
-  EXPECT_TRUE(answer_http("GET /metrics HTTP/1.1\r\n\r\n", text).ends_with("\r\n\r\nx 1\n"));
-  EXPECT_TRUE(answer_http("GET / HTTP/1.1\r\n\r\n", text).starts_with("HTTP/1.0 404"));
-  EXPECT_TRUE(answer_http(std::string(10'000, 'x'), text).starts_with("HTTP/1.0 431"));
 }
 
 } // namespace

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roundabout.core import paths
-from roundabout.core.btf import Btf
+from roundabout.core.btf import KERNEL_BTF, Btf
 from roundabout.runner.program_list import program_paths
 from roundabout.runner.testbed import Check
 
-BTF = Path("/sys/kernel/btf/vmlinux")
 BOOTSTRAP = "./bootstrap, which `make` runs first" if paths.IS_CHECKOUT else "its package, by apt for example"
 BOOTSTRAP_TESTS = "./bootstrap tests, which `make test`, `lint` and `bench` run first"
 # Where tools are that are not on every user's PATH.
@@ -81,11 +80,11 @@ def _kernel() -> Iterator[Check]:
     clocks = Path("/proc/self/ns/time").exists()
     found = "lab hosts can have clocks of their own" if clocks else "lab hosts share one clock"
     yield Check("time namespaces", clocks, found, "a kernel of 5.6 or later with CONFIG_TIME_NS=y", needed=False)
-    if not BTF.exists():
-        yield Check("BTF", False, f"{BTF} does not exist", "a kernel with CONFIG_DEBUG_INFO_BTF=y")
+    if not KERNEL_BTF.exists():
+        yield Check("BTF", False, f"{KERNEL_BTF} does not exist", "a kernel with CONFIG_DEBUG_INFO_BTF=y")
         return
-    types = Btf(BTF.read_bytes())
-    yield Check("BTF", True, str(BTF))
+    types = Btf(KERNEL_BTF.read_bytes())
+    yield Check("BTF", True, str(KERNEL_BTF))
     transports = types.has_name("bpf_struct_ops_tcp_congestion_ops")
     found = "TCP congestion control can be eBPF" if transports else "TCP congestion control cannot be eBPF"
     yield Check("struct_ops", transports, found, "a kernel of 5.6 or later with CONFIG_BPF_JIT=y")

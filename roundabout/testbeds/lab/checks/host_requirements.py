@@ -5,11 +5,11 @@ import os
 import sys
 from pathlib import Path
 
+from roundabout.core.btf import KERNEL_BTF
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.lifecycle import ssh
 from roundabout.testbeds.lab.network import paths
 
-BTF = Path("/sys/kernel/btf/vmlinux")
 TIME_NAMESPACE = Path("/proc/self/ns/time")
 
 
@@ -33,9 +33,9 @@ def require_all() -> None:
         LabError: the first thing that is missing.
     """
     require_root()
-    if not BTF.exists():
+    if not KERNEL_BTF.exists():
         raise LabError(
-            f"this kernel ({os.uname().release}) has no BTF: {BTF} is missing",
+            f"this kernel ({os.uname().release}) has no BTF: {KERNEL_BTF} is missing",
             "boot a kernel with CONFIG_DEBUG_INFO_BTF=y",
         )
     ssh.find_sshd()

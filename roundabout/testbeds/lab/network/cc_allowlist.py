@@ -6,9 +6,9 @@ The list is machine-wide, so its users are counted, as those of the project's ow
 
 from pathlib import Path
 
+from roundabout.runner.machine.state import STATE
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
-from roundabout.testbeds.lab.network import paths
 
 SYSCTLS = Path("/proc/sys/net/ipv4")
 USERS = "allowed"
@@ -23,8 +23,8 @@ def allow(name: str, owner: str) -> None:
         raise LabError(
             f"this kernel has no congestion control {name!r}", f"it has {', '.join(known)}; modprobe tcp_{name}"
         )
-    with lock_folder(paths.STATE, wait_s=WAIT_S, create=True):
-        users = paths.STATE / USERS / name
+    with lock_folder(STATE, wait_s=WAIT_S, create=True):
+        users = STATE / USERS / name
         users.mkdir(parents=True, exist_ok=True)
         (users / owner).touch()
         allowed = _words("tcp_allowed_congestion_control")
@@ -35,10 +35,10 @@ def allow(name: str, owner: str) -> None:
 
 def disallow(name: str, owner: str) -> None:
     """End an owner's use. After the last user, the list is as the first one found it."""
-    users = paths.STATE / USERS / name
+    users = STATE / USERS / name
     if not users.is_dir():
         return
-    with lock_folder(paths.STATE, wait_s=WAIT_S):
+    with lock_folder(STATE, wait_s=WAIT_S):
         (users / owner).unlink(missing_ok=True)
         if {path.name for path in users.iterdir()} - {ADDED}:
             return

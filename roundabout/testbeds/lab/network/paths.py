@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roundabout.core import paths
+from roundabout.runner.machine.state import STATE
 from roundabout.testbeds.lab.errors import LabError
 
 BUILD = paths.ROOT / "build"
-STATE = Path("/run/roundabout")
 LABS = STATE / "labs"
 BPF = STATE / "bpf"
 SHARE_INSIDE = STATE / "ssh"  # where a host sees its lab's share folder
