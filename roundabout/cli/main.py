@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,7 +71,9 @@ HIDDEN = {
 }
 COMMANDS = {**{name: module for group in GROUPS.values() for name, module in group.items()}, **HIDDEN}
 PANELS = {name: panel for panel, group in GROUPS.items() for name in group}
-FORMER_NAMES = {"cc": "judge"}  # accepted until version 0.3, with a hint
+# Accepted until version 0.3, with a hint.
+FORMER_NAMES = {"cc": "judge"}
+FORMER_OPTIONS = {"run": {"--on": "--executor"}, "resume": {"--on": "--executor"}}
 
 DOCSTRING = re.compile(r'^def command\(.*?^    """(.*?)"""', re.DOTALL | re.MULTILINE)
 
@@ -94,7 +96,7 @@ class Commands(TyperGroup):
         if args and args[0] in FORMER_NAMES:
             args = [_rename_command(args[0]), *args[1:]]
         name, _, rest = super().resolve_command(ctx, args)
-        return name, name and import_command(name), rest
+        return name, name and import_command(name), _rename_options(rest, FORMER_OPTIONS.get(name or "", {}))
 
 
 def _rename_command(former: str) -> str:
@@ -102,6 +104,17 @@ def _rename_command(former: str) -> str:
     name = FORMER_NAMES[former]
     print(f"hint: `roundabout {former}` is now `roundabout {name}`", file=sys.stderr)
     return name
+
+
+def _rename_options(args: Sequence[str], renames: Mapping[str, str]) -> list[str]:
+    """Return the arguments with the options' present names, after a hint on stderr for each former name."""
+    renamed = []
+    for word in args:
+        option, equals, value = word.partition("=")
+        if option in renames:
+            print(f"hint: `{option}` is now `{renames[option]}`", file=sys.stderr)
+        renamed.append(f"{renames.get(option, option)}{equals}{value}")
+    return renamed
 
 
 def read_help(name: str) -> str:

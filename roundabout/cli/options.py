@@ -82,7 +82,7 @@ Dilation = Annotated[
         help="Stretch a lab's time so many times: published parameters, nothing calibrated.",
     ),
 ]
-On = Annotated[
+Executor = Annotated[
     str | None,
     typer.Option(metavar="slurm[:PARTITION]", help="Spread the trials over the nodes of a Slurm cluster."),
 ]

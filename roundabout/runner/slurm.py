@@ -63,7 +63,7 @@ class Slurm:
         """Parse the value of `--executor`. Raises UsageError."""
         engine, colon, partition = text.partition(":")
         if engine != ENGINE or (colon and not partition):
-            raise UsageError(f"--on: found '{text}', expected {ENGINE} or {ENGINE}:PARTITION")
+            raise UsageError(f"--executor: found '{text}', expected {ENGINE} or {ENGINE}:PARTITION")
         return cls(partition or None)
 
     def check(self) -> None:
@@ -77,7 +77,7 @@ class Slurm:
         if self.partition and self.partition not in there:
             raise SlurmError(
                 f"found no partition {self.partition!r}, expected one of: {', '.join(there)}",
-                f"--on {ENGINE}:{there[0]}",
+                f"--executor {ENGINE}:{there[0]}",
             )
 
     def submit(self, job: Job, keys: Sequence[str], after: Sequence[str] = (), node: str | None = None) -> str:
@@ -115,7 +115,8 @@ def _call(words: Sequence[str], told: str = "") -> str:
         done = subprocess.run(words, input=told, capture_output=True, text=True, timeout=ANSWER_S)
     except FileNotFoundError:
         raise SlurmError(
-            f"found no {words[0]} on this machine, expected Slurm's", "submit where Slurm takes jobs, or leave out --on"
+            f"found no {words[0]} on this machine, expected Slurm's",
+            "submit where Slurm takes jobs, or leave out --executor",
         ) from None
     except subprocess.TimeoutExpired:
         raise SlurmError(f"Slurm did not answer {words[0]} within {ANSWER_S} s") from None

@@ -84,7 +84,7 @@ class Sweep:
 
     def _check(self) -> None:
         if self.facility.where["testbed"] == "rack":
-            raise UsageError("found --on for a rack, expected a testbed that each node has for itself")
+            raise UsageError("found --executor for a rack, expected a testbed that each node has for itself")
         self.slurm.check()
 
     @contextmanager

@@ -55,13 +55,13 @@ def provider_for_experiment(
 
 
 def execute(
-    work: Callable[[Runner | Sweep], Run], where: TestbedProvider, *, as_json: bool, on: str | None = None
+    work: Callable[[Runner | Sweep], Run], where: TestbedProvider, *, as_json: bool, executor: str | None = None
 ) -> None:
     """Do `work` on a testbed, store the summary, show it and make the report.
 
     With `as_json`, only the summary goes to stdout.
 
-    `on` spreads the run over the nodes of a Slurm cluster. Raises UsageError, and UnmeasuredError at the very end.
+    `executor` spreads the run over the nodes of a Slurm cluster. Raises UsageError and UnmeasuredError, at the end.
     """
     # What only this needs takes a second to import.
     from analysis.reading.trial_inputs import resolve_inputs  # noqa: PLC0415
@@ -69,7 +69,7 @@ def execute(
     from analysis.reports.summary import summarize_run  # noqa: PLC0415
     from roundabout.terminal.live_display import show_progress  # noqa: PLC0415
 
-    slurm = None if on is None else Slurm.parse(on)
+    slurm = None if executor is None else Slurm.parse(executor)
     undo_when_ended()
     console = Screen(stderr=as_json)
     with show_progress(console) as observer:

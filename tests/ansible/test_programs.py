@@ -34,7 +34,9 @@ OPTIONAL = {
     "chromium": "Ubuntu has it as a snap only",
     "debootstrap": "make bare installs it",
     **dict.fromkeys(("ab", "curl", "nginx", "pg_dump", "psql"), "make proof installs it"),
-    **dict.fromkeys(("sbatch", "scancel", "sinfo", "squeue"), "where jobs are submitted to Slurm, for `--on slurm`"),
+    **dict.fromkeys(
+        ("sbatch", "scancel", "sinfo", "squeue"), "where jobs are submitted to Slurm, for `--executor slurm`"
+    ),
     **dict.fromkeys(("salloc", "scontrol", "srun"), "hosts whose trainers are started through Slurm"),
     **dict.fromkeys(("munged", "slurmctld", "slurmd"), "make proof installs them"),
     **dict.fromkeys(("prometheus", "promtool"), "make dashboards installs it"),

@@ -381,7 +381,7 @@ def tiny():
 
 def command(*words):
     """How a test starts a runner in a process of its own."""
-    return [sys.executable, str(Path(__file__).with_name("drive.py")), *map(str, words)]
+    return [sys.executable, str(Path(__file__).with_name("runner_process.py")), *map(str, words)]
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def swept(
     cluster: Cluster, folder: Path, *words: str, user: int = 0, meanwhile: Callable[[], None] | None = None
 ) -> str:
     """What a sweep said, whose runs are in a folder of its own."""
-    process = cluster.roundabout("run", *words, "--on", "slurm", "--runs", str(folder), user=user)
+    process = cluster.roundabout("run", *words, "--executor", "slurm", "--runs", str(folder), user=user)
     try:
         if meanwhile:
             meanwhile()
@@ -158,7 +158,7 @@ def test_who_interrupts_leaves_no_job(folder: Path) -> None:
             str(folder / "spread.yaml"),
             "--testbed",
             "fluid",
-            "--on",
+            "--executor",
             "slurm:main",
             "--runs",
             str(folder / "r"),
@@ -171,7 +171,7 @@ def test_who_interrupts_leaves_no_job(folder: Path) -> None:
         assert cluster.running() == []
         awaited(lambda: [cluster.processes(name) for name in cluster.nodes] == [[], []])
         done = Run.open("last", folder / "r").committed()
-        resumed = cluster.roundabout("resume", "--on", "slurm", "--runs", str(folder / "r"))
+        resumed = cluster.roundabout("resume", "--executor", "slurm", "--runs", str(folder / "r"))
         said, _ = resumed.communicate(timeout=200)
         assert resumed.returncode == 0, said
         run = Run.open("last", folder / "r")

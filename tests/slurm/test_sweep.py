@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--on slurm`: what is submitted, and what is said when it goes wrong; against programs that stand in for Slurm's."""
+"""`--executor slurm`: its submissions and errors, with programs that stand in for Slurm's."""
 
 import os
 import random
@@ -104,7 +104,7 @@ def test_a_sweep_gives_what_a_run_gives(asked: Asked) -> None:
 
 def test_what_jobs_say_is_said(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
     (asked.home / "blind").touch()
-    assert asked.run("--on", "slurm") == 1
+    assert asked.run("--executor", "slurm") == 1
     said = capsys.readouterr().err
     assert "no plan was made: jobs of Slurm ended without a word" in said
     assert "put --runs on a file system that they share" in said
@@ -117,8 +117,8 @@ def test_what_jobs_say_is_said(asked: Asked, capsys: pytest.CaptureFixture[str])
         ("", "slurm:nowhere", "found no partition 'nowhere', expected one of: main, spare"),
         ("down", "slurm", "Slurm did not take sinfo: slurm_load_partitions: Unable to contact slurm controller"),
         ("empty", "slurm:labs", "found no partition 'labs': Slurm lists none to this user"),
-        ("", "kubernetes", "--on: found 'kubernetes', expected slurm or slurm:PARTITION"),
-        ("", "slurm:", "--on: found 'slurm:', expected slurm or slurm:PARTITION"),
+        ("", "kubernetes", "--executor: found 'kubernetes', expected slurm or slurm:PARTITION"),
+        ("", "slurm:", "--executor: found 'slurm:', expected slurm or slurm:PARTITION"),
     ],
 )
 def test_a_slurm_that_is_not_there(
@@ -126,14 +126,22 @@ def test_a_slurm_that_is_not_there(
 ) -> None:
     if ahead:
         (asked.home / ahead).touch()
-    assert asked.run("--on", on) != 0
+    assert asked.run("--executor", on) != 0
     assert said in capsys.readouterr().err
     assert not Run.all(asked.runs)
 
 
+def test_the_former_option_works_with_a_hint(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
+    assert asked.run("--on", "kubernetes") == 2
+    assert asked.run("--on=kubernetes") == 2
+    said = capsys.readouterr().err
+    assert said.count("hint: `--on` is now `--executor`\n") == 2
+    assert said.count("--executor: found 'kubernetes', expected slurm or slurm:PARTITION") == 2
+
+
 def test_no_slurm_at_all(asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert asked.run("--on", "slurm") == 1
+    assert asked.run("--executor", "slurm") == 1
     assert "found no sinfo on this machine, expected Slurm's" in capsys.readouterr().err
 
 
@@ -146,7 +154,7 @@ def test_who_interrupts_leaves_no_job(asked: Asked) -> None:
         os.kill(os.getpid(), 2)
 
     threading.Thread(target=interrupt).start()
-    assert asked.run("--on", "slurm") == 130
+    assert asked.run("--executor", "slurm") == 130
     assert "--name=roundabout-" in (asked.home / "cancelled").read_text()
     assert not (asked.home / "queue").exists()
 
@@ -165,7 +173,7 @@ def test_who_interrupts_is_told_which_jobs_may_be_left(
         os.kill(os.getpid(), 2)
 
     threading.Thread(target=interrupt).start()
-    assert asked.run("--on", "slurm") == 130
+    assert asked.run("--executor", "slurm") == 130
     said = capsys.readouterr().err
     assert f"error: jobs of the run may be left on Slurm, after 0.05 s of waiting for their end: {why}" in said.replace(
         "Slurm did not take squeue: ", ""
@@ -178,7 +186,7 @@ def test_an_outage_does_not_hide_what_ended_the_run(
 ) -> None:
     (asked.home / "sinks").touch()
     monkeypatch.setattr(sweep, "END_S", 0.05)
-    assert asked.run("--on", "slurm") == 1
+    assert asked.run("--executor", "slurm") == 1
     said = capsys.readouterr().err
     assert "error: Slurm did not take sbatch: Batch job submission failed" in said
     assert "jobs of the run may be left on Slurm" in said

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from roundabout.terminal.lines import print_warning
-from roundabout.cli.options import On, RunJson, Runs, WhichRun
+from roundabout.cli.options import Executor, RunJson, Runs, WhichRun
 from roundabout.terminal.execution import execute
 from roundabout.spec import Experiment
 from roundabout.spec.assembly.overrides import SET, overrides_from_values
@@ -16,7 +16,7 @@ from roundabout.testbeds import facility
 def command(
     which: WhichRun = "last",
     runs: Runs = Path("runs"),
-    on: On = None,
+    executor: Executor = None,
     as_json: RunJson = False,
 ) -> None:
     """Finish an interrupted run. Committed trials stay as they are."""
@@ -25,7 +25,7 @@ def command(
         print_warning(fault)
     experiment = load_experiment_of(run)
     where = facility(run.manifest.get("where", {}))
-    execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json, on=on)
+    execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json, executor=executor)
 
 
 def load_experiment_of(run: Run) -> Experiment:

@@ -10,7 +10,7 @@ from roundabout.cli.options import (
     Dilation,
     Full,
     Inventory,
-    On,
+    Executor,
     Only,
     Quick,
     Repetitions,
@@ -44,7 +44,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     inventory: Inventory = None,
     scale: Scale = None,
     dilation: Dilation = None,
-    on: On = None,
+    executor: Executor = None,
     as_json: RunJson = False,
 ) -> None:
     """Run an experiment: create a testbed, execute all trials, store their measurements, and report."""
@@ -57,7 +57,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     Screen(stderr=as_json).print(*about, sep="\n", highlight=False)
     # A file shall be found again by `resume`, wherever that is called.
     which = str(Path(name).resolve()) if is_path(name) else name
-    execute(lambda runner: runner.start(experiment, which, runs, how_much), where, as_json=as_json, on=on)
+    execute(lambda runner: runner.start(experiment, which, runs, how_much), where, as_json=as_json, executor=executor)
 
 
 def plan_overview(plan: Plan) -> Table:

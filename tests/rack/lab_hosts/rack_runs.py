@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs on lab hosts that pose as a rack (drive.py), as processes of their own."""
+"""Runs on lab hosts that pose as a rack (rack_process.py), as processes of their own."""
 
 import subprocess
 import sys

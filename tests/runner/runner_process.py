@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A runner in a process of its own, for tests that interrupt or kill it: drive.py start|resume FOLDER."""
+"""A runner in a process of its own, for tests that interrupt or kill it: runner_process.py start|resume FOLDER."""
 
 import importlib
 import json
