@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run on lab hosts that pose as a rack, in a process of its own, which tests stop, and interrupt as interruption_points.py has it.
+"""A run on lab hosts that pose as a rack, as a process that tests stop and interrupt (interruption_points.py).
 
     python -m tests.rack.lab_hosts.rack_process run|resume|clean INVENTORY FOLDER [SIGNALS]
 
