@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, computed_field
+from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.expectations.verdicts import Verdict, judge
 from analysis.quantities import CachedReading
@@ -21,10 +21,9 @@ from analysis.statistics.intervals import Array, Interval, estimate, tail_estima
 from roundabout.models.fluid import Limits, fluid_limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
-from roundabout.spec.experiment import FAIR
 from roundabout.store import Run
 
-SCHEMA: Literal[3] = 3
+SCHEMA: Literal[4] = 4
 """3: a 99th percentile from a thousand iterations on only, and the longest one; verdicts by intervals."""
 
 LimitName = Literal["alone", "fair", "interleaved"]
@@ -120,18 +119,6 @@ class JobCell(Statistics):
         found: float | None = getattr(self.fluid, f"{self.limit}_ms")
         return found
 
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def speedup_over_fair(self) -> float | None:
-        """Return the speed-up if the baseline is the variant `fair`."""
-        return self.speedup if self.baseline == FAIR else None
-
-    @computed_field  # type: ignore[prop-decorator]
-    @property
-    def speedup_over_fair_ci95(self) -> Interval | None:
-        """Return the interval of the speed-up over the variant `fair`."""
-        return self.speedup_ci95 if self.baseline == FAIR else None
-
 
 class Testbed(Result):
     """The testbed of the measurements, and how real they are."""
@@ -156,7 +143,7 @@ class Summary(Result):
     `study` tells which one it was, and its comparison.
     """
 
-    schema_version: Literal[3] = Field(default=3, alias="schema")
+    schema_version: Literal[4] = Field(default=4, alias="schema")
     experiment: str
     run: str
     study: StudyChoice

@@ -7,8 +7,7 @@ from analysis.expectations.verdicts import Verdict
 from analysis.render.page import Html, fill_template, list_html, paragraph, table_html
 from analysis.render.tables import Cell, Column, Table, Tone, one_section
 
-TONES = {"inside": Tone.GOOD, "outside": Tone.BAD, "undecided": Tone.OPEN, "not measured": Tone.UNKNOWN}
-WORDS = {"inside": "agrees", "outside": "contradicts", "undecided": "cannot tell", "not measured": "not measured"}
+TONES = {"pass": Tone.GOOD, "fail": Tone.BAD, "inconclusive": Tone.OPEN, "not measured": Tone.UNKNOWN}
 
 
 def with_figures(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -62,7 +61,7 @@ def cards(verdicts: Sequence[Verdict]) -> Html:
             "of": each,
             "whose": "ours:" if _is_own_bound(each) else "paper",
             "tone": TONES[each.verdict].value,
-            "word": WORDS[each.verdict],
+            "word": each.verdict,
             "about": describe(each),
             "value": _value(each),
             "long": not _is_figure(each),
@@ -82,7 +81,7 @@ def agreement_table(verdicts: Sequence[Verdict], paper: str) -> Html:
         (
             Cell(each.claim, note=each.source or ""),
             Cell(each.found),
-            Cell(WORDS[each.verdict], note=each.basis or "", tone=TONES[each.verdict]),
+            Cell(each.verdict, note=each.basis or "", tone=TONES[each.verdict]),
         )
         for each in known
     ]
@@ -97,12 +96,12 @@ def summarize(verdicts: Sequence[Verdict], paper: str) -> Html:
     known = _known(claims)
     if not known:
         return paragraph(f"Not held against {paper}: {_why_not(claims) or 'too little was measured'}.")
-    against = [each.claim or "" for each in known if each.verdict == "outside"]
-    agree = sum(each.verdict == "inside" for each in known)
-    undecided = len(known) - agree - len(against)
+    against = [each.claim or "" for each in known if each.verdict == "fail"]
+    agree = sum(each.verdict == "pass" for each in known)
+    inconclusive = len(known) - agree - len(against)
     title = (
-        f"Of {len(claims)} claims of {paper}, agreeing with this run: {agree}; contradicted: {len(against)}; "
-        f"{f'this run cannot tell: {undecided}; ' if undecided else ''}not measured: {len(claims) - len(known)}."
+        f"Of {len(claims)} claims of {paper}, pass: {agree}; fail: {len(against)}; "
+        f"{f'inconclusive: {inconclusive}; ' if inconclusive else ''}not measured: {len(claims) - len(known)}."
     )
     bold = fill_template("strong", text=title)
     return bold + list_html("Not so here:", against)
@@ -155,7 +154,7 @@ def _measured(verdict: Verdict) -> Cell:
 
 def _verdict(verdict: Verdict) -> Cell:
     """Return the verdict, and the basis of an agreement."""
-    return Cell(WORDS[verdict.verdict], note=verdict.basis or "", tone=TONES[verdict.verdict])
+    return Cell(verdict.verdict, note=verdict.basis or "", tone=TONES[verdict.verdict])
 
 
 def _is_figure(verdict: Verdict) -> bool:

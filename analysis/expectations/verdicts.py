@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts on a run's expectations.
 
-The interval decides. The verdict is `inside` if all of it is as expected (lies within the tolerance of the paper's
-figure, within a bound, above the previous name's), `outside` if none of it is, else `undecided`. Without an interval
-it is undecided, too, unless the run was computed and no seed drew anything, so that its figures are exact. Of several
-cases all must be as expected. Without a figure the verdict is `not measured`. Nothing is judged if `--set` altered
-the experiment.
+The interval decides. The verdict is `pass` if all of it is as expected (lies within the tolerance of the paper's
+figure, within a bound, above the previous name's), `fail` if none of it is, else `inconclusive`. Without an interval
+it is inconclusive, too, unless the run was computed and no seed drew anything, so that its figures are exact. Of
+several cases all must be as expected. Without a figure the verdict is `not measured`. Nothing is judged if `--set`
+altered the experiment.
 """
 
 import json
@@ -25,7 +25,7 @@ from roundabout.spec.expectation import Expectation, Order
 from roundabout.spec.experiment import Experiment
 from roundabout.spec.load import load_experiment
 
-Word = Literal["inside", "outside", "undecided", "not measured"]
+Word = Literal["pass", "fail", "inconclusive", "not measured"]
 NOT_MEASURED: Word = "not measured"
 
 
@@ -261,32 +261,32 @@ def _compare_with_previous(case: Case, before: Sequence[Case]) -> Word:
     """Judge whether a case lies above those of the name before it; open if intervals overlap."""
     others = [other.ci95 for other in before]
     if not others:
-        return "inside"
+        return "pass"
     if case.ci95 is None or None in others:
-        return "undecided"
+        return "inconclusive"
     low, high = case.ci95
     if any(high < other[0] for other in others if other):
-        return "outside"
-    return "inside" if all(other[1] < low for other in others if other) else "undecided"
+        return "fail"
+    return "pass" if all(other[1] < low for other in others if other) else "inconclusive"
 
 
 def judge_interval(interval: Interval | None, limits: Limits) -> Word:
     """Judge whether all of an interval is within limits, or none of it."""
     if interval is None:
-        return "undecided"
+        return "inconclusive"
     low, high = interval
     if limits.contains(low) and limits.contains(high):
-        return "inside"
-    return "outside" if limits.low > high or limits.high < low else "undecided"
+        return "pass"
+    return "fail" if limits.low > high or limits.high < low else "inconclusive"
 
 
 def combine(words: Sequence[Word]) -> Word:
     """Combine verdicts: all measured parts must agree."""
-    if "outside" in words:
-        return "outside"
-    if "undecided" in words:
-        return "undecided"
-    return "inside" if "inside" in words else "not measured"
+    if "fail" in words:
+        return "fail"
+    if "inconclusive" in words:
+        return "inconclusive"
+    return "pass" if "pass" in words else "not measured"
 
 
 def _finite(part: Part) -> Part:
@@ -329,7 +329,7 @@ def _describe_findings(
     against = [
         f"{each.name} {quantity.format(each.measured)}"
         for each in parts
-        if each.measured is not None and each.verdict == "outside"
+        if each.measured is not None and each.verdict == "fail"
     ]
     where = f"; not so: {', '.join(against)}" if against else ""
     return f"{' to '.join(ends)} {quantity.unit}".rstrip() + f" in {len(values)} cases{where}"

@@ -18,9 +18,9 @@ SOFT_BREAK, SOFT_HYPHEN = "\u200b", "\u00ad"
 class Tone(Enum):
     """The meaning of a word for the row before it."""
 
-    GOOD = "inside"
-    BAD = "outside"
-    OPEN = "undecided"
+    GOOD = "pass"
+    BAD = "fail"
+    OPEN = "inconclusive"
     UNKNOWN = "not-measured"
 
 

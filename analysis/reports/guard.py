@@ -33,7 +33,7 @@ QUANTITIES: Mapping[str, Callable[[Array], float]] = {
 }
 """Of iteration times."""
 RULE = re.compile(r"\s*(?P<quantity>\w+)\s*(?P<side>[<>])\s*(?P<percent>[+-]?\d+(\.\d+)?)\s*%\s*")
-TONES = {"broken": Tone.BAD, "kept": Tone.GOOD, "cannot tell": Tone.UNKNOWN}
+TONES = {"fail": Tone.BAD, "pass": Tone.GOOD, "inconclusive": Tone.UNKNOWN}
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class RuleCheck(NamedTuple):
             job=self.job,
             change=b / a - 1,
             chance=chance,
-            verdict="cannot tell" if chance is None else "broken" if chance < ALPHA else "kept",
+            verdict="inconclusive" if chance is None else "fail" if chance < ALPHA else "pass",
             why=self.missing_data,
         )
 
@@ -187,18 +187,18 @@ def table(judged: Sequence[RuleVerdict]) -> RenderableType:
         for each in judged
     )
     return screen.table_renderable(
-        Table(columns, one_section(rows), f"Rules, broken where a chance is below {ALPHA:.0%}")
+        Table(columns, one_section(rows), f"Rules, which fail where a chance is below {ALPHA:.0%}")
     )
 
 
 def junit(judged: Sequence[RuleVerdict]) -> str:
-    """Return JUnit XML: a case for each rule, cell, job and run; undecided ones are skipped."""
+    """Return JUnit XML: a case for each rule, cell, job and run; inconclusive ones are skipped."""
     count = {verdict: sum(each.verdict == verdict for each in judged) for verdict in TONES}
-    counted = {"tests": len(judged), "failures": count["broken"], "skipped": count["cannot tell"]}
+    counted = {"tests": len(judged), "failures": count["fail"], "skipped": count["inconclusive"]}
     suite = ET.Element("testsuite", {"name": "roundabout compare"} | {key: str(each) for key, each in counted.items()})
     for each in judged:
         case = ET.SubElement(suite, "testcase", classname=f"{each.run}.{each.cell}", name=f"{each.job}: {each.rule}")
-        if each.verdict == "broken":
+        if each.verdict == "fail":
             ET.SubElement(case, "failure", message=f"changed by {each.change:+.1%}, chance {each.chance:.2g}")
         elif each.why:
             ET.SubElement(case, "skipped", message=each.why)
@@ -210,6 +210,6 @@ def _word(each: RuleVerdict) -> Cell:
     return Cell(each.verdict, note=each.why, tone=TONES[each.verdict])
 
 
-def broken_rules(judged: Sequence[RuleVerdict]) -> Iterator[RuleVerdict]:
-    """Yield the rules that are broken."""
-    return (each for each in judged if each.verdict == "broken")
+def failed_rules(judged: Sequence[RuleVerdict]) -> Iterator[RuleVerdict]:
+    """Yield the rules that fail."""
+    return (each for each in judged if each.verdict == "fail")

@@ -16,7 +16,7 @@ from rich.text import Text
 from analysis import papers
 from analysis.expectations.expectations import resolve
 from analysis.expectations.results import Summary
-from analysis.expectations.verdict_tables import TONES, WORDS, describe
+from analysis.expectations.verdict_tables import TONES, describe
 from analysis.expectations.verdicts import Verdict, Word, combine, expectations
 from analysis.quantities import all_quantities
 from analysis.reading.fidelity import read_fidelity
@@ -169,9 +169,7 @@ def summarize(lines: Sequence[ScoreboardRow]) -> str:
     """Return how many rows are measured, and how they agree."""
     known = [line for line in lines if line.measured]
     computed = sum(line.computed for line in known)
-    words = [
-        f"{WORDS[word]} {sum(line.verdict == word for line in known)}" for word in ("inside", "outside", "undecided")
-    ]
+    words = [f"{word} {sum(line.verdict == word for line in known)}" for word in ("pass", "fail", "inconclusive")]
     open_ = sum(not line.showings for line in lines)
     return (
         f"{len(known) - computed} of {len(lines)} rows measured{f', {computed} computed' if computed else ''} "
@@ -202,8 +200,8 @@ def _verdict_text(line: ScoreboardRow) -> Text:
     if line.missing:
         return Text("not measured" if line.showings else "nothing yet", "dim")
     mark, colour = MARKS[TONES[line.verdict]]
-    inside = sum(each.verdict == "inside" for each in line.measured)
-    word = Text.assemble((f"{mark} {WORDS[line.verdict]}", colour), f"\n{inside} of {len(line.measured)}")
+    inside = sum(each.verdict == "pass" for each in line.measured)
+    word = Text.assemble((f"{mark} {line.verdict}", colour), f"\n{inside} of {len(line.measured)}")
     for basis in line.bases:
         word.append(f"\n{basis}", "dim")
     return word

@@ -16,14 +16,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import papers
-from analysis.expectations.verdict_tables import WORDS, describe
+from analysis.expectations.verdict_tables import describe
 from analysis.expectations.verdicts import Part, Verdict
 from analysis.render.page import Html, fill_template, render_document
 from analysis.render.style import FAINT, INK, RC, SOFT
 from analysis.reports.scoreboard import ScoreboardRow, ShowingExperiment, format_age, summarize
 from roundabout.store.files import write_text
 
-COLOURS = {"inside": "#009e73", "outside": "#d55e00", "undecided": "#e69f00"}
+COLOURS = {"pass": "#009e73", "fail": "#d55e00", "inconclusive": "#e69f00"}
 WIDTH_IN, LINE_IN = 3.3, 0.24
 MOST = 9
 """Figures in a picture."""
@@ -39,7 +39,7 @@ def write_page(lines: Sequence[ScoreboardRow], path: Path) -> Path:
 def render_scoreboard(lines: Sequence[ScoreboardRow]) -> str:
     """Return the page's HTML."""
     rows = [(line, [_shown(each) for each in line.showings if each.measured], _image(line)) for line in lines]
-    return render_document("Scoreboard", fill_template("scoreboard", lead=summarize(lines), rows=rows, words=WORDS))
+    return render_document("Scoreboard", fill_template("scoreboard", lead=summarize(lines), rows=rows))
 
 
 def _shown(showing: ShowingExperiment) -> dict[str, Any]:

@@ -76,8 +76,8 @@ def expected(kind, **fields):
 @pytest.mark.parametrize(
     ("measured", "ci95", "word"),
     [
-        (1.2, (1.16, 1.3), "inside"), (1.16, (1.14, 1.18), "undecided"), (1.12, (1.1, 1.14), "outside"),
-        (1.2, (0.5, 2.0), "undecided"), (1.2, None, "undecided"),
+        (1.2, (1.16, 1.3), "pass"), (1.16, (1.14, 1.18), "inconclusive"), (1.12, (1.1, 1.14), "fail"),
+        (1.2, (0.5, 2.0), "inconclusive"), (1.2, None, "inconclusive"),
     ],
 )  # fmt: skip
 def test_a_value_is_judged_by_its_interval(toy, measured, ci95, word):
@@ -85,7 +85,7 @@ def test_a_value_is_judged_by_its_interval(toy, measured, ci95, word):
     assert (found.verdict, found.measured, found.ci95, found.paper) == (word, measured, ci95, 1.23)
 
 
-@pytest.mark.parametrize(("measured", "word"), [(1.2, "inside"), (1.0, "outside")])
+@pytest.mark.parametrize(("measured", "word"), [(1.2, "pass"), (1.0, "fail")])
 def test_what_was_computed_is_exact(toy, measured, word):
     found = toy(expected(Value, paper=1.23, tolerance=0.08), [Case("j1", measured)], is_exact=True)
     assert (found.verdict, found.ci95) == (word, (measured, measured))
@@ -98,14 +98,14 @@ def test_without_a_figure_nothing_is_judged(toy):
 
 def test_of_several_jobs_all_must_do_as_expected(toy):
     found = toy(expected(Value, paper=10.0, within=0.1), [exact("j1", 10.5), exact("j2", 12.0)])
-    assert (found.verdict, found.measured) == ("outside", 12.0)
+    assert (found.verdict, found.measured) == ("fail", 12.0)
     assert found.found == "10.5 to 12.0 ms in 2 cases; not so: j2 12.0 ms"
-    assert [part.verdict for part in found.parts] == ["inside", "outside"]
+    assert [part.verdict for part in found.parts] == ["pass", "fail"]
 
 
 @pytest.mark.parametrize(
     ("ci95", "word"),
-    [((1.0, 2.0), "inside"), ((2.5, 3.0), "outside"), ((1.5, 2.5), "undecided"), ((0.0, 3.0), "undecided")],
+    [((1.0, 2.0), "pass"), ((2.5, 3.0), "fail"), ((1.5, 2.5), "inconclusive"), ((0.0, 3.0), "inconclusive")],
 )
 def test_a_bound_is_judged_by_the_interval(toy, ci95, word):
     assert toy(expected(Bound, at_least=0.5, at_most=2), [Case("j1", 1.0, ci95)]).verdict == word
@@ -124,13 +124,13 @@ def test_a_bound_that_no_paper_prints_is_called_ours(toy, source, whose):
 def test_a_bound_and_its_interval_are_of_one_mind(value, low, high, spread):
     low, high = min(low, high), max(low, high)
     sure = _judge_bounds(exact("a", value), Limits(low, high)).verdict
-    assert sure == ("inside" if low <= value <= high else "outside")
+    assert sure == ("pass" if low <= value <= high else "fail")
     wide = _judge_bounds(Case("a", value, (value - spread, value + spread)), Limits(low, high)).verdict
-    assert wide in (sure, "undecided")
-    assert _judge_bounds(Case("a", value), Limits(low, high)).verdict == "undecided"
+    assert wide in (sure, "inconclusive")
+    assert _judge_bounds(Case("a", value), Limits(low, high)).verdict == "inconclusive"
 
 
-@pytest.mark.parametrize(("least", "word"), [(9.0, "outside"), (3.0, "undecided")])
+@pytest.mark.parametrize(("least", "word"), [(9.0, "fail"), (3.0, "inconclusive")])
 def test_what_never_comes_is_beyond_any_bound_and_no_figure_in_json(toy, least, word):
     found = toy(expected(Bound, at_most=4), [Case("j1", math.inf, (least, math.inf))])
     assert (found.verdict, found.measured, found.ci95) == (word, None, None)
@@ -139,7 +139,7 @@ def test_what_never_comes_is_beyond_any_bound_and_no_figure_in_json(toy, least, 
 
 @pytest.mark.parametrize(
     ("of", "told", "word"),
-    [("fair", "never", "outside"), ("unfair", "6.0", "inside"), (None, "fair never, unfair 6.0", "outside")],
+    [("fair", "never", "fail"), ("unfair", "6.0", "pass"), (None, "fair never, unfair 6.0", "fail")],
 )
 def test_jobs_that_never_interleave_are_told_so(run, of, told, word):
     bound = Bound(what="iteration from which jobs stay interleaved", of=of, at_most=6, basis="predicted")
@@ -152,7 +152,7 @@ def test_some_repetitions_that_never_interleave_are_counted(run, monkeypatch):
     monkeypatch.setattr(interleaving, "first_lasting", lambda _overlap: next(firsts))
     bound = Bound(what="iteration from which jobs stay interleaved", of="fair", at_most=4, basis="predicted")
     found = judge_expectation(CachedReading(run), bound)
-    assert (found.found, found.verdict) == ("never in 1 of 5 repetitions", "undecided")
+    assert (found.found, found.verdict) == ("never in 1 of 5 repetitions", "inconclusive")
 
 
 def test_the_interval_of_rare_marks_is_not_negative(run, monkeypatch):
@@ -169,17 +169,17 @@ def test_a_row_has_a_verdict_for_each_column(toy):
     cases = [exact("x", 4.0, model="BERT"), exact("y", 9.0, model="VGG")]
     found = toy(expected(Row, row={"BERT": 4.2, "VGG": 8.0, "ResNet": 1.0}, within=0.1, by="model"), cases)
     assert [(part.name, part.verdict) for part in found.parts] == [
-        ("BERT", "inside"), ("VGG", "outside"), ("ResNet", "not measured"),
+        ("BERT", "pass"), ("VGG", "fail"), ("ResNet", "not measured"),
     ]  # fmt: skip
-    assert found.verdict == "outside"
+    assert found.verdict == "fail"
     assert found.found == "BERT 4.0 ms, VGG 9.0 ms"
 
 
 @pytest.mark.parametrize(
     ("second", "word"),
     [
-        ((2.0, (1.9, 2.1)), "inside"), ((0.5, (0.4, 0.6)), "outside"), ((2.0, (1.0, 3.0)), "undecided"),
-        ((2.0, None), "undecided"),
+        ((2.0, (1.9, 2.1)), "pass"), ((0.5, (0.4, 0.6)), "fail"), ((2.0, (1.0, 3.0)), "inconclusive"),
+        ((2.0, None), "inconclusive"),
     ],
 )  # fmt: skip
 def test_an_order_rises(toy, second, word):
@@ -193,12 +193,12 @@ def test_a_curve_is_compared_where_both_are(toy):
     line = Curve.from_figures("run", [(0.0, (1.0, (0.9, 1.1))), (10.0, (3.0, (2.9, 3.1)))])
     found = toy(expected(ExpectedCurve, curve=((5.0, 2.1), (10.0, 4.0), (20.0, 9.0)), within=0.1), [line])
     assert [(part.x, part.measured, part.verdict) for part in found.parts] == [
-        (5.0, 2.0, "inside"), (10.0, 3.0, "outside"), (20.0, None, "not measured"),
+        (5.0, 2.0, "pass"), (10.0, 3.0, "fail"), (20.0, None, "not measured"),
     ]  # fmt: skip
     assert found.found == "off by 5 to 25 % at 2 points"
 
 
-@pytest.mark.parametrize(("off", "word"), [(0.1, "inside"), (0.5, "undecided"), (None, "undecided")])
+@pytest.mark.parametrize(("off", "word"), [(0.1, "pass"), (0.5, "inconclusive"), (None, "inconclusive")])
 def test_a_point_of_a_curve_is_judged_by_the_intervals_around_it(toy, off, word):
     measured = [(x, (y, off and (y - off, y + off))) for x, y in ((0.0, 1.0), (10.0, 3.0))]
     found = toy(
@@ -210,15 +210,15 @@ def test_a_point_of_a_curve_is_judged_by_the_intervals_around_it(toy, off, word)
 def test_a_printed_curve_is_compared_at_measured_points(toy):
     line = Curve("run", ((0.0, 0.2 * math.exp(7.281 / 5)), (16.0, 3.0))).exactly
     found = toy(expected(ExpectedCurve, curve="salamy/table-3.9/BERT-large/rdma/curve", within=0.05), [line])
-    assert [part.verdict for part in found.parts] == ["inside", "outside"]
+    assert [part.verdict for part in found.parts] == ["pass", "fail"]
     assert found.source == "Salamy, Table 3.9, Figure B-3"
     assert found.rows == ("C Table 3.9, Fig B-3",)
 
 
 def test_only_some_cases_may_be_meant(toy):
     cases = [exact("a", 1.0, model="BERT"), exact("b", 9.0, model="VGG")]
-    assert toy(expected(Bound, at_most=2, only={"model": "BERT"}), cases).verdict == "inside"
-    assert toy(expected(Bound, at_most=2, only={"model": ("BERT", "VGG")}), cases).verdict == "outside"
+    assert toy(expected(Bound, at_most=2, only={"model": "BERT"}), cases).verdict == "pass"
+    assert toy(expected(Bound, at_most=2, only={"model": ("BERT", "VGG")}), cases).verdict == "fail"
 
 
 def test_what_is_gone_is_not_measured_and_says_so():
@@ -254,7 +254,7 @@ def test_what_was_altered_is_not_judged_by_what_was_expected_before(set_in, chan
     "changes", [{"repetitions": 1, "seed": 2, "only": ["unfair"]}, {"iterations": 5, "expect": []}]
 )
 def test_how_often_and_which_trials_ran_leaves_what_is_expected(set_in, changes):
-    assert "inside" in {found.verdict for found in set_in(changes)}
+    assert "pass" in {found.verdict for found in set_in(changes)}
 
 
 def test_a_page_says_why_nothing_is_held_against_the_paper(set_in):
@@ -267,9 +267,9 @@ def test_a_page_says_why_nothing_is_held_against_the_paper(set_in):
 
 def test_verdicts_together():
     assert combine([]) == "not measured"
-    assert combine(["inside", "not measured"]) == "inside"
-    assert combine(["inside", "undecided"]) == "undecided"
-    assert combine(["undecided", "outside", "inside"]) == "outside"
+    assert combine(["pass", "not measured"]) == "pass"
+    assert combine(["pass", "inconclusive"]) == "inconclusive"
+    assert combine(["inconclusive", "fail", "pass"]) == "fail"
 
 
 def test_a_run_from_before_there_was_a_basis_has_the_catalogues(make_run):
@@ -283,7 +283,7 @@ def test_a_run_from_before_there_was_a_basis_has_the_catalogues(make_run):
     ]
     write_json(path, manifest)
     faster, share = judge_run(Run(run.path))
-    assert (faster.verdict, faster.basis, faster.source) == ("inside", "fitted", "HotNets'22, Figures 1b to 1d")
+    assert (faster.verdict, faster.basis, faster.source) == ("pass", "fitted", "HotNets'22, Figures 1b to 1d")
     assert (share.basis, share.source, share.paper) == (None, None, 1.7)  # the catalogue has another figure
 
 
@@ -338,14 +338,14 @@ def test_claims_are_counted_by_what_became_of_them(toy):
     claims = [
         toy(expected(Bound, at_most=2.0, claim="a claim"), [Case("j1", 1.5, ends)] if ends else []) for ends in kinds
     ]
-    words = "agreeing with this run: 1; contradicted: 1; this run cannot tell: 1; not measured: 1."
+    words = "pass: 1; fail: 1; inconclusive: 1; not measured: 1."
     counted = f"Of 4 claims of Salamy, {words}"
     assert summarize(claims, "Salamy") == f"<p><b>{counted}</b></p><p>Not so here:</p><ul><li>a claim</li></ul>"
 
 
 @pytest.mark.parametrize(
     ("ci95", "word"),
-    [((1.01, 1.2), "inside"), ((0.9, 0.99), "outside"), ((0.99, 1.2), "undecided"), ((1.0, 1.0), "outside")],
+    [((1.01, 1.2), "pass"), ((0.9, 0.99), "fail"), ((0.99, 1.2), "inconclusive"), ((1.0, 1.0), "fail")],
 )
 def test_a_sign_counts_only_where_the_interval_excludes_1(toy, ci95, word):
     found = toy(expected(Sign, sign={"j1": "above"}), [Case("j1", 1.0, ci95)])
@@ -354,4 +354,4 @@ def test_a_sign_counts_only_where_the_interval_excludes_1(toy, ci95, word):
 
 def test_a_claim_of_one_case_is_told_once(toy):
     found = toy(expected(Bound, at_least=2, claim="It is two at least"), [exact("ResNet-50, TCP", 0.8)])
-    assert (found.verdict, found.found) == ("outside", "ResNet-50, TCP 0.8 ms")
+    assert (found.verdict, found.found) == ("fail", "ResNet-50, TCP 0.8 ms")

@@ -45,9 +45,9 @@ def test_what_is_not_btf() -> None:
         Btf(bytes(24))
 
 
-@pytest.mark.skipif(not doctor.BTF.exists(), reason="this kernel has no BTF")
+@pytest.mark.skipif(not doctor.KERNEL_BTF.exists(), reason="this kernel has no BTF")
 def test_this_kernels_own_btf() -> None:
-    assert Btf(doctor.BTF.read_bytes()).callback_arguments("tcp_congestion_ops", "cong_control") in (2, 4)
+    assert Btf(doctor.KERNEL_BTF.read_bytes()).callback_arguments("tcp_congestion_ops", "cong_control") in (2, 4)
 
 
 def test_doctor_speaks_json_and_its_status_says_whether_anything_needed_is_missing() -> None:
@@ -68,7 +68,7 @@ def test_a_missing_tool_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_kernel_without_btf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "BTF", tmp_path / "vmlinux")
+    monkeypatch.setattr(doctor, "KERNEL_BTF", tmp_path / "vmlinux")
     btf = next(check for check in doctor.examine_machine() if check.name == "BTF")
     assert not btf.good
     assert "CONFIG_DEBUG_INFO_BTF=y" in format_check(btf)

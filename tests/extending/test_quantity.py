@@ -85,7 +85,7 @@ def test_two_files_bring_a_quantity_its_expectation_and_its_verdict(outside: Pat
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)["expectations"]
     assert (found["what"], found["kind"], found["basis"]) == ("unevenness of iteration time", "bound", "predicted")
-    assert (found["verdict"], found["unit"], found["at_most"]) == ("inside", "%", 10)
+    assert (found["verdict"], found["unit"], found["at_most"]) == ("pass", "%", 10)
     assert [part["name"] for part in found["parts"]] == ["j1", "j2"]
     assert found["measured"] == pytest.approx(0, abs=2)
     assert "unevenness of iteration time" in done.stderr  # the table on the screen

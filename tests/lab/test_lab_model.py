@@ -182,7 +182,7 @@ def test_a_calibration_that_is_not_there_is_named(tmp_path):
 def test_what_is_missing_is_named_before_anything_is_made(monkeypatch, tmp_path):
     monkeypatch.setattr(host_requirements, "require_root", lambda: None)
     with monkeypatch.context() as patch:
-        patch.setattr(host_requirements, "BTF", tmp_path / "vmlinux")
+        patch.setattr(host_requirements, "KERNEL_BTF", tmp_path / "vmlinux")
         with pytest.raises(LabError, match=r"has no BTF: .*vmlinux is missing"):
             host_requirements.require_all()
     with monkeypatch.context() as patch:

@@ -178,7 +178,7 @@ about.applied_settings(run)
 # by how much the repetitions differ. With fewer than four repetitions there is no interval. Of fewer than 1,000
 # iterations a 99th percentile would be a guess: the longest one is shown, and of how many it is that. A speed-up for
 # which no job is named is that of the job that gains least. A verdict says whether all of the interval lies within the
-# paper's figure plus or minus the tolerance, or none of it; else this run cannot tell.
+# paper's figure plus or minus the tolerance (pass), or none of it (fail); else it is inconclusive.
 #
 # The fluid model gives every worker its max-min share of the payload rates along its path; a job's data appear at its
 # profile's own demand, and what has to wait leaves as fast as the share allows.

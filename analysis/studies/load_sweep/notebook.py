@@ -47,10 +47,10 @@ about.page_header(run, results)
 verdict_tables.cards(results.expectations)
 
 # %% [markdown]
-# ## What agrees with Salamy
+# ## Verdicts on what Salamy says
 #
 # Salamy's thesis is "Network Requirements for Distributed Machine Learning Training in the Cloud" (MIT, 2022); figures,
-# tables and equations on this page are those of its chapter 3. A claim agrees when it holds in every case that this run
+# tables and equations on this page are those of its chapter 3. A claim passes when it holds in every case that this run
 # measured; where Salamy gives no figure, the bound in brackets is ours.
 
 # %%

@@ -92,7 +92,7 @@ def main():
         print(
             f"{next(iter(each.at.values()))}: {each.of}: {each.source}, {each.expected}: {each.found}, {each.verdict}"
         )
-    inside = sum(each.verdict == "inside" for each in verdicts)
+    inside = sum(each.verdict == "pass" for each in verdicts)
     none = sum(met.verdict is Verdict.NONE for met in found.values())
     print(f"{inside} of {len(verdicts)} figures inside; no advice for {none} of {len(found)} mixes")
 

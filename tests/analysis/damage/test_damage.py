@@ -220,7 +220,7 @@ def test_an_older_revisions_run_is_reported_with_the_same_figures(older_run, cap
     before = read_json(older_run.path / "summary.json")
     assert main(["report", "--json", str(older_run.path)]) == 0
     after = read_json(older_run.path / "summary.json")
-    assert (before["schema"], after["schema"]) == (2, 3)
+    assert (before["schema"], after["schema"]) == (2, 4)
     for old, new in zip(before["cells"], after["cells"], strict=True):
         for name in ("median_ms", "mean_ms", "fluid"):
             assert new[name] == old[name]

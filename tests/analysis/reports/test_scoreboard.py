@@ -42,7 +42,7 @@ def test_a_row_has_the_newest_valid_runs_figures(lines, run):
     assert (showing.experiment, showing.run, showing.nature) == ("unfair-vgg19", run.id, "emulated")
     assert format_age(showing.age_s) == "2 days"
     faster = showing.measured[0]
-    assert (faster.paper, faster.verdict, faster.basis) == (1.23, "inside", "fitted")
+    assert (faster.paper, faster.verdict, faster.basis) == (1.23, "pass", "fitted")
     assert first.bases == ["fitted", "by construction"]
     assert len(cells_of(run)) == 3
 
@@ -65,7 +65,7 @@ def test_a_run_that_was_changed_for_once_does_not_count(make_run, tmp_path, chan
 def test_it_can_be_read_by_programs(lines):
     record = json.loads(json.dumps(scoreboard_record(lines), allow_nan=False))
     assert (len(record["rows"]), record["of"], record["measured"]) == (37, 37, 2)
-    assert record["rows"][0]["verdict"] in ("inside", "outside")
+    assert record["rows"][0]["verdict"] in ("pass", "fail")
     assert record["rows"][6]["missing"] == "no experiment shows it yet"
 
 

@@ -38,7 +38,7 @@ def text(pair):
 @pytest.mark.parametrize(
     "words",
     [
-        "What agrees with Salamy",
+        "Verdicts on what Salamy says",
         "At 80 % load burst traffic is the worse one",
         "equations 3.3, 3.5, 3.6",
         "Compare Salamy, Figure 3-4",
