@@ -31,20 +31,20 @@ Found = Mapping[str, LoneJob]
 """By job, the trial in which it was alone."""
 
 
-def resolve_inputs(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str, InputValue]]:
-    """Return the value of each field (job -> field) that jobs of `spec` take from the trials `needs`, which are keys.
+def resolve_inputs(run: Run, spec: TrialSpec, depends_on: Sequence[str]) -> dict[str, dict[str, InputValue]]:
+    """Return the value of each field (job -> field) that jobs of `spec` take from earlier trials, keyed `depends_on`.
 
     Raises StoreError if such a trial is missing, or lacks the value; CassiniError if it leaves no timetables.
     """
-    fields = list(dict.fromkeys(field for job in spec.jobs.values() for field in job.takes))
-    result: dict[str, dict[str, InputValue]] = {name: {} for name, job in spec.jobs.items() if job.takes}
+    fields = list(dict.fromkeys(field for job in spec.jobs.values() for field in job.inputs))
+    result: dict[str, dict[str, InputValue]] = {name: {} for name, job in spec.jobs.items() if job.inputs}
     for field in fields:
-        takers = {name: job.takes[field] for name, job in spec.jobs.items() if field in job.takes}
-        found = {name: find_lone_job(run, name, needs, variant) for name, variant in takers.items()}
+        takers = {name: job.inputs[field] for name, job in spec.jobs.items() if field in job.inputs}
+        found = {name: find_lone_job(run, name, depends_on, variant) for name, variant in takers.items()}
         for name, value in _WAYS[field](spec, found).items():
             result[name][field] = value
     if spec.cassini:
-        for name, values in _timetables(run, spec.with_inputs(result), needs).items():
+        for name, values in _timetables(run, spec.with_inputs(result), depends_on).items():
             result.setdefault(name, {}).update(values)
     return result
 
@@ -59,9 +59,9 @@ def with_measured_profiles(run: Run, cells: Sequence[CellTrials]) -> TrialSpec:
         variant = cell.spec.cassini and cell.spec.cassini.profiles
         if variant and cell.trials:
             fields = [each for job in told[cell.trials[0]].values() for each in job.values()]
-            needs = sorted({key for each in fields for key in each["trials"]})
+            depends_on = sorted({key for each in fields for key in each["trials"]})
             return _measured_spec(
-                cell.spec, {name: find_lone_job(run, name, needs, variant) for name in cell.spec.jobs}
+                cell.spec, {name: find_lone_job(run, name, depends_on, variant) for name in cell.spec.jobs}
             )
     return cells[0].spec
 
@@ -94,7 +94,7 @@ def _time_shifts(spec: TrialSpec, found: Found) -> dict[str, InputValue]:
     return shifts
 
 
-def _timetables(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, dict[str, InputValue]]:
+def _timetables(run: Run, spec: TrialSpec, depends_on: Sequence[str]) -> dict[str, dict[str, InputValue]]:
     """Return each job's timetable, as far as its clock is right; if jobs cannot keep them, only their first instants.
 
     Given timetables are held as they are. Others follow from measured profiles of the trials; without any trial, from
@@ -104,7 +104,7 @@ def _timetables(run: Run, spec: TrialSpec, needs: Sequence[str]) -> dict[str, di
     if spec.cassini.timetables:
         return {name: {"timetable": InputValue(each, ())} for name, each in spec.cassini.timetables.items()}
     variant, clocks = spec.cassini.profiles, spec.cassini.clocks
-    found = {name: find_lone_job(run, name, needs, variant) for name in spec.jobs} if variant else {}
+    found = {name: find_lone_job(run, name, depends_on, variant) for name in spec.jobs} if variant else {}
     measured = _measured_spec(spec, found)
     trials, wanted = tuple(each.trial for each in found.values()), timetables(measured)
     held = stretch_timetables(measured, wanted)

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -151,6 +152,7 @@ def build_app() -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 1 for an error, 2 for bad usage, 130 when interrupted."""
     output.prepare_output()
+    warnings.formatwarning = _format_warning
     os.environ.pop("MPLBACKEND", None)  # no command opens a window, and matplotlib refuses a backend that it lacks
     status = _run(list(sys.argv[1:] if arguments is None else arguments))
     try:
@@ -158,6 +160,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _cannot_write(error)
     return status
+
+
+def _format_warning(message: Warning | str, *_: Any, **__: Any) -> str:
+    """Return a warning to users as one line, without the place in the source that Python would add."""
+    return f"hint: {message}\n"
 
 
 def _run(words: list[str]) -> int:

@@ -85,11 +85,11 @@ class _Block:
     where: Mapping[str, Any]
     dilation: float
 
-    def trials(self, cell: Cell, needs: tuple[str, ...]) -> list[PlannedTrial]:
+    def trials(self, cell: Cell, depends_on: tuple[str, ...]) -> list[PlannedTrial]:
         jobs = list(cell.spec.jobs) if cell.spec.one_job_at_a_time else [None]
-        return [self.trial(cell, job, needs) for job in jobs]
+        return [self.trial(cell, job, depends_on) for job in jobs]
 
-    def trial(self, cell: Cell, job: str | None, needs: tuple[str, ...]) -> PlannedTrial:
+    def trial(self, cell: Cell, job: str | None, depends_on: tuple[str, ...]) -> PlannedTrial:
         spec = cell.spec if job is None else cell.spec.with_one_job(job)
         content = {
             "spec": spec.model_dump(mode="json", exclude=_PROSE),
@@ -97,7 +97,7 @@ class _Block:
             "job": job,
             "seed": self.seed,
             "repetition": self.repetition,
-            "needs": needs,
+            "depends_on": depends_on,
             **self.where,
         }
         return PlannedTrial(
@@ -108,7 +108,7 @@ class _Block:
             job=job,
             spec=spec,
             seed=self.seed,
-            depends_on=needs,
+            depends_on=depends_on,
             expected_s=expected_duration_s(spec, self.dilation, self.seed),
         )
 
@@ -125,8 +125,8 @@ def _shuffle_in_waves(block: _Block, cells: tuple[Cell, ...]) -> Iterator[Planne
     while len(done) < len(cells):
         wave: list[PlannedTrial] = []
         for index, needed in _ready(cells, done).items():
-            needs = tuple(sorted(key for other in needed for key in done[other]))
-            trials = block.trials(cells[index], needs)
+            depends_on = tuple(sorted(key for other in needed for key in done[other]))
+            trials = block.trials(cells[index], depends_on)
             done[index] = tuple(trial.key for trial in trials)
             wave.extend(trials)
         shuffle(wave)
@@ -139,8 +139,8 @@ def _shuffle_in_waves(block: _Block, cells: tuple[Cell, ...]) -> Iterator[Planne
 
 def _ready(cells: tuple[Cell, ...], done: Container[int]) -> dict[int, set[int]]:
     """Return the cells whose dependencies are done, with these. Checked cells have no cycles."""
-    needs = {index: _dependencies(cell, cells) for index, cell in enumerate(cells) if index not in done}
-    return {index: needed for index, needed in needs.items() if needed.isdisjoint(needs)}
+    dependencies = {index: _dependencies(cell, cells) for index, cell in enumerate(cells) if index not in done}
+    return {index: needed for index, needed in dependencies.items() if needed.isdisjoint(dependencies)}
 
 
 def _dependencies(cell: Cell, cells: tuple[Cell, ...]) -> set[int]:

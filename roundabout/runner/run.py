@@ -407,7 +407,7 @@ def _trial_record(trial: PlannedTrial, who: Identity) -> dict[str, Any]:
         "host": CONTROLLER,
         "machine": machine_facts.machine_facts(),
         "seed": trial.seed,
-        "needs": trial.depends_on,
+        "depends_on": trial.depends_on,
         "spec": trial.spec.model_dump(mode="json", by_alias=True),
     }
 

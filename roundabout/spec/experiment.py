@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
+    AliasChoices,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -44,7 +45,7 @@ Priority = Annotated[int, Field(ge=1, le=63)]
 MOST_QUEUES = 7
 Queues = Annotated[int, Field(ge=2, le=MOST_QUEUES)]
 
-Taken = Literal["profile", "start_offset_ms"]
+InputField = Literal["profile", "start_offset_ms"]
 
 
 class InputValue(NamedTuple):
@@ -74,8 +75,11 @@ class JobFields(Strict):
     priority: Priority | None = Field(
         default=None, description="its packets' DSCP: ports send those of a larger one first, and without one last"
     )
-    takes: dict[Taken, Name] = Field(
-        default={}, description="fields to take from trials of a variant, measured before; until then these stand in"
+    # Runs of version 0.1 have it as `takes`, and a cell's `depends_on` as `needs`.
+    inputs: dict[InputField, Name] = Field(
+        default={},
+        validation_alias=AliasChoices("inputs", "takes"),
+        description="the variant whose trials measure a field's value; until then the field's own value stands in",
     )
 
     @property
@@ -209,16 +213,16 @@ class Treatment(Strict):
     iterations: Iterations
     transport: Transport | None = Field(default=None, description="of every job; a job's own is merged over it")
     tcp: Tcp = Tcp()
-    queue: QueueName | Literal["meant"] = Field(
+    queue: QueueName | Literal["auto"] = Field(
         default="thresholds",
-        description="at switch ports: marks between thresholds, a step, drop-tail, or what transports are meant for",
+        description="at switch ports: marks between thresholds, a step, drop-tail, or `auto`: what transports declare",
     )
     priority_queues: Queues = Field(default=MOST_QUEUES, description="of a port; jobs beyond them share the last")
     one_job_at_a_time: bool = False
     cassini: Cassini | None = Field(
         default=None, description="jobs are shifted in time so that their demands interleave"
     )
-    needs: Tuple[Name] = Field(default=(), description="variants whose trials must be done before")
+    depends_on: Tuple[Name] = Field(default=(), description="variants whose trials must be done before")
     capture: Capture | None = Field(default=None, description="hosts whose packets are captured")
 
     @model_validator(mode="after")
@@ -249,7 +253,7 @@ class ClusterTreatment(Treatment):
         return self
 
 
-TIMELINE = frozenset({"arrives_ms", "start_offset_ms", "departs_ms", "iterations", "takes", "timetable"})
+TIMELINE = frozenset({"arrives_ms", "start_offset_ms", "departs_ms", "iterations", "inputs", "timetable"})
 """What places a job among others."""
 
 
@@ -407,7 +411,7 @@ class TrialSpec(Strict):
     @property
     def has_inputs(self) -> bool:
         """Return True if any job has inputs from earlier trials or from Cassini."""
-        return self.cassini is not None or any(job.takes for job in self.jobs.values())
+        return self.cassini is not None or any(job.inputs for job in self.jobs.values())
 
     def with_inputs(self, values: Mapping[str, Mapping[str, InputValue]]) -> "TrialSpec":
         """Return the trial with input values (job -> field -> value) in place of their placeholders."""
@@ -508,7 +512,7 @@ class Cell(Strict):
 
     levels: dict[Name, Level]
     spec: TrialSpec
-    needs: Tuple[Name] = ()
+    depends_on: Tuple[Name] = Field(default=(), validation_alias=AliasChoices("depends_on", "needs"))
 
     @property
     def variant(self) -> str:
@@ -521,11 +525,13 @@ class Cell(Strict):
 
         Dependencies, Cassini, or a job's inputs.
         """
-        found: dict[tuple[str | int, ...], str] = {("needs", index): name for index, name in enumerate(self.needs)}
+        found: dict[tuple[str | int, ...], str] = {
+            ("depends_on", index): name for index, name in enumerate(self.depends_on)
+        }
         if self.spec.cassini and self.spec.cassini.profiles:
             found["cassini", "profiles"] = self.spec.cassini.profiles
         for name, job in self.spec.jobs.items():
-            found |= {("jobs", name, "takes", field): variant for field, variant in job.takes.items()}
+            found |= {("jobs", name, "inputs", field): variant for field, variant in job.inputs.items()}
         return found
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from roundabout.spec.assembly.explanation import explain_error, parse_as
 from roundabout.spec.assembly.factors import Factors, read_factors
+from roundabout.spec.assembly.former_fields import with_current_names
 from roundabout.spec.assembly.library import (
     CATALOG,
     EXPERIMENTS,
@@ -143,8 +144,8 @@ def load_experiment(
     else:
         library = Library(root)
         document = library.document(CATALOG, text)
-    document = _apply_length(document, length)
-    return _assemble(with_overrides(document, changes) if changes else document, library, complain)
+    document = with_current_names(with_overrides(document, changes) if changes else document)
+    return _assemble(_apply_length(document, length), library, complain)
 
 
 def build_experiment(
@@ -155,7 +156,7 @@ def build_experiment(
     Profiles, topologies and programs lie in `folder`. Raises SpecError.
     """
     document = parse(as_yaml(_to_plain(fields), "experiment"), "experiment", folder)
-    return _assemble(_apply_length(document, None), Library(beside=folder), complain)
+    return _assemble(_apply_length(with_current_names(document), None), Library(beside=folder), complain)
 
 
 def is_path(text: str) -> bool:
@@ -370,7 +371,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
         capture=treatment.capture,
     )
     check_demand(merged, spec)
-    return Cell(levels=merged.levels, spec=spec, needs=treatment.needs)
+    return Cell(levels=merged.levels, spec=spec, depends_on=treatment.depends_on)
 
 
 def _submitted(merged: Merged, treatment: Treatment) -> tuple[SubmittedJob, ...]:

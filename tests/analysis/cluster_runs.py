@@ -30,7 +30,8 @@ def cluster_run(folder, repetitions=4, jobs=8, iterations=100, *, marks=True):
     based = load_experiment("unfair-vgg19")
     spec = load_experiment("mltcp-many").cells[0].spec.model_copy(update={"jobs": {}, "one_job_at_a_time": False})
     cells = tuple(
-        based.cells[0].model_copy(update={"levels": {"variant": name}, "spec": spec, "needs": ()}) for name in SLOWED
+        based.cells[0].model_copy(update={"levels": {"variant": name}, "spec": spec, "depends_on": ()})
+        for name in SLOWED
     )
     changes = {
         "name": "cluster-toy", "about": "Jobs that a scheduler slows down", "source": None, "repetitions": repetitions,

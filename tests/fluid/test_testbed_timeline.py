@@ -28,8 +28,8 @@ transport: {name: dcqcn}
 factors:
   variant:
     alone: {one_job_at_a_time: true}
-    replayed: {jobs: {j1: {takes: {profile: alone}}, j2: {takes: {profile: alone}}}}
-    shifted: {jobs: {j2: {arrives_ms: 500, takes: {start_offset_ms: alone}}}}
+    replayed: {jobs: {j1: {inputs: {profile: alone}}, j2: {inputs: {profile: alone}}}}
+    shifted: {jobs: {j2: {arrives_ms: 500, inputs: {start_offset_ms: alone}}}}
     leaving: {jobs: {j2: {departs_ms: 1200, iterations: 50}}}
 """
 FAIR_MS = 150 + 574.68e6 * 8 / 21.5e9 * 1e3

@@ -155,7 +155,7 @@ EDITS: list[tuple[Edit, Callable[[PlannedTrial], bool]]] = [
     (put("iterations", 60), lambda trial: trial.variant != "alone"),
     (put("factors", "variant", "alone", "iterations", 11), lambda trial: trial.variant == "alone"),
     (put("factors", "variant", "unfair", "jobs", "j1", "transport", "T_us", 90), unfair),
-    (put("factors", "variant", "unfair", "needs", ["fair"]), unfair),
+    (put("factors", "variant", "unfair", "depends_on", ["fair"]), unfair),
     (put("jobs", "j1", "flows", 2), not_j2_alone),
     (put("jobs", "j1", "jitter", 0.01), not_j2_alone),
     (put("jobs", "j1", "start_offset_ms", 5), not_j2_alone),
@@ -213,8 +213,8 @@ def test_variants_with_equal_content_are_still_different_trials(folder: Path) ->
 def test_what_a_trial_needs_comes_first_and_goes_into_its_key(folder: Path) -> None:
     plan = plan_of(
         folder,
-        put("factors", "variant", "fair", {"needs": ["unfair"]}),
-        put("factors", "variant", "unfair", "needs", ["alone"]),
+        put("factors", "variant", "fair", {"depends_on": ["unfair"]}),
+        put("factors", "variant", "unfair", "depends_on", ["alone"]),
         put("factors", "seconds", {"few": {}, "many": {"iterations": 20}}),
     )
     place = {trial.key: number for number, trial in enumerate(plan.trials)}
@@ -245,7 +245,7 @@ def test_blocks_hold_under_any_seed(folder: Path, seed: int, repetitions: int) -
 
 def test_who_takes_a_value_comes_after_the_trials_that_tell_it(folder: Path) -> None:
     def take(document: dict[str, Any]) -> None:
-        document["factors"]["variant"]["unfair"]["jobs"]["j1"]["takes"] = {"profile": "alone"}
+        document["factors"]["variant"]["unfair"]["jobs"]["j1"]["inputs"] = {"profile": "alone"}
 
     plan = plan_of(folder, take)
     places = {trial.key: place for place, trial in enumerate(plan.trials)}

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 
 VARIANTS = (
     "alone: {one_job_at_a_time: true}, "
-    "shifted: {jobs: {j1: {takes: {profile: alone}}, j2: {takes: {start_offset_ms: alone}}}}"
+    "shifted: {jobs: {j1: {inputs: {profile: alone}}, j2: {inputs: {start_offset_ms: alone}}}}"
 )
 
 
@@ -45,7 +45,7 @@ def test_what_a_trial_takes_is_played_and_recorded(work, tiny):
     assert shifted["given"]["j1"]["profile"]["value"]["name"] == "seen"
     played = TrialSpec.model_validate(shifted["spec"])
     assert (played.jobs["j1"].profile.name, played.jobs["j2"].start_offset_ms) == ("seen", 1.5)
-    assert played.jobs["j1"].takes == {"profile": "alone"}
+    assert played.jobs["j1"].inputs == {"profile": "alone"}
     assert shifted["trial"] in {trial["key"] for trial in run.manifest["plan"]}, "hashed as declared"
     assert "given" not in trials["alone"]
 

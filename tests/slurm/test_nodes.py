@@ -35,7 +35,7 @@ transport: {name: dcqcn, T_us: 125}
 factors:
   variant:
     alone: {jobs: {j2: null}}
-    fair: {needs: [alone]}
+    fair: {depends_on: [alone]}
   resized: {whole: {}, half: {resized: {bytes: 0.5}}, quarter: {resized: {bytes: 0.25}}}
 """
 MEASURED = SPREAD.replace("name: spread", "name: measured").replace(", quarter: {resized: {bytes: 0.25}}", "")

@@ -43,7 +43,7 @@ transport: {name: dcqcn, T_us: 125}
 factors:
   variant:
     alone: {jobs: {j2: null}}
-    after: {needs: [alone]}
+    after: {depends_on: [alone]}
 """
 
 

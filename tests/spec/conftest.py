@@ -25,7 +25,7 @@ factors:
   variant:
     alone: {one_job_at_a_time: true, iterations: 10}
     fair:
-    unfair: {needs: [alone], jobs: {j1: {transport: {T_us: 100, g: null}}}}
+    unfair: {depends_on: [alone], jobs: {j1: {transport: {T_us: 100, g: null}}}}
     cubic: {transport: {name: cubic}, jobs: {j1: {transport: null}}}
   jobs.j2.flows: [1, 4]
   size:

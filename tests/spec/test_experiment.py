@@ -37,7 +37,7 @@ def test_overlays_reach_jobs_transports_and_expectations(rich: Rich) -> None:
     cells = {tuple(cell.levels.values()): cell for cell in experiment.cells}
     assert len(cells) == 4 * 2 * 2 - 2 * 2
     unfair = cells["unfair", 4, "large"]
-    assert unfair.needs == ("alone",)
+    assert unfair.depends_on == ("alone",)
     j1, j2 = unfair.spec.jobs.values()
     assert j1.transport.parameters == {"T_us": 100, "F": 5}
     assert j2.transport.parameters == {"T_us": 125, "F": 5}
@@ -78,6 +78,7 @@ def test_an_experiment_without_factors_has_one_variant(tmp_path: Path) -> None:
     assert (experiment.variants, experiment.trial_count) == (("base",), 1)
 
 
+UNFAIR = "factors.variant.unfair"
 WRONG = [
     # passage, replacement, line, field, found, expected, hint
     ("iterations: 50", "iteration: 50", 10, "iteration", "unknown field 'iteration'", "one of", "iterations"),
@@ -106,8 +107,8 @@ WRONG = [
     ("[1, 4]", "[1, [2]]", 18, "factors.jobs.j2.flows[1]", "a list of 1", "a name or a number", None),
     ("[1, 4]", "[4, 999]", 18, "factors.jobs.j2.flows[1]", "999", "at most 64", None),
     ("one_job_at", "one_jobs_at", 14, "factors.variant.alone.one_jobs_at_a_time", "unknown", "", "one_job_at_a_time"),
-    ("needs: [alone]", "needs: [alon]", 16, "factors.variant.unfair.needs[0]", "'alon'", "a variant run", None),
-    ("needs: [alone]", "needs: [unfair]", 16, "factors.variant.unfair.needs[0]", "which needs unfair", "circle", None),
+    ("depends_on: [alone]", "depends_on: [alon]", 16, f"{UNFAIR}.depends_on[0]", "'alon'", "a variant run", None),
+    ("depends_on: [alone]", "depends_on: [unfair]", 16, f"{UNFAIR}.depends_on[0]", "depends on unfair", "circle", None),
     ("[cubic, fair]", "[cubic, fare]", 23, "exclude[0].variant", "'fare'", "a level of variant", "fair"),
     ("{variant: [cubic, fair], jobs.j2.flows: 4}", "{size: large}", 22, "exclude", "size large left out", "one", None),
     ("{variant: [cubic, fair]", "{varient: [cubic]", 23, "exclude[0].varient", "'varient'", "a factor", "variant"),

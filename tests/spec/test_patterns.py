@@ -238,7 +238,7 @@ jobs:
 factors:
   variant:
     alone: {one_job_at_a_time: true}
-    both: {needs: [], jobs: {j1: {takes: {profile: alone}}}}
+    both: {depends_on: [], jobs: {j1: {inputs: {profile: alone}}}}
 """
 
 
@@ -247,15 +247,15 @@ factors:
     [
         ("", "", "", ""),
         ("one_job_at_a_time: true", "", "alone (with variant both)", "a variant in which j1 runs alone"),
-        ("j1: {takes: {profile: alone}}", "j2: {takes: {profile: alone}}", "send differently", "symmetric pattern"),
+        ("j1: {inputs: {profile: alone}}", "j2: {inputs: {profile: alone}}", "send differently", "symmetric pattern"),
         (
-            "jobs: {j1: {takes: {profile: alone}}}",
+            "jobs: {j1: {inputs: {profile: alone}}}",
             "cassini: {profiles: alon}",
             "'alon'",
             "a variant run at these levels",
         ),
-        ("jobs: {j1: {takes: {profile: alone}}}", "cassini: {profiles: alone}", "j2 in alone (with", "symmetric"),
-        ("profile: alone", "profile: both", "both, which needs both itself", "without a circle"),
+        ("jobs: {j1: {inputs: {profile: alone}}}", "cassini: {profiles: alone}", "j2 in alone (with", "symmetric"),
+        ("profile: alone", "profile: both", "both, which depends on both itself", "without a circle"),
         ("profile: alone", "profile: alon", "'alon'", "a variant run at these levels"),
         ("profile: alone", "bytes: alone", "'bytes'", "'profile' or 'start_offset_ms'"),
     ],
@@ -266,7 +266,7 @@ def test_who_takes_a_value_needs_a_trial_that_can_tell_it(  # noqa: PLR0917
     path = write().with_name("taking.yaml")
     path.write_text(TAKING.replace(passage, replacement, 1) if passage else TAKING)
     if not passage:
-        assert load_experiment(path, library).cells[1].dependencies == {("jobs", "j1", "takes", "profile"): "alone"}
+        assert load_experiment(path, library).cells[1].dependencies == {("jobs", "j1", "inputs", "profile"): "alone"}
         return
     with pytest.raises(SpecError) as caught:
         load_experiment(path, library)

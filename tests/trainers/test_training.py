@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.proof]
 PYTHON = os.environ.get("TRAINING_PYTHON", "/usr/bin/python3")
 PROFILE = load_profile("ddp-lab")
 TRAINED = {"name": "ddp", "python": PYTHON}
-REPLAYED = {"trainer": {"name": "replay"}, "takes": {"profile": "alone"}}
+REPLAYED = {"trainer": {"name": "replay"}, "inputs": {"profile": "alone"}}
 EXPERIMENT = {
     "schema": 1,
     "name": "trained",

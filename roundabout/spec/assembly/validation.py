@@ -96,19 +96,19 @@ def check_shared_hosts(merged: Merged, treatment: Treatment) -> None:
 
 
 def port_queue(merged: Merged, treatment: Treatment) -> QueueName:
-    """Return the queue of ports: the treatment's, or the one that all transports in use are meant for.
+    """Return the queue of ports: the treatment's, or the one that all transports in use declare.
 
     Raises SpecError if these differ, or if one asks for thresholds of ports that do not mark.
     """
     users: dict[str, Job | CrossTraffic | Cluster] = {**treatment.jobs, **treatment.cross_traffic}
     users |= {"cluster": treatment.cluster} if treatment.cluster else {}
-    meant = {name: user.transport.intended_queue for name, user in users.items()}
-    if treatment.queue == "meant" and len(set(meant.values())) > 1:
-        found = ", ".join(f"{users[name].transport.name} of {name} for {queue}" for name, queue in meant.items())
+    declared = {name: user.transport.intended_queue for name, user in users.items()}
+    if treatment.queue == "auto" and len(set(declared.values())) > 1:
+        found = ", ".join(f"{users[name].transport.name} of {name} for {queue}" for name, queue in declared.items())
         raise merged.error(
-            ("queue",), f"transports meant for different queues: {found}{merged.setting}", list_choices(QUEUES)
+            ("queue",), f"transports that declare different queues: {found}{merged.setting}", list_choices(QUEUES)
         )
-    queue = next(iter(meant.values())) if treatment.queue == "meant" else treatment.queue
+    queue = next(iter(declared.values())) if treatment.queue == "auto" else treatment.queue
     asking = [name for name, user in users.items() if user.transport.ecn]
     if queue == "drop-tail" and asking:
         found = f"drop-tail, beside the `ecn` of {asking[0]}'s transport{merged.setting}"
@@ -206,13 +206,15 @@ def check_dependencies(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
             known = [other.variant for other in cells if have_equal_other_levels(cell, other) and other is not cell]
             raise merged.error(here, quote_value(variant), f"a variant run at these levels ({list_choices(known)})")
         if cell.variant in with_dependencies(variant, cell, cells):
-            raise merged.error(here, f"{variant}, which needs {cell.variant} itself", "needs without a circle")
+            raise merged.error(
+                here, f"{variant}, which depends on {cell.variant} itself", "dependencies without a circle"
+            )
 
 
 def check_inputs(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
     """Raise SpecError unless a variant that measures jobs for others lets each of them run alone."""
     for here, variant in cell.dependencies.items():
-        if here[0] == "needs":
+        if here[0] == "depends_on":
             continue
         names = [str(here[1])] if here[0] == "jobs" else list(cell.spec.jobs)
         for other in cells:
@@ -238,14 +240,16 @@ def have_equal_other_levels(one: Cell, other: Cell) -> bool:
 
 def with_dependencies(variant: str, cell: Cell, cells: list[Cell]) -> set[str]:
     """Return the variant and all its dependencies, direct or not, at the other levels of `cell`."""
-    needs = {other.variant: other.dependencies.values() for other in cells if have_equal_other_levels(cell, other)}
+    dependencies = {
+        other.variant: other.dependencies.values() for other in cells if have_equal_other_levels(cell, other)
+    }
     found: set[str] = set()
     frontier = [variant]
     while frontier:
         name = frontier.pop()
         if name not in found:
             found.add(name)
-            frontier.extend(needs.get(name, ()))
+            frontier.extend(dependencies.get(name, ()))
     return found
 
 

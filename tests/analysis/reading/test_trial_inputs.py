@@ -17,10 +17,10 @@ def few_resamplings(monkeypatch):
     monkeypatch.setattr(phases, "RESAMPLINGS", 5)
 
 
-def taking(**takes):
+def taking(**inputs):
     """The flagship's fair trial, whose jobs take these fields from `alone`."""
     spec = next(cell.spec for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair")
-    jobs = {name: job.model_copy(update={"takes": takes.get(name, {})}) for name, job in spec.jobs.items()}
+    jobs = {name: job.model_copy(update={"inputs": inputs.get(name, {})}) for name, job in spec.jobs.items()}
     return spec.model_copy(update={"jobs": jobs})
 
 

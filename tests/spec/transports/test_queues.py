@@ -35,7 +35,7 @@ def test_what_varies_a_transport_is_meant_for_its_queue(tmp_path: Path, base: st
     meant = {"reno": "drop-tail", "cubic": "drop-tail", "dctcp": "step", "dcqcn": "thresholds"}[base]
     for name in (base, f"mltcp_{base}"):
         assert name in registry.transport_names()
-        assert spec_of(tmp_path, name, "queue: meant\n").queue == meant
+        assert spec_of(tmp_path, name, "queue: auto\n").queue == meant
 
 
 def test_unless_asked_ports_are_as_they_were_and_keys_say_nothing_of_it(tmp_path: Path) -> None:
@@ -61,12 +61,12 @@ def test_what_is_asked_is_stored(tmp_path: Path) -> None:
         ("reno", "queue: deep\n", r"queue: found 'deep'"),
         (
             "reno",
-            "queue: meant\nfactors: {jobs.j2.transport.name: [dctcp]}\n",
-            r"queue: found transports meant for different queues: reno of j1 for drop-tail, dctcp of j2 for step",
+            "queue: auto\nfactors: {jobs.j2.transport.name: [dctcp]}\n",
+            r"queue: found transports that declare different queues: reno of j1 for drop-tail, dctcp of j2 for step",
         ),
         (
             "reno, ecn: {Kmin_bytes: 1, Kmax_bytes: 2, Pmax: 1}",
-            "queue: meant\n",
+            "queue: auto\n",
             r"queue: found drop-tail, beside the `ecn` of j1's transport, expected thresholds or step",
         ),
         ("reno", "priority_queues: 8\n", r"priority_queues: found 8, expected at most 7"),
