@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules that a comparison of runs must keep, such as `p99 > 5 %`, judged together, with a JUnit report for CI."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
@@ -20,7 +18,7 @@ from analysis.reports.comparison import pairs
 from analysis.statistics.intervals import LEAST_REPETITIONS, LEAST_TAIL, Array
 from analysis.statistics.one_sided_tests import correct_by_holm, p_value_of_excess
 from roundabout.core.errors import UsageError
-from roundabout.spec.errors import list_choices
+from roundabout.spec.condition import Condition, parse_condition
 from roundabout.store import Run
 
 ALPHA = 0.01
@@ -32,37 +30,37 @@ QUANTITIES: Mapping[str, Callable[[Array], float]] = {
     "p99": partial(np.quantile, q=0.99),
 }
 """Of iteration times."""
-RULE = re.compile(r"\s*(?P<quantity>\w+)\s*(?P<side>[<>])\s*(?P<percent>[+-]?\d+(\.\d+)?)\s*%\s*")
 TONES = {"fail": Tone.BAD, "pass": Tone.GOOD, "inconclusive": Tone.UNKNOWN}
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A change that must not happen.
+class Rule(NamedTuple):
+    """A change that must not happen: a quantity of iteration times above, or below, A's by more than a bound."""
 
-    A quantity of iteration times larger, or smaller, than in A by more than a bound.
-    """
-
-    quantity: str
-    side: str
-    percent: float
+    condition: Condition
 
     def __str__(self) -> str:
-        return f"{self.quantity} {self.side} {self.percent:g} %"
+        return str(self.condition)
+
+    @property
+    def quantity(self) -> str:
+        """Return the name of the quantity."""
+        return self.condition.quantity
 
     def p_value(self, one: Sequence[Array], other: Sequence[Array]) -> float:
         """Return the probability of the repetitions' iteration times under the rule."""
         a, b = ([float(QUANTITIES[self.quantity](each)) for each in side] for side in (one, other))
-        return p_value_of_excess(a, b, self.ratio) if self.side == ">" else p_value_of_excess(b, a, 1 / self.ratio)
+        if self.condition.is_upper:
+            return p_value_of_excess(a, b, self.ratio)
+        return p_value_of_excess(b, a, 1 / self.ratio)
 
     def is_broken(self, a: float, b: float) -> bool:
         """Return True if the quantity, exactly `a` in A and `b` in the other run, changed by more than it may."""
-        return b > a * self.ratio if self.side == ">" else b < a * self.ratio
+        return self.condition.is_met(b, a * self.ratio)
 
     @property
     def ratio(self) -> float:
         """The largest, or smallest, allowed ratio of the other run's quantity to A's."""
-        return 1 + self.percent / 100
+        return 1 + self.condition.bound / 100
 
 
 class RuleVerdict(Result):
@@ -126,14 +124,11 @@ class RuleCheck(NamedTuple):
 
 
 def parse_rule(text: str) -> Rule:
-    """Parse a rule. Raises UsageError."""
-    found = RULE.fullmatch(text)
-    if found and found["quantity"] in QUANTITIES and float(found["percent"]) > -100:
-        return Rule(found["quantity"], found["side"], float(found["percent"]))
-    raise UsageError(
-        f"--fail-if: found '{text}', expected QUANTITY > NUMBER % or QUANTITY < NUMBER %, as in 'p99 > 5 %'",
-        f"QUANTITY is one of {list_choices(QUANTITIES)}; the number is by how much it may change, more than -100",
-    )
+    """Parse a rule, such as `p99 > 5 %`. Raises UsageError."""
+    condition = parse_condition(text, tuple(QUANTITIES), "%")
+    if condition.bound <= -100:
+        raise UsageError(f"--fail-if: found {text!r}, expected a change of more than -100 %")
+    return Rule(condition)
 
 
 def judge_rules(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[RuleVerdict]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantities of a congestion control, in the one list that tables, `--only` and `--fail-if` follow."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from roundabout.core.errors import UsageError
+from roundabout.spec.condition import Condition, parse_condition
 
 Scene = Literal["alone", "cost", "fairness", "marks", "loss", "incast", "two-jobs", "three-jobs"]
 SCENES: tuple[Scene, ...] = get_args(Scene)
@@ -77,6 +78,21 @@ def select_scenes(asked: Iterable[str]) -> tuple[Scene, ...]:
     if strange := wanted - set(SCENES):
         raise UsageError(f"--only: found {min(strange)!r}, expected some of {', '.join(SCENES)}")
     return tuple(scene for scene in SCENES if scene in wanted)
+
+
+def parse_measured_condition(text: str, scenes: Sequence[Scene]) -> Condition:
+    """Parse a condition of `--fail-if`. Raises UsageError for a quantity that `scenes` do not measure, too."""
+    condition = parse_condition(text, NAMES)
+    scene = next(each.scene for each in QUANTITIES if each.name == condition.quantity)
+    if scene not in scenes:
+        raise UsageError(f"--fail-if: found {condition.quantity}, which {scene} measures, expected that among --only")
+    return condition
+
+
+def failed_conditions(conditions: Iterable[Condition], figures: Figures) -> list[Condition]:
+    """Return the conditions that are met or whose figure is missing, so that an unmeasured program fails."""
+    values = ((each, figures.get(each.quantity)) for each in conditions)
+    return [each for each, value in values if value is None or each.is_met(value)]
 
 
 def add_ratios_to_cubic(figures: Mapping[str, Figures]) -> None:

@@ -17,8 +17,7 @@ from analysis.reports.report import write_report
 from analysis.reports.summary import summarize_run
 from roundabout.core.errors import RoundaboutError
 from roundabout.judge import experiment, report
-from roundabout.judge.conditions import Condition
-from roundabout.judge.figures import JOBS, Scene, add_ratios_to_cubic
+from roundabout.judge.figures import JOBS, Scene, add_ratios_to_cubic, failed_conditions
 from roundabout.judge.judgement import VERDICT_WORDS, Judgement
 from roundabout.judge.kernel_requirements import RUNNING, check_kernels
 from roundabout.judge.session import RefusedError, Session
@@ -26,6 +25,7 @@ from roundabout.runner.observer import Observer
 from roundabout.runner.run import Runner
 from roundabout.runner.transports import build_transport
 from roundabout.spec import Experiment, load_experiment
+from roundabout.spec.condition import Condition
 from roundabout.spec.transports import registry
 from roundabout.store import Run, new_run_id, scratch
 from roundabout.store.files import make_directory, return_tree_to_caller, write_json, write_text
@@ -85,9 +85,9 @@ def judge(asked: JudgeRequest, *, as_json: bool) -> None:
         print()
     if refused:
         raise refused
-    if failed := [each for each in asked.conditions if each.is_met(found.figures[name])]:
-        told = ", ".join(f"{each} (found {found.figures[name].get(each.quantity)})" for each in failed)
-        raise FailedError(f"{name}: {told}")
+    if failed := failed_conditions(asked.conditions, found.figures[name]):
+        described = ", ".join(f"{each} (found {found.figures[name].get(each.quantity)})" for each in failed)
+        raise FailedError(f"{name}: {described}")
     if found.run:
         check_measured(Run(Path(found.run)))
 

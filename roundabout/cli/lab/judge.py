@@ -49,12 +49,11 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         _list(as_json=as_json)
         return
     # What only this needs takes a second to import.
-    from roundabout.judge.conditions import parse_condition  # noqa: PLC0415
-    from roundabout.judge.figures import select_scenes  # noqa: PLC0415
+    from roundabout.judge.figures import parse_measured_condition, select_scenes  # noqa: PLC0415
     from roundabout.judge.run import JudgeRequest, judge  # noqa: PLC0415
 
     wanted = select_scenes(only or ())
-    conditions = [parse_condition(each, wanted) for each in fail_if or ()]
+    conditions = [parse_measured_condition(each, wanted) for each in fail_if or ()]
     judge(JudgeRequest(program, wanted, conditions, btf or (), runs), as_json=as_json)
 
 

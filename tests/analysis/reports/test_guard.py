@@ -25,14 +25,14 @@ FOUND_BY = 14
 """Repetitions that find 3 % nine times in ten."""
 
 
-@pytest.mark.parametrize("text", ["p99 > 5 %", "median<-3%", " mean >  0.5 % "])
+@pytest.mark.parametrize("text", ["p99 > 5 %", "median<-3%", " mean >  0.5 % ", "p90 >= 5 %"])
 def test_a_rule_is_a_quantity_a_side_and_per_cent(text):
     assert str(parse_rule(text)).replace(" ", "") == text.replace(" ", "")
 
 
-@pytest.mark.parametrize("text", ["p99 > 5", "p98 > 5 %", "p99 >= 5 %", "p99 5 %", "", "mean > 1e3 %", "mean < -100 %"])
+@pytest.mark.parametrize("text", ["p99 > 5", "p98 > 5 %", "p99 = 5 %", "p99 5 %", "", "mean > nan %", "mean < -100 %"])
 def test_what_is_no_rule_is_refused_with_what_is_expected(text):
-    with pytest.raises(UsageError, match=r"^--fail-if: found '.*', expected QUANTITY > NUMBER %"):
+    with pytest.raises(UsageError, match=r"^--fail-if: found .*, expected"):
         parse_rule(text)
 
 
