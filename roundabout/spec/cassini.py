@@ -15,7 +15,7 @@ THRESHOLD = 0.01
 """Of an iteration. A choice; docs/explanation/cassini.md has its effect."""
 
 LATE = 0.2
-"""Of a period: who is late by less goes on, and catches up; by more, it waits for its next turn. The trainer's, too."""
+"""A share of a period. A job that is late by less goes on and catches up; by more, it waits for its next instant."""
 
 
 class Clock(Strict):
@@ -31,7 +31,7 @@ class Timetable(Strict):
     `shift_ms` after the trial's agreed start, then every `period_ms`.
 
     An agent can delay an iteration but not hasten it. One that would begin more than `threshold_ms` too early, or more
-    than `LATE` of a period too late, waits for the next instant. A job that is late by less catches up, because periods
+    than `late_ms` too late, waits for the next instant. A job that is late by less catches up, because periods
     are longer than iterations. Without `holds`, only the first iteration waits.
     """
 
@@ -50,6 +50,11 @@ class Timetable(Strict):
         names = ("shift_ms", "period_ms", "threshold_ms")
         return self.model_copy(update={name: by * getattr(self, name) for name in names})
 
+    @property
+    def late_ms(self) -> float:
+        """Return how late an iteration may begin without waiting for the next instant."""
+        return max(LATE * self.period_ms, self.threshold_ms)
+
     def early_ms(self, at_ms: float) -> float:
         """Return the time from an instant to the timetable's next, at least 0 and less than a period."""
         return (self.shift_ms - at_ms) % self.period_ms
@@ -57,8 +62,7 @@ class Timetable(Strict):
     def delay_ms(self, at_ms: float) -> float:
         """Return the agent's delay of an iteration that could begin at this instant."""
         early_ms = self.early_ms(at_ms)
-        late_ms = max(LATE * self.period_ms, self.threshold_ms)
-        return early_ms if self.threshold_ms < early_ms < self.period_ms - late_ms else 0.0
+        return early_ms if self.threshold_ms < early_ms < self.period_ms - self.late_ms else 0.0
 
 
 class Cassini(Strict):

@@ -18,7 +18,6 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, merge_workers
 from roundabout.models.fluid.rates import Direction
 from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
-from roundabout.spec.cassini import LATE
 
 LIBRARY = "build/lib/libfluid.so"
 
@@ -186,8 +185,7 @@ def _fractions(job: FluidJob) -> Iterator[float]:
         yield from job.factor.coefficients
     if job.timetable:
         each = job.timetable
-        yield from (each.shift_ms, each.period_ms, each.threshold_ms)
-        yield max(LATE * each.period_ms, each.threshold_ms)
+        yield from (each.shift_ms, each.period_ms, each.threshold_ms, each.late_ms)
     yield from job.stretches
     for phase in job.phases:
         if isinstance(phase, ComputePhase):

@@ -111,8 +111,8 @@ def worker_ports(spec: TrialSpec, name: str) -> list[int]:
 
 
 def _timetable(timetable: Timetable, site: HostGroup) -> dict[str, float]:
-    told = timetable.model_dump(exclude={"holds"})
-    return {name: site.ms_on_host(paper_ms) for name, paper_ms in told.items()}
+    names = ("shift_ms", "period_ms", "threshold_ms", "late_ms")
+    return {name: site.ms_on_host(getattr(timetable, name)) for name in names}
 
 
 def _phase(job: ResolvedJob, phase: Phase, site: HostGroup) -> dict[str, Any]:

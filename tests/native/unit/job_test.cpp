@@ -87,12 +87,13 @@ TEST(Job, IsMarkedAsItIsTold) {
 TEST(Job, HasATimetableWhereItIsTold) {
   json job = good();
   EXPECT_FALSE(parse_job(job.dump()).timetable);
-  job["timetable"] = {{"shift_ms", 1.5}, {"period_ms", 10}, {"threshold_ms", 0.25}};
+  job["timetable"] = {{"shift_ms", 1.5}, {"period_ms", 10}, {"threshold_ms", 0.25}, {"late_ms", 2}};
   const std::optional<Timetable> told = parse_job(job.dump()).timetable;
   ASSERT_TRUE(told);
   EXPECT_EQ(told->shift_ns, 1'500'000);
   EXPECT_EQ(told->period_ns, 10'000'000);
   EXPECT_EQ(told->threshold_ns, 250'000);
+  EXPECT_EQ(told->late_ns, 2'000'000);
   EXPECT_EQ(complaint([](json &wrong) { wrong["timetable"] = 5; }), "job.timetable: expected an object, found 5");
   EXPECT_EQ(complaint([&](json &wrong) {
               wrong["timetable"] = job["timetable"];
@@ -102,7 +103,7 @@ TEST(Job, HasATimetableWhereItIsTold) {
 }
 
 TEST(Timetable, DelaysWhoIsTooEarlyOrMuchTooLateToTheNextInstant) {
-  const Timetable timetable{10, 100, 2};
+  const Timetable timetable{10, 100, 2, 20};
   for (const Nanos near : {8, 9, 10, 11, 12, 30, 108, 130, 100'010})
     EXPECT_EQ(timetable.delay_ns(near), 0) << near;
   EXPECT_EQ(timetable.delay_ns(7), 3);
@@ -110,7 +111,7 @@ TEST(Timetable, DelaysWhoIsTooEarlyOrMuchTooLateToTheNextInstant) {
   EXPECT_EQ(timetable.delay_ns(60), 50);
   EXPECT_EQ(timetable.delay_ns(0), 10);
   EXPECT_EQ(timetable.delay_ns(100'007), 3);
-  const Timetable loose{10, 100, 40};
+  const Timetable loose{10, 100, 40, 40};
   EXPECT_EQ(loose.delay_ns(50), 0);
   EXPECT_EQ(loose.delay_ns(60), 50);
 }

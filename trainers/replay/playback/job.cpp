@@ -18,7 +18,6 @@ namespace {
 using native::Nanos;
 using nlohmann::json;
 
-constexpr Nanos kLatePart = 5; // of a period: how late a job may be before it waits for its next turn
 constexpr double kLongestMs = 86'400'000;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
 
@@ -148,9 +147,9 @@ Transfer read_transfer(const std::string &where, const json &each, std::size_t w
 }
 
 Timetable read_timetable(const Reader &job) {
-  const Reader reader("job.timetable", job.object("timetable"), {"shift_ms", "period_ms", "threshold_ms"});
+  const Reader reader("job.timetable", job.object("timetable"), {"shift_ms", "period_ms", "threshold_ms", "late_ms"});
   const Timetable timetable{reader.milliseconds("shift_ms"), reader.milliseconds("period_ms"),
-                            reader.milliseconds("threshold_ms")};
+                            reader.milliseconds("threshold_ms"), reader.milliseconds("late_ms")};
   if (timetable.period_ns == 0)
     reader.fail("period_ms: expected more than 0");
   return timetable;
@@ -195,7 +194,6 @@ std::string Peer::text() const {
 Nanos Timetable::delay_ns(Nanos since_start_ns) const {
   const Nanos past_ns = ((since_start_ns - shift_ns) % period_ns + period_ns) % period_ns;
   const Nanos early_ns = (period_ns - past_ns) % period_ns;
-  const Nanos late_ns = std::max(period_ns / kLatePart, threshold_ns);
   return early_ns > threshold_ns && past_ns > late_ns ? early_ns : 0;
 }
 

@@ -54,6 +54,7 @@ struct Timetable {
   native::Nanos shift_ns = 0;
   native::Nanos period_ns = 1;
   native::Nanos threshold_ns = 0;
+  native::Nanos late_ns = 0;
 
   // By how much an iteration is delayed that could begin so long after the agreed start.
   native::Nanos delay_ns(native::Nanos since_start_ns) const;
