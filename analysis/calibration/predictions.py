@@ -72,7 +72,7 @@ def typical_ms(meeting: SharedLinkScenario, job: str) -> float:
 def split_by_support(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[Cell]]]:
     """Return the cells that the model covers, and by reason those that it does not.
 
-    Raises MeetingError if it covers none.
+    Raises ScenarioError if it covers none.
     """
     known: list[Cell] = []
     left_out: dict[str, list[Cell]] = {}
@@ -90,7 +90,7 @@ def split_by_support(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[
 def predict_cells(cells: Sequence[Cell], iterations: int, told: ProgressCallback = ignore_progress) -> list[Prediction]:
     """Predict these cells; `told` is called meanwhile with the finished share.
 
-    Raises MeetingError if the model does not cover one.
+    Raises ScenarioError if the model does not cover one.
     """
     specs = {_key(spec): spec for cell in cells for spec in (cell.spec, _fair_version(cell.spec))}
     numbers = sorted({len(spec.jobs) for spec in specs.values()})

@@ -2,7 +2,7 @@
 """Salamy, "Network Requirements for Distributed Machine Learning Training in the Cloud" (MIT, 2022): chapter 3.
 
 Models, congestion points, bandwidths and fits as printed, to be shown beside ours. Differences and percentages follow
-from what is here (analysis/degradation/demand.py) and are not repeated. Where text and table disagree, the table is
+from what is here (statistics/degradation/demand.py) and are not repeated. Where text and table disagree, the table is
 taken; docs/explanation/degradation.md lists what is doubtful. What Salamy says in words is in CLAIMS: where it says
 "hardly" or "considerably" the bounds are ours, and stated with the claim.
 """

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class CachedRun(Run):
-    """A finished run with a cache of the results of functions marked `read_once`. Do not modify these."""
+    """A finished run with a cache of the results of functions marked `cached_per_run`. Do not modify these."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run.path)
@@ -28,7 +28,7 @@ class CachedRun(Run):
 
 
 def cached_per_run(make: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
-    """Mark a function of a run, with hashable arguments, whose result a `ReadOnce` caches."""
+    """Mark a function of a run, with hashable arguments, whose result a `CachedRun` caches."""
 
     @wraps(make)
     def reader(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -72,7 +72,7 @@ def find_phases(workers: Sequence[WorkerCounter]) -> FoundProfile:
     """Find the period and the phases of the job with these workers, which had the network to itself.
 
     Raises:
-        NoPeriodError: see `fold` and `find_in`.
+        NoPeriodError: see `fold_iterations` and `find_phases_in`.
     """
     return find_phases_in(fold_iterations(workers))
 

@@ -25,8 +25,6 @@ public:
   // The greatest value of the bucket that holds this percentile.
   std::uint64_t percentile(double percent) const;
 
-  // How many values were at most `value`, to the bucket.
-
   // count, mean, p50, ..., max, divided by `unit`; null where nothing was recorded.
   nlohmann::ordered_json json(double unit) const;
 

@@ -133,7 +133,7 @@ def measure(fabric: FabricTest, wanted: Sequence[Part], found: Acceptance, runne
 
 
 def _check_before_flows(fabric: FabricTest, found: Acceptance, testbed: Testbed, *, flows: bool) -> None:
-    """Check the fabric before the first trial. Raises EnoughError if no trial is needed."""
+    """Check the fabric before the first trial. Raises NoFlowNeededError if no trial is needed."""
     assert isinstance(testbed, SshTestbed)
     found.fidelity, seen = testbed.fidelity, testbed.survey()
     found.dscp = fabric.dscp or seen.dscp

@@ -129,7 +129,7 @@ def sync_tree(root: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace `path` by a file that holds `text`, like `replacing`."""
+    """Replace `path` by a file that holds `text`, like `replace_file`."""
     with replace_file(path) as file:
         file.write(text.encode())
 
@@ -188,7 +188,7 @@ def return_to_caller(path: Path | int) -> None:
 
 
 def return_tree_to_caller(root: Path) -> None:
-    """Make `root` and everything under it belong to the user who called sudo, like give_back.
+    """Make `root` and everything under it belong to the user who called sudo, like return_to_caller.
 
     Folders are held open meanwhile: the user cannot replace one by a link that leads elsewhere.
     """

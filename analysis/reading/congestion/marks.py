@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.reading.cells import CellTrials
-from analysis.reading.cross_traffic.iteration_attribution import Attribution, IterationEdges, attribute
+from analysis.reading.congestion.iteration_attribution import Attribution, IterationEdges, attribute
 from analysis.reading.data import PortPlace, counter_of_row, device_counters, iterations, ports, query, rows_with_arrays
 from analysis.statistics.cumulative_counter import CumulativeCounter
 from analysis.statistics.intervals import Array, stack_to_shortest

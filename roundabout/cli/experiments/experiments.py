@@ -19,7 +19,7 @@ def load_checked_experiment(name: str, length: str | None = None, changes: Block
 
 
 def check_experiment(name: str, experiment: Experiment) -> Experiment:
-    """Return the experiment after checking its study and its jobs' shifts. Raises like `checked_experiment`."""
+    """Return the experiment after checking its study and its jobs' shifts. Raises like `load_checked_experiment`."""
     if experiment.study.kind is not None:
         from analysis.studies import find_study  # noqa: PLC0415
 

@@ -56,7 +56,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 
 def _refuse_violations(judged: list[guard.RuleVerdict]) -> None:
-    """Raise BrokenError if a rule is violated, or could be judged nowhere, so that nothing passes unmeasured."""
+    """Raise RuleViolatedError if a rule is violated, or could be judged nowhere, so that nothing passes unmeasured."""
     found = [f"{each.rule}: {each.cell}, {each.job}: {each.change:+.1%}" for each in guard.failed_rules(judged)]
     told = {each.rule for each in judged if not each.why}
     untold = {each.rule: f"{each.rule}: judged nowhere: {each.why}" for each in judged if each.rule not in told}

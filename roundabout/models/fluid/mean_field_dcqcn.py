@@ -136,7 +136,7 @@ def compute_scenarios(
     """Compute trials with equally many jobs each, until every job has done `iterations`, or repeats itself.
 
     All are computed at once, and take as long as the slowest: an iteration of 400 ms is 40,000 steps of some 0.1 ms,
-    however few trials there are. `told` is called again and again with the finished share. Raises MeetingError if a
+    however few trials there are. `told` is called again and again with the finished share. Raises ScenarioError if a
     trial's jobs do not compute and then send, over DCQCN, on the bottleneck, or if there are no marking thresholds.
     """
     names = [list(spec.jobs) for spec in specs]

@@ -37,15 +37,14 @@ schedule.
 """
 
 MOST_LOSS = 1.02
-"""How much longer a job that is held may take than one that is not."""
+"""Upper limit of a held job's mean iteration, over that of the job without timetables."""
 
 
 def stretch_timetables(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
-    """Return the timetables of the jobs of `spec`, all stretched alike.
+    """Return the timetables of the jobs of `spec`, all stretched by the factor with which jobs are fastest.
 
-    Those with which jobs, with their jitter, are fastest.
-
-    None if some job is always slower, by `LOSS`, than if all began at the same instants without timetables.
+    Jobs are computed with their jitter. Return none if, with each factor, some job is slower by more than `MOST_LOSS`
+    than if all began at the same instants without timetables.
     """
     if not timetables:
         return {}

@@ -8,7 +8,8 @@ the kernel's pci_regs.h (PCI_ACS_CTRL and its bits) and Documentation/ABI/testin
 
 PREFIX = "GPUDirect"  # of the names of what is found
 
-# Goes on where examine.py's SCRIPT ends, with its variables and `say`; only what every shell has built in, but setpci.
+# Continues the SCRIPT of examination.py, with its variables and `say`. It uses only what every shell has built in, and
+# setpci.
 SCRIPT = r"""
 there() { (cd -P "$1" 2> /dev/null && pwd -P); }
 bridges() { # those above a device, given its path

@@ -21,7 +21,8 @@ from roundabout.testbeds.rack.inventory import Inventory, Server
 
 SCHEMA = 1
 RECORD_S = 180  # mlxconfig takes seconds, and so does a ping that is lost
-# Read wholly; of ONLY_THERE nothing is noted but whether it can be read. {nic}, {rdma} and {bdf} are the NIC's names.
+# Read wholly; of EXISTENCE_ONLY nothing is noted but whether it can be read. {nic}, {rdma} and {bdf} are names of the
+# NIC.
 FILES = (
     "etc/os-release",
     "sys/class/net/{nic}/uevent",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.reading.cross_traffic.iteration_attribution import IterationEdges, attribute
+from analysis.reading.congestion.iteration_attribution import IterationEdges, attribute
 from analysis.statistics.cumulative_counter import CumulativeCounter
 
 pytestmark = pytest.mark.unit

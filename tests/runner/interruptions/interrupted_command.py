@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line, interrupted at a point, as killed.py has them.
+"""The command line, interrupted at a point, as interruption_points.py has them.
 
     python -m tests.runner.interruptions.interrupted_command SIGNALS COUNT WORD...
 
