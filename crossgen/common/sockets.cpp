@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <arpa/inet.h>
 #include <charconv>
-#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -15,6 +14,7 @@ using native::Fd;
 
 // A peer that vanished without a word is given up after this; one that closes is noticed at once.
 constexpr int kSilenceMs = 15'000;
+constexpr int kProbeS = 2;
 
 constexpr rlim_t kOtherDescriptors = 256;
 
@@ -37,36 +37,11 @@ std::string Endpoint::text() const {
   return std::string(inet_ntop(AF_INET, &ip, host, sizeof host)) + ":" + std::to_string(port);
 }
 
-sockaddr_in Endpoint::address() const {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr = ip;
-  return address;
-}
-
-void set_option(int fd, int level, int option, int value) {
-  if (setsockopt(fd, level, option, &value, sizeof value) != 0)
-    throw native::system_failure("cannot set a socket option");
-}
-
-int take_error(int fd) {
-  int error = 0;
-  socklen_t length = sizeof error;
-  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
-  return error;
-}
-
-Fd open_socket() {
-  Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd)
-    throw native::system_failure("cannot open a socket");
-  return fd;
-}
+sockaddr_in Endpoint::address() const { return native::socket_address(ip, port); }
 
 Fd listen_at(Endpoint &endpoint) {
-  Fd fd = open_socket();
-  set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  Fd fd = native::open_tcp_socket();
+  native::set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   sockaddr_in address = endpoint.address();
   socklen_t length = sizeof address;
   if (bind(fd.get(), reinterpret_cast<const sockaddr *>(&address), length) != 0 || listen(fd.get(), 1024) != 0)
@@ -95,12 +70,6 @@ void allow_descriptors(std::uint64_t wanted) {
     throw native::system_failure("cannot open " + std::to_string(wanted) + " connections (see ulimit -n)");
 }
 
-void prepare(int fd) {
-  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kSilenceMs);
-  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
-  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 2);
-}
+void prepare(int fd) { native::tune_connection(fd, kSilenceMs, kProbeS); }
 
 } // namespace crossgen

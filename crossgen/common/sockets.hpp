@@ -3,6 +3,7 @@
 
 #include "native/errors.hpp"
 #include "native/fd.hpp"
+#include "native/sockets.hpp"
 
 #include <cstdint>
 #include <netinet/in.h>
@@ -21,16 +22,10 @@ struct Endpoint {
   sockaddr_in address() const;
 };
 
-void set_option(int fd, int level, int option, int value);
-int take_error(int fd);
-
 // Listens at the endpoint and nowhere else. A port of 0 is chosen by the kernel, and put into `endpoint`.
 native::Fd listen_at(Endpoint &endpoint);
 
-// A TCP socket that never blocks.
-native::Fd open_socket();
-
-// The socket is writable once it has connected, or not: take_error tells.
+// The socket is writable once it has connected, or not: native::take_error tells.
 void begin_connect(int fd, const Endpoint &endpoint);
 
 // Allows this process so many descriptors beyond the few that it has anyway. Throws native::Failure.

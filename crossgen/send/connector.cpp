@@ -24,7 +24,7 @@ constexpr int kEcnBits = 3;
 // Sets what the class asks for, and reads it back.
 void configure(int fd, const ClassOptions &flow_class) {
   if (flow_class.dscp) {
-    set_option(fd, IPPROTO_IP, IP_TOS, *flow_class.dscp << 2);
+    native::set_option(fd, IPPROTO_IP, IP_TOS, *flow_class.dscp << 2);
     int tos = 0;
     socklen_t length = sizeof tos;
     getsockopt(fd, IPPROTO_IP, IP_TOS, &tos, &length);
@@ -65,7 +65,7 @@ void Connector::failed(const std::string &trouble) {
 }
 
 void Connector::begin(Pool &pool) {
-  Fd fd = open_socket();
+  Fd fd = native::open_tcp_socket();
   configure(fd.get(), pool.flow_class());
   Attempt attempt{std::move(fd), &pool, native::monotonic_ns(), pool.take()};
   pool.connecting();
@@ -110,7 +110,7 @@ bool Connector::goes_on(Attempt &attempt, short events) {
 }
 
 void Connector::ask(Attempt &attempt) const {
-  if (const int error = take_error(attempt.fd.get()))
+  if (const int error = native::take_error(attempt.fd.get()))
     throw native::Failure(std::strerror(error));
   // A fresh connection's buffer has room for it.
   if (send(attempt.fd.get(), hello_.data(), hello_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello_.size()))

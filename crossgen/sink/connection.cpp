@@ -45,7 +45,7 @@ int payload_file() {
 Connection::Connection(native::Fd fd, Pool &pool, const Poller &poller, Results &results, bool fresh)
     : fd_(std::move(fd)), pool_(pool), poller_(poller), results_(results), fresh_(fresh), welcome_(!fresh) {
   payload_file(); // made before anything is timed
-  set_option(fd_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
+  native::set_option(fd_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
   poller_.add(fd_.get(), EPOLLIN, this);
 }
 

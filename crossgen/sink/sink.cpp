@@ -188,7 +188,7 @@ public:
 private:
   Fd listener() {
     Fd fd = listen_at(endpoint_);
-    set_option(fd.get(), IPPROTO_IP, IP_TOS, static_cast<int>(options_.dscp << 2)); // what it takes has its own
+    native::set_option(fd.get(), IPPROTO_IP, IP_TOS, static_cast<int>(options_.dscp << 2)); // what it takes has its own
     return fd;
   }
 

@@ -3,6 +3,7 @@
 
 #include "native/control/handshake_listener.hpp"
 #include "native/errors.hpp"
+#include "native/sockets.hpp"
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -21,32 +22,19 @@ constexpr Nanos kPatienceNs = 20'000'000'000;
 constexpr Nanos kRetryNs = 50'000'000;
 
 // A peer whose host vanished without a word is given up after this; one that closes is noticed at once.
-constexpr unsigned kSilenceMs = 10'000;
+constexpr int kSilenceMs = 10'000;
+constexpr int kProbeS = 1;
 
 constexpr std::size_t kMostGuests = 16;
 
-void set(int fd, int level, int option, int value) {
-  if (setsockopt(fd, level, option, &value, sizeof value) != 0)
-    throw native::system_failure("cannot set a socket option");
-}
-
-sockaddr_in socket_address(in_addr ip, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr = ip;
-  return address;
-}
-
 Fd open_socket(const Options &options, std::uint16_t port) {
   const in_addr own_ip = options.self().ip;
-  Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd)
-    throw native::system_failure("cannot open a socket");
-  set(fd.get(), IPPROTO_IP, IP_TOS, static_cast<int>(options.job.dscp << 2)); // what a listener takes has its own
+  Fd fd = native::open_tcp_socket();
+  native::set_option(fd.get(), IPPROTO_IP, IP_TOS,
+                     static_cast<int>(options.job.dscp << 2)); // what a listener takes has its own
   if (port != 0)
-    set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  const sockaddr_in address = socket_address(own_ip, port);
+    native::set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  const sockaddr_in address = native::socket_address(own_ip, port);
   if (bind(fd.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0) {
     char text[INET_ADDRSTRLEN];
     throw native::system_failure("cannot bind to own address " +
@@ -56,13 +44,7 @@ Fd open_socket(const Options &options, std::uint16_t port) {
   return fd;
 }
 
-void prepare(int fd) {
-  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kSilenceMs);
-  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 5);
-  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
-}
+void prepare(int fd) { native::tune_connection(fd, kSilenceMs, kProbeS); }
 
 // A message on its way in.
 struct Incoming {
@@ -111,7 +93,7 @@ public:
     next_try_ns_ = now + kRetryNs;
     fd_ = open_socket(options_, 0);
     prepare(fd_.get());
-    const sockaddr_in address = socket_address(peer_.ip, peer_.port);
+    const sockaddr_in address = native::socket_address(peer_.ip, peer_.port);
     if (connect(fd_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0 && errno != EINPROGRESS)
       return give_up(std::strerror(errno));
     state_ = State::kConnecting;
@@ -138,10 +120,7 @@ private:
   }
 
   void connected() {
-    int error = 0;
-    socklen_t length = sizeof error;
-    getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-    if (error != 0)
+    if (const int error = native::take_error(fd_.get()))
       return give_up(std::strerror(error));
     send_message(fd_.get(), Hello{options_.job.name, options_.rank, number_, options_.job.fingerprint, secret_}.text());
     answer_ = {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // replay: the worker whose bytes go over TCP.
+#include "native/sockets.hpp"
 #include "native/errors.hpp"
 #include "trainers/replay/network/mesh.hpp"
 #include "trainers/replay/playback/play.hpp"
@@ -79,9 +80,7 @@ private:
   void set(std::uint64_t &present, std::uint64_t bytes, int level, int option) {
     if (std::exchange(present, bytes) == bytes)
       return;
-    const int value = static_cast<int>(std::min<std::uint64_t>(bytes, INT_MAX));
-    if (setsockopt(fd_.get(), level, option, &value, sizeof value) != 0)
-      throw native::system_failure("cannot set a socket option");
+    native::set_option(fd_.get(), level, option, static_cast<int>(std::min<std::uint64_t>(bytes, INT_MAX)));
   }
 
   native::Fd fd_;

@@ -2,6 +2,7 @@
 // replay-rdma: the worker whose bytes go by RDMA, over RoCE. Peers meet over TCP, as those of replay do, and make each
 // other's acquaintance there; then each connection gets a queue pair.
 #include "native/errors.hpp"
+#include "native/sockets.hpp"
 #include "trainers/replay/network/mesh.hpp"
 #include "trainers/replay/playback/play.hpp"
 #include "trainers/replay/rdma/connection.hpp"
@@ -28,14 +29,6 @@ constexpr std::uint8_t kEctZero = 2; // ECN's bits of the ToS: NICs mark and are
 void must(int status, const std::string &what) {
   if (status != 0)
     throw native::system_failure("RDMA: cannot " + what);
-}
-
-sockaddr_in socket_address(const Peer &peer, std::uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr = peer.ip;
-  return address;
 }
 
 sockaddr *generic(sockaddr_in &address) { return reinterpret_cast<sockaddr *>(&address); }
@@ -150,7 +143,8 @@ private:
   void call(Place &place) {
     place.id = new_id(channel_, options_.job.dscp);
     place.id->context = &place;
-    sockaddr_in own = socket_address(options_.self(), 0), other = socket_address(peer(place), peer(place).port);
+    sockaddr_in own = native::socket_address(options_.self().ip, 0),
+                other = native::socket_address(peer(place).ip, peer(place).port);
     must(rdma_resolve_addr(place.id.get(), generic(own), generic(other), kResolveMs), "reach " + peer(place).text());
   }
 
@@ -241,7 +235,7 @@ public:
 private:
   Id listen_by_rdma(const Options &options) {
     Id id = new_id(channel_.get(), options.job.dscp);
-    sockaddr_in own = socket_address(options.self(), options.self().port);
+    sockaddr_in own = native::socket_address(options.self().ip, options.self().port);
     must(rdma_bind_addr(id.get(), generic(own)), "find a device with own address " + options.self().address);
     must(rdma_listen(id.get(), 128), "listen");
     return id;
