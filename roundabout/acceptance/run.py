@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -125,7 +125,7 @@ def measure(fabric: FabricTest, wanted: Sequence[Part], found: Acceptance, runne
             return
         look = partial(_check_before_flows, fabric, found, flows=bool(flowing))
         try:
-            run = replace(runner, preflight=look).start(fabric.experiment(part), "acceptance", runs)
+            run = runner.start(fabric.experiment(part), "acceptance", runs, preflight=look)
         except NoFlowNeededError:
             return
         found.runs.append(str(run.path))

@@ -5,14 +5,13 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Protocol, Self
 
 from pydantic_core import to_jsonable_python
 
@@ -25,6 +24,7 @@ from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.machine.journal import JOURNALS, Journal, Undo
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.observer import Observer
+from roundabout.runner.run_store import ExistingRun, NewRun, RunStore, update_index
 from roundabout.runner.testbed import RunContext, Testbed, TestbedProvider
 from roundabout.spec.cluster import Cluster
 from roundabout.spec.experiment import Experiment, InputValue, TrialSpec
@@ -32,23 +32,23 @@ from roundabout.spec.topology import Topology
 from roundabout.store import Attempt, Identity, Run, StoreError, new_run_id
 from roundabout.store.schemas import VERSION
 
-MB = 1_000_000
 REPEATS = 2  # how often an invalid trial is repeated
-SHOWN_CHANGES = 5
 LONGEST_S = 3600.0  # of a trial of a cluster
 TIMELINE = "timeline.json"  # docs/how-to/cluster-runs.md
 INTERRUPTED = 128 + signal.SIGINT  # the exit status
 
-InputResolver = Callable[
-    [Run, TrialSpec, Sequence[str]], Mapping[str, Mapping[str, InputValue]]
-]  # what trials take from others
-PreflightCheck = Callable[[Testbed], None]  # what is looked at before the first trial; what it raises ends the run
-OpenRun = Callable[[Plan, Testbed], Run]  # makes the run's folder, or checks that it still fits
-CommitAttempt = Callable[[Attempt, dict[str, Any]], None]  # what becomes of the attempt that counts
+PreflightCheck = Callable[[Testbed], None]  # looks at the testbed before the first trial; its error ends the run
 
 
-class ChangedError(RoundaboutError):
-    """A run cannot be resumed because its experiment, testbed or programs have changed."""
+class InputResolver(Protocol):
+    """Finds the inputs of a trial in earlier trials of its run."""
+
+    def __call__(self, run: Run, spec: TrialSpec, needs: Sequence[str], /) -> Mapping[str, Mapping[str, InputValue]]:
+        """Return the value of each input (job -> field) of `spec`, from the trials with the keys `needs`.
+
+        Raises RoundaboutError if one cannot be had; then the trial is invalid, and the run goes on.
+        """
+        ...
 
 
 class TestbedPool:
@@ -129,41 +129,36 @@ class Runner:
     state: Path = STATE
     journals: Path = JOURNALS
     resolve_inputs: InputResolver | None = None
-    preflight: PreflightCheck | None = None
 
-    def start(self, experiment: Experiment, which: str | None, runs: Path, length: str | None = None) -> Run:
+    def start(
+        self,
+        experiment: Experiment,
+        which: str | None,
+        runs: Path,
+        length: str | None = None,
+        preflight: PreflightCheck | None = None,
+    ) -> Run:
         """Run a whole experiment into a new folder under `runs`.
 
         `which` and `length` named the experiment, if a file has it. Raises RoundaboutError; committed trials stay, and
         everything else is undone.
         """
-        run_id, clock = new_run_id(), RunClock.start()
-
-        def create(plan: Plan, testbed: Testbed) -> Run:
-            identity = self._identity(run_id, plan, testbed)
-            return create_run(
-                runs, run_id, experiment, identity | request_manifest(self.facility, which, length, clock)
-            )
-
-        return self._execute(experiment, runs / experiment.name / run_id, clock, create)
+        where = dict(self.facility.where)
+        store = NewRun(runs / experiment.name / new_run_id(), RunClock.start(), experiment, where, which, length)
+        return self._execute(experiment, store, preflight)
 
     def resume(self, run: Run, experiment: Experiment) -> Run:
         """Finish the trials of `run` that are not committed. Raises ChangedError if the plan has changed."""
-
-        return self._execute(
-            experiment, run.path, RunClock.resume(run.recorded("clock")), partial(self._check_plan, run)
-        )
+        return self._execute(experiment, ExistingRun(run))
 
     def plan(self, run: Run, experiment: Experiment) -> None:
         """Write the trial plan for this machine into the manifest of `run`.
 
         The caller must already hold the run's lock.
         """
-        clock = RunClock.resume(run.recorded("clock"))
-        with self._open_session(experiment, run.path, clock, partial(self._check_plan, run)) as standing:
-            if self.preflight:
-                self.preflight(standing.testbed)
-            _note_session(run, standing.testbed, clock)
+        store = ExistingRun(run)
+        with self._open_session(experiment, store) as session:
+            _note_session(run, session.testbed, store.clock)
 
     def trial(self, run: Run, experiment: Experiment, key: str, *, reference: bool = False) -> None:
         """Execute one trial of `run` unless it is committed; repeat it if it is a `reference`.
@@ -173,55 +168,34 @@ class Runner:
         """
         if key in run.committed() and not reference:
             return
-        clock = RunClock.resume(run.recorded("clock"))
-        with self._open_session(experiment, run.path, clock, partial(self._check_plan, run)) as standing:
-            trial = next((each for each in standing.plan.trials if each.key == key), None)
+        with self._open_session(experiment, ExistingRun(run, is_reference=reference)) as session:
+            trial = next((each for each in session.plan.trials if each.key == key), None)
             if trial is None:
                 raise UsageError(f"found no trial {key} in {run.path}, expected one of its plan")
             if missing := sorted({*trial.depends_on} - run.committed()):
                 raise StoreError(f"{run.path}: trial {key} needs trial {missing[0]}, which is not done")
-            self._run_until_valid(
-                trial, run, standing.testbeds, clock, Attempt.add_reference if reference else Attempt.commit
-            )
+            self._run_until_valid(trial, session)
 
-    def _check_plan(self, run: Run, plan: Plan, testbed: Testbed) -> Run:
-        """Return `run` after checking that its planned trials are unchanged. If it has no plan yet, store this one.
-
-        Raises ChangedError.
-        """
-        identity = self._identity(run.id, plan, testbed)
-        if run.manifest["plan"]:
-            _refuse_changes(run, identity)
-        else:
-            run.write_manifest({**run.manifest, **identity})
-        return run
-
-    def _execute(self, experiment: Experiment, path: Path, clock: RunClock, settle: OpenRun) -> Run:
-        with (
-            self._open_session(experiment, path, clock, settle) as standing,
-            standing.run.hold(),
-            ExitStack() as stack,
-        ):
-            run, plan, testbeds = standing.run, standing.plan, standing.testbeds
+    def _execute(self, experiment: Experiment, store: RunStore, preflight: PreflightCheck | None = None) -> Run:
+        with self._open_session(experiment, store) as session, session.run.hold(), ExitStack() as stack:
+            run, plan = session.run, session.plan
             stack.callback(_repair_index, run)
-            stack.callback(standing.ending.begin)  # before the refreshing, too
-            if self.preflight:
-                self.preflight(standing.testbed)
+            stack.callback(session.ending.begin)  # before the refreshing, too
+            if preflight:
+                preflight(session.testbed)
             done = run.committed()
             self.observer.run_started(run, plan, len(done))
             left = [trial for trial in plan.trials if trial.key not in done]
             if left:
-                _note_session(run, testbeds.of(left[0].spec.topology), clock)
+                _note_session(run, session.testbeds.of(left[0].spec.topology), store.clock)
             for trial in left:
-                self._run_until_valid(trial, run, testbeds, clock, Attempt.commit)
+                self._run_until_valid(trial, session)
                 update_index(run, [trial])
         return run
 
     @contextmanager
-    def _open_session(
-        self, experiment: Experiment, path: Path, clock: RunClock, settle: OpenRun
-    ) -> "Iterator[_RunSession]":
-        """Open a testbed, plan the trials on it and open the run by `settle`; undo everything at the end."""
+    def _open_session(self, experiment: Experiment, store: RunStore) -> "Iterator[_RunSession]":
+        """Open a testbed, plan the trials on it and open the run; undo everything at the end."""
         if self.facility.takes_machine and threading.current_thread() is not threading.main_thread():
             raise UsageError(
                 f"found a thread for a run on testbed {self.facility.where['testbed']}, expected the main thread: "
@@ -232,18 +206,20 @@ class Runner:
             for cell in experiment.cells:
                 self.facility.check_trial(cell.spec)
             ending = stack.enter_context(_SignalGuard(self.observer))
-            notes = (
-                stack.enter_context(self.hold_machine(experiment.name, path)) if self.facility.takes_machine else None
-            )
+            notes = None
+            if self.facility.takes_machine:
+                notes = stack.enter_context(self.hold_machine(experiment.name, store.path))
             ending.notes = notes
             transports = tuple(experiment.transports.values())
             artefacts = self.facility.artifacts(transports)
-            visit = RunContext(path.name.lower(), transports, experiment.probes, clock, self.observer, notes)
+            name = store.path.name.lower()
+            visit = RunContext(name, transports, experiment.probes, store.clock, self.observer, notes)
             testbeds = stack.enter_context(TestbedPool(self.facility, visit))
             stack.callback(ending.begin)
             testbed = testbeds.of(experiment.cells[0].spec.topology)
             plan = make_run_plan(self.facility, experiment, testbed.identity(), artefacts)
-            yield _RunSession(settle(plan, testbed), plan, testbeds, testbed, ending)
+            run = store.open_run(_identity(store.path.name, plan, testbed))
+            yield _RunSession(run, store, plan, testbeds, testbed, ending)
 
     @contextmanager
     def hold_machine(self, what: str, path: Path) -> Iterator[Journal]:
@@ -268,25 +244,12 @@ class Runner:
                 refused.append(error)
         journal.raise_together(refused)
 
-    def _identity(self, run_id: str, plan: Plan, testbed: Testbed) -> dict[str, Any]:
-        """Return the part of a manifest that a resumed run must not change."""
-        real = testbed.fidelity.nature == "real"
-        about = {"kind": testbed.kind, "emulated": not real, "scale": testbed.scale, "dilation": testbed.dilation}
-        fields = ("key", "variant", "levels", "repetition", "job", "expected_s")
-        return {
-            "run": run_id,
-            "experiment": plan.experiment.model_dump(mode="json", by_alias=True),
-            "testbed": {**about, "identity": testbed.identity(), "fidelity": asdict(testbed.fidelity)},
-            "artefacts": dict(plan.artefacts),
-            "plan": [{name: getattr(trial, name) for name in fields} for trial in plan.trials],
-        }
-
     def _resolve(self, trial: PlannedTrial, run: Run) -> tuple[PlannedTrial, dict[str, Any]]:
         """Return the trial with the inputs that it takes from earlier trials, and their record. Raises StoreError."""
         if not trial.spec.has_inputs:
             return trial, {}
         if self.resolve_inputs is None:
-            raise StoreError(f"{run.path}: found nobody who could give trial {trial.key} what it takes, expected one")
+            raise StoreError(f"{run.path}: trial {trial.key} has unresolved inputs. No input resolver is configured.")
         values = self.resolve_inputs(run, trial.spec, trial.depends_on)
         told = {
             name: {
@@ -297,10 +260,9 @@ class Runner:
         }
         return replace(trial, spec=trial.spec.with_inputs(values)), {"given": told}
 
-    def _run_until_valid(
-        self, trial: PlannedTrial, run: Run, testbeds: TestbedPool, clock: RunClock, keep: CommitAttempt
-    ) -> None:
+    def _run_until_valid(self, trial: PlannedTrial, session: "_RunSession") -> None:
         """Attempt a trial until it is valid or the number of repeats is reached. Every attempt is stored."""
+        run, testbeds, clock = session.run, session.testbeds, session.store.clock
         try:
             trial, given = self._resolve(trial, run)
             trial, timeline = _simulate_cluster(trial, self.observer)
@@ -331,10 +293,27 @@ class Runner:
                 "reason": "; ".join(outcome.invalid_reasons),
                 **outcome.record,
             }
-            (Attempt.reject if again else keep)(attempt, record)
+            if again:
+                attempt.reject(record)
+            else:
+                session.store.commit(attempt, record)
             self.observer.trial_ended(trial, list(outcome.invalid_reasons), again)
             if outcome.lost:
                 testbeds.close()
+
+
+def _identity(run_id: str, plan: Plan, testbed: Testbed) -> dict[str, Any]:
+    """Return the part of a manifest that a resumed run must not change."""
+    real = testbed.fidelity.nature == "real"
+    about = {"kind": testbed.kind, "emulated": not real, "scale": testbed.scale, "dilation": testbed.dilation}
+    fields = ("key", "variant", "levels", "repetition", "job", "expected_s")
+    return {
+        "run": run_id,
+        "experiment": plan.experiment.model_dump(mode="json", by_alias=True),
+        "testbed": {**about, "identity": testbed.identity(), "fidelity": asdict(testbed.fidelity)},
+        "artefacts": dict(plan.artefacts),
+        "plan": [{name: getattr(trial, name) for name in fields} for trial in plan.trials],
+    }
 
 
 def _simulate_cluster(trial: PlannedTrial, observer: Observer) -> tuple[PlannedTrial, Timeline | None]:
@@ -361,30 +340,6 @@ def _commit_unmeasured(trial: PlannedTrial, run: Run, clock: RunClock, reason: s
     attempt = run.begin_attempt(trial.key)
     record = _trial_record(trial, row_identity(run.id, trial, attempt.number))
     attempt.commit({**record, **_when(clock.now_ns(), clock), "valid": False, "reason": reason})
-
-
-def request_manifest(
-    facility: TestbedProvider, which: str | None, length: str | None, clock: RunClock
-) -> dict[str, Any]:
-    """Return the manifest's record of the request, which `resume` repeats."""
-    where = {"which": which, "length": length, "where": dict(facility.where)}
-    return {**where, "clock": asdict(clock), "sessions": []}
-
-
-def create_run(runs: Path, run_id: str, experiment: Experiment, manifest: dict[str, Any]) -> Run:
-    """Create the run's folder under `runs`, with the experiment that ran. Raises StoreError."""
-    run = Run.create(runs, experiment.name, manifest, run_id)
-    if experiment.document:
-        run.write_experiment(experiment.document)
-    return run
-
-
-def update_index(run: Run, done: Iterable[PlannedTrial]) -> None:
-    """List the committed trials `done`, and delete raw files beyond the run's budget."""
-    run.refresh_trials()
-    for trial in done:
-        if trial.spec.capture:
-            run.drop_raw(trial.spec.capture.keep_mb * MB)
 
 
 def _repair_index(run: Run) -> None:
@@ -432,6 +387,7 @@ class _RunSession:
     """The objects that a run works with while its testbeds exist. `testbed` is that of the experiment's first cell."""
 
     run: Run
+    store: RunStore
     plan: Plan
     testbeds: TestbedPool
     testbed: Testbed
@@ -448,34 +404,6 @@ def _note_session(run: Run, testbed: Testbed, clock: RunClock) -> None:
         **testbed.facts(),
     }
     run.write_manifest({**run.manifest, "sessions": [*run.recorded("sessions"), session]})
-
-
-def _refuse_changes(run: Run, now: Mapping[str, Any]) -> None:
-    was = run.manifest
-    if {trial["key"] for trial in was["plan"]} == {trial["key"] for trial in now["plan"]}:
-        return
-    names = ("experiment", "testbed", "artefacts")
-    changes = [change for name in names for change in _changes(name, was[name], json.loads(json.dumps(now[name])))]
-    more = [f"... and {len(changes) - SHOWN_CHANGES} more"] if len(changes) > SHOWN_CHANGES else []
-    raise ChangedError(
-        f"{run.path} cannot be resumed: its trials would not be what they were",
-        "\n".join([*changes[:SHOWN_CHANGES], *more, "restore that, or start a new run"]),
-    )
-
-
-def _changes(where: str, was: Any, now: Any) -> list[str]:
-    if isinstance(was, dict) and isinstance(now, dict):
-        keys = list(dict.fromkeys([*was, *now]))
-        return [change for key in keys for change in _changes(f"{where}.{key}", was.get(key), now.get(key))]
-    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
-        pairs = enumerate(zip(was, now, strict=True))
-        return [change for at, pair in pairs for change in _changes(f"{where}[{at}]", *pair)]
-    return [] if was == now else [f"{where}: was {_shorten(was)}, is {_shorten(now)}"]
-
-
-def _shorten(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 class _SignalGuard:

@@ -21,7 +21,8 @@ from roundabout.plan import Plan, PlannedTrial
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.machine.journal import raise_together
 from roundabout.runner.observer import Observer
-from roundabout.runner.run import INTERRUPTED, ChangedError, create_run, make_run_plan, request_manifest, update_index
+from roundabout.runner.run import INTERRUPTED, make_run_plan
+from roundabout.runner.run_store import ChangedError, NewRun, update_index
 from roundabout.runner.slurm import LARGEST_ARRAY, Job, Slurm, SlurmError
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec.experiment import Experiment
@@ -51,12 +52,12 @@ class Sweep:
         Raises RoundaboutError; committed trials stay, and no job is left.
         """
         self._check()
-        run_id, clock = new_run_id(), RunClock.start()
+        path = Path(os.path.realpath(runs)) / experiment.name / new_run_id()
         document = experiment.model_dump(mode="json", by_alias=True)
         kind = {"kind": self.facility.where["testbed"]}
-        unplanned = {"run": run_id, "experiment": document, "testbed": kind, "artefacts": {}, "plan": []}
-        manifest = unplanned | request_manifest(self.facility, which, length, clock)
-        run = create_run(Path(os.path.realpath(runs)), run_id, experiment, manifest)
+        unplanned = {"run": path.name, "experiment": document, "testbed": kind, "artefacts": {}, "plan": []}
+        where = dict(self.facility.where)
+        run = NewRun(path, RunClock.start(), experiment, where, which, length).open_run(unplanned)
         try:
             return self.resume(run, experiment)
         finally:

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The run that takes a session's trials: a new one, or one that exists."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from roundabout.core.errors import RoundaboutError
+from roundabout.plan import PlannedTrial
+from roundabout.runner.hosts.clocks import RunClock
+from roundabout.spec.experiment import Experiment
+from roundabout.store import Attempt, Run
+
+MB = 1_000_000
+SHOWN_CHANGES = 5
+
+
+class ChangedError(RoundaboutError):
+    """A run cannot be resumed because its experiment, testbed or programs have changed."""
+
+
+class RunStore(Protocol):
+    """The run that takes a session's trials."""
+
+    @property
+    def path(self) -> Path:
+        """Return the run's folder, which may not exist yet. Its name is the run's id."""
+        ...
+
+    @property
+    def clock(self) -> RunClock:
+        """Return the clock of the run's times."""
+        ...
+
+    def open_run(self, identity: Mapping[str, Any], /) -> Run:
+        """Return the run. `identity` is the part of a manifest that a resumed run must not change.
+
+        Raises RoundaboutError, such as ChangedError.
+        """
+        ...
+
+    def commit(self, attempt: Attempt, record: dict[str, Any], /) -> None:
+        """Store a trial's last attempt. `record` becomes trial.json."""
+        ...
+
+
+@dataclass(frozen=True)
+class NewRun:
+    """A run that `open_run` creates. `where`, `which` and `length` are the request, which `resume` repeats."""
+
+    path: Path
+    clock: RunClock
+    experiment: Experiment
+    where: dict[str, str]
+    which: str | None
+    length: str | None
+
+    def open_run(self, identity: Mapping[str, Any], /) -> Run:
+        """Create the run's folder, with the experiment that runs. Raises StoreError."""
+        request = {"which": self.which, "length": self.length, "where": self.where}
+        manifest = {**identity, **request, "clock": asdict(self.clock), "sessions": []}
+        run = Run.create(self.path.parent.parent, self.experiment.name, manifest, self.path.name)
+        if self.experiment.document:
+            run.write_experiment(self.experiment.document)
+        return run
+
+    def commit(self, attempt: Attempt, record: dict[str, Any], /) -> None:
+        """Make this attempt the one that counts."""
+        attempt.commit(record)
+
+
+class ExistingRun:
+    """A run on disk. The attempts of a reference are stored beside those that count."""
+
+    def __init__(self, run: Run, *, is_reference: bool = False) -> None:
+        self._run, self._is_reference = run, is_reference
+        self.path, self.clock = run.path, RunClock.resume(run.recorded("clock"))
+
+    def open_run(self, identity: Mapping[str, Any], /) -> Run:
+        """Return the run after checking that its planned trials are unchanged. If it has no plan yet, store this one.
+
+        Raises ChangedError.
+        """
+        if self._run.manifest["plan"]:
+            _refuse_changes(self._run, identity)
+        else:
+            self._run.write_manifest({**self._run.manifest, **identity})
+        return self._run
+
+    def commit(self, attempt: Attempt, record: dict[str, Any], /) -> None:
+        """Make this attempt the one that counts, or add it as a reference."""
+        if self._is_reference:
+            attempt.add_reference(record)
+        else:
+            attempt.commit(record)
+
+
+def update_index(run: Run, done: Iterable[PlannedTrial]) -> None:
+    """List the committed trials `done`, and delete raw files beyond the run's budget."""
+    run.refresh_trials()
+    for trial in done:
+        if trial.spec.capture:
+            run.drop_raw(trial.spec.capture.keep_mb * MB)
+
+
+def _refuse_changes(run: Run, now: Mapping[str, Any]) -> None:
+    was = run.manifest
+    if {trial["key"] for trial in was["plan"]} == {trial["key"] for trial in now["plan"]}:
+        return
+    names = ("experiment", "testbed", "artefacts")
+    changes = [change for name in names for change in _changes(name, was[name], json.loads(json.dumps(now[name])))]
+    more = [f"... and {len(changes) - SHOWN_CHANGES} more"] if len(changes) > SHOWN_CHANGES else []
+    raise ChangedError(
+        f"{run.path} cannot be resumed: its trials would not be what they were",
+        "\n".join([*changes[:SHOWN_CHANGES], *more, "restore that, or start a new run"]),
+    )
+
+
+def _changes(where: str, was: Any, now: Any) -> list[str]:
+    if isinstance(was, dict) and isinstance(now, dict):
+        keys = list(dict.fromkeys([*was, *now]))
+        return [change for key in keys for change in _changes(f"{where}.{key}", was.get(key), now.get(key))]
+    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        pairs = enumerate(zip(was, now, strict=True))
+        return [change for at, pair in pairs for change in _changes(f"{where}[{at}]", *pair)]
+    return [] if was == now else [f"{where}: was {_shorten(was)}, is {_shorten(now)}"]
+
+
+def _shorten(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
