@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from roundabout.core import locks
 from roundabout.runner.machine import journal, lease
 from roundabout.runner.machine.journal import JOURNALS
 from roundabout.runner.machine.state import STATE
@@ -98,7 +99,7 @@ class ProgressWriter:
     def _end(self) -> None:
         if self._path and self._held is not None:
             with suppress(OSError):
-                if _is_file_at(self._held, self._path):  # who resumed the run meanwhile has its own
+                if locks.is_file_at(self._held, self._path):  # who resumed the run meanwhile has its own
                     self._path.unlink()
             os.close(self._held)
         self._path = self._held = None
@@ -114,9 +115,9 @@ def read(run: Path) -> StoredProgress | None:
         try:
             with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
                 progress = _progress().validate_json(file.read())
-                if not files.lock(file.fileno(), fcntl.LOCK_SH):
+                if not locks.lock(file.fileno(), fcntl.LOCK_SH):
                     return StoredProgress(progress, is_live=True)
-                if _is_file_at(file.fileno(), path):
+                if locks.is_file_at(file.fileno(), path):
                     return StoredProgress(progress, is_live=False)
         except (OSError, ValueError):
             return None
@@ -140,7 +141,3 @@ def run_on_machine(state: Path = STATE, journals: Path = JOURNALS) -> Path | Non
     """
     owner = lease.holder("machine", state)
     return journal.run_path(owner.rpartition(" ")[2], journals) if owner else None
-
-
-def _is_file_at(handle: int, path: Path) -> bool:
-    return os.path.samestat(os.stat(path), os.fstat(handle))

@@ -5,7 +5,6 @@ Files belong to the user who called sudo, where one did.
 """
 
 import errno
-import fcntl
 import json
 import os
 import stat
@@ -69,15 +68,6 @@ def claim_directory(path: Path) -> bool:
             return False
         return_to_caller(path)
         sync(path.parent)
-    return True
-
-
-def lock(handle: int, kind: int) -> bool:
-    """Take a lock (flock's LOCK_SH or LOCK_EX) on an open file without waiting. Return True if it was taken."""
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
     return True
 
 

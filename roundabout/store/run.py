@@ -11,7 +11,6 @@ An attempt's raw files lie in its folder RAW.
 """
 
 import errno
-import fcntl
 import hashlib
 import itertools
 import json
@@ -31,6 +30,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from roundabout.core import locks
 from roundabout.store import contents, convert, files, schemas
 from roundabout.store.contents import RAW, RECORD
 from roundabout.store.files import StoreError
@@ -409,11 +409,11 @@ class Run:
         Raises StoreError if another process holds it.
         """
         with files.disk_errors(self.path):  # a file, as over NFS no folder can be locked
-            handle = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            handle = locks.open_locked(self.path / LOCK, _create_lock)
+        if handle is None:
+            raise StoreError(f"{self.path} is going on, expected a run that ended", "wait, or stop it")
         try:
             files.return_to_caller(handle)
-            if not files.lock(handle, fcntl.LOCK_EX):
-                raise StoreError(f"{self.path} is going on, expected a run that ended", "wait, or stop it")
             yield
         finally:
             os.close(handle)
@@ -456,6 +456,10 @@ class Run:
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Store the content of summary.json."""
         files.write_json(self.path / "summary.json", summary)
+
+
+def _create_lock(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
 
 
 def _delete_raw(folder: Path) -> None:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from roundabout.core import locks
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine.state import open_private, remove_empty
 
@@ -55,18 +56,17 @@ def holder(what: str, state: Path) -> str:
     except (FileNotFoundError, PermissionError):
         return ""
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+        if locks.lock(handle, fcntl.LOCK_SH):
+            return ""
         said = _read_holder(path)
         return str(said["owner"]) if _is_alive(said.get("pid")) else ""
     finally:
         os.close(handle)
-    return ""
 
 
 def _wait_for_lock(what: str, path: Path, wait_s: float) -> int:
     begun_s = time.monotonic()
-    while (handle := _lock(path)) is None:
+    while (handle := locks.open_locked(path, open_private)) is None:
         said = _read_holder(path)
         lives = _is_alive(said.get("pid"))
         if time.monotonic() - begun_s > (wait_s if lives else max(wait_s, DYING_S)):
@@ -75,22 +75,6 @@ def _wait_for_lock(what: str, path: Path, wait_s: float) -> int:
             raise BusyError(f"the {what} is leased to {who}{dead}", "wait until that ends, or stop it")
         time.sleep(LOOK_S)
     return handle
-
-
-def _lock(path: Path) -> int | None:
-    """Return an open, locked handle on `path`, or None if another process holds the lock."""
-    while True:
-        handle = open_private(path)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.stat(path), os.fstat(handle)):
-                return handle
-        except BlockingIOError:
-            os.close(handle)
-            return None
-        except FileNotFoundError:
-            pass
-        os.close(handle)  # its holder removed the file between our open and our lock
 
 
 def _read_holder(path: Path) -> dict[str, Any]:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks on folders, held by an open descriptor, so that the kernel releases them when the holder dies."""
+"""Locks on the lab's folders."""
 
-import fcntl
+import errno
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from roundabout.core import locks
 from roundabout.runner.machine.state import make_state
+
+LOOK_S = 0.002
 
 
 @contextmanager
@@ -21,39 +24,23 @@ def lock_folder(folder: Path, *, wait_s: float = 0, create: bool = False) -> Ite
         BlockingIOError: someone else holds it, and did not let go within `wait_s`.
         FileNotFoundError: there is no such folder, and `create` is false.
     """
-    descriptor = _open_locked(folder, time.monotonic() + wait_s, create=create)
+    deadline = time.monotonic() + wait_s
+    while (descriptor := locks.open_locked(folder, _create if create else _open)) is None:
+        if time.monotonic() > deadline:
+            raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK), str(folder))
+        time.sleep(LOOK_S)
     try:
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _open_locked(folder: Path, deadline: float, *, create: bool) -> int:
+def _create(folder: Path) -> int:
     while True:
-        try:
-            if create:
-                make_state(folder)
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            if create:
-                continue
-            raise
-        try:
-            _lock(descriptor, deadline)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), folder.stat()):
-                return descriptor
-        os.close(descriptor)
+        make_state(folder)
+        with suppress(FileNotFoundError):  # another process removed the folder in between
+            return _open(folder)
 
 
-def _lock(descriptor: int, deadline: float) -> None:
-    while True:
-        try:
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(0.002)
+def _open(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
