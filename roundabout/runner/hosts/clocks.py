@@ -9,6 +9,7 @@ by that, and a larger move is a step.
 """
 
 import json
+import runpy
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -24,10 +26,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from roundabout.core.paths import ROOT
 from roundabout.runner.hosts.connections import Connection, LocalConnection, LostHostError
 from roundabout.runner.hosts.deadlines import take_within, time_slices
 from roundabout.runner.hosts.programs import Program
 
+CLOCK_PY = ROOT / "collectors/clock.py"  # a program of hosts, which imports nothing of this package
 CONTROLLER = "controller"
 ROUND_TRIPS = 8
 ROUND_TRIPS_DURING = 3  # a trial shall not notice
@@ -308,9 +312,9 @@ class SharedClock:
 class ControllerClock(SharedClock):
     """This machine's clock, and the daemon that disciplines it."""
 
-    def __init__(self, clock_py: Path, run_clock: RunClock) -> None:
+    def __init__(self, run_clock: RunClock) -> None:
         super().__init__(run_clock)
-        self._told = HostClock(LocalConnection(), clock_py, run_clock)
+        self._told = HostClock(LocalConnection(), CLOCK_PY, run_clock)
 
     def sync(self) -> Sync | None:
         """Return the state of the daemon that disciplines this machine's clock."""
@@ -346,10 +350,11 @@ def call_repeatedly(read: Callable[[], None]) -> Iterator[None]:
 
 
 def _instant() -> tuple[int, int]:
-    """Return monotonic and UTC ns of one instant.
+    """Return monotonic and UTC ns of one instant, as clock.py reads them on hosts."""
+    return _clock_reader()()
 
-    The tightest of three attempts is used, because an interruption may come between the two readings.
-    """
-    looks = [(time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(3)]
-    before, utc, after = min(looks, key=lambda look: look[2] - look[0])
-    return (before + after) // 2, utc
+
+@cache
+def _clock_reader() -> Callable[[], tuple[int, int]]:
+    reader: Callable[[], tuple[int, int]] = runpy.run_path(str(CLOCK_PY))["read_clocks"]
+    return reader

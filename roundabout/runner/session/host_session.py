@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from roundabout.core.paths import ROOT
 from roundabout.runner.hosts.clocks import (
     CONTROLLER,
     Clock,
@@ -109,7 +108,7 @@ def open_host_session(facility: HostAccess, site: HostGroup, visit: RunContext) 
         pool = stack.enter_context(ThreadPoolExecutor(len(site.hosts), thread_name_prefix="host"))
         connections = {host: stack.enter_context(closing(facility.connect(site, host))) for host in site.hosts}
         _deploy(site, connections)
-        clocks: dict[str, Clock] = {CONTROLLER: ControllerClock(ROOT / "collectors/clock.py", clock)}
+        clocks: dict[str, Clock] = {CONTROLLER: ControllerClock(clock)}
         clocks |= {host: _clock(site, connections[host], clock) for host in site.hosts}
         for each in clocks.values():
             stack.callback(each.stop)
