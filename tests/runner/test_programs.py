@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs on hosts: their output is kept whole, and a program that ends early is never taken for a lost host."""
 
+import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +16,7 @@ from hypothesis import given, strategies
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Connection, LocalConnection, LostHostError, SshConnection
-from roundabout.runner.hosts.programs import Program, call, check_call
+from roundabout.runner.hosts.programs import ENDS_WITH_STDIN, Program, call, check_call
 from tests.runner.interruptions.test_deadlines import connected_to
 
 pytestmark = pytest.mark.unit
@@ -158,3 +159,17 @@ def test_a_program_that_says_much_on_stderr_goes_on(host: Connection) -> None:
     program = Program("a trainer", host, [sys.executable, "-c", said])
     program.finish(PATIENCE_S)
     assert (program.lines, program.status, len(program.stderr)) == (["iteration"], 0, MUCH)
+
+
+def test_a_program_that_ignores_stdin_is_ended_when_stdin_closes() -> None:
+    program = Program("sleep", LocalConnection(), [*ENDS_WITH_STDIN, "sleep", "60"])
+    assert not program.has_ended
+    program.close_stdin()
+    program.finish()
+    assert program.status == 128 + signal.SIGTERM
+
+
+def test_a_program_that_ends_before_stdin_closes_keeps_its_output_and_status() -> None:
+    program = Program("sh", LocalConnection(), [*ENDS_WITH_STDIN, "sh", "-c", "echo done; exit 3"])
+    program.finish()
+    assert (program.lines, program.status) == (["done"], 3)

@@ -10,23 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from roundabout.core.errors import RoundaboutError
+from roundabout.runner.hosts.programs import ENDS_WITH_STDIN
 from roundabout.spec.transports import Transport
 from roundabout.testbeds.lab.network.namespaces import run_inside
 
 HOLDER = ["unshare", "--net", "sh", "-c", "echo; exec cat"]  # a namespace until its standard input closes
-
-# Runs a program, and ends it when standard input closes.
-GUARDED = """
-exec 3<&0
-"$@" < /dev/null 3<&- &
-program=$!
-(read -r _ <&3; kill "$program") > /dev/null 2>&1 &
-guard=$!
-wait "$program"
-status=$?
-kill "$guard" 2> /dev/null
-exit "$status"
-"""
 
 
 @dataclass(frozen=True)
@@ -48,7 +36,7 @@ class NetnsHost:
         """Start a program on the host. It ends with the context, and if this process is killed."""
         pipe = subprocess.PIPE
         alive, ends = os.pipe()
-        words = ["sh", "-c", GUARDED, "sh", *argv]
+        words = [*ENDS_WITH_STDIN, *argv]
         with run_inside(
             self.pid, lambda: subprocess.Popen(words, stdin=alive, stdout=pipe, stderr=pipe, text=True)
         ) as program:

@@ -14,6 +14,24 @@ CALL_S = 60  # what is read, set, loaded or restored takes seconds
 GRACE_S = 5  # the host itself ends what takes longer, so that nothing goes on there, and has so long to say so
 TIMED_OUT = 124  # as timeout(1) says it
 BY_ITSELF = range(128)  # exit statuses of programs that no signal ended: a signal may end a program within a line
+# A command that runs the program in its arguments, and ends it when standard input closes, so that no program is left
+# listening. Its own end is the program's.
+ENDS_WITH_STDIN = (
+    "sh",
+    "-c",
+    """
+exec 3<&0
+"$@" < /dev/null 3<&- &
+program=$!
+(read -r _ <&3; kill "$program") > /dev/null 2>&1 &
+guard=$!
+wait "$program"
+status=$?
+kill "$guard" 2> /dev/null
+exit "$status"
+""",
+    "sh",
+)
 
 
 @dataclass(frozen=True)

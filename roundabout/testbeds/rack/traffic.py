@@ -19,7 +19,7 @@ from typing import NamedTuple
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Connection
 from roundabout.runner.hosts.host_group import Host
-from roundabout.runner.hosts.programs import Program, call, check_call
+from roundabout.runner.hosts.programs import ENDS_WITH_STDIN, Program, call, check_call
 from roundabout.testbeds.rack.examination import DEVICE, GID, SSH, WRITE, Finding
 from roundabout.testbeds.rack.inventory import LosslessClasses
 
@@ -30,18 +30,6 @@ SENDERS = 8  # of the incast, at most
 ELSEWHERE = 0.01  # of the bytes: what TCP and ARP may send beside them, a guess
 DEVICES = "/sys/class/infiniband"
 
-# The program that it is told, which ends with standard input: nobody is left listening.
-ATTACHED = r"""
-exec 3<&0
-"$@" 3<&- &
-program=$!
-{ cat <&3; kill "$program"; } > /dev/null 2>&1 &
-watch=$!
-wait "$program"
-status=$?
-kill "$watch"
-exit "$status"
-"""
 COUNTERS = r"""
 ethtool -S "$1"
 for each in "$2/ports/1/hw_counters/"*_cnp_*; do [ ! -r "$each" ] || echo "${each##*/}: $(cat "$each")"; done
@@ -199,7 +187,7 @@ def perftest_command(of: RdmaEnd, port: int, tos: int) -> list[str]:
 @contextmanager
 def _run_program(of: RdmaEnd, argv: Sequence[str]) -> Iterator[Program]:
     """Run the program on a server until the context ends."""
-    program = Program(of.host.name, of.connection, ["timeout", str(LONGEST_S), "sh", "-c", ATTACHED, "sh", *argv])
+    program = Program(of.host.name, of.connection, ["timeout", str(LONGEST_S), *ENDS_WITH_STDIN, *argv])
     try:
         yield program
     finally:
