@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from roundabout.runner.tables.packets import write_parquet
+from tests.deadline import wait_for
 
 PROGRAM = Path(__file__).parents[2] / "collectors" / "capture.py"
 PATIENCE_S = 20
@@ -96,13 +97,6 @@ def tcpdumps(folder: Path) -> list[int]:
     return found
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_every_packet_is_there_and_counted(start: Any, tmp_path: Path) -> None:
     before_ns = time.monotonic_ns()
     capturing = start("--snap-bytes 96")
@@ -151,9 +145,9 @@ def test_a_ring_keeps_to_its_budget_and_to_the_newest(start: Any, tmp_path: Path
 
 def test_a_kill_leaves_no_tcpdump(start: Any) -> None:
     capturing = start()
-    wait_for(lambda: len(tcpdumps(capturing.folder)) == 1)
+    wait_for(lambda: len(tcpdumps(capturing.folder)) == 1, PATIENCE_S)
     capturing.process.send_signal(signal.SIGKILL)
-    wait_for(lambda: tcpdumps(capturing.folder) == [])
+    wait_for(lambda: tcpdumps(capturing.folder) == [], PATIENCE_S)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])

@@ -4,7 +4,6 @@
 import json
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from roundabout.dashboards.exporters import ExporterPool
 from roundabout.dashboards.relay import Relay, run_relay
 from roundabout.runner.testbed import ExporterTarget
 from tests.dashboards.record import fake_host
+from tests.deadline import wait_for
 
 pytestmark = pytest.mark.unit
 
@@ -30,13 +30,6 @@ DIRECT = build_opener(ProxyHandler({}))
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay_module, "LOOK_S", 0.05)
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {PATIENCE_S} s: {what}"
-        time.sleep(0.02)
 
 
 def fetch(relay: Relay, path: str) -> str:
@@ -104,10 +97,10 @@ def test_hosts_come_and_go(tmp_path: Path) -> None:
     standing = [fake_host(tmp_path, "s0")]
     with relay_of(standing) as relay:
         standing.append(fake_host(tmp_path, "s1"))
-        until(lambda: status(relay, "/metrics/fake/s1") == 200, "s1 answers")
+        wait_for(lambda: status(relay, "/metrics/fake/s1") == 200, PATIENCE_S, what="s1 answers")
         standing.pop(0)
-        until(lambda: targets(relay) == {"/metrics/fake/s1"}, "s0 is gone")
-        until(lambda: len(running(tmp_path)) == 2, "what ran for s0 ended")
+        wait_for(lambda: targets(relay) == {"/metrics/fake/s1"}, PATIENCE_S, what="s0 is gone")
+        wait_for(lambda: len(running(tmp_path)) == 2, PATIENCE_S, what="what ran for s0 ended")
 
 
 def test_a_host_that_is_lost_stays_a_target_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +109,7 @@ def test_a_host_that_is_lost_stays_a_target_and_is_tried_again(tmp_path: Path, m
         for pid in running(tmp_path):
             os.kill(pid, signal.SIGKILL)
         assert status(relay, "/metrics/fake/s0") == 503
-        until(lambda: status(relay, "/metrics/fake/s0") == 200, "it is started anew")
+        wait_for(lambda: status(relay, "/metrics/fake/s0") == 200, PATIENCE_S, what="it is started anew")
 
 
 def test_a_host_that_nobody_reaches_is_a_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,5 +133,5 @@ def test_what_cannot_be_listed_now_is_listed_later(tmp_path: Path) -> None:
         return [fake_host(tmp_path, "s0")]
 
     with run_relay(ExporterPool(standing), list, str) as relay:
-        until(lambda: len(calls) > 3, "it is listed again")
+        wait_for(lambda: len(calls) > 3, PATIENCE_S, what="it is listed again")
         assert status(relay, "/metrics/fake/s0") == 200

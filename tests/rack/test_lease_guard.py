@@ -16,6 +16,7 @@ from roundabout.runner.machine import journal
 from roundabout.testbeds.rack import leases, provider as rack_facility
 from roundabout.testbeds.rack.provider import Lease, RackProvider
 from roundabout.testbeds.rack.rack import RackError
+from tests.deadline import wait_for
 
 pytestmark = [pytest.mark.unit, pytest.mark.quiet]
 
@@ -50,15 +51,6 @@ def guarded(tmp_path: Path) -> Callable[[Lease], Program]:
     return guard
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 10) -> float:
-    """How long it took."""
-    begun = time.monotonic()
-    while not condition():
-        assert time.monotonic() - begun < seconds, "it did not happen"
-        time.sleep(0.01)
-    return time.monotonic() - begun
-
-
 def test_a_host_goes_on_while_the_leases_holder_answers(guarded: Callable[[Lease], Program]) -> None:
     lease = Lease(LocalConnection(), "me", ["host s0"])
     guard = guarded(lease)
@@ -77,7 +69,9 @@ def test_a_host_ends_its_connection_before_the_lease_can_end_unheard(
     monkeypatch.setattr(leases, "HOLDER", HEARD_ONCE)
     lease = Lease(LocalConnection(), "me", ["host s0"])
     guard = guarded(lease)
-    assert wait_for(lambda: guard.has_ended) > 0.2
+    begun_s = time.monotonic()
+    wait_for(lambda: guard.has_ended, 10)
+    assert time.monotonic() - begun_s > 0.2
     assert guard.status == -9  # it is its sshd that was killed
     lease.end()
 
@@ -87,9 +81,9 @@ def test_a_stopped_owner_is_as_silent_as_a_dead_one(guarded: Callable[[Lease], P
     lease = Lease(LocalConnection(), "me", ["host s0"])
     guard = guarded(lease)
     lease._ended.set()
-    wait_for(lambda: guard.has_ended)
+    wait_for(lambda: guard.has_ended, 10)
     assert not lease._program.has_ended  # others get the rack after that, and not before
-    wait_for(lambda: lease._program.has_ended)
+    wait_for(lambda: lease._program.has_ended, 10)
     with pytest.raises(RackError, match="the lease on the rack was lost"):
         lease.check()
     lease.end()
@@ -99,7 +93,7 @@ def test_an_answer_that_comes_late_confirms_only_what_it_answers(monkeypatch: py
     slow = "line = sys.stdin.readline(); time.sleep(0.6); print('held', line.strip(), flush=True)"
     monkeypatch.setattr(leases, "HOLDER", f"import time; {HEARD_ONCE.replace('sys.stdin.read()', slow)}")
     lease = Lease(LocalConnection(), "me", ["host s0"])
-    wait_for(lambda: len(lease._program.lines) == 2)
+    wait_for(lambda: len(lease._program.lines) == 2, 10)
     assert lease._left_s < 0.45  # 1 s from when it was asked, and not from its answer
     lease.end()
 

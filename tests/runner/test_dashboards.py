@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from roundabout.dashboards.prometheus import dashboards
+from tests.deadline import wait_for
 
 ROOT = Path(__file__).parents[2]
 ROUNDABOUT = [sys.executable, "-m", "roundabout.cli.main"]
@@ -42,14 +43,6 @@ def ask(url: str, path: str, **fields: str) -> Any:
 
 def query(url: str, expression: str) -> list[Any]:
     return list(ask(url, "query", query=expression)["result"])
-
-
-def until(condition: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {PATIENCE_S} s: {what}"
-        time.sleep(0.5)
-    return found
 
 
 def environment() -> dict[str, str]:
@@ -94,10 +87,10 @@ def listeners(url: str) -> bool:
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
 def test_however_it_ends_prometheus_ends_too(tmp_path: Path, number: signal.Signals, status: int) -> None:
     with shown(tmp_path) as (process, url):
-        until(lambda: answers(url), "the controller answers")
+        wait_for(lambda: answers(url), PATIENCE_S, what="the controller answers", every_s=0.5)
         process.send_signal(number)
         assert process.wait(PATIENCE_S) == status
-    until(lambda: not listeners(url), "nobody listens any more")
+    wait_for(lambda: not listeners(url), PATIENCE_S, what="nobody listens any more", every_s=0.5)
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import io
 import json
 import subprocess
 import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -27,6 +26,7 @@ from roundabout.runner.trial.live_traffic import TrafficMeter
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
 from roundabout.terminal import live_display as screen
+from tests.deadline import wait_for
 
 pytestmark = pytest.mark.lab
 
@@ -133,7 +133,7 @@ def test_the_run_that_has_the_machine_is_found_before_its_folder_is_there(work, 
 def test_a_run_is_watched_until_it_is_killed(work, tiny, drive):
     work.write(tiny(iterations=1, repetitions=1000))
     with subprocess.Popen(drive("start", work.folder), stdout=subprocess.DEVNULL) as process:
-        wait_for(lambda: progress_file.running_runs(work.runs))
+        wait_for(lambda: progress_file.running_runs(work.runs), WAIT_S)
         words = [str(ROOT / "rb"), "watch", "--json", "--runs", str(work.runs)]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as watching:
             seen = [json.loads(watching.stdout.readline()) for _ in range(2)]
@@ -145,13 +145,6 @@ def test_a_run_is_watched_until_it_is_killed(work, tiny, drive):
     assert (seen[0]["trials"], seen[0]["experiment"]) == (1000, "tiny")
     assert (last["state"], last["planned"], watching.returncode) == ("interrupted", 1000, 1)
     assert not progress_file.read(Run.open("last", work.runs).path).is_live
-
-
-def wait_for(found):
-    until = time.monotonic() + WAIT_S
-    while not found():
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def test_a_run_that_ended_is_told_and_none_that_goes_on_is_an_error(work, capsys, monkeypatch):

@@ -7,7 +7,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from roundabout.runner.machine.state import STATE
 from roundabout.spec import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds.lab import Lab
+from tests.deadline import wait_for
 from tests.runner.interruptions import interruption_points
 from tests.traces import traces
 
@@ -65,13 +65,6 @@ def start(folder, file):
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 @pytest.fixture

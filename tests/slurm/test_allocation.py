@@ -4,7 +4,6 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from roundabout.runner.hosts.allocation import Allocation, AllocationError
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.spec.training.launch import SLURM_PROBE
+from tests.deadline import wait_for
 
 pytestmark = pytest.mark.unit
 
@@ -45,13 +45,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SLURM_HOME", str(tmp_path))
     return tmp_path
-
-
-def awaited(true: Callable[[], object]) -> None:
-    end_s = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end_s, "it never came"
-        time.sleep(0.01)
 
 
 def allocation() -> Allocation:
@@ -95,7 +88,7 @@ def test_a_holder_that_is_killed_gives_back_all_the_same(home: Path) -> None:
 def test_an_allocation_that_is_taken_away_is_told(home: Path) -> None:
     with allocation() as held:
         (home / "taken").touch()
-        awaited(lambda: held.loss_reason)
+        wait_for(lambda: held.loss_reason)
         assert (
             held.loss_reason
             == "Slurm's job 12 ended, in which workers were: salloc: Job allocation 12 has been revoked."

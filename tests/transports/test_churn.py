@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from roundabout.spec.transports import registry
+from tests.deadline import wait_for
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
@@ -126,10 +127,3 @@ def test_nothing_is_left_of_it(tools: Any, pair: Any, tmp_path: Path, name: str)
     assert control not in Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     assert complaints() == said
     print(f"{name}: {sum(used)} of {len(used) * BATCH} connections used it, which was replaced {len(turns)} times")
-
-
-def wait_for(holds: Any) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

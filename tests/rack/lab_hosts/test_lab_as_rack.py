@@ -33,6 +33,7 @@ from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack import leases
 from roundabout.testbeds.rack.provider import RackProvider
+from tests.deadline import wait_for
 from tests.observers import Silent
 from tests.rack.lab_hosts.rack_runs import driven
 from tests.runner.interruptions import interruption_points
@@ -359,13 +360,6 @@ def test_a_host_that_is_lost_costs_an_attempt(
     thread.join()
     assert any("lost host s3" in reason for reason in observer.reasons)
     assert len(ended.trials()) == 1
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def test_a_guard_that_hears_nothing_breaks_the_connection_that_it_came_by(lab: Lab) -> None:

@@ -19,6 +19,7 @@ from roundabout.cli.runs.status import status_of
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine.lease import BusyError
 from roundabout.store import Run
+from tests.deadline import wait_for
 
 pytestmark = pytest.mark.unit
 
@@ -300,10 +301,3 @@ def programs_below(folder: Path):
         if any(word.startswith(str(folder / "fake")) for word in words):
             found.append(words)
     return found
-
-
-def wait_for(condition, seconds=30):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
