@@ -21,6 +21,7 @@ from tests.records.record_writers import (
     metadata,
     node,
     number_field,
+    varint,
 )
 
 pytestmark = pytest.mark.unit
@@ -155,6 +156,20 @@ def test_a_trace_that_was_cut_off_is_refused(read):
     content = written([GATHER, REDUCE])
     with pytest.raises(RecordError, match="bytes of a message, expected"):
         read(content[:-1])
+
+
+@pytest.mark.parametrize(
+    ("message", "error"),
+    [
+        (varint(2**28 + 1), "found a message of 268435457 bytes, expected 268435456 at most"),
+        (b"\xff" * 10, "found a length without end, expected one of 10 bytes at most"),
+        (et([bytes_field(2, b"name")[:-1]]), "message 2: found no Node, expected one: damaged, or none of Chakra"),
+    ],
+    ids=["oversize", "endless length", "cut inside"],
+)
+def test_a_damaged_message_is_refused(message, error, read):
+    with pytest.raises(RecordError, match=rf"trace\.3\.et: {error}"):
+        read(et([metadata(SCHEMA), groups_node(MEMBERS)]) + message)
 
 
 def jsonized(content: bytes) -> str:

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of a Chakra execution trace: protocol buffers, or the JSON that chakra_jsonizer makes of them.
+
+Source: schema/protobuf/et_def.proto and src/jsonizer of mlcommons/chakra 1.0.0. protobuf's json_format does not read
+the JSON: it takes five times as long, and it accepts a string where an object belongs.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+from google.protobuf.text_format import Parse
+
+from analysis.records.fields import JSON, FieldError, quote_value, require_list, require_text
+
+SEND, RECEIVE, COLLECTIVE = 5, 6, 7
+TYPES = {"COMM_SEND_NODE": SEND, "COMM_RECV_NODE": RECEIVE, "COMM_COLL_NODE": COLLECTIVE}
+SIZE = "comm_size"
+"""Attribute of COMM nodes only."""
+INTEGERS = ("int32Val", "int64Val", "uint32Val", "uint64Val")
+"""Fields of AttributeProto as JSON calls them: `comm_size` was unsigned before 2024-10 and is signed since."""
+STRING = "stringVal"
+MOST_BYTES = 1 << 28
+"""Of one message. A longer one is damaged, and reading it would exhaust the memory."""
+LENGTH_BYTES = 10
+"""Of the varint before a message, at most."""
+SCHEMA = """
+name: "et_def.proto" syntax: "proto3"
+message_type {
+  name: "Attribute"
+  oneof_decl { name: "value" }
+  field { name: "name" number: 1 type: TYPE_BYTES }
+  field { name: "int32_val" number: 7 type: TYPE_INT32 oneof_index: 0 }
+  field { name: "int64_val" number: 9 type: TYPE_INT64 oneof_index: 0 }
+  field { name: "uint32_val" number: 11 type: TYPE_UINT32 oneof_index: 0 }
+  field { name: "uint64_val" number: 13 type: TYPE_UINT64 oneof_index: 0 }
+  field { name: "string_val" number: 29 type: TYPE_BYTES oneof_index: 0 }
+}
+message_type {
+  name: "GlobalMetadata"
+  field { name: "version" number: 1 type: TYPE_BYTES }
+  field { name: "attr" number: 2 type: TYPE_MESSAGE type_name: "Attribute" label: LABEL_REPEATED }
+}
+message_type { name: "Inputs" field { name: "values" number: 1 type: TYPE_BYTES } }
+message_type {
+  name: "Node"
+  field { name: "name" number: 2 type: TYPE_BYTES }
+  field { name: "type" number: 3 type: TYPE_INT32 }
+  field { name: "start_time_micros" number: 6 type: TYPE_UINT64 }
+  field { name: "duration_micros" number: 7 type: TYPE_UINT64 }
+  field { name: "inputs" number: 8 type: TYPE_MESSAGE type_name: "Inputs" }
+  field { name: "attr" number: 10 type: TYPE_MESSAGE type_name: "Attribute" label: LABEL_REPEATED }
+}
+"""
+"""The used fields of et_def.proto as a descriptor in text format, which needs neither protoc nor generated code.
+
+Its strings are bytes here, which have the same encoding, so that a name that is no UTF-8 does not spoil a trace."""
+POOL = DescriptorPool()
+"""Apart from protobuf's default pool, where another module may register Chakra's whole schema."""
+POOL.Add(Parse(SCHEMA, FileDescriptorProto()))
+METADATA_MESSAGE, NODE_MESSAGE = (
+    GetMessageClass(POOL.FindMessageTypeByName(name)) for name in ("GlobalMetadata", "Node")
+)
+
+
+@dataclass(slots=True)
+class Node:
+    """The used fields of a node; `values` are those of its inputs. 0 stands for a missing time."""
+
+    name: str = ""
+    type: int = 0
+    start_us: int = 0
+    duration_us: int = 0
+    values: str = ""
+    attributes: dict[str, int | str] = field(default_factory=dict)
+
+
+def read_nodes(file: BinaryIO) -> Iterator[Node]:
+    """Yield the metadata, then each node; of metadata `name` is the version.
+
+    Raises FieldError for a damaged or truncated file.
+    """
+    begin = file.tell()
+    beginning = file.read(1)
+    file.seek(begin)
+    if beginning.isspace() or beginning == b"{":
+        yield from map(_parse_json_node, _split_json(file))
+    else:
+        yield from read_messages(file)
+
+
+def read_messages(file: BinaryIO) -> Iterator[Node]:
+    """Yield the metadata, then each node, of protocol buffers (see `read_nodes`)."""
+    for number, message in enumerate(_split_messages(file)):
+        try:
+            yield _parse_node(message) if number else _parse_metadata(message)
+        except DecodeError as error:
+            kind = "Node" if number else "GlobalMetadata"
+            raise FieldError(f"message {number}: found no {kind}, expected one: damaged, or none of Chakra") from error
+
+
+def _split_messages(file: BinaryIO) -> Iterator[bytes]:
+    """Yield each message. Its length comes before it, as parseDelimitedFrom expects."""
+    while (length := _read_length(file)) is not None:
+        if length > MOST_BYTES:
+            raise FieldError(f"found a message of {length} bytes, expected {MOST_BYTES} at most: none of Chakra")
+        message = file.read(length)
+        if len(message) != length:
+            raise FieldError(f"found {len(message)} bytes of a message, expected {length}: cut off, or none of Chakra")
+        yield message
+
+
+def _read_length(file: BinaryIO) -> int | None:
+    """Return the varint before a message; None at the end of the file."""
+    length = 0
+    for place in range(LENGTH_BYTES):
+        byte = file.read(1)
+        if not byte and not place:
+            return None
+        length |= (byte[0] & 0x7F if byte else 0) << (7 * place)
+        if not byte or byte[0] < 0x80:
+            return length
+    raise FieldError(f"found a length without end, expected one of {LENGTH_BYTES} bytes at most")
+
+
+def _parse_metadata(content: bytes) -> Node:
+    message: Any = METADATA_MESSAGE.FromString(content)
+    return Node(name=_text(message.version), attributes=_attributes(message))
+
+
+def _parse_node(content: bytes) -> Node:
+    """Return a node; its attributes only if they are used, because most nodes are of computing."""
+    message: Any = NODE_MESSAGE.FromString(content)
+    return Node(
+        name=_text(message.name),
+        type=message.type,
+        start_us=message.start_time_micros,
+        duration_us=message.duration_micros,
+        values=_text(message.inputs.values),
+        attributes=_attributes(message) if message.type in TYPES.values() or SIZE.encode() in content else {},
+    )
+
+
+def _attributes(message: Any) -> dict[str, int | str]:
+    """Return the attributes of a message by name, without those of unused kinds."""
+    found = ((each.name, getattr(each, kind)) for each in message.attr if (kind := each.WhichOneof("value")))
+    return {_text(name): _text(value) if isinstance(value, bytes) else value for name, value in found}
+
+
+def _text(content: bytes) -> str:
+    return content.decode(errors="replace")
+
+
+def _split_json(file: BinaryIO) -> Iterator[dict[str, Any]]:
+    """Yield the objects of concatenated JSON."""
+    try:
+        content = file.read().decode(errors="replace")
+        at = 0
+        while at < len(content) and (at := content.find("{", at)) >= 0:
+            found, at = JSON.raw_decode(content, at)
+            yield found
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, FieldError):
+            raise
+        raise FieldError("found no JSON, or one that was cut off, expected objects that run together") from None
+
+
+def _parse_json_node(entry: dict[str, Any]) -> Node:
+    inputs = entry.get("inputs")
+    return Node(
+        name=str(entry.get("name", entry.get("version", ""))),
+        type=TYPES.get(str(entry.get("type")), 0),
+        start_us=_integer(entry.get("startTimeMicros", 0)),
+        duration_us=_integer(entry.get("durationMicros", 0)),
+        values=str(inputs.get("values", "")) if isinstance(inputs, dict) else "",
+        attributes=_attributes_of_json(require_list(entry, "attr") if "attr" in entry else []),
+    )
+
+
+def _attributes_of_json(listing: list[Any]) -> dict[str, int | str]:
+    found: dict[str, int | str] = {}
+    for each in listing:
+        name = require_text(each, "name")
+        for key in INTEGERS:
+            if key in each:
+                found[name] = _integer(each[key])
+        if STRING in each:
+            found[name] = require_text(each, STRING)
+    return found
+
+
+def _integer(value: Any) -> int:
+    """Return a number of JSON; those of 64 bits are written as text."""
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,20}", value, re.ASCII):
+        return int(value)
+    if type(value) is not int:
+        raise FieldError(f"found {quote_value(value)}, expected a whole number")
+    return value
