@@ -12,7 +12,17 @@ from io import BytesIO
 from pathlib import Path
 
 from analysis.records.call import Call, Kind, Record, RecordError
-from analysis.records.chakra_nodes import COLLECTIVE, RECEIVE, SEND, SIZE, TYPES, Node, read_messages, read_nodes
+from analysis.records.chakra_nodes import (
+    COLLECTIVE,
+    JSON_START,
+    RECEIVE,
+    SEND,
+    SIZE,
+    TYPES,
+    Node,
+    read_messages,
+    read_nodes,
+)
 from analysis.records.fields import JSON, MOST, FieldError, quote_value, require_list, require_text, require_whole
 from analysis.records.files import open_record
 
@@ -24,7 +34,6 @@ REFUSED = {
     "1.1.1-chakra.1.0.0": "Chakra's converter 1.0.0 lists it and fails at its first node",
     "1.0.0": "only what Chakra's generator makes up says so, no job's trace",
 }
-JSON_START = re.compile(rb'\s*\{\s*("attr"\s*:\s*\[|"version"\s*:\s*")')
 RANK_IN_NAME = re.compile(r"\.(\d{1,9})\.(et|json)(\.gz)?$")
 """`<prefix>.<rank>.et`, as Chakra's tools name traces; the jsonizer's output is named by hand."""
 GROUPS = "process_group:init"

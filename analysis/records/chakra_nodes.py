@@ -17,7 +17,10 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.text_format import Parse
 
 from analysis.records.fields import JSON, FieldError, quote_value, require_list, require_text
+from analysis.records.files import HEAD_BYTES
 
+JSON_START = re.compile(rb'\s*\{\s*("attr"\s*:\s*\[|"version"\s*:\s*")')
+"""One character does not tell: `{` and white space are also lengths of a first message."""
 SEND, RECEIVE, COLLECTIVE = 5, 6, 7
 TYPES = {"COMM_SEND_NODE": SEND, "COMM_RECV_NODE": RECEIVE, "COMM_COLL_NODE": COLLECTIVE}
 SIZE = "comm_size"
@@ -86,9 +89,9 @@ def read_nodes(file: BinaryIO) -> Iterator[Node]:
     Raises FieldError for a damaged or truncated file.
     """
     begin = file.tell()
-    beginning = file.read(1)
+    beginning = file.read(HEAD_BYTES)
     file.seek(begin)
-    if beginning.isspace() or beginning == b"{":
+    if JSON_START.match(beginning):
         yield from map(_parse_json_node, _split_json(file))
     else:
         yield from read_messages(file)

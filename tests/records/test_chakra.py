@@ -93,6 +93,13 @@ def test_the_version_of_a_trace_without_a_source_is_its_own_field(read):
     assert read(et([bytes_field(1, b"0.0.4")]) + content).calls == (REDUCE,)
 
 
+@pytest.mark.parametrize("length", [b"\n", b" ", b"{"], ids=repr)
+def test_a_trace_whose_first_length_is_a_character_of_json_is_read(length, read):
+    first = bytes_field(1, b"0.0.4") + bytes_field(9, bytes(length[0] - 9))
+    assert len(first) == length[0]
+    assert read(length + first + et([groups_node(MEMBERS), node(REDUCE, MEMBERS)])).calls == (REDUCE,)
+
+
 def test_a_packed_trace_is_read(tmp_path):
     path = tmp_path / "trace.3.et.gz"
     path.write_bytes(gzip.compress(written([GATHER])))
