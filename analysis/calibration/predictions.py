@@ -77,7 +77,7 @@ def split_by_support(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[
     known: list[Cell] = []
     left_out: dict[str, list[Cell]] = {}
     for cell in cells:
-        refused = find_refusal(cell.spec) or find_refusal(_fair_version(cell.spec))
+        refused = find_refusal(cell.spec) or find_refusal(fair_version(cell.spec))
         if refused:
             left_out.setdefault(refused.message, []).append(cell)
         else:
@@ -92,7 +92,7 @@ def predict_cells(cells: Sequence[Cell], iterations: int, told: ProgressCallback
 
     Raises ScenarioError if the model does not cover one.
     """
-    specs = {_key(spec): spec for cell in cells for spec in (cell.spec, _fair_version(cell.spec))}
+    specs = {_key(spec): spec for cell in cells for spec in (cell.spec, fair_version(cell.spec))}
     numbers = sorted({len(spec.jobs) for spec in specs.values()})
     found: dict[str, SharedLinkScenario] = {}
     for place, jobs in enumerate(numbers):  # those of one number of jobs at once
@@ -102,10 +102,10 @@ def predict_cells(cells: Sequence[Cell], iterations: int, told: ProgressCallback
             told((place + part) / len(numbers))
 
         found |= zip(alike, compute_scenarios(list(alike.values()), iterations, told=heard), strict=True)
-    return [Prediction(cell, found[_key(_fair_version(cell.spec))], found[_key(cell.spec)]) for cell in cells]
+    return [Prediction(cell, found[_key(fair_version(cell.spec))], found[_key(cell.spec)]) for cell in cells]
 
 
-def _fair_version(spec: TrialSpec) -> TrialSpec:
+def fair_version(spec: TrialSpec) -> TrialSpec:
     """Return the trial with the last job's transport for all, or with that transport without MLTCP."""
     last = list(spec.jobs.values())[-1].transport
     last = last.model_copy(update={"name": base_of(last)})

@@ -220,7 +220,7 @@ def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str) 
         job=job,
         repetitions=len(repetitions),
         iterations=len(repetitions[0]),
-        **_statistics(repetitions, "_ms"),
+        **iteration_statistics(repetitions, "_ms"),
         baseline=called if compared else None,
         speedup=compared[0] if compared else None,
         speedup_ci95=compared[1] if compared else None,
@@ -229,7 +229,7 @@ def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str) 
         ),
         limit=_limit(cell, is_fair=baseline is cell and cell.variant == called),
         last_half=LastHalf(
-            **_statistics(_last_half(repetitions), "_ms"),
+            **iteration_statistics(_last_half(repetitions), "_ms"),
             gain_of_possible=gain_of_possible(cell, baseline, job, limits),
         ),
     )
@@ -243,14 +243,14 @@ def _limit(cell: CellTrials, *, is_fair: bool) -> LimitName:
 
 def _marks(marks: JobMarks | None) -> Marks | None:
     return marks and Marks(
-        **_statistics(marks.known),
+        **iteration_statistics(marks.known),
         bound=marks.bound,
         unattributed_share=marks.unattributed_share,
         counted_by=marks.counted_by,
     )
 
 
-def _statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
+def iteration_statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
     """Return median, mean, tail and longest of a job's iterations, with intervals; `unit` ends the names."""
     together = np.concatenate(repetitions)
     measured = {

@@ -193,7 +193,7 @@ def _value_parts(expected: ResolvedExpectation, cases: Sequence[Case]) -> Iterat
 
 def _bound_parts(expected: ResolvedExpectation, cases: Sequence[Case]) -> Iterator[Part]:
     for case in cases:
-        yield _judge_bounds(case, expected.limits)
+        yield judge_bounds(case, expected.limits)
 
 
 def _row_parts(expected: ResolvedExpectation, cases: Sequence[Case]) -> Iterator[Part]:
@@ -201,7 +201,7 @@ def _row_parts(expected: ResolvedExpectation, cases: Sequence[Case]) -> Iterator
         own = _cases_named(name, expected, cases)
         if isinstance(column, Limits):
             ends = {"at_least": column.at_least, "at_most": column.at_most}
-            yield from [_judge_bounds(case, column, name) for case in own] or [
+            yield from [judge_bounds(case, column, name) for case in own] or [
                 Part(name, None, None, NOT_MEASURED, **ends)
             ]
         else:
@@ -252,7 +252,8 @@ def _judge_near(case: Case, paper: float, expected: ResolvedExpectation, name: s
     return Part(name or case.name, case.value, case.ci95, word, paper, off)
 
 
-def _judge_bounds(case: Case, limits: Limits, name: str | None = None) -> Part:
+def judge_bounds(case: Case, limits: Limits, name: str | None = None) -> Part:
+    """Judge a case's interval by limits: `inconclusive` if a limit lies inside it, or if there is no interval."""
     word = judge_interval(case.ci95, limits)
     return Part(name or case.name, case.value, case.ci95, word, at_least=limits.at_least, at_most=limits.at_most)
 

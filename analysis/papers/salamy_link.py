@@ -97,7 +97,11 @@ def saturated(setting: Setting) -> list[Case]:
 def at_congestion(setting: Setting) -> list[Case]:
     """Return the congestion points whose loads are printed (Figures 3-2 to 3-4 with Tables 3.2, 3.4, 3.6)."""
     return [
-        Case(each, each.congestion_gbps, float(required_gbps(_data_mb(each), _time_s(each, each.congestion_gbps))))
+        Case(
+            each,
+            each.congestion_gbps,
+            float(required_gbps(_data_mb(each), congestion_time_s(each, each.congestion_gbps))),
+        )
         for each in OBSERVED
         if each.setting == setting and each.congestion_gbps is not None
     ]
@@ -111,15 +115,20 @@ def excess_over_theory(observed: Observed, carried_gbps: float) -> float | None:
     load_gbps = observed.congestion_gbps
     if load_gbps is None:
         return None
-    return float(experimental_mb(carried_gbps - load_gbps, _time_s(observed, load_gbps)) / _data_mb(observed) - 1)
+    return float(
+        experimental_mb(carried_gbps - load_gbps, congestion_time_s(observed, load_gbps)) / _data_mb(observed) - 1
+    )
 
 
 def _data_mb(observed: Observed) -> float:
     return MODELS[observed.model].data_mb(observed.setting.workers)
 
 
-def _time_s(observed: Observed, load_gbps: float) -> float:
-    """Return the iteration time at the congestion point, by the table's MB, because the text's has two digits."""
+def congestion_time_s(observed: Observed, load_gbps: float) -> float:
+    """Return the iteration time at the congestion point, s, whose load is `load_gbps`.
+
+    It follows from the table's MB, because the text prints the time with two digits.
+    """
     return float(required_gbps(observed.congestion_mb, 1.0)) / (LINK_GBPS - load_gbps)
 
 

@@ -116,7 +116,7 @@ def read_scoreboard(
     computed runs if a measured one exists, and unreadable runs, whose error `complain` receives.
     """
     shown = _rows_by_experiment(root)
-    newest = {run.experiment: (run, summary) for run, summary in _newest_runs(runs, complain)}
+    newest = {run.experiment: (run, summary) for run, summary in newest_runs(runs, complain)}
     at = now or datetime.now(UTC)
     lines = []
     for paper, row in papers.rows():
@@ -225,7 +225,7 @@ def _rows_by_experiment(root: Path) -> dict[str, set[str]]:
     return shown
 
 
-def _newest_runs(runs: Path, complain: ErrorHandler) -> Iterator[tuple[Run, Summary]]:
+def newest_runs(runs: Path, complain: ErrorHandler) -> Iterator[tuple[Run, Summary]]:
     """Yield each experiment's newest run with a valid trial, a measured one before a computed one."""
     by_experiment: dict[str, list[Run]] = {}
     for run in sorted(Run.all(runs), key=lambda run: run.id, reverse=True):

@@ -12,20 +12,20 @@ from hypothesis import given, strategies as st
 
 from analysis.expectations.expectation_check import complain
 from analysis.expectations.expectations import Limits
-from analysis.expectations.results import _statistics
+from analysis.expectations.results import iteration_statistics
 from analysis.expectations.verdict_tables import cards, screen, summarize
-from analysis.expectations.verdicts import _judge_bounds, combine, judge_expectation
+from analysis.expectations.verdicts import combine, judge_bounds, judge_expectation
 from analysis.quantities import (
     CachedReading,
     Case,
     Curve,
+    Quantity,
     QuantityRequest,
     all_quantities,
     find_quantity,
     interleaving,
     marks,
 )
-from analysis.quantities._registry import Quantity
 from analysis.reading.congestion.marks import JobMarks
 from roundabout.core.errors import UsageError
 from roundabout.spec import SpecError, load_experiment
@@ -123,11 +123,11 @@ def test_a_bound_that_no_paper_prints_is_called_ours(toy, source, whose):
 @given(value=FINITE, low=FINITE, high=FINITE, spread=st.floats(0, 1e3))
 def test_a_bound_and_its_interval_are_of_one_mind(value, low, high, spread):
     low, high = min(low, high), max(low, high)
-    sure = _judge_bounds(exact("a", value), Limits(low, high)).verdict
+    sure = judge_bounds(exact("a", value), Limits(low, high)).verdict
     assert sure == ("pass" if low <= value <= high else "fail")
-    wide = _judge_bounds(Case("a", value, (value - spread, value + spread)), Limits(low, high)).verdict
+    wide = judge_bounds(Case("a", value, (value - spread, value + spread)), Limits(low, high)).verdict
     assert wide in (sure, "inconclusive")
-    assert _judge_bounds(Case("a", value), Limits(low, high)).verdict == "inconclusive"
+    assert judge_bounds(Case("a", value), Limits(low, high)).verdict == "inconclusive"
 
 
 @pytest.mark.parametrize(("least", "word"), [(9.0, "fail"), (3.0, "inconclusive")])
@@ -162,7 +162,7 @@ def test_the_interval_of_rare_marks_is_not_negative(run, monkeypatch):
     )
     for case in find_quantity("ECN marks per iteration").measure(QuantityRequest(CachedReading(run), "alone")):
         assert (case.value, case.ci95[0]) == (0.25, 0)
-    assert _statistics(rare.known)["mean_ci95"][0] == 0
+    assert iteration_statistics(rare.known)["mean_ci95"][0] == 0
 
 
 def test_a_row_has_a_verdict_for_each_column(toy):

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 
 from analysis.quantities import Case, QuantityRequest, quantity
-from analysis.quantities.load_sweeps._sweeps import average_by, each_sweep
+from analysis.quantities.load_sweeps.sweep_levels import average_by, each_sweep
 from analysis.reading.cross_traffic.load_sweeps import JobSweep, SweepFit
 from analysis.statistics.degradation.demand import required_gbps
 from analysis.statistics.degradation.sweep import Level
@@ -26,13 +26,13 @@ def load_as_printed(asked: QuantityRequest) -> list[Case]:
 @quantity("data at the congestion point above theory", unit="%", digits=0, signed=True, by="model")
 def above_theory(asked: QuantityRequest) -> list[Case]:
     """Return by how much the link's possible data in an iteration there exceed an iteration's (equation 3.1)."""
-    return each_sweep(asked, _of_sweep(_excess))
+    return each_sweep(asked, _of_sweep(excess_percent))
 
 
 @quantity("data at the congestion point above theory as Salamy takes it", unit="%", digits=0, signed=True, by="model")
 def above_theory_as_printed(asked: QuantityRequest) -> list[Case]:
     """Return that excess for a link of 25 Gbit/s, headers counted as payload (Tables 3.2, 3.4 and 3.6)."""
-    return each_sweep(asked, _of_sweep_as_printed(_excess))
+    return each_sweep(asked, _of_sweep_as_printed(excess_percent))
 
 
 @quantity("bandwidth unused at the heaviest load", unit="Gbit/s", by="model")
@@ -98,7 +98,8 @@ def _crossing_load(curve: SweepFit) -> Measured | None:
     return (point.crossing_gbps, point.crossing_gbps_ci95) if point else None
 
 
-def _excess(curve: SweepFit) -> Measured | None:
+def excess_percent(curve: SweepFit) -> Measured | None:
+    """Return the demand at the congestion point beyond the data of an iteration, %; None without such a point."""
     point = curve.congestion
     if point is None:
         return None

@@ -2,7 +2,7 @@
 """The rates of workers while an iteration communicates."""
 
 from analysis.quantities import CachedReading, Case, QuantityRequest, quantity
-from analysis.quantities.load_sweeps._sweeps import sweep_properties
+from analysis.quantities.load_sweeps.sweep_levels import sweep_properties
 from analysis.reading.cross_traffic.intra_iteration_rates import IntraIterationRates, intra_iteration_rates
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Case, QuantityRequest, quantity
-from analysis.quantities.load_sweeps._sweeps import Level, level_near, ratio_at_equal_load, sweep_properties
+from analysis.quantities.load_sweeps.sweep_levels import Level, level_near, ratio_at_equal_load, sweep_properties
 from analysis.reading.cells import CellId
 from analysis.reading.cross_traffic.load_sweeps import JobSweep
 from analysis.statistics.intervals import Measured, ratio

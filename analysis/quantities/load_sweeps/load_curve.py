@@ -3,7 +3,13 @@
 
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Case, Curve, QuantityRequest, quantity
-from analysis.quantities.load_sweeps._sweeps import each_sweep, level_near, levels, sweep_properties, unloaded_level
+from analysis.quantities.load_sweeps.sweep_levels import (
+    each_sweep,
+    level_near,
+    levels,
+    sweep_properties,
+    unloaded_level,
+)
 from analysis.reading.cross_traffic.load_sweeps import JobSweep
 from analysis.statistics.degradation.demand import required_gbps
 from analysis.statistics.intervals import Measured, transform

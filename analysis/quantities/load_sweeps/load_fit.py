@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from analysis.quantities import Case, QuantityRequest, quantity
-from analysis.quantities.load_sweeps._sweeps import each_sweep, sweep_properties
+from analysis.quantities.load_sweeps.sweep_levels import each_sweep, sweep_properties
 from analysis.reading.cross_traffic.load_sweeps import JobSweep
 from analysis.statistics.degradation.choice import n_of_best
 from analysis.statistics.degradation.model import EXPONENTS

@@ -3,7 +3,7 @@
 
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Case, QuantityRequest, quantity
-from analysis.quantities.load_sweeps._sweeps import each_sweep, slowdown_near
+from analysis.quantities.load_sweeps.sweep_levels import each_sweep, slowdown_near
 
 
 @quantity("slow-down at 30 % load", unit="times", by="model")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from analysis.papers.salamy import HEAVY_GBPS, LIGHT_GBPS
 from analysis.quantities import Case, QuantityRequest, quantity
-from analysis.quantities.load_sweeps._sweeps import average_by, each_sweep, level_near
+from analysis.quantities.load_sweeps.sweep_levels import average_by, each_sweep, level_near
 from analysis.reading.cross_traffic.load_sweeps import JobSweep
 from analysis.statistics.intervals import Array, Measured, average, estimate, ratio, transform
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.calibration.predictions import Prediction, _fair_version, typical_ms
+from analysis.calibration.predictions import Prediction, fair_version, typical_ms
 from roundabout.cli.main import main
 from roundabout.models.fluid.mean_field_dcqcn import SharedLinkScenario
 from roundabout.spec import Transport, load_experiment
@@ -61,7 +61,7 @@ def test_mltcp_is_held_against_what_it_is_based_on(tmp_path: Path) -> None:
     (cell,) = load_experiment(path).cells
     mltcp = Transport.model_validate({"name": "mltcp_dcqcn", "T_us": 100, "slope": 1.75})
     jobs = {name: job.model_copy(update={"transport": mltcp}) for name, job in cell.spec.jobs.items()}
-    fair = _fair_version(cell.spec.model_copy(update={"jobs": jobs}))
+    fair = fair_version(cell.spec.model_copy(update={"jobs": jobs}))
     assert {job.transport.name for job in fair.jobs.values()} == {"dcqcn"}
     assert {job.transport.requested["T_us"] for job in fair.jobs.values()} == {100}
 

@@ -50,7 +50,7 @@ def files_of(run: Run) -> list[str]:
 
 def read_scoreboard(run: Run) -> int:
     errors: list[RoundaboutError] = []
-    list(scoreboard._newest_runs(run.path.parents[1], errors.append))
+    list(scoreboard.newest_runs(run.path.parents[1], errors.append))
     return len(errors)
 
 

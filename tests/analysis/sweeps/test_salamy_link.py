@@ -47,7 +47,7 @@ def test_what_is_left_of_25_is_what_is_printed():
 def test_the_times_of_congestion_points_are_those_of_the_text():
     for setting, time_s in ((IPERF, 0.68), (CONSISTENT, 0.85), (BURST, 0.88)):
         case = of(salamy_link.at_congestion(setting), VGG)
-        assert salamy_link._time_s(case.observed, case.load_gbps) == pytest.approx(time_s, abs=0.006)
+        assert salamy_link.congestion_time_s(case.observed, case.load_gbps) == pytest.approx(time_s, abs=0.006)
 
 
 def test_at_an_mtu_of_1500_the_heaviest_bursts_are_more_than_the_link_carries_but_for_frames():

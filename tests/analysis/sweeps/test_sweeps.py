@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from rich.console import Console
 
 from analysis.quantities import CachedReading, QuantityRequest, find_quantity
-from analysis.quantities.load_sweeps._sweeps import _interpolate, ratio_at_equal_load
+from analysis.quantities.load_sweeps.sweep_levels import interpolate, ratio_at_equal_load
 from analysis.reading.cells import CellId, experiment_of
 from analysis.reading.cross_traffic.load_sweep_data import (
     JobUnderLoad,
@@ -350,9 +350,9 @@ def test_kinds_whose_loads_do_not_meet_are_not_compared(pair):
 
 def test_between_levels_figures_and_ends_lie_on_straight_lines_between_logarithms():
     levels = [(10.0, (1.0, (0.5, 2.0))), (20.0, (4.0, (2.0, 8.0)))]
-    value, ends = _interpolate(15.0, levels)
+    value, ends = interpolate(15.0, levels)
     assert (value, *ends) == pytest.approx((2, 1, 4))
-    assert _interpolate(15.0, [*levels, (30.0, (4.0, None))])[1] is None
+    assert interpolate(15.0, [*levels, (30.0, (4.0, None))])[1] is None
 
 
 def test_claims_of_a_run_say_on_which_basis(summary):
@@ -362,7 +362,7 @@ def test_claims_of_a_run_say_on_which_basis(summary):
 
 
 def test_a_claim_that_does_not_hold_names_where(sweep, monkeypatch):
-    monkeypatch.setattr("analysis.quantities.load_sweeps.congestion._excess", lambda *_: exact(-3.0))
+    monkeypatch.setattr("analysis.quantities.load_sweeps.congestion.excess_percent", lambda *_: exact(-3.0))
     (found,) = [each for each in judge_run(sweep) if "congestion point more" in (each.claim or "")]
     assert found.verdict == "fail"
     assert found.found == "VGG-16, consistent, RDMA -3 %"  # told once, since there is no other case

@@ -61,7 +61,7 @@ def ratio_at_equal_load(
     equal_gbps = float(np.clip(load_gbps, lowest, highest))
     if lowest > highest or abs(equal_gbps - load_gbps) > NEAR_GBPS:
         return None
-    return equal_gbps, ratio(_interpolate(equal_gbps, ours), _interpolate(equal_gbps, theirs))
+    return equal_gbps, ratio(interpolate(equal_gbps, ours), interpolate(equal_gbps, theirs))
 
 
 def _by_load(study: JobSweep, figure: Callable[[Level], Measured | None]) -> list[tuple[float, Measured]]:
@@ -69,10 +69,11 @@ def _by_load(study: JobSweep, figure: Callable[[Level], Measured | None]) -> lis
     return [(load_gbps, measured) for load_gbps, measured in found if measured is not None]
 
 
-def _interpolate(load_gbps: float, figures: Sequence[tuple[float, Measured]]) -> Measured:
-    """Return a figure at a load between levels, by straight lines between logarithms.
+def interpolate(load_gbps: float, figures: Sequence[tuple[float, Measured]]) -> Measured:
+    """Return a figure at a load (payload, Gbit/s) from the figures at other loads, by rising load.
 
-    Its ends likewise: that is too wide rather than too narrow, because levels were measured independently.
+    Figures and the ends of their intervals lie on straight lines between logarithms. The interval is too wide rather
+    than too narrow, because levels were measured independently. It is None if any interval is missing or reaches 0.
     """
     loads_gbps, measured = zip(*figures, strict=True)
     values, intervals = zip(*measured, strict=True)
