@@ -191,6 +191,5 @@ def test_a_stint_that_ends_before_its_first_turn_sends_nothing():
 def test_without_its_engine_no_cluster_is_begun(monkeypatch):
     experiment = load_experiment("cluster-dynamic", length="quick")
     monkeypatch.setattr(engine, "LIBRARY", "build/lib/none.so")
-    monkeypatch.setattr(engine, "_library", engine._library.__wrapped__)
     with pytest.raises(EngineError, match=r"not built: build/lib/none\.so"):
         check_cluster_trial(experiment.cells[0].spec, 1)

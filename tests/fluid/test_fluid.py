@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, residual_of_loads
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, fluid_jobs, make_send_phase
-from roundabout.models.fluid.limits import _unified_period, best_offsets, fluid_limits, unified_means_ms
+from roundabout.models.fluid.limits import best_offsets, fluid_limits, unified_means_ms, unified_period
 from roundabout.models.fluid.model import Simulation, iteration_times
 from roundabout.models.fluid.rates import Flow, max_min_rates
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
@@ -349,7 +349,7 @@ def test_means_are_over_whole_unified_periods():
 def test_the_unified_period_of_jobs_that_do_not_meet_holds_whole_iterations_of_both():
     slow, quick = two_ways([ComputePhase(300.0), Send(1e6, 20.0)]), two_ways([ComputePhase(100.0), Send(1e6, 20.0)])
     times = iteration_times([slow, quick], PAYLOAD, iterations=40)
-    long, short = _unified_period([0.0, 0.0], times)
+    long, short = unified_period([0.0, 0.0], times)
     assert (long.stop - long.start, short.stop - short.start) == (3, 8)
 
 

@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.models.fluid.dcqcn import PACKET_BYTES
-from roundabout.models.fluid.mean_field_dcqcn import ScenarioError, _Integration, _jobs, compute_scenarios
+from roundabout.models.fluid.mean_field_dcqcn import (
+    MeanFieldIntegration,
+    ScenarioError,
+    compute_scenarios,
+    scenario_jobs,
+)
 from roundabout.spec import Profile, Transport, TrialSpec, load_experiment
 from roundabout.spec.transports import FOLDER
 from roundabout.spec.transports.registry import TREE, find_declaration
@@ -107,7 +112,9 @@ def test_jobs_that_interleave_from_the_start_never_meet():
 @settings(deadline=None, max_examples=10)
 def test_what_is_sent_is_carried_or_queued(T_us, set_, ecn, step_us):  # noqa: N803
     thresholds = {"Kmin_bytes": ecn[0], "Kmax_bytes": ecn[0] + ecn[1], "Pmax": ecn[2]}
-    play = _Integration(_jobs([trial({"set": set_, "ecn": thresholds}, j1={"T_us": T_us})]), 1, step_us, 1)
+    play = MeanFieldIntegration(
+        scenario_jobs([trial({"set": set_, "ecn": thresholds}, j1={"T_us": T_us})]), 1, step_us, 1
+    )
     arrived = 0.0
     while play.done.max() < 1:
         unsent, queue, now = play.unsent.sum(), play.queue[0], play.now[0]
@@ -169,7 +176,7 @@ def test_with_mltcp_who_is_ahead_gets_more_and_jobs_come_apart(outside: None):
 
 def test_f_scales_increases_by_what_is_sent_and_adaptive_unfairness_the_additive_ones(outside: None):
     both = trial(MLTCP, j2={"slope": 1.0, "intercept": 1.0})
-    jobs = _jobs([both, trial(MLTCP | {"name": "dcqcn"})])
+    jobs = scenario_jobs([both, trial(MLTCP | {"name": "dcqcn"})])
     adaptive = replace(jobs, hyper=np.array([[True, True], [False, True]]))
     found = adaptive.reaction_with_unsent(jobs.bytes * np.array([[1.0, 0.5], [0.5, 0.5]]))
     np.testing.assert_allclose(found.R_AI / jobs.reaction.R_AI, [[0.25, 1.0], [1.5, 1.0]])

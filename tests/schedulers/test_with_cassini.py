@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from roundabout.models.cassini import Arc, Circle
-from roundabout.models.cluster.cassini import _DemandFinder, _PlacementScore, _random_score, decide_with_cassini
+from roundabout.models.cluster.cassini import DemandFinder, PlacementScore, decide_with_cassini, random_score
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, JobKnowledge, Request, State
 from roundabout.models.cluster.timetable_fit import mean_slowdown
@@ -101,7 +101,7 @@ def test_where_all_have_loops_a_link_is_left_to_chance():
     """Three jobs, each of which meets both others: two links can have their time-shifts, not three."""
     requests = {job: Request(job, "half", 8, 2, 500, 0.0) for job in "abc"}
     placements = {job: tuple(hosts.split()) for job, hosts in LOOP.items()}
-    found = _PlacementScore(_DemandFinder(host_tree_of(TREE), requests, KNOWN).shared_links(placements))
+    found = PlacementScore(DemandFinder(host_tree_of(TREE), requests, KNOWN).shared_links(placements))
     assert found.loops
     assert [len(part) for part in found.parts] == [2]
 
@@ -153,8 +153,8 @@ def test_chance_is_the_mean_over_all_phases():
         np.maximum(sum(job.demand_gbps((at + rng.uniform(0, 100)) % 100) for job in jobs) - 50, 0).mean()
         for _ in range(4000)
     ]
-    assert _random_score(jobs, 50.0) == pytest.approx(1 - np.mean(drawn) / 50, abs=0.005)
-    assert _random_score(jobs, 50.0) == pytest.approx(1 - 0.5 * 0.3 * 20 / 50)
+    assert random_score(jobs, 50.0) == pytest.approx(1 - np.mean(drawn) / 50, abs=0.005)
+    assert random_score(jobs, 50.0) == pytest.approx(1 - 0.5 * 0.3 * 20 / 50)
 
 
 def test_a_job_asks_for_all_that_it_sends_over_a_link():
@@ -165,7 +165,7 @@ def test_a_job_asks_for_all_that_it_sends_over_a_link():
         return Profile(name=model, model=model, batch=batch, phases=(send,))
 
     requests = {job: Request(job, "m", 8, 4, 500, 0.0) for job in "ab"}
-    asked = _DemandFinder(host_tree_of(TREE), requests, JobKnowledge(all_to_all, lambda model: 1.0))
+    asked = DemandFinder(host_tree_of(TREE), requests, JobKnowledge(all_to_all, lambda model: 1.0))
     placements = {"a": ("s0", "s1", "s3", "s4"), "b": ("s2", "s5", "s8", "s11")}
     found = {
         tuple((circle.job, round(circle.arcs[0].gbps, 2)) for circle in each) for each in asked.shared_links(placements)

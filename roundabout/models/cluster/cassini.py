@@ -59,14 +59,14 @@ def decide_with_cassini(
     """
     offered = scheduler.decide(state, seed)
     requests = {job.request.name: job.request for job in state.jobs}
-    asked = _DemandFinder(host_tree_of(state.topology), requests, known)
-    found = [_PlacementScore(asked.shared_links(placements)) for placements in offered]
+    asked = DemandFinder(host_tree_of(state.topology), requests, known)
+    found = [PlacementScore(asked.shared_links(placements)) for placements in offered]
     best = max(found, key=lambda each: (not each.loops, each.score))
     scores = tuple(None if each.loops else each.score for each in found)
     return PlacementDecision(offered[found.index(best)], best.timetables(threshold), scores)
 
 
-class _DemandFinder:
+class DemandFinder:
     """Finds the demands of jobs on links, by their placement."""
 
     def __init__(self, ground: HostTree, requests: Mapping[str, Request], known: JobKnowledge) -> None:
@@ -112,7 +112,7 @@ class _DemandFinder:
         return {link: Circle(job, ends_ms[-1], tuple(each)) for link, each in arcs.items()}
 
 
-class _PlacementScore:
+class PlacementScore:
     """The compatibility of the jobs of a placement.
 
     `parts` are the connected subgraphs of its affinity graph, made of links without room for all demands, whose jobs
@@ -153,7 +153,7 @@ class _PlacementScore:
         return _rotations(meeting, self._gbps[meeting])
 
     def _by_chance(self, meeting: JobDemands) -> float:
-        return _random_score(meeting, self._gbps[meeting])
+        return random_score(meeting, self._gbps[meeting])
 
     def timetables(self, threshold: float) -> dict[str, Timetable]:
         """Return the timetables of each subgraph's jobs, unless all jobs involved are better off without."""
@@ -218,8 +218,8 @@ def _timetables(links: Links, parts: tuple[tuple[JobDemands, ...], ...], thresho
 
 
 @lru_cache(maxsize=4096)
-def _random_score(meeting: JobDemands, capacity_gbps: float) -> float:
-    """Return the mean score of jobs at independent random places on their circles."""
+def random_score(meeting: JobDemands, capacity_gbps: float) -> float:
+    """Return the mean compatibility score of jobs on a link of that payload rate, each at a random rotation."""
     together = {0.0: 1.0}
     for circle in meeting:
         longer: dict[float, float] = {}

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from ctypes import POINTER, c_double, c_int64, c_size_t, c_void_p
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class Engine:
     """
 
     def __init__(self, left: ResidualCapacity, *, congested: float = 1.0, sample_ms: float | None = None) -> None:
-        self._library = _library()
+        self._library = _load_library(paths.ROOT / LIBRARY)
         self._edges = {edge: place for place, edge in enumerate(left.bytes_per_ms)}
         self._sampled = sample_ms is not None
         self._jobs: dict[str, FluidJob] = {}
@@ -148,8 +149,7 @@ class Engine:
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    path = paths.ROOT / LIBRARY
+def _load_library(path: Path) -> ctypes.CDLL:
     if not path.is_file():
         raise EngineError(f"not built: {LIBRARY}", f"build it: {paths.BUILD}")
     library = ctypes.CDLL(str(path))

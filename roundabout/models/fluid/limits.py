@@ -116,7 +116,7 @@ def _run_until_recurrence(
     """Return iteration times by job until a state recurs, and their last unified period; None if it never does."""
     while True:
         times = iteration_times(jobs, capacity, iterations)
-        period = _unified_period([job.start_ms for job in jobs], times)
+        period = unified_period([job.start_ms for job in jobs], times)
         if period is not None or iterations >= MOST:
             return times, period
         iterations = min(2 * iterations, MOST)
@@ -128,10 +128,10 @@ def _means_ms(times: Sequence[Sequence[float]], period: Sequence[slice] | None) 
     return tuple(float(np.mean(each[own])) for each, own in zip(times, period, strict=True))
 
 
-def _unified_period(starts_ms: Sequence[float], times: Sequence[Sequence[float]]) -> list[slice] | None:
+def unified_period(starts_ms: Sequence[float], times: Sequence[Sequence[float]]) -> list[slice] | None:
     """Return each job's iterations from the last recurring state, in the second half, to its recurrence.
 
-    None without one.
+    `starts_ms` are the jobs' starts, and `times` their iteration times, ms. None if no state recurs.
     """
     begins = [start + np.concatenate([[0.0], np.cumsum(each)]) for start, each in zip(starts_ms, times, strict=True)]
     until = min(each[-1] for each in begins)

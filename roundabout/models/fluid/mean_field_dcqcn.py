@@ -88,7 +88,7 @@ class SharedLinkScenario:
 
 
 @dataclass(frozen=True)
-class _Jobs:
+class ScenarioJobs:
     """The jobs of all trials: shape (jobs, trials); the link and its thresholds: shape (trials,)."""
 
     compute_us: Array
@@ -118,9 +118,9 @@ class _Jobs:
 
 
 def find_refusal(spec: TrialSpec) -> ScenarioError | None:
-    """Return the reason why `meetings` would refuse a trial, or None."""
+    """Return the reason why `compute_scenarios` would refuse a trial, or None."""
     try:
-        _jobs([spec])
+        scenario_jobs([spec])
     except ScenarioError as error:
         return error
     return None
@@ -144,7 +144,7 @@ def compute_scenarios(
         raise ScenarioError(
             f"found trials of {', '.join(map(str, sorted({*map(len, names)})))} jobs, expected one number"
         )
-    play = _Integration(_jobs(specs), iterations, step_us, max(round(feedback_us / step_us), 1))
+    play = MeanFieldIntegration(scenario_jobs(specs), iterations, step_us, max(round(feedback_us / step_us), 1))
     while not play.is_over:
         play.step()
         if play.steps % PROGRESS_STEPS == 0:
@@ -152,10 +152,11 @@ def compute_scenarios(
     return [play.scenario(place, each) for place, each in enumerate(names)]
 
 
-class _Integration:
+class MeanFieldIntegration:
     """The integration of all trials, in steps."""
 
-    def __init__(self, jobs: _Jobs, iterations: int, step_us: float, lag: int) -> None:
+    def __init__(self, jobs: ScenarioJobs, iterations: int, step_us: float, lag: int) -> None:
+        """Start with idle jobs. Steps last `step_us`, and CNPs come `lag` steps after the marks."""
         self.jobs, self.us, shape = jobs, step_us, jobs.bytes.shape
         self.flow = FlowState.start(jobs.reaction)
         self.now = np.zeros(shape[1])
@@ -301,7 +302,11 @@ def _has_settled(spans: Array) -> bool:
     return len(spans) > 2 and abs(times[1] / times[0] - 1) < SETTLED
 
 
-def _jobs(specs: Sequence[TrialSpec]) -> _Jobs:
+def scenario_jobs(specs: Sequence[TrialSpec]) -> ScenarioJobs:
+    """Return the jobs and links of trials as arrays: us, bytes, and bytes/us.
+
+    Raises ScenarioError if the model does not cover a trial.
+    """
     described = [[_job(spec, name) for name in spec.jobs] for spec in specs]
     links = [_link(spec) for spec in specs]
 
@@ -318,7 +323,7 @@ def _jobs(specs: Sequence[TrialSpec]) -> _Jobs:
     hyper = np.vectorize(_scaled_increases, [object])(transports) == "increase"
     both = {name: of_jobs(name) for name in ("compute_us", "bytes", "demand", "flows", "begins_us")}
     link = {name: of_links(name) for name in links[0]}
-    return _Jobs(**both, **link, reaction=reaction, factors=factors, hyper=hyper)
+    return ScenarioJobs(**both, **link, reaction=reaction, factors=factors, hyper=hyper)
 
 
 def _link(spec: TrialSpec) -> dict[str, float]:
