@@ -54,7 +54,7 @@ def build_transport(found: Declaration) -> list[Path]:
         with scratch.folder("transport") as fresh:
             path = fresh / paths[-1].name
             _compile(found.program, path, defines)
-            _rename_operations(found, path)
+            rename_operations(found, path)
             _check_declarations(found, path)
             with files.replace_file(paths[-1]) as built:  # a reader has the old object or the new one
                 built.write(path.read_bytes())
@@ -87,7 +87,7 @@ def _strip() -> str | None:
     return next((path for name in names if (path := shutil.which(name))), None)
 
 
-def _rename_operations(found: Declaration, path: Path) -> None:
+def rename_operations(found: Declaration, path: Path) -> None:
     """Rename the congestion control to the transport's name, and let lab hosts use it."""
     variables, name, flags = _operations(found.program, path.read_bytes())
     if not variables or not name or not flags:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from roundabout.runner.trial.cross_traffic import _secret
+from roundabout.runner.trial.cross_traffic import make_secret
 from roundabout.spec.experiment import CrossTraffic
 from tests.crossgen.conftest import Link
 from tests.running import Running
@@ -71,7 +71,7 @@ def test_a_load_that_is_not_reached_gets_more_connections(served: Callable[..., 
 
 
 def test_a_server_takes_those_only_that_know_its_secret(link: Link, start: Start) -> None:
-    told, other = (_secret(CrossTraffic.model_construct(kind="iperf")) for _ in range(2))
+    told, other = (make_secret(CrossTraffic.model_construct(kind="iperf")) for _ in range(2))
     server = start(link.inside(1, sys.executable, DRIVER, "server", "--bind", "10.98.0.2", "--secret"))
     server.say(f"secret {told}")
     assert server.event() == {"event": "ready"}

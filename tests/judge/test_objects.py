@@ -50,7 +50,7 @@ def test_an_object_of_any_bytes_is_read_or_refused(
     path.write_bytes(blob := changed(OBJECT, edits, cut))
     for read, named in (
         (lambda: check_kernels(path, ()), path),
-        (lambda: transports._rename_operations(DECLARED, path), PROGRAM),
+        (lambda: transports.rename_operations(DECLARED, path), PROGRAM),
     ):
         try:
             read()
@@ -88,4 +88,4 @@ def test_an_object_of_32_bits_or_another_byte_order_is_refused() -> None:
 def test_a_program_of_this_machine_is_no_congestion_control(tmp_path: Path) -> None:
     shutil.copy("/bin/true", tmp_path / "true.bpf.o")
     with pytest.raises(RoundaboutError, match="found no struct tcp_congestion_ops"):
-        transports._rename_operations(DECLARED, tmp_path / "true.bpf.o")
+        transports.rename_operations(DECLARED, tmp_path / "true.bpf.o")

@@ -41,6 +41,6 @@ def test_of_a_connection_by_rdma_bytes_are_known_and_segments_are_not():
     event |= {"bytes_acked": 7, **dict.fromkeys(measurement.TCP_ALONE.values())}
     measured.events.append((jobs.Worker("j1", 0, "s0", ()), event))
     who = Identity("run", "key", "fair", "{}", 0, 1)
-    table = build_table("flows", who, measurement._flows(measured), Units(1, 1, 0))
+    table = build_table("flows", who, measurement.flow_columns(measured), Units(1, 1, 0))
     assert table["bytes_acked"].to_pylist() == [7]
     assert {table[name].to_pylist()[0] for name in measurement.TCP_ALONE} == {None}

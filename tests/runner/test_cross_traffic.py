@@ -46,7 +46,7 @@ def test_a_generator_that_was_stopped_while_it_warmed_up_measured_no_lateness():
 def test_a_generator_that_told_nothing_spoils_its_trial():
     silent = {"loud": SPEC, "silent": SPEC, "off": SPEC.model_copy(update={"load_gbps": 0.0})}
     trial = SimpleNamespace(spec=SimpleNamespace(cross_traffic=silent))
-    assert checks._missing_loads(trial, pa.table({"traffic": ["loud"]})) == [
+    assert checks.missing_loads(trial, pa.table({"traffic": ["loud"]})) == [
         "cross traffic silent did not tell what it sent"
     ]
 

@@ -102,11 +102,11 @@ def test_what_is_owed_is_noted_before_it_is_made_and_undone_in_reverse(tmp_path)
 def test_what_an_interruption_kept_from_being_undone_is_undone_at_the_end(tmp_path, monkeypatch):
     undone = []
 
-    def interrupted(_journal):
+    def interrupted(*_):
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(journal.Journal, "_save", interrupted)
+    monkeypatch.setattr(journal, "write_entries", interrupted)
     with (
         pytest.raises(KeyboardInterrupt),
         journal.open_journal("id", tmp_path / "run", tmp_path / "roundabout/runs") as notes,

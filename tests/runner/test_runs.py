@@ -226,13 +226,11 @@ def test_a_lost_lease_ends_the_run_before_it_keeps_or_begins_another_trial(work,
 
 def test_a_lease_that_is_lost_during_a_trial_ends_it_at_once(work, monkeypatch):
     work.facility.fault("s0", iteration_ms=20_000)
-    start = attempt._start_together
 
-    def start_and_lose(*arguments):
-        start(*arguments)
-        work.facility.lease_lost = True
+    def lose_the_lease_while_measuring(what):
+        work.facility.lease_lost |= what == "measuring"
 
-    monkeypatch.setattr(attempt, "_start_together", start_and_lose)
+    monkeypatch.setattr(work.notes, "phase", lose_the_lease_while_measuring)
     begun = time.monotonic()
     with pytest.raises(RoundaboutError, match="the lease was lost"):
         work.start()

@@ -120,7 +120,7 @@ def of_two_jobs(variant="fair", times_alone=1.5, marked=(0, 0), job=None, **chan
         }
     )
     told = pa.table({"job": ["j1", "j2"], "delivered_ce_segments": pa.array(marked, pa.int64())})
-    return checks._missing_marks(SimpleNamespace(spec=spec, job=job), {"iterations": iterations, "flows": told})
+    return checks.missing_marks(SimpleNamespace(spec=spec, job=job), {"iterations": iterations, "flows": told})
 
 
 def test_dcqcn_that_others_slowed_and_that_heard_of_no_mark_is_no_measurement_of_dcqcn():

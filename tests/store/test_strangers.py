@@ -93,7 +93,7 @@ def test_a_stranger_reads_no_raw_packets(state: Path, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "capture.py").write_text(CAPTURE)
     host = Host("s0", "s0", "10.0.0.1", 24, "eth0", tmp_path)
-    running = captures._RunningCapture(LocalConnection("s0"), host, Capture(hosts=("s0",)))
+    running = captures.RunningCapture(LocalConnection("s0"), host, Capture(hosts=("s0",)))
     running.end()
     (path,) = running.fetch(state / RAW).files
     assert path.read_bytes() == b"packets"

@@ -76,7 +76,7 @@ def run_playbook(
         command = [str(Path(sys.executable).with_name("ansible-playbook")), *(["--check", "--diff"] if check else [])]
         command += [word for inventory in inventories for word in ("--inventory", str(inventory))]
         command += ["--extra-vars", json.dumps({**(extra or {}), "report_folder": str(folder)})]
-        status, output = _play([*command, str(PLAYBOOKS / f"{name}.yml")], folder, show)
+        status, output = run_ansible([*command, str(PLAYBOOKS / f"{name}.yml")], folder, show)
         reports = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
     if status != 0:
         raise ProvisionError(f"ansible/{name}.yml failed", _find_failures(output), reports)
@@ -84,8 +84,11 @@ def run_playbook(
     return Result(changed, reports, time.monotonic() - begin)
 
 
-def _play(command: Sequence[str], folder: Path, show: Callable[[str], None] | None) -> tuple[int, str]:
-    """Run a playbook, and return exit status and output of ansible-playbook."""
+def run_ansible(command: Sequence[str], folder: Path, show: Callable[[str], None] | None) -> tuple[int, str]:
+    """Run an ansible-playbook command with the project's configuration, and return its exit status and output.
+
+    `folder` holds its SSH control sockets. An exception of `show`, which gets each line, ends the command.
+    """
     # A connection that is shared with other playbooks may lead to what was called so a moment ago.
     own = {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder)}
     environment = os.environ | own | {"LC_ALL": "C.UTF-8", "ANSIBLE_TASK_TIMEOUT": str(TASK_S)}

@@ -75,7 +75,7 @@ class Journal:
             self._save()
 
     def _save(self) -> None:
-        _write(self._path, str(self._run_path), [entry for entry, _ in self._owed])
+        write_entries(self._path, str(self._run_path), [entry for entry, _ in self._owed])
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def _replay_journal(path: Path, undo: Undo, tell: Callable[[str], None]) -> None
     def settle_one(entry: Entry) -> None:
         undo(entry)
         left.remove(entry)
-        _write(path, content["run"], left)
+        write_entries(path, content["run"], left)
 
     try:
         raise_together(apply_to_each(settle_one, reversed(content["owed"])))
@@ -180,7 +180,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise CleanupError(f"{path}: found no journal of a run: {error}", hint, []) from error
 
 
-def _write(path: Path, run: str, left: list[Entry]) -> None:
+def write_entries(path: Path, run: str, left: list[Entry]) -> None:
+    """Replace the journal file of the run in folder `run` by one with these entries. Raises StoreError."""
     files.write_json(path, {"run": run, "owed": left})
 
 

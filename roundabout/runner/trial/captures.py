@@ -70,10 +70,10 @@ def capture_hosts(
         into.update({name: found for name, found in fetched.items() if found})
 
 
-def _start(bench: HostSession, host: Host, asked: Capture) -> "_RunningCapture | None":
+def _start(bench: HostSession, host: Host, asked: Capture) -> "RunningCapture | None":
     if host.name not in asked.hosts:
         return None
-    return _RunningCapture(bench.connections[host.name], host, asked)
+    return RunningCapture(bench.connections[host.name], host, asked)
 
 
 def capture_command(host: Host, asked: Capture) -> list[str]:
@@ -82,10 +82,11 @@ def capture_command(host: Host, asked: Capture) -> list[str]:
     return [*argv, "--snap-bytes", str(asked.snap_bytes), "--budget-mb", str(asked.budget_mb)]
 
 
-class _RunningCapture:
+class RunningCapture:
     """A running capture.py on a host."""
 
     def __init__(self, connection: Connection, host: Host, asked: Capture) -> None:
+        """Start the capture. Raises LostHostError, and CaptureError if it cannot start."""
         self._connection, self._host, self._rest = connection, host.name, b""
         self._channel = connection.start(capture_command(host, asked))
         self._fetch_s = FETCH_S + FETCH_S_PER_MB * asked.budget_mb
@@ -152,9 +153,9 @@ def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
     schema = schemas.schema("packets")
     with open_parquet(attempt.path / "packets.parquet", schema) as writer:
         for host, capture in captured.items():
-            clock = _HostUtc(ledger, host)
+            clock = HostUtc(ledger, host)
 
-            def write(columns: list[pa.Array], host: str = host, clock: "_HostUtc" = clock) -> None:
+            def write(columns: list[pa.Array], host: str = host, clock: "HostUtc" = clock) -> None:
                 common = _common(who, host, clock, columns[0])
                 table = pa.Table.from_arrays([*common, *columns], schema=schema)
                 writer.write_table(to_paper_units(table, units))
@@ -167,7 +168,7 @@ def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
     attempt.write("captures", build_table("captures", who, columns, units))
 
 
-def _common(who: Identity, host: str, clock: "_HostUtc", stamps: pa.Array) -> list[pa.Array]:
+def _common(who: Identity, host: str, clock: "HostUtc", stamps: pa.Array) -> list[pa.Array]:
     """Return the common columns of packets with these UTC stamps."""
     length = len(stamps)
     host_ns, controller_ns, bound_ns = clock.to_run_ns(stamps.to_numpy())
@@ -177,7 +178,7 @@ def _common(who: Identity, host: str, clock: "_HostUtc", stamps: pa.Array) -> li
     ]
 
 
-class _HostUtc:
+class HostUtc:
     """A host's UTC, which stamps its packets, against its monotonic clock and the run's."""
 
     def __init__(self, ledger: ClockLog, host: str) -> None:
@@ -217,7 +218,7 @@ def _when(ledger: ClockLog, host: str, host_ns: int) -> dict[str, int]:
     return {"host_ns": host_ns, "controller_ns": int(ledger.on_run(host, at)[0]), "offset_bound_ns": bound_ns}
 
 
-def _capture_row(capture: HostCapture, totals: Totals, clock: _HostUtc) -> dict[str, Any]:
+def _capture_row(capture: HostCapture, totals: Totals, clock: HostUtc) -> dict[str, Any]:
     return {
         "device": capture.device,
         "files": len(capture.files),

@@ -123,8 +123,8 @@ def invalid_reasons(
     found = [
         *_missing_iterations(trial, tables["iterations"]),
         *slow_computing(trial, tables["iterations"]),
-        *_missing_loads(trial, tables["cross_traffic"]),
-        *_missing_marks(trial, tables),
+        *missing_loads(trial, tables["cross_traffic"]),
+        *missing_marks(trial, tables),
         *_exceeds(
             measured["steal_mean"],
             STOLEN_MAX,
@@ -179,16 +179,18 @@ def _missing_iterations(trial: PlannedTrial, iterations: pa.Table) -> list[str]:
     return found
 
 
-def _missing_loads(trial: PlannedTrial, cross_traffic: pa.Table) -> list[str]:
+def missing_loads(trial: PlannedTrial, cross_traffic: pa.Table) -> list[str]:
+    """Return a reason for each generator with a load that is not in the table `cross_traffic`."""
     told = set(cross_traffic["traffic"].to_pylist())
     sent = [name for name, spec in trial.spec.cross_traffic.items() if spec.load_gbps > 0]
     return [f"cross traffic {name} did not tell what it sent" for name in sent if name not in told]
 
 
-def _missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[str]:
-    """Return the jobs over DCQCN that others slowed at a switch's port without any mark.
+def missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[str]:
+    """Return a reason if others slowed jobs over DCQCN at a switch's port and no packet was marked, else nothing.
 
-    The slowdown is seen in the jobs' times, because switches of a rack are not sampled.
+    The slowdown is seen in the jobs' times, because switches of a rack are not sampled. `tables` has `iterations` and
+    `flows`.
     """
     if trial.spec.queue == "drop-tail":
         return []

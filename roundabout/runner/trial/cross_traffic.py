@@ -101,14 +101,18 @@ def lead_time_s(site: HostGroup) -> float:
 def traffic_endpoints(trial: PlannedTrial) -> list[TrafficEndpoint]:
     """Return the cross traffics of `trial` that send, each with a secret of its own."""
     return [
-        TrafficEndpoint(name, spec, FIRST_PORT + number, _secret(spec))
+        TrafficEndpoint(name, spec, FIRST_PORT + number, make_secret(spec))
         for number, (name, spec) in enumerate(trial.spec.cross_traffic.items())
         if spec.load_gbps > 0
     ]
 
 
-def _secret(spec: CrossTraffic) -> str:
-    """Return the secret of sender and sinks of crossgen or iperf.py; iperf3 protects its password by a key pair."""
+def make_secret(spec: CrossTraffic) -> str:
+    """Return a new secret, which sender and sinks of a load share.
+
+    That of crossgen is 32 hexadecimal digits. That of iperf.py is base64 of JSON: a password, and the key pair by which
+    iperf3 protects it.
+    """
     if spec.kind != "iperf":
         return secrets.token_hex(16)
     pair = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -70,7 +70,7 @@ def build_tables(measured: Measurement, site: HostGroup, identity: Identity, uni
     hosts = {host: samples.columns for host, samples in measured.host_samples.items()}
     raw = {
         "iterations": _iterations(measured),
-        "flows": _flows(measured),
+        "flows": flow_columns(measured),
         "counters": counters(measured.clock_log, hosts),
         "queue": _queue(measured, site.ports),
         "marks": _marks(measured, site),
@@ -125,7 +125,8 @@ def _common_iterations(measured: Measurement) -> dict[str, int]:
     return found
 
 
-def _flows(measured: Measurement) -> Columns:
+def flow_columns(measured: Measurement) -> Columns:
+    """Return the columns of the table `flows`: a row for each connection of each worker, in the host's units."""
     parts = []
     for worker, events in _by_worker(measured.of_kind("flow")):
         at_ns = measured.clock_log.on_host(worker.host, measured.end_ns or 0)

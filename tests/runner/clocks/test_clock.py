@@ -183,7 +183,7 @@ def test_packets_are_joined_by_the_utc_that_their_host_takes_for_it(away_ns, mov
     at = np.arange(SECOND_NS, last_ns, SECOND_NS)
     for moved in (0, moved_ns):  # stamped before or after that
         stamps = at + UTC_NS + away_ns + moved
-        host_ns, run_ns, bound_ns = captures._HostUtc(ledger(first, last), "s0").to_run_ns(stamps)
+        host_ns, run_ns, bound_ns = captures.HostUtc(ledger(first, last), "s0").to_run_ns(stamps)
         assert (np.abs(host_ns - at) <= bound_ns).all()
         assert (np.abs(run_ns - at - UTC_NS) <= bound_ns).all()
 

@@ -134,15 +134,13 @@ def test_a_controller_that_was_stopped_goes_on_with_its_trial(work, tiny, drive,
 
 @pytest.mark.parametrize("by_ns", [5 * 10**9, -20 * YEAR_NS])
 def test_a_step_of_the_controllers_utc_is_noted_and_moves_no_time(work, monkeypatch, by_ns):
-    instant, calls = clocks._instant, itertools.count()
+    utc_ns = time.time_ns
 
-    def stepping():
-        monotonic_ns, utc_ns = instant()
-        return monotonic_ns, utc_ns + (
-            by_ns if next(calls) >= 3 else 0
-        )  # after the anchor, the session's reading and the trial's first
+    def step_while_measuring(what):
+        if what == "measuring":  # after the anchor, the session's reading and the trial's first
+            monkeypatch.setattr(time, "time_ns", lambda: utc_ns() + by_ns)
 
-    monkeypatch.setattr(clocks, "_instant", stepping)
+    monkeypatch.setattr(work.notes, "phase", step_while_measuring)
     run = work.start()
     (trial,) = run.trials()
     assert (trial["valid"], trial["attempt"]) == (True, 1)

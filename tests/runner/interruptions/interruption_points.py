@@ -220,7 +220,7 @@ class Facility(FakeFacility):
 
 def hooked(points: Points) -> None:
     """Let this process come to points wherever something becomes durable, or is done elsewhere."""
-    rename, write = Path.rename, journal._write
+    rename, write = Path.rename, journal.write_entries
 
     def counted_rename(path, target):
         points.come()
@@ -230,7 +230,7 @@ def hooked(points: Points) -> None:
         points.come()
         write(*words)
 
-    Path.rename, journal._write = counted_rename, counted_write
+    Path.rename, journal.write_entries = counted_rename, counted_write
 
 
 def command(name: str, folder: Path, signals: dict[int, int]) -> tuple[int, int]:

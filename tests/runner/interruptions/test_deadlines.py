@@ -2,7 +2,6 @@
 """Every remote call ends: a host that freezes anywhere is lost, and what was going on there is over."""
 
 import json
-import os
 import queue
 import signal
 import socket
@@ -139,7 +138,7 @@ def test_a_capture_that_does_not_start_is_no_reason_to_wait(monkeypatch: pytest.
         served("output") as connection,
         pytest.raises(LostHostError, match="starting a capture took longer than 0.3 s"),
     ):
-        captures._RunningCapture(SshConnection("s0", connection), host, Capture(hosts=["s0"], budget_mb=5))
+        captures.RunningCapture(SshConnection("s0", connection), host, Capture(hosts=["s0"], budget_mb=5))
 
 
 def test_what_a_call_started_ends_on_its_host_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,8 +163,8 @@ def test_what_cannot_be_ended_in_time_is_killed_with_all_that_it_started(monkeyp
 
 def test_nobody_waits_for_a_proxy_command_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "END_S", 0.1)
-    tunnel = Tunnel("sh -c 'trap : TERM; while :; do sleep 60; done'")
-    os.kill(tunnel._process.pid, signal.SIGSTOP)
+    tunnel = Tunnel("sh -c 'trap : TERM; echo ready; kill -STOP $$; sleep 60'")
+    assert tunnel.socket.recv(16) == b"ready\n"
     begun = time.monotonic()
     tunnel.close()
     assert time.monotonic() - begun < SOON_S
@@ -207,7 +206,7 @@ def test_a_playbook_does_not_outlive_whoever_waited_for_it(tmp_path: Path) -> No
 
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        playbooks._play(["sh", "-c", "echo begun; exec sleep 60"], str(tmp_path), stop)
+        playbooks.run_ansible(["sh", "-c", "echo begun; exec sleep 60"], str(tmp_path), stop)
     assert time.monotonic() - begun < SOON_S
 
 
@@ -219,7 +218,7 @@ def test_a_task_of_a_playbook_has_a_deadline(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "play.yml").write_text(json.dumps([{**play, "tasks": tasks}]))
     program = str(Path(sys.executable).with_name("ansible-playbook"))
     begun = time.monotonic()
-    status, said = playbooks._play([program, "-i", "localhost,", str(tmp_path / "play.yml")], str(tmp_path), None)
+    status, said = playbooks.run_ansible([program, "-i", "localhost,", str(tmp_path / "play.yml")], str(tmp_path), None)
     assert status != 0 and "imed" in said
     assert time.monotonic() - begun < 2 * SOON_S
 
