@@ -4,7 +4,7 @@
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from roundabout.runner.hosts import programs
 from roundabout.runner.hosts.connections import LocalChannel, LocalConnection
 from roundabout.runner.hosts.programs import Program, check_call
 from roundabout.runner.machine import journal
+from roundabout.spec import load_topology
 from roundabout.testbeds.rack import leases, provider as rack_facility
 from roundabout.testbeds.rack.provider import Lease, RackProvider
 from roundabout.testbeds.rack.rack import RackError
@@ -20,6 +21,7 @@ from tests.deadline import wait_for
 
 pytestmark = [pytest.mark.unit, pytest.mark.quiet]
 
+TOPOLOGY = load_topology("dumbbell-2x2")
 HEARD_ONCE = 'import sys; print("held", flush=True); sys.stdin.read()'
 
 
@@ -45,8 +47,7 @@ def soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def guarded(tmp_path: Path) -> Callable[[Lease], Program]:
     def guard(lease: Lease) -> Program:
-        lease.guard(Sshd("s0", tmp_path))
-        return lease._guards[0]
+        return lease.guard(Sshd("s0", tmp_path))
 
     return guard
 
@@ -76,14 +77,16 @@ def test_a_host_ends_its_connection_before_the_lease_can_end_unheard(
     lease.end()
 
 
-def test_a_stopped_owner_is_as_silent_as_a_dead_one(guarded: Callable[[Lease], Program]) -> None:
+def test_a_stopped_owner_is_as_silent_as_a_dead_one(
+    guarded: Callable[[Lease], Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Here only its beats stop; tests/rack/lab_hosts/test_lab_as_rack.py stops the whole process."""
     lease = Lease(LocalConnection(), "me", ["host s0"])
     guard = guarded(lease)
-    lease._ended.set()
+    monkeypatch.setattr(Program, "send", lambda *_: None)
     wait_for(lambda: guard.has_ended, 10)
-    assert not lease._program.has_ended  # others get the rack after that, and not before
-    wait_for(lambda: lease._program.has_ended, 10)
+    assert not lease.holder.has_ended  # others get the rack after that, and not before
+    wait_for(lambda: lease.holder.has_ended, 10)
     with pytest.raises(RackError, match="the lease on the rack was lost"):
         lease.check()
     lease.end()
@@ -93,52 +96,57 @@ def test_an_answer_that_comes_late_confirms_only_what_it_answers(monkeypatch: py
     slow = "line = sys.stdin.readline(); time.sleep(0.6); print('held', line.strip(), flush=True)"
     monkeypatch.setattr(leases, "HOLDER", f"import time; {HEARD_ONCE.replace('sys.stdin.read()', slow)}")
     lease = Lease(LocalConnection(), "me", ["host s0"])
-    wait_for(lambda: len(lease._program.lines) == 2, 10)
-    assert lease._left_s < 0.45  # 1 s from when it was asked, and not from its answer
+    wait_for(lambda: len(lease.holder.lines) == 2, 10)
+    assert lease.left_s < 0.45  # 1 s from when it was asked, and not from its answer
     lease.end()
 
 
-def test_a_run_whose_lease_is_lost_while_a_host_reboots_does_not_wait_on(
-    inventory_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def facility(inventory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RackProvider]:
+    """Yield a rack, all of whose hosts are this machine, after its lease was taken."""
+    monkeypatch.setattr(rack_facility, "connect_machine", lambda *_: None)
+    monkeypatch.setattr(rack_facility, "SshConnection", lambda host, _: LocalConnection(host))
+    monkeypatch.setattr(rack_facility.Rack, "reach", lambda *_: object())
     facility = RackProvider(inventory_file)
+    facility.create_hosts(TOPOLOGY, "run1")
+    yield facility
+    facility.undo({"kind": "testbed", "name": "run1"})
+
+
+@pytest.fixture
+def silent_holder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the holder of a lease answer only once."""
     monkeypatch.setattr(leases, "HOLDER", HEARD_ONCE)
-    facility._lease = Lease(LocalConnection(), "me", ["host s0"])
-    facility._rack = object()  # type: ignore[assignment]
+
+
+def test_a_run_whose_lease_is_lost_while_a_host_reboots_does_not_wait_on(
+    silent_holder: None, facility: RackProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rack_facility, "RETRY_S", 0.1)
-    monkeypatch.setattr(rack_facility, "check_topology", lambda *_: None)
-    monkeypatch.setattr(leases, "lease_names", lambda *_: [])
 
     def reach(*_: object) -> None:
         raise RackError("host s2 does not answer")
 
     monkeypatch.setattr(rack_facility.Rack, "reach", reach)
-    topology = type("Topology", (), {"hosts": [], "links": [], "switches": []})
     begun = time.monotonic()
     with pytest.raises(RackError, match="the lease on the rack was lost"):
-        facility.create_hosts(topology, "me")  # type: ignore[arg-type]
+        facility.create_hosts(TOPOLOGY, "run1")
     assert time.monotonic() - begun < 10
-    facility._lease.end()
 
 
 def test_what_a_frozen_host_owes_stays_in_the_journal_and_the_others_are_restored(
-    inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    facility: RackProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Undoing it ends by itself: nobody need kill anything."""
     monkeypatch.setattr(programs, "CALL_S", 0.3)
-    monkeypatch.setattr(rack_facility, "connect_machine", lambda *_: None)
-    monkeypatch.setattr(rack_facility, "SshConnection", lambda host, _: LocalConnection(host))
 
     def call(connection: LocalConnection, argv: Sequence[str], stdin: str) -> str:
         there = ["sleep", "60"] if connection.host == "s1" else ["touch", str(tmp_path / connection.host)]
         return check_call(connection, there, stdin)
 
     monkeypatch.setattr(rack_facility, "check_call", call)
-    facility = RackProvider(inventory_file)
-    facility._lease = Lease(LocalConnection(), "run1", ["host s0"])
     hosts = ["s0", "s1", "s2"]
     entry = {"kind": "settings", "testbed": "run1", "owner": "run1", "hosts": hosts, "where": {}}
     with pytest.raises(journal.LostHostsError, match="lost host s1: sleep took longer than 0.3 s"):
         facility.undo(entry)
     assert sorted(path for path in os.listdir(tmp_path) if path in hosts) == ["s0", "s2"]
-    facility._lease.end()

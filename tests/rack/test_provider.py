@@ -19,7 +19,7 @@ from roundabout.runner.hosts.connections import LocalConnection, LostHostError
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.machine import journal
 from roundabout.runner.machine.lease import BusyError
-from roundabout.spec import Transport
+from roundabout.spec import Transport, load_topology
 from roundabout.testbeds.rack import leases, provider as rack_facility
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.provider import Lease, RackProvider
@@ -181,8 +181,8 @@ def test_a_lease_is_held_as_long_as_its_holder_answers(folder: Path, monkeypatch
         Lease(LocalConnection(), "you", ["host s0"])
     time.sleep(1.5)
     lease.check()
-    lease._program._channel.close()
-    lease._program.finish()
+    lease.holder.close_stdin()
+    lease.holder.finish()
     with pytest.raises(RackError, match="the lease on the rack was lost: its holder on controller"):
         lease.check()
     lease.end()
@@ -237,7 +237,8 @@ def test_a_transport_from_outside_the_tree_is_copied_to_every_host_and_loaded_th
     monkeypatch.setattr(rack_facility, "check_call", call)
     places = {name: tmp_path / name for name in HOSTS}
     site = {name: Host(name, name, "10.0.0.1", 24, "eth0", prefix) for name, prefix in places.items()}
-    monkeypatch.setattr(facility, "_rack", SimpleNamespace(hosts=site))
+    monkeypatch.setattr(rack_facility.Rack, "reach", lambda *_: SimpleNamespace(hosts=site))
+    facility.create_hosts(load_topology("dumbbell-2x2"), "run1")
 
     facility.load_transport(Transport(name="mine", file=str(tmp_path / "mine.bpf.c")), "run1")
     facility.load_transport(Transport(name="dcqcn"), "run1")

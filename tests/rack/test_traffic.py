@@ -4,6 +4,7 @@
 import json
 import socket
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.playbooks import Result
+from roundabout.runner.hosts.programs import Program
 from roundabout.testbeds.rack import provider as rack_facility, traffic
 from roundabout.testbeds.rack.examination import Finding
 from roundabout.testbeds.rack.inventory import LosslessClasses
@@ -110,25 +112,29 @@ def test_a_server_that_does_not_listen_says_why(fabric: Ends) -> None:
 
 def test_bytes_in_other_priorities_are_wrong_where_they_are_many() -> None:
     risen = {"tx_prio3_bytes": 1000, "tx_prio0_bytes": 6, "tx_prio7_bytes": 4}
-    assert not list(traffic._check_priorities("s0", "tx", risen, 3, 900))
-    (wrong,) = traffic._check_priorities("s0", "tx", risen | {"tx_prio7_bytes": 5}, 3, 900)
+    assert not list(traffic.check_priorities("s0", "tx", risen, 3, 900))
+    (wrong,) = traffic.check_priorities("s0", "tx", risen | {"tx_prio7_bytes": 5}, 3, 900)
     assert wrong == ("s0 tx in other priorities", "10 bytes at most", "11")
 
 
 def test_a_nic_without_the_counter_is_said_to_have_none() -> None:
-    (wrong,) = traffic._check_priorities("s0", "rx", {}, 3, 900)
+    (wrong,) = traffic.check_priorities("s0", "rx", {}, 3, 900)
     assert wrong == ("s0 rx_prio3_bytes", "900 at least", "no such counter")
 
 
 def test_nobody_is_left_listening_when_the_check_is_broken_off(fabric: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = fabric()
 
-    def ended(*_: object) -> None:
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    # It is not killed: it ends with its standard input.
-    monkeypatch.setattr(traffic.Program, "finish", lambda program, *_: program._thread.join(120))
-    monkeypatch.setattr(traffic, "_wait_until_listening", ended)
+    def wait_without_killing(program: Program, *_: object) -> None:  # it ends with its standard input
+        give_up = time.monotonic() + 120
+        while not program.has_ended and time.monotonic() < give_up:
+            time.sleep(0.05)
+
+    monkeypatch.setattr(traffic.Program, "finish", wait_without_killing)
+    monkeypatch.setattr(traffic, "call", interrupted)  # which asks whether the server listens
     with pytest.raises(KeyboardInterrupt):
         list(traffic.check_traffic(ends, LosslessClasses()))
     with socket.socket() as probe:

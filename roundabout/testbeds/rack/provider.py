@@ -59,7 +59,8 @@ class RootConnection:
 class Lease:
     """A rack's hosts, switches and links, held until `end`, or until this process dies.
 
-    The holder's silence counts from our last message, not from its answer, because it may have heard us right then.
+    `holder` is the program that holds them. Its silence counts from our last message, not from its answer, because it
+    may have heard us right then.
     """
 
     def __init__(self, connection: Connection, owner: str, names: Sequence[str]) -> None:
@@ -69,32 +70,36 @@ class Lease:
         self._confirmed_s = _now_s()
         argv = [PYTHON, "-IS", "-c", leases.HOLDER, LEASES, owner, str(leases.SILENCE_S), *names]
         self._answered = threading.Event()
-        self._program = Program("lease", connection, argv, self._take_answer)
+        self.holder = Program("lease", connection, argv, self._take_answer)
         self._beating = threading.Thread(target=self._send_heartbeats, name="lease", daemon=True)
         self._beating.start()
         silence = [] if self._answered.wait(leases.SILENCE_S) else [f"no answer within {leases.SILENCE_S} s"]
-        if HELD not in self._program.lines:
+        if HELD not in self.holder.lines:
             self.end()
-            raise self._refusal(silence or [*self._program.lines, self._program.describe_end()])
+            raise self._refusal(silence or [*self.holder.lines, self.holder.describe_end()])
 
     def check(self) -> None:
         """Raise RackError if the lease was lost, or may have been."""
-        if self._program.has_ended or self._left_s <= 0:
+        if self.holder.has_ended or self.left_s <= 0:
             silent_s = _now_s() - self._confirmed_s
-            why = self._program.describe_end() if self._program.has_ended else f"silent for {silent_s:.0f} s"
+            why = self.holder.describe_end() if self.holder.has_ended else f"silent for {silent_s:.0f} s"
             raise RackError(
                 f"the lease on the rack was lost: its holder on {self._connection.host}: {why}",
                 "others may use the rack now; finish the run later: roundabout resume",
             )
 
-    def guard(self, connection: Connection) -> None:
-        """Have a host break this connection before the lease can end unnoticed. Raises LostHostError."""
-        argv = [PYTHON, "-IS", "-c", leases.GUARD, f"{self._left_s:.1f}"]
+    def guard(self, connection: Connection) -> Program:
+        """Have a host break this connection before the lease can end unnoticed, and return the program that does.
+
+        Raises LostHostError.
+        """
+        argv = [PYTHON, "-IS", "-c", leases.GUARD, f"{self.left_s:.1f}"]
         self._guards.append(Program("guard", connection, argv))
+        return self._guards[-1]
 
     @property
-    def _left_s(self) -> float:
-        """Return how long the rack is surely ours, less the time that stopping takes."""
+    def left_s(self) -> float:
+        """Return how long the rack is surely ours, less the time that stopping takes, s. Negative once it is not."""
         return leases.SILENCE_S - leases.HEARTBEAT_S - (_now_s() - self._confirmed_s)
 
     def _take_answer(self, _program: Program, line: str | None) -> None:
@@ -103,7 +108,7 @@ class Lease:
             self._confirmed_s = float(words[1]) if words[1:] else self._confirmed_s
             for guard in self._guards:
                 with suppress(LostHostError):  # its connection was closed
-                    guard.send(f"{self._left_s:.1f}")
+                    guard.send(f"{self.left_s:.1f}")
         if line is None or words[:1] in ([HELD], ["busy"]):
             self._answered.set()
 
@@ -117,14 +122,14 @@ class Lease:
     def _send_heartbeats(self) -> None:
         with suppress(LostHostError):  # `check` says so
             while not self._ended.wait(leases.HEARTBEAT_S):
-                self._program.send(f"{_now_s():.3f}")
+                self.holder.send(f"{_now_s():.3f}")
 
     def end(self) -> None:
         """Give the lease back."""
         self._ended.set()
         self._beating.join(leases.HEARTBEAT_S)
-        self._program.close_stdin()
-        self._program.finish()
+        self.holder.close_stdin()
+        self.holder.finish()
         self._connection.close()
 
 

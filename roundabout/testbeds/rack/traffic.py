@@ -100,14 +100,17 @@ def _pair(source: RdmaEnd, to: RdmaEnd, lossless: LosslessClasses) -> Row:
     sent, received = _counter_rises(before[0], source.counters()), _counter_rises(before[1], to.counters())
     least_bytes = round(gbps * 1e9 / 8 * DURATION_S / 2)  # perftest leaves out up to half of the time
     wrong = (
-        *_check_priorities(source.host.name, "tx", sent, lossless.priority, least_bytes),
-        *_check_priorities(to.host.name, "rx", received, lossless.priority, least_bytes),
+        *check_priorities(source.host.name, "tx", sent, lossless.priority, least_bytes),
+        *check_priorities(to.host.name, "rx", received, lossless.priority, least_bytes),
     )
     return Row(source.host.name, to.host.name, gbps, failed or wrong)
 
 
-def _check_priorities(host: str, side: str, risen: Counters, priority: int, least_bytes: int) -> Iterator[Difference]:
-    """Yield the differences in the priorities in which a NIC sent (tx) or received (rx) at least `least_bytes`."""
+def check_priorities(host: str, side: str, risen: Counters, priority: int, least_bytes: int) -> Iterator[Difference]:
+    """Yield the difference if a NIC sent (tx) or received (rx) too little in a priority, or too much in others.
+
+    `risen` are the rises of its counters. At least `least_bytes` are expected in `priority`, and hardly any in others.
+    """
     by_priority = [risen.get(f"{side}_prio{each}_bytes", 0) for each in range(8)]
     inside = by_priority.pop(priority)
     name = f"{side}_prio{priority}_bytes"
