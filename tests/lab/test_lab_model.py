@@ -105,7 +105,7 @@ def test_packets_are_as_long_as_the_real_ones_where_each_of_those_is_sent():
 def test_a_trunk_is_probed_by_more_than_its_access_links_carry():
     layout = lay_out(star_of_stars(3, 4))
     trunk = next(port for port in layout.ports if (port.switch, port.towards) == ("leaf0", "spine"))
-    probe = rates._plan(layout, trunk)
+    probe = rates.plan_probe(layout, trunk)
     assert probe is not None
     assert len(probe.flows) == 2
     assert len({host for flow in probe.flows for host in flow}) == 4
@@ -113,8 +113,8 @@ def test_a_trunk_is_probed_by_more_than_its_access_links_carry():
 
 def test_probes_side_by_side_share_no_port_and_spare_the_cpu():
     layout = lay_out(star_of_stars(3, 4))
-    probes = [probe for port in layout.ports if (probe := rates._plan(layout, port))]
-    groups = list(rates._group_probes(probes, 50))
+    probes = [probe for port in layout.ports if (probe := rates.plan_probe(layout, port))]
+    groups = list(rates.group_probes(probes, 50))
     assert sorted(probe.port.ifindex for group in groups for probe in group) == [port.ifindex for port in layout.ports]
     for group in groups:
         assert sum(probe.port.payload_rate_gbps for probe in group) * 1e9 / 50 <= rates.CPU_CARRIES_BPS
@@ -128,8 +128,8 @@ class Busy:
     def __init__(self, patch: pytest.MonkeyPatch, busy_s: float) -> None:
         self.now, self.busy_s, self.looks = 0.0, busy_s, 0
         patch.setattr(rates.time, "monotonic", lambda: self.now)
-        patch.setattr(rates, "_base_rtt_us", lambda *_: 100.0)
-        patch.setattr(rates._RateMeter, "of", lambda _, group, window_s: self.measure(group, window_s))
+        patch.setattr(rates, "measure_base_rtt_us", lambda *_: 100.0)
+        patch.setattr(rates.RateMeter, "of", lambda _, group, window_s: self.measure(group, window_s))
 
     def measure(self, group: list[rates.Probe], window_s: float) -> dict[int, float]:
         self.now += window_s
@@ -200,7 +200,7 @@ def test_what_is_missing_is_named_before_anything_is_made(monkeypatch, tmp_path)
 def test_a_refusal_of_the_kernel_says_what_was_being_made():
     with (
         pytest.raises(LabError, match="the kernel refused the queue of tor0: No such file") as caught,
-        network._explain_refusal("the queue of tor0"),
+        network.explain_refusal("the queue of tor0"),
     ):
         raise NetlinkError(errno.ENOENT)
     assert "sch_htb" in str(caught.value.hint)

@@ -80,7 +80,7 @@ def test_an_interrupt_waits_for_who_still_writes(lab_name, monkeypatch, tmp_path
 
 def test_half_built_lab_is_named_as_such(topology, lab_name, monkeypatch):
     name = lab_name()
-    monkeypatch.setattr("roundabout.testbeds.lab.lifecycle.lab._remove_all", lambda lab: None)
+    monkeypatch.setattr("roundabout.testbeds.lab.lifecycle.lab.remove_all_parts", lambda lab: None)
     monkeypatch.setattr("roundabout.testbeds.lab.network.network.build", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         Lab.create(topology, name)

@@ -133,7 +133,7 @@ class Lab(Scaling):
         lab = paths.LabPaths(_check_name(name))
         try:
             with lock_folder(lab.root, wait_s=DYING_S):
-                _remove_all(lab)
+                remove_all_parts(lab)
         except FileNotFoundError:
             raise LabError(f"there is no lab {name!r}", "`roundabout lab status` lists labs") from None
         except BlockingIOError:
@@ -356,8 +356,8 @@ def _build(lab: paths.LabPaths, plan: record.LabRecord, lock: int, *, verify: bo
     return done
 
 
-def _remove_all(lab: paths.LabPaths) -> None:
-    """Remove all parts of the lab in reverse order; its lock must be held.
+def remove_all_parts(lab: paths.LabPaths) -> None:
+    """Remove the lab's programs, pins and files, in reverse order of creation. The caller holds the lab's lock.
 
     Devices, queues and attached programs end with the namespaces, and those with the inits that hold them.
     """

@@ -150,7 +150,7 @@ def build(  # noqa: PLR0913 - what a lab is made of
         names = {node: stack.enter_context(_namespace(pid)) for node, pid in pids.items()}
         netlink = stack.enter_context(IPRoute())
         for cable in layout.cables:
-            with _explain_refusal(f"link {cable.link.name}"):
+            with explain_refusal(f"link {cable.link.name}"):
                 _make_cable(netlink, cable, names, mtu)
     for switch in layout.topology.switches:
         own = {port: queue for port, queue in queues.items() if port.switch == switch}
@@ -167,7 +167,7 @@ def build(  # noqa: PLR0913 - what a lab is made of
 
 
 def _make_bridge(name: str) -> None:
-    with IPRoute() as netlink, _explain_refusal(f"the bridge of switch {name}"):
+    with IPRoute() as netlink, explain_refusal(f"the bridge of switch {name}"):
         netlink.link(
             "add", ifname=name, index=BRIDGE_IFINDEX, kind="bridge", state="up", br_stp_state=0, **MULTICAST_OFF
         )
@@ -196,10 +196,10 @@ def _attributes(end: LinkEnd, names: Mapping[str, int], mtu: int) -> list[list[A
 def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int, layout: Layout) -> None:
     with IPRoute() as netlink:
         for port, queue in queues.items():
-            with _explain_refusal(f"the queue of {port.switch}'s port to {port.towards}"):
+            with explain_refusal(f"the queue of {port.switch}'s port to {port.towards}"):
                 netlink.link("set", index=port.ifindex, master=BRIDGE_IFINDEX, state="up")
                 _shape_device(netlink, port.ifindex, queue, burst_bytes)
-    with _explain_refusal("static forwarding entries"):
+    with explain_refusal("static forwarding entries"):
         # Not left to learning: until a host has answered, what it gets would be flooded, and a flooded packet is a
         # shared copy, which cannot be marked.
         static_neighbors.add_neighbors(
@@ -208,7 +208,7 @@ def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int, layout: Layout) 
 
 
 def _make_nic_queue(host: str, ifindex: int, queue: Queue, *, burst_bytes: int, mtu: int) -> None:
-    with IPRoute() as netlink, _explain_refusal(f"the queue of {host}'s NIC"):
+    with IPRoute() as netlink, explain_refusal(f"the queue of {host}'s NIC"):
         _shape_device(netlink, ifindex, queue, burst_bytes)
         _make_tap(netlink, ifindex, mtu)
 
@@ -245,7 +245,7 @@ def _renew_ports(queues: Mapping[Port, Queue], burst_bytes: int) -> None:
     with IPRoute() as netlink:
         for port, queue in queues.items():
             if read_fifos(netlink, port.ifindex) != queue.fifos:
-                with _explain_refusal(f"the queue of {port.switch}'s port to {port.towards}"):
+                with explain_refusal(f"the queue of {port.switch}'s port to {port.towards}"):
                     netlink.tc("del", "htb", port.ifindex, HTB_ROOT)
                     _shape_device(netlink, port.ifindex, queue, burst_bytes)
 
@@ -301,7 +301,7 @@ def _shape_device(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int
 
 def _address(host: str, layout: Layout) -> None:
     """Give a host its address and its neighbors' hardware addresses, so that no ARP shares links with experiments."""
-    with IPRoute() as netlink, _explain_refusal(f"the address of host {host}"):
+    with IPRoute() as netlink, explain_refusal(f"the address of host {host}"):
         own, ifindex = layout.hosts[host], layout.ifindexes[host]
         netlink.link("set", index=ifindex, state="up")
         netlink.addr("add", index=ifindex, address=own.address, prefixlen=own.prefix_length)
@@ -331,8 +331,8 @@ def _namespace(pid: int) -> Iterator[int]:
 
 
 @contextmanager
-def _explain_refusal(what: str) -> Iterator[None]:
-    """Turn the kernel's refusal into an error that names what was being made."""
+def explain_refusal(what: str) -> Iterator[None]:
+    """Turn a netlink error within the context into a LabError: the kernel refused `what`."""
     try:
         yield
     except NetlinkError as error:

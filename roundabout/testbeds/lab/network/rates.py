@@ -58,15 +58,15 @@ def measure_links(
     Raises:
         LabError: a port carries more or less than its topology says, by more than 3 %, in each try of 30 s.
     """
-    round_trips = {link.name: _base_rtt_us(layout, pids, link.name) for link in layout.topology.links}
-    probes = [probe for port in layout.ports if (probe := _plan(layout, port)) is not None]
-    meter = _RateMeter(layout, pids, scale, queues)
+    round_trips = {link.name: measure_base_rtt_us(layout, pids, link.name) for link in layout.topology.links}
+    probes = [probe for port in layout.ports if (probe := plan_probe(layout, port)) is not None]
+    meter = RateMeter(layout, pids, scale, queues)
     rates: dict[int, float] = {}
     missed = probes
     begin = time.monotonic()
     for tries, window_s in enumerate(chain(WINDOWS_S, repeat(WINDOWS_S[-1])), start=1):
         waited_s = time.monotonic() - begin
-        for group in _group_probes(missed, scale):
+        for group in group_probes(missed, scale):
             rates |= meter.of(group, window_s)
         missed = [probe for probe in missed if _is_off(probe.port, rates[probe.port.ifindex])]
         if not missed:
@@ -87,8 +87,8 @@ def measure_links(
     )
 
 
-def _plan(layout: Layout, port: Port) -> Probe | None:
-    """Return the flows that load `port`, or None if no traffic between hosts leaves by it."""
+def plan_probe(layout: Layout, port: Port) -> Probe | None:
+    """Return the flows that measure `port`, or None if no traffic between hosts leaves by it."""
     numbers = {host: number for number, host in enumerate(layout.hosts)}
     through = [pair for pair, path in layout.paths.items() if port in path]
     # Short ways first; then each sender's next host, so that the probes of a large topology spread over it.
@@ -111,8 +111,11 @@ def _plan(layout: Layout, port: Port) -> Probe | None:
     return Probe(port, tuple(flows), frozenset(loads), frozenset(acks))
 
 
-def _group_probes(probes: list[Probe], scale: float) -> Iterator[list[Probe]]:
-    """Yield groups of probes that do not disturb each other, as many as the CPU carries at once."""
+def group_probes(probes: list[Probe], scale: float) -> Iterator[list[Probe]]:
+    """Yield groups of probes that do not disturb each other, as large as the CPU carries at once.
+
+    Rates are the papers', divided by `scale` on the lab's links.
+    """
     waiting = list(probes)
     while waiting:
         group: list[Probe] = []
@@ -138,7 +141,7 @@ def _raise_off_rate(port: Port, measured_gbps: float, tries: int, waited_s: floa
 
 
 @dataclass(frozen=True)
-class _RateMeter:
+class RateMeter:
     """Loads ports and measures their rates."""
 
     layout: Layout
@@ -219,8 +222,8 @@ class _GreedyFlow:
                 self.arrivals.append((time.monotonic(), count))
 
 
-def _base_rtt_us(layout: Layout, pids: Mapping[str, int], link: str) -> float:
-    """Return the least of a few pings between the nearest hosts on the two sides of `link`."""
+def measure_base_rtt_us(layout: Layout, pids: Mapping[str, int], link: str) -> float:
+    """Return the shortest of a few pings between the nearest hosts on the two sides of `link`, us."""
     across = [pair for pair in layout.links_between if any(hop.link.name == link for hop in layout.links_between[pair])]
     sender, receiver = min(across, key=lambda pair: len(layout.paths[pair]))
     with run_inside(pids[sender], lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)) as raw:
