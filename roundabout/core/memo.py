@@ -114,7 +114,7 @@ def _read(file: str) -> Any | None:
             _check_own(found)
             if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_BYTES:
                 digest, _, content = stream.read(MOST_BYTES).partition(b"\n")
-                if digest == _digest(content):
+                if digest == checksum_line(content):
                     return json.loads(content)
     return None
 
@@ -122,7 +122,7 @@ def _read(file: str) -> Any | None:
 def _write(name: str, file: str, answer: Any) -> None:
     """Keep an answer, and delete the oldest ones of this name. Readers see the whole file or none."""
     content = json.dumps(answer).encode()
-    content = _digest(content) + b"\n" + content
+    content = checksum_line(content) + b"\n" + content
     if len(content) > MOST_BYTES:
         return
     with suppress(OSError), _folder(create=True) as folder:
@@ -138,8 +138,8 @@ def _write(name: str, file: str, answer: Any) -> None:
         _bound(name, folder)
 
 
-def _digest(content: bytes) -> bytes:
-    """Return the line above an answer, by which a file that was changed or damaged is known."""
+def checksum_line(content: bytes) -> bytes:
+    """Return the first line of the file that keeps `content`: its SHA-256, by which a damaged file is recognized."""
     return hashlib.sha256(content).hexdigest().encode()
 
 

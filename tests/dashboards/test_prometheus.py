@@ -10,7 +10,7 @@ from socket import create_server
 
 import pytest
 
-from roundabout.cli.tools.dashboards import _folder
+from roundabout.cli.tools.dashboards import prepare_folder
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.dashboards.prometheus import CONFIGURATION, DATA, LOG, prometheus
 
@@ -49,7 +49,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def run(folder: Path) -> None:
     with create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with prometheus(RELAY, _folder(folder), port):
+    with prometheus(RELAY, prepare_folder(folder), port):
         assert "roundabout" in (folder / LOG).read_text()
 
 
@@ -105,7 +105,7 @@ def test_a_folder_in_which_others_may_write_is_refused(home: Path) -> None:
 def test_a_folder_with_something_else_is_refused(home: Path) -> None:
     (home / CONFIGURATION).touch()
     with pytest.raises(UsageError, match=f"--keep: found 'bin' in '{home}'"):
-        _folder(home)
+        prepare_folder(home)
 
 
 def test_measurements_of_another_user_are_continued_as_that_user(home: Path) -> None:

@@ -118,7 +118,7 @@ def test_files_that_are_not_ours_alone_are_not_read(kind, files, tmp_path):
     content = b'{"one.yaml": "foreign"}'
     file.unlink()
     foreign = tmp_path / "foreign"
-    foreign.write_bytes(memo._digest(content) + b"\n" + content)
+    foreign.write_bytes(memo.checksum_line(content) + b"\n" + content)
     if kind == "link":
         file.symlink_to(foreign)
     elif kind == "pipe":
@@ -182,7 +182,7 @@ def test_a_catalogue_with_an_error_is_not_kept(monkeypatch):
     right = Summary("right", "about", "source", 3, None)
     for summaries, lasts in (([right], True), ([right, wrong], False), ([right._replace(reads_elsewhere=True)], False)):
         monkeypatch.setattr(load, "read_catalog", lambda found=summaries: found)
-        assert list_._records()[1] is lasts
+        assert list_.catalog_records()[1] is lasts
 
 
 def test_an_experiment_that_reads_elsewhere_is_known(tmp_path):

@@ -47,7 +47,7 @@ class Event:
 def test_what_a_gpu_does_is_told_in_order_and_nothing_waits_for_it_but_the_end(lasting_ms):
     queue, told, ends_ms = Queue(), [], []
     clock = times.DeviceClock(queue.event)
-    begin_ns = clock.tell_ns(clock._base)
+    begin_ns = clock.tell_ns(clock.mark())
     steps = times.Steps(clock, lambda ready_ns, end_ns, number: told.append((number, ready_ns, end_ns)))
     for number, (computing_ms, sending_ms) in enumerate(lasting_ms):
         queue.ends_ms += computing_ms
@@ -69,11 +69,12 @@ def test_what_a_gpu_does_is_told_in_order_and_nothing_waits_for_it_but_the_end(l
 def test_far_marks_are_told_from_near_ones():
     """A distance of an hour is a 32-bit float of 0.25 ms; what is told is better."""
     queue, told = Queue(), []
-    steps = times.Steps(times.DeviceClock(queue.event), lambda _ready_ns, end_ns: told.append(end_ns))
+    clock = times.DeviceClock(queue.event)
+    steps = times.Steps(clock, lambda _ready_ns, end_ns: told.append(end_ns))
     for _ in range(36_000):
         queue.ends_ms += 100.03
         queue.at_ms = queue.ends_ms
-        mark = steps._clock.mark()
+        mark = clock.mark()
         steps.ended(mark, mark)
     assert (told[-1] - told[-2]) / 1e6 == pytest.approx(100.03, abs=1e-4)
 

@@ -236,7 +236,7 @@ training.say("ready")"""
 
 def test_horovod_is_refused_where_a_hosts_name_leads_elsewhere(monkeypatch):
     horovod = load("with_horovod")
-    monkeypatch.setattr(horovod, "_resolved", lambda: "127.0.1.1")
+    monkeypatch.setattr(horovod, "resolved_address", lambda: "127.0.1.1")
     monkeypatch.setattr(horovod.ctypes, "CDLL", lambda *_, **__: SimpleNamespace(unshare=lambda _: -1))
     with pytest.raises(ValueError, match=r"found 127\.0\.1\.1 for the host's name .*, expected 10\.0\.0\.1"):
         horovod.be_found("10.0.0.1")

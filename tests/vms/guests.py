@@ -101,7 +101,7 @@ class Machines:
 
     def __init__(self, guests: Sequence[Guest], image: Image, accelerator: str) -> None:
         self.guests, self.accelerator, self._image = guests, accelerator, image
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, guests: Iterable[Guest]) -> None:
         """Switch guests on, and wait until they can be used."""
@@ -111,14 +111,14 @@ class Machines:
                 subprocess.run(words, check=True)
             command = guest.command(self._image, self.accelerator)
             with guest.console.with_suffix(".qemu").open("wb") as said:
-                self._running[guest.name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=said)
+                self.running[guest.name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=said)
         for guest in chosen:
             self.wait_for(guest)
 
     def wait_for(self, guest: Guest) -> None:
         """Until systemd has started all that a boot starts. Raises RoundaboutError where it does not."""
         give_up = time.monotonic() + BOOT_S
-        while time.monotonic() < give_up and self._running[guest.name].poll() is None:
+        while time.monotonic() < give_up and self.running[guest.name].poll() is None:
             done = self.ask(guest, "systemctl is-system-running --wait")
             if done.stdout.strip() == "running":
                 return
@@ -126,7 +126,7 @@ class Machines:
                 failed = self.ask(guest, "systemctl list-units --failed --no-legend").stdout
                 raise RoundaboutError(f"guest {guest.name}: these failed at boot: {failed.strip()}")
             time.sleep(1)
-        ended = self._running[guest.name].poll() is not None
+        ended = self.running[guest.name].poll() is not None
         what = "ended while it booted" if ended else f"did not boot within {BOOT_S} s"
         raise RoundaboutError(f"guest {guest.name} {what}", f"its console: {guest.console}")
 
@@ -155,19 +155,19 @@ class Machines:
 
     def kill(self, guest: Guest) -> None:
         """Take a guest's power away."""
-        process = self._running.pop(guest.name)
+        process = self.running.pop(guest.name)
         process.kill()
         process.wait()
 
     def end(self) -> None:
         """Have all guests shut down, and take the power of those that do not."""
         for guest in self.guests:
-            if guest.name in self._running:
+            if guest.name in self.running:
                 with suppress(subprocess.TimeoutExpired):
                     self.ask(guest, "systemctl poweroff", timeout_s=30)
         give_up = time.monotonic() + END_S
         for guest in self.guests:
-            if process := self._running.get(guest.name):
+            if process := self.running.get(guest.name):
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(max(0, give_up - time.monotonic()))
                 self.kill(guest)

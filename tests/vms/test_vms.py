@@ -165,10 +165,10 @@ def test_guests_end_with_whoever_started_them(
     monkeypatch.setattr(machines, "wait_for", lambda _: None)
     monkeypatch.setattr(machines, "ask", lambda *_, **__: None)
     machines.start([guest])
-    process = machines._running["s1"]
+    process = machines.running["s1"]
     machines.end()
     assert process.returncode == -9
-    assert machines._running == {}
+    assert machines.running == {}
 
 
 def test_what_is_asked_for_wrongly_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,14 +23,15 @@ def be_found(address):
     the address of that name (GlooContext::InitializeForProcessSet). Renaming takes root, and a name space of one's own.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    if _resolved() != address and libc.unshare(CLONE_NEWUTS) == 0:
+    if resolved_address() != address and libc.unshare(CLONE_NEWUTS) == 0:
         libc.sethostname(address.encode(), len(address))
-    if _resolved() != address:
-        found = f"{_resolved()} for the host's name {socket.gethostname()!r}"
+    if resolved_address() != address:
+        found = f"{resolved_address()} for the host's name {socket.gethostname()!r}"
         raise ValueError(f"found {found}, expected {address}, where Horovod listens: change /etc/hosts, or run as root")
 
 
-def _resolved():
+def resolved_address():
+    """Return the IPv4 address of the host's own name, or `nothing`."""
     try:
         return socket.gethostbyname(socket.gethostname())
     except OSError:

@@ -19,14 +19,14 @@ def command(
     as_json: Json = False,
 ) -> None:
     """List the experiments that can be run."""
-    records = cached_answer("catalogue", FOLDERS, _records)
+    records = cached_answer("catalogue", FOLDERS, catalog_records)
     if as_json:
         print(json.dumps(records, indent=2))
     else:
         Screen().print(_table(records))
 
 
-def _records() -> tuple[list[dict[str, Any]], bool]:
+def catalog_records() -> tuple[list[dict[str, Any]], bool]:
     """Return a record of each experiment, and True if the records depend on files of the catalog alone.
 
     The message of an error depends on the working directory, by which it names files.

@@ -75,7 +75,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     if measured:
         run, name = Run.open(measured[0], runs), job
     else:
-        run, name = _run(_experiment(job), requested_provider(testbed, inventory), runs, console)
+        run, name = run_document(lone_job_document(job), requested_provider(testbed, inventory), runs, console)
     _report(run, name, target, console, as_json)
 
 
@@ -134,8 +134,11 @@ def _profile_path(name: str) -> Path:
     return path
 
 
-def _experiment(which: str) -> dict[str, Any]:
-    """Return an experiment in which the job runs alone, once."""
+def lone_job_document(which: str) -> dict[str, Any]:
+    """Return the document of an experiment in which a job, EXPERIMENT:JOB, or a profile runs alone, once.
+
+    Raises UsageError, SpecError.
+    """
     experiment, _, job = which.rpartition(":")
     if experiment:
         source = load_experiment(experiment)
@@ -163,8 +166,11 @@ def _first_combination(experiment: Experiment, job: str) -> tuple[str, dict[str,
     raise UsageError(f"{experiment.name} has no job '{job}', expected one of {', '.join(known)}")
 
 
-def _run(document: dict[str, Any], place: TestbedProvider, runs: Path, console: Console) -> tuple[Run, str]:
-    """Run an experiment with one job; `resume` finds its file beside the run."""
+def run_document(document: dict[str, Any], place: TestbedProvider, runs: Path, console: Console) -> tuple[Run, str]:
+    """Run the experiment of a document, which has one job, and return the run and the job's name.
+
+    Its file is stored beside the run, where `resume` finds it.
+    """
     from roundabout.runner.run import Runner  # noqa: PLC0415
     from roundabout.terminal.live_display import show_progress  # noqa: PLC0415 - `--help` need not wait for it
 

@@ -49,7 +49,7 @@ def command(
     """
     undo_when_ended()  # the screen that it takes
     os.nice(NICENESS)
-    path = Run.open(which, runs).path if which else _find_running(runs)
+    path = Run.open(which, runs).path if which else find_running(runs)
     console = Screen()
     with _open_display(console, as_json=as_json) as show:
         last = follow_run(path, show)
@@ -81,7 +81,7 @@ def follow_run(path: Path, show: Show) -> Progress:
     return progress
 
 
-def _find_running(runs: Path) -> Path:
+def find_running(runs: Path) -> Path:
     """Return the running run: the latest under `runs`, or else this machine's. Raises NotGoingOnError."""
     if found := [*filter(None, [progress_file.run_on_machine()]), *progress_file.running_runs(runs)]:
         return found[-1]

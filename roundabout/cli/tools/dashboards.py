@@ -46,7 +46,7 @@ def command(
     undo_when_ended()
     console = Screen()
     with suppress(KeyboardInterrupt), ExitStack() as stack:
-        folder = _folder(keep) if keep else stack.enter_context(scratch.folder("dashboards"))
+        folder = prepare_folder(keep) if keep else stack.enter_context(scratch.folder("dashboards"))
         exporters = ExporterPool(lambda: _existing_targets(facility))
         url = f"http://127.0.0.1:{port}"
         relay = stack.enter_context(run_relay(exporters, lambda: run_series(runs), lambda: _page(url, exporters)))
@@ -63,8 +63,11 @@ def _existing_targets(facility: TestbedProvider) -> Iterator[ExporterTarget]:
     yield from facility.exporter_targets()
 
 
-def _folder(keep: Path) -> Path:
-    """Return the folder `keep`, created if missing. Raises UsageError if it holds other files."""
+def prepare_folder(keep: Path) -> Path:
+    """Create the folder `keep` if it is missing, and return its absolute path.
+
+    Raises UsageError if it holds other files than dashboards keep, StoreError if it cannot be read.
+    """
     make_directory(keep, 0o755)
     with disk_errors(keep):
         if strange := sorted({path.name for path in keep.iterdir()} - {*RETENTION}):

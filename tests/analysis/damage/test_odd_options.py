@@ -101,7 +101,7 @@ def place(computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     for module, name in (
         (run_command, "execute"),
         (resume, "execute"),
-        (profile, "_run"),
+        (profile, "run_document"),
         (run, "judge"),
         (lease, "hold"),
         (Lab, "create"),
@@ -111,7 +111,7 @@ def place(computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
         monkeypatch.setattr(module, name, start)
     monkeypatch.setattr(os, "nice", lambda _: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    monkeypatch.setattr(watch, "_find_running", start)
+    monkeypatch.setattr(watch, "find_running", start)
     return tmp_path
 
 

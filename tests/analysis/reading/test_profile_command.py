@@ -107,7 +107,7 @@ def test_a_counter_that_fell_is_no_measurement(make_run, capsys):
 
 
 def test_a_job_of_an_experiment_keeps_its_settings(tmp_path):
-    document = command._experiment("unfair-vgg19:j1")
+    document = command.lone_job_document("unfair-vgg19:j1")
     job = document["jobs"]["j1"]
     assert (job["profile"], job["workers"], job["transport"]) == (
         "vgg19-fig1",
