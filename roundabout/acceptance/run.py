@@ -71,19 +71,19 @@ def accept(asked: AcceptanceRequest, *, as_json: bool) -> None:
     topology, limits, transport = load_topology(asked.topology), read_limits(asked.limits), _transport(asked.transport)
     if not experiments.shared_links(topology):
         raise UsageError(f"topology {topology.name}: found no link where two pairs of hosts meet alone, expected one")
-    facility = execution.requested_provider(asked.testbed, asked.inventory)
-    if not isinstance(facility, SshTestbedProvider):
-        raise UsageError(f"found testbed {facility.where['testbed']}, expected one whose hosts send packets")
-    found = Acceptance(topology.name, dict(facility.where))
+    provider = execution.requested_provider(asked.testbed, asked.inventory)
+    if not isinstance(provider, SshTestbedProvider):
+        raise UsageError(f"found testbed {provider.where['testbed']}, expected one whose hosts send packets")
+    found = Acceptance(topology.name, dict(provider.where))
     with show_progress(console) as observer:
         if asked.inventory:
             observer.step("reading settings back")
             found.parts["settings"] = _settings_verdicts(asked.inventory)
-        if isinstance(facility, RackProvider) and not found.failures:
+        if isinstance(provider, RackProvider) and not found.failures:
             observer.step("letting RDMA's packets show where they ride")
-            found.parts["rdma"] = rdma_verdicts(partial(facility.check_traffic, f"acceptance-{os.getpid()}"))
+            found.parts["rdma"] = rdma_verdicts(partial(provider.check_traffic, f"acceptance-{os.getpid()}"))
         fabric = FabricTest(topology, transport, limits, None if asked.inventory else experiments.OWN_DSCP)
-        measure(fabric, asked.parts, found, Runner(facility, observer, undo), asked.runs)
+        measure(fabric, asked.parts, found, Runner(provider, observer, undo), asked.runs)
     path = _store_result(found, limits, asked.runs)
     _show(found, path, console)
     if as_json:

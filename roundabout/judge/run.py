@@ -111,9 +111,9 @@ def _measure(asked: JudgeRequest, found: Judgement, jobs: Experiment, written: P
     except RoundaboutError as error:
         raise RefusedError(error.message, error.hint) from error
     found.needs, found.kernels = check_kernels(program, (RUNNING, *asked.kernels))
-    facility = LabProvider()
-    runner = Runner(facility, observer, undo)
-    found.figures, found.spread = Session(runner, facility, trials, observer.step).measure(asked.scenes, written.parent)
+    provider = LabProvider()
+    runner = Runner(provider, observer, undo)
+    found.figures, found.spread = Session(runner, provider, trials, observer.step).measure(asked.scenes, written.parent)
     add_ratios_to_cubic(found.figures)
     if wanted := [scene for scene in asked.scenes if scene in JOBS]:
         run = runner.start(jobs, str(written), asked.runs)

@@ -38,7 +38,7 @@ class Session:
     """The contestants' trials by name, the judged one first, and how they are measured."""
 
     runner: Runner
-    facility: LabProvider
+    provider: LabProvider
     contestants: Mapping[str, TrialSpec]
     notify: Callable[[str], None]
 
@@ -73,13 +73,13 @@ class Session:
         own: dict[str, list[int]] = {}
         with ExitStack() as stack:
             for name, transport in self.transports.items():
-                where = {"owner": owner, "where": dict(self.facility.where)}
+                where = {"owner": owner, "where": dict(self.provider.where)}
                 stack.enter_context(
-                    notes.register_undo({"kind": "transport", "name": name, **where}, self.facility.undo)
+                    notes.register_undo({"kind": "transport", "name": name, **where}, self.provider.undo)
                 )
                 before = programs.program_times_ns()
                 try:
-                    self.facility.load_transport(transport, owner)
+                    self.provider.load_transport(transport, owner)
                 except RoundaboutError as error:
                     raise (error if own else RefusedError(error.message, error.hint)) from error
                 own[name] = [each for each in programs.program_times_ns() if each not in before]
@@ -106,8 +106,8 @@ class Session:
         self, topology: Topology, scenes: Sequence[Scene], notes: Journal, owner: str, *, marks: bool
     ) -> Iterator[tuple[str, Figures]]:
         """Measure some scenes in one lab with queues that suit them."""
-        entry = {"kind": "testbed", "name": owner, "where": dict(self.facility.where)}
-        with notes.register_undo(entry, self.facility.undo):
+        entry = {"kind": "testbed", "name": owner, "where": dict(self.provider.where)}
+        with notes.register_undo(entry, self.provider.undo):
             self.notify(f"{', '.join(scenes)}: building a lab whose queues {'mark' if marks else 'drop'}")
             shared = SharedLink(Lab.create(topology, owner))
             shared.set_marking(at_all=marks)

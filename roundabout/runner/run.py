@@ -54,8 +54,8 @@ class InputResolver(Protocol):
 class TestbedPool:
     """The one open testbed: created when it is first needed, and anew for another topology or after it was lost."""
 
-    def __init__(self, facility: TestbedProvider, visit: RunContext) -> None:
-        self._facility, self._visit = facility, visit
+    def __init__(self, provider: TestbedProvider, visit: RunContext) -> None:
+        self._provider, self._visit = provider, visit
         self._stack = ExitStack()
         self._topology: Topology | None = None
         self._testbed: Testbed | None = None
@@ -73,7 +73,7 @@ class TestbedPool:
         if self._testbed is None or self._topology != topology:
             self.close()
             self._visit.observer.step(f"raising testbed {topology.name}")
-            opened = self._facility.open_testbed(topology, self._visit)
+            opened = self._provider.open_testbed(topology, self._visit)
             self._testbed, self._topology = self._stack.enter_context(opened), topology
         return self._testbed
 
@@ -84,15 +84,15 @@ class TestbedPool:
 
 
 def make_run_plan(
-    facility: TestbedProvider, experiment: Experiment, testbed_identity: Mapping[str, Any], artefacts: Mapping[str, str]
+    provider: TestbedProvider, experiment: Experiment, testbed_identity: Mapping[str, Any], artefacts: Mapping[str, str]
 ) -> Plan:
     """Return the plan of an experiment on a testbed.
 
     Trials that are computed take no time of their own, and are not repeated unless their seed draws anything. Raises
     UsageError for a computed trace that would take hours.
     """
-    if not facility.computes:
-        return _refuse_long_trials(make_plan(experiment, testbed_identity, artefacts, facility.dilation))
+    if not provider.computes:
+        return _refuse_long_trials(make_plan(experiment, testbed_identity, artefacts, provider.dilation))
     if not any(cell.spec.has_random_parts for cell in experiment.cells):
         experiment = experiment.model_copy(update={"repetitions": 1})
     plan = make_plan(experiment, testbed_identity, artefacts)
@@ -123,7 +123,7 @@ class Runner:
     `undo` must handle journal entries from every testbed type, not only this one.
     """
 
-    facility: TestbedProvider
+    provider: TestbedProvider
     observer: Observer
     undo: Undo
     state: Path = STATE
@@ -143,7 +143,7 @@ class Runner:
         `which` and `length` named the experiment, if a file has it. Raises RoundaboutError; committed trials stay, and
         everything else is undone.
         """
-        where = dict(self.facility.where)
+        where = dict(self.provider.where)
         store = NewRun(runs / experiment.name / new_run_id(), RunClock.start(), experiment, where, which, length)
         return self._execute(experiment, store, preflight)
 
@@ -196,28 +196,28 @@ class Runner:
     @contextmanager
     def _open_session(self, experiment: Experiment, store: RunStore) -> "Iterator[_RunSession]":
         """Open a testbed, plan the trials on it and open the run; undo everything at the end."""
-        if self.facility.takes_machine and threading.current_thread() is not threading.main_thread():
+        if self.provider.takes_machine and threading.current_thread() is not threading.main_thread():
             raise UsageError(
-                f"found a thread for a run on testbed {self.facility.where['testbed']}, expected the main thread: "
+                f"found a thread for a run on testbed {self.provider.where['testbed']}, expected the main thread: "
                 "only that thread gets the signals that undo everything",
                 "call it from the main thread; computed runs may have threads of their own",
             )
         with ExitStack() as stack:
             for cell in experiment.cells:
-                self.facility.check_trial(cell.spec)
+                self.provider.check_trial(cell.spec)
             ending = stack.enter_context(_SignalGuard(self.observer))
             notes = None
-            if self.facility.takes_machine:
+            if self.provider.takes_machine:
                 notes = stack.enter_context(self.hold_machine(experiment.name, store.path))
             ending.notes = notes
             transports = tuple(experiment.transports.values())
-            artefacts = self.facility.artifacts(transports)
+            artefacts = self.provider.artifacts(transports)
             name = store.path.name.lower()
             visit = RunContext(name, transports, experiment.probes, store.clock, self.observer, notes)
-            testbeds = stack.enter_context(TestbedPool(self.facility, visit))
+            testbeds = stack.enter_context(TestbedPool(self.provider, visit))
             stack.callback(ending.begin)
             testbed = testbeds.of(experiment.cells[0].spec.topology)
-            plan = make_run_plan(self.facility, experiment, testbed.identity(), artefacts)
+            plan = make_run_plan(self.provider, experiment, testbed.identity(), artefacts)
             run = store.open_run(_identity(store.path.name, plan, testbed))
             yield _RunSession(run, store, plan, testbeds, testbed, ending)
 
@@ -235,7 +235,7 @@ class Runner:
 
         If cleanup fails on another testbed, only warn.
         """
-        here = self.facility.where["testbed"]
+        here = self.provider.where["testbed"]
         refused = []
         for error in journal.replay(self.journals, self.undo, self.observer.step):
             if error.entries and here not in {entry["where"]["testbed"] for entry in error.entries}:
@@ -283,7 +283,7 @@ class Runner:
                 attempt.write(name, table)
             if timeline and trial.spec.cluster:
                 _store_timeline(timeline, trial.spec.cluster, attempt, outcome.record.get("start_ns", started_ns))
-            may_differ = not self.facility.computes
+            may_differ = not self.provider.computes
             again = bool(outcome.invalid_reasons) and may_differ and run.rejected_count(trial.key) < REPEATS
             record = {
                 **_trial_record(trial, who),

@@ -42,7 +42,7 @@ class SweepError(RoundaboutError):
 class Sweep:
     """Runs experiments as jobs of `slurm`, on testbeds of its nodes."""
 
-    facility: TestbedProvider
+    provider: TestbedProvider
     observer: Observer
     slurm: Slurm
 
@@ -54,9 +54,9 @@ class Sweep:
         self._check()
         path = Path(os.path.realpath(runs)) / experiment.name / new_run_id()
         document = experiment.model_dump(mode="json", by_alias=True)
-        kind = {"kind": self.facility.where["testbed"]}
+        kind = {"kind": self.provider.where["testbed"]}
         unplanned = {"run": path.name, "experiment": document, "testbed": kind, "artefacts": {}, "plan": []}
-        where = dict(self.facility.where)
+        where = dict(self.provider.where)
         run = NewRun(path, RunClock.start(), experiment, where, which, length).open_run(unplanned)
         try:
             return self.resume(run, experiment)
@@ -67,7 +67,7 @@ class Sweep:
     def resume(self, run: Run, experiment: Experiment) -> Run:
         """Finish the trials of `run` that are not committed, as a Runner does."""
         self._check()
-        job = Job(run.path, alone=self.facility.takes_machine)
+        job = Job(run.path, alone=self.provider.takes_machine)
         if there := self.slurm.queue(job):
             raise SweepError(
                 f"{run.path} is going on: {_read_logs(there)} on Slurm", f"wait, or: scancel --name={job.name}"
@@ -78,13 +78,13 @@ class Sweep:
             plan = self._plan(run, experiment)
             self.observer.run_started(run, plan, len(run.committed()))
             self._submit_until_done(job, run, plan)
-            if not self.facility.computes:
+            if not self.provider.computes:
                 self._measure_references(job, run, plan)
             shutil.rmtree(job.logs, ignore_errors=True)
         return run
 
     def _check(self) -> None:
-        if self.facility.where["testbed"] == "rack":
+        if self.provider.where["testbed"] == "rack":
             raise UsageError("found --executor for a rack, expected a testbed that each node has for itself")
         self.slurm.check()
 
@@ -142,7 +142,7 @@ class Sweep:
     def _plan(self, run: Run, experiment: Experiment) -> Plan:
         """Return the plan that nodes made, with the fields that a manifest leaves out. Raises ChangedError."""
         told = run.manifest
-        plan = make_run_plan(self.facility, experiment, told["testbed"]["identity"], told["artefacts"])
+        plan = make_run_plan(self.provider, experiment, told["testbed"]["identity"], told["artefacts"])
         if {trial.key for trial in plan.trials} != {trial["key"] for trial in told["plan"]}:
             raise ChangedError(
                 f"{run.path}: its nodes plan other trials than this machine", "install the same roundabout on all"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface of testbeds to the runner: an object that executes trials into tables.
 
-A kind of testbed is a folder of roundabout/testbeds, whose module `provider` has a function `facility(where)` that
+A kind of testbed is a folder of roundabout/testbeds. The function `create_provider(where)` of its module `provider`
 returns a TestbedProvider.
 """
 
@@ -36,7 +36,7 @@ class RunContext:
     probes: frozenset[tuple[str, tuple[str, ...]]]  # hosts, and what must succeed there before any trial
     clock: RunClock
     observer: Observer
-    journal: Journal | None  # of what it owes this machine; none for a facility that owes nothing
+    journal: Journal | None  # of what it owes this machine; none for a provider that owes nothing
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class TestbedProvider(ABC):
     """A provider of testbeds of one kind on this machine."""
 
     where: Mapping[str, str]
-    """What manifests and journals note, so that another process finds this facility again: `testbed`, its folder's
+    """What manifests and journals note, so that another process finds this provider again: `testbed`, its folder's
     name, and what else was asked for."""
     takes_machine: ClassVar[bool] = False
     """Whether nothing else may run on this machine meanwhile, and traces stay on it after a crash (then be root)."""

@@ -20,7 +20,7 @@ from roundabout.store import Run
 from roundabout.store.files import return_tree_to_caller
 from roundabout.terminal.screen import Screen, show_paths
 from roundabout.terminal.validity import check_measured
-from roundabout.testbeds import facility, undo
+from roundabout.testbeds import find_provider, undo
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run as Ctrl-C does."""
@@ -31,7 +31,7 @@ def requested_provider(testbed: str | None, inventory: Path | None, **of_labs: f
     """Return the testbed provider that the command line asks for. Raises UsageError, SpecError."""
     every = {"testbed": testbed, "inventory": inventory, **of_labs}
     where = {name: str(value) for name, value in every.items() if value is not None}
-    found = facility(where)
+    found = find_provider(where)
     if strange := where.keys() - found.where.keys():
         raise UsageError(f"found --{min(strange)}, expected none: testbed {found.where['testbed']} knows nothing of it")
     return found

@@ -3,10 +3,9 @@
 
 import importlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 
 from roundabout.core import plugins
 from roundabout.core.errors import UsageError
@@ -26,7 +25,7 @@ def names() -> tuple[str, ...]:
     return plugins.module_names(sys.modules[__name__])
 
 
-def facility(where: Mapping[str, str]) -> TestbedProvider:
+def find_provider(where: Mapping[str, str]) -> TestbedProvider:
     """Return the provider that a command line, manifest or journal describes: `testbed`, and its options.
 
     Raises UsageError if there is no such testbed, and the errors of its folder.
@@ -34,19 +33,26 @@ def facility(where: Mapping[str, str]) -> TestbedProvider:
     name = where.get("testbed") or (INVENTORY_TESTBED if "inventory" in where else DEFAULT)
     if name not in names():
         raise UsageError(f"found testbed {name!r}, expected one of: {', '.join(names())}")
-    found: TestbedProvider = _provider_module(name).facility(where)
+    found: TestbedProvider = _creator(name)(where)
     return found
 
 
-def _provider_module(testbed: str) -> ModuleType:
-    """Import a testbed's module `provider`; a plugin may call it `facility` until version 0.3."""
+def _creator(testbed: str) -> Callable[[Mapping[str, str]], TestbedProvider]:
+    """Return the function `create_provider` of a testbed's module `provider`.
+
+    A plugin may call both `facility` until version 0.3.
+    """
     package = f"{__name__}.{testbed}"
     try:
-        return importlib.import_module(f"{package}.provider")
+        module = importlib.import_module(f"{package}.provider")
     except ModuleNotFoundError as error:
         if error.name != f"{package}.provider":
             raise
-        return importlib.import_module(f"{package}.facility")
+        module = importlib.import_module(f"{package}.facility")
+    creator: Callable[[Mapping[str, str]], TestbedProvider] = (
+        getattr(module, "create_provider", None) or module.facility
+    )
+    return creator
 
 
 def undo(entry: Entry) -> None:
@@ -54,7 +60,7 @@ def undo(entry: Entry) -> None:
     if entry["kind"] == temporary.KIND:
         temporary.remove(entry)
     else:
-        facility(entry["where"]).undo(entry)
+        find_provider(entry["where"]).undo(entry)
 
 
 @contextmanager
@@ -63,5 +69,5 @@ def inventories(named: str) -> Iterator[tuple[Path, ...]]:
     testbed, colon, name = named.partition(":")
     known = colon and testbed in names()
     where = {"testbed": testbed} if known else {"inventory": named}
-    with facility(where).inventories(name if known else named) as paths:
+    with find_provider(where).inventories(name if known else named) as paths:
         yield tuple(paths)

@@ -117,7 +117,7 @@ class Spoilt(Lab):
         return super().switch_samplers()
 
 
-class SpoiltFacility(LabProvider):
+class SpoiltProvider(LabProvider):
     """Labs with a fault; without one, labs."""
 
     def __init__(self, fault: Fault | None) -> None:

@@ -35,9 +35,9 @@ from roundabout.spec import load_topology
 from roundabout.spec.errors import SpecError
 from roundabout.spec.transports import Transport
 from roundabout.store import schemas
-from roundabout.testbeds import facility, undo
+from roundabout.testbeds import find_provider, undo
 from roundabout.testbeds.rack.traffic import Difference, NoRdmaError, Row
-from tests.acceptance.faults import FAULTS, Fault, SpoiltFacility
+from tests.acceptance.faults import FAULTS, Fault, SpoiltProvider
 from tests.observers import Silent
 
 pytestmark = pytest.mark.lab
@@ -57,7 +57,7 @@ def test_each_link_is_shared_by_pairs_that_meet_nowhere_else() -> None:
 
 def test_what_a_model_computes_passes(tmp_path: Path) -> None:
     """Links are shared like water there, and nothing else goes wrong: what it cannot tell aside."""
-    runner = Runner(facility({"testbed": "fluid"}), Silent(), undo)
+    runner = Runner(find_provider({"testbed": "fluid"}), Silent(), undo)
     links = experiments.link_variants(TOPOLOGY)
     run = runner.start(experiments.link_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
     met = analysis.link_figures(run, {variant: link for variant, (link, _) in links.items()})
@@ -223,7 +223,7 @@ class Acceptor:
         self._home = home
 
     def __call__(self, fault: Fault | None, *wanted: Part) -> Acceptance:
-        runner = Runner(SpoiltFacility(fault), Silent(), undo, self._home / "run", self._home / "journals")
+        runner = Runner(SpoiltProvider(fault), Silent(), undo, self._home / "run", self._home / "journals")
         found = Acceptance(TOPOLOGY.name, {"testbed": "lab"})
         measure(FabricTest(TOPOLOGY, DCQCN, LIMITS, experiments.OWN_DSCP), wanted, found, runner, self._home / "runs")
         assert not any((self._home / "journals").glob("*"))

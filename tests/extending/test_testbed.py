@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
 SECTION = (ROOT / "docs/how-to/extending.md").read_text().partition("\n## A testbed\n")[2]
-FACILITY = SECTION.partition("```python\n")[2].partition("```")[0]
+PROVIDER = SECTION.partition("```python\n")[2].partition("```")[0]
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def folder(tmp_path: Path) -> Path:
     testbed = tmp_path / "mine/roundabout/testbeds/ideal"
     testbed.mkdir(parents=True)
     (testbed / "__init__.py").touch()
-    (testbed / "facility.py").write_text(FACILITY)
+    (testbed / "provider.py").write_text(PROVIDER)
     return tmp_path
 
 
@@ -35,7 +35,7 @@ def roundabout(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_its_folder_is_all_that_a_run_needs(folder: Path) -> None:
     files = [path for path in (folder / "mine").rglob("*") if path.is_file()]
-    assert sorted(path.name for path in files) == ["__init__.py", "facility.py"]  # one folder
+    assert sorted(path.name for path in files) == ["__init__.py", "provider.py"]  # one folder
     done = roundabout(folder, "run", "unfair-vgg19", "--testbed", "ideal", "--runs", str(folder / "runs"), "--json")
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
@@ -45,6 +45,14 @@ def test_its_folder_is_all_that_a_run_needs(folder: Path) -> None:
     assert run.manifest["where"] == {"testbed": "ideal"}
     page = (run.path / "report.html").read_text()
     assert "computed: an ideal network" in page and "Jobs never meet." in page
+
+
+def test_a_folder_with_former_names_is_found(folder: Path) -> None:
+    provider = folder / "mine/roundabout/testbeds/ideal/provider.py"
+    provider.write_text(PROVIDER.replace("create_provider", "facility"))
+    provider.rename(provider.with_name("facility.py"))
+    done = roundabout(folder, "plan", "unfair-vgg19", "--testbed", "ideal")
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_testbed_that_is_not_there_names_those_that_are(folder: Path) -> None:

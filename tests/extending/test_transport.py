@@ -155,15 +155,15 @@ def test_the_compilers_words_are_shown(folder: Path, monkeypatch: pytest.MonkeyP
 @pytest.fixture
 def loaded(folder: Path) -> Iterator[Any]:
     """Loads the program as a run does, and takes it out again."""
-    facility = LabProvider()
+    provider = LabProvider()
 
     def load() -> None:
         (transport,) = load_experiment(write(folder)).transports.values()
         transports.build_plugins([transport])
-        facility.load_transport(transport, "test-steady")
+        provider.load_transport(transport, "test-steady")
 
     yield load
-    facility.undo({"kind": "transport", "name": "steady", "owner": "test-steady"})
+    provider.undo({"kind": "transport", "name": "steady", "owner": "test-steady"})
 
 
 def test_the_verifiers_words_are_shown(folder: Path, loaded: Any) -> None:

@@ -135,7 +135,7 @@ def test_what_a_sender_puts_out_is_what_arrives(loaded: Run, variant: str) -> No
 
 def test_it_is_stamped_and_never_compared_with_what_was_measured(flagship: Run, tmp_path: Path) -> None:
     assert flagship.manifest["testbed"]["fidelity"]["nature"] == "computed"
-    assert isinstance(testbeds.facility(flagship.manifest["where"]), FluidProvider)
+    assert isinstance(testbeds.find_provider(flagship.manifest["where"]), FluidProvider)
     measured = Run.create(
         tmp_path, "unfair-vgg19", flagship.manifest | {"testbed": {"kind": "lab", "emulated": True, "scale": 50}}
     )

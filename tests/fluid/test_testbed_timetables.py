@@ -13,7 +13,7 @@ from analysis.reports.summary import summarize_run
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.store import Run
-from roundabout.testbeds import facility, undo
+from roundabout.testbeds import find_provider, undo
 from tests.runner.conftest import Notes
 
 pytestmark = pytest.mark.unit
@@ -44,7 +44,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("shifting")
     path = folder / "shifting.yaml"
     path.write_text(SHIFTING)
-    return Runner(facility({"testbed": "fluid"}), Notes(), undo, resolve_inputs=resolve_inputs).start(
+    return Runner(find_provider({"testbed": "fluid"}), Notes(), undo, resolve_inputs=resolve_inputs).start(
         load_experiment(path), str(path), folder / "runs"
     )
 

@@ -44,9 +44,9 @@ def test_hosts_and_switches_say_what_their_links_carry(lab: Lab) -> None:
 
 
 def test_exporters_follow_labs_that_come_and_go(topology: Topology, lab_name: Callable[[], str]) -> None:
-    name, facility = lab_name(), LabProvider()
+    name, provider = lab_name(), LabProvider()
     place = (name, "s0")
-    with closing(ExporterPool(facility.exporter_targets)) as exporters:
+    with closing(ExporterPool(provider.exporter_targets)) as exporters:
         Lab.create(topology, name, verify=False)
         exporters.update()
         assert b"roundabout_interface_up" in exporters.query(place, "own")

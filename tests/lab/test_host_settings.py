@@ -16,7 +16,7 @@ from roundabout.spec.transports import Parameter, registry
 from roundabout.spec.transports.sets import find_published, set_names
 from roundabout.testbeds.lab import LabError
 from roundabout.testbeds.lab.checks.host_settings import ecn_thresholds, settings_document
-from roundabout.testbeds.lab.provider import LabProvider, facility
+from roundabout.testbeds.lab.provider import LabProvider, create_provider
 
 pytestmark = pytest.mark.unit
 
@@ -60,19 +60,19 @@ def within(parameter: Parameter) -> st.SearchStrategy[float]:
 
 
 @st.composite
-def facilities(draw: st.DrawFn) -> LabProvider:
+def providers(draw: st.DrawFn) -> LabProvider:
     """Draw a lab at any scale, with time stretched or not."""
     scale = draw(st.one_of(st.floats(1, 100), st.floats(100, 1e5)))
     where = {"scale": repr(scale)}
     if draw(st.booleans()):
         where["dilation"] = repr(draw(st.one_of(st.just(min(scale, 17.4)), st.floats(1, min(100, scale)))))
-    return facility(where)
+    return create_provider(where)
 
 
 REFUSED = r"[\w.]+: .* in this lab(, expected |; allowed is )|a port's queue of .*, expected "
 
 
-@given(transport=transports(), labs=facilities())
+@given(transport=transports(), labs=providers())
 @hypothesis.settings(max_examples=40)
 def test_what_is_planned_is_what_hosts_and_ports_hold(transport: dict[str, Any], labs: LabProvider) -> None:
     spec = trial(transport)
@@ -97,7 +97,7 @@ def test_times_of_whole_microseconds_are_stretched_to_whole_ones() -> None:
     """Plan the set hpcc at --dilation 17.4: hosts hold 17 us for 17.4 us."""
     spec, labs = (
         trial({"name": "dcqcn", "set": find_published(DECLARED["dcqcn"], "hpcc")}),
-        facility({"dilation": "17.4"}),
+        create_provider({"dilation": "17.4"}),
     )
     planned = settings_document(spec, "s0", labs.calibration, 17.4)["transport"]["dcqcn"]
     assert (planned["T_us"], planned["alpha_timer_us"], planned["cnp_gap_us"]) == (5220, 17, 70)
@@ -138,4 +138,4 @@ def test_what_a_lab_cannot_hold_is_refused_before_it_is_raised(
     transport: dict[str, Any], where: dict[str, str], message: str
 ) -> None:
     with pytest.raises(LabError, match=message):
-        facility(where).check_trial(trial(transport))
+        create_provider(where).check_trial(trial(transport))

@@ -14,7 +14,7 @@ from roundabout.runner.hosts.connections import LocalChannel, LocalConnection
 from roundabout.runner.hosts.programs import Program, check_call
 from roundabout.runner.machine import journal
 from roundabout.spec import load_topology
-from roundabout.testbeds.rack import leases, provider as rack_facility
+from roundabout.testbeds.rack import leases, provider as rack_provider
 from roundabout.testbeds.rack.provider import Lease, RackProvider
 from roundabout.testbeds.rack.rack import RackError
 from tests.deadline import wait_for
@@ -39,7 +39,7 @@ class Sshd(LocalConnection):
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(rack_facility, "LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr(rack_provider, "LEASES", str(tmp_path / "leases"))
     monkeypatch.setattr(leases, "HEARTBEAT_S", 0.5)
     monkeypatch.setattr(leases, "SILENCE_S", 1.5)
 
@@ -102,15 +102,15 @@ def test_an_answer_that_comes_late_confirms_only_what_it_answers(monkeypatch: py
 
 
 @pytest.fixture
-def facility(inventory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RackProvider]:
+def provider(inventory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RackProvider]:
     """Yield a rack, all of whose hosts are this machine, after its lease was taken."""
-    monkeypatch.setattr(rack_facility, "connect_machine", lambda *_: None)
-    monkeypatch.setattr(rack_facility, "SshConnection", lambda host, _: LocalConnection(host))
-    monkeypatch.setattr(rack_facility.Rack, "reach", lambda *_: object())
-    facility = RackProvider(inventory_file)
-    facility.create_hosts(TOPOLOGY, "run1")
-    yield facility
-    facility.undo({"kind": "testbed", "name": "run1"})
+    monkeypatch.setattr(rack_provider, "connect_machine", lambda *_: None)
+    monkeypatch.setattr(rack_provider, "SshConnection", lambda host, _: LocalConnection(host))
+    monkeypatch.setattr(rack_provider.Rack, "reach", lambda *_: object())
+    provider = RackProvider(inventory_file)
+    provider.create_hosts(TOPOLOGY, "run1")
+    yield provider
+    provider.undo({"kind": "testbed", "name": "run1"})
 
 
 @pytest.fixture
@@ -120,22 +120,22 @@ def silent_holder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_whose_lease_is_lost_while_a_host_reboots_does_not_wait_on(
-    silent_holder: None, facility: RackProvider, monkeypatch: pytest.MonkeyPatch
+    silent_holder: None, provider: RackProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rack_facility, "RETRY_S", 0.1)
+    monkeypatch.setattr(rack_provider, "RETRY_S", 0.1)
 
     def reach(*_: object) -> None:
         raise RackError("host s2 does not answer")
 
-    monkeypatch.setattr(rack_facility.Rack, "reach", reach)
+    monkeypatch.setattr(rack_provider.Rack, "reach", reach)
     begun = time.monotonic()
     with pytest.raises(RackError, match="the lease on the rack was lost"):
-        facility.create_hosts(TOPOLOGY, "run1")
+        provider.create_hosts(TOPOLOGY, "run1")
     assert time.monotonic() - begun < 10
 
 
 def test_what_a_frozen_host_owes_stays_in_the_journal_and_the_others_are_restored(
-    facility: RackProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    provider: RackProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Undoing it ends by itself: nobody need kill anything."""
     monkeypatch.setattr(programs, "CALL_S", 0.3)
@@ -144,9 +144,9 @@ def test_what_a_frozen_host_owes_stays_in_the_journal_and_the_others_are_restore
         there = ["sleep", "60"] if connection.host == "s1" else ["touch", str(tmp_path / connection.host)]
         return check_call(connection, there, stdin)
 
-    monkeypatch.setattr(rack_facility, "check_call", call)
+    monkeypatch.setattr(rack_provider, "check_call", call)
     hosts = ["s0", "s1", "s2"]
     entry = {"kind": "settings", "testbed": "run1", "owner": "run1", "hosts": hosts, "where": {}}
     with pytest.raises(journal.LostHostsError, match="lost host s1: sleep took longer than 0.3 s"):
-        facility.undo(entry)
+        provider.undo(entry)
     assert sorted(path for path in os.listdir(tmp_path) if path in hosts) == ["s0", "s2"]

@@ -73,13 +73,13 @@ def test_a_rack_stays_leased_while_a_lost_host_reboots(inventory_file: Path, mon
     monkeypatch.setattr("roundabout.testbeds.rack.provider.connect_machine", lambda *_: None)
     monkeypatch.setattr("roundabout.testbeds.rack.provider.SshConnection", connect)
     monkeypatch.setattr("roundabout.testbeds.rack.provider.RETRY_S", 0)
-    facility = RackProvider(inventory_file)
+    provider = RackProvider(inventory_file)
     first, topology = {"kind": "testbed", "name": "first"}, load_topology("dumbbell-2x2")
     with pytest.raises(RackError):  # the first time, nobody waits
-        facility.create_hosts(topology, "first")
-    facility.create_hosts(topology, "first")
-    facility.undo(first)
+        provider.create_hosts(topology, "first")
+    provider.create_hosts(topology, "first")
+    provider.undo(first)
     tries[:] = ["", "", ""]
-    facility.create_hosts(topology, "first")  # it waits for the machine that keeps leases, too
+    provider.create_hosts(topology, "first")  # it waits for the machine that keeps leases, too
     assert tries[3:] == ["gpu0.example.org", "gpu0.example.org", "first"]
-    facility.undo(first)
+    provider.undo(first)

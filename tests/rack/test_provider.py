@@ -20,7 +20,7 @@ from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.machine import journal
 from roundabout.runner.machine.lease import BusyError
 from roundabout.spec import Transport, load_topology
-from roundabout.testbeds.rack import leases, provider as rack_facility
+from roundabout.testbeds.rack import leases, provider as rack_provider
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.provider import Lease, RackProvider
 from roundabout.testbeds.rack.rack import RackError
@@ -53,25 +53,25 @@ class Hosts:
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Hosts:
     hosts = Hosts()
-    monkeypatch.setattr(rack_facility, "LEASES", str(tmp_path / "leases"))
-    monkeypatch.setattr(rack_facility, "RootConnection", lambda connection: connection)
-    monkeypatch.setattr(rack_facility, "connect_machine", lambda *_: None)
-    monkeypatch.setattr(rack_facility, "SshConnection", hosts.connect)
-    monkeypatch.setattr(rack_facility, "check_call", hosts.call)
+    monkeypatch.setattr(rack_provider, "LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr(rack_provider, "RootConnection", lambda connection: connection)
+    monkeypatch.setattr(rack_provider, "connect_machine", lambda *_: None)
+    monkeypatch.setattr(rack_provider, "SshConnection", hosts.connect)
+    monkeypatch.setattr(rack_provider, "check_call", hosts.call)
     return hosts
 
 
 @pytest.fixture
-def facility(inventory_file: Path) -> RackProvider:
+def provider(inventory_file: Path) -> RackProvider:
     return RackProvider(inventory_file)
 
 
 def test_a_host_that_refuses_or_is_lost_does_not_keep_the_others_from_being_restored(
-    hosts: Hosts, facility: RackProvider
+    hosts: Hosts, provider: RackProvider
 ) -> None:
     hosts.refusing, hosts.lost = {"s0"}, {"s1"}
     with pytest.raises(RoundaboutError, match="s0: could not restore.*; lost host s1: cannot connect") as raised:
-        facility.undo(OWED)
+        provider.undo(OWED)
     assert sorted(hosts.undone) == ["s2", "s3"]
     assert not isinstance(raised.value, journal.LostHostsError)  # which would not end the run
 
@@ -80,7 +80,7 @@ def test_a_host_that_refuses_or_is_lost_does_not_keep_the_others_from_being_rest
     "entry", [OWED, OWED | {"kind": "transport", "name": "dcqcn"}], ids=lambda entry: entry["kind"]
 )
 def test_hosts_that_are_frozen_are_waited_for_together(
-    hosts: Hosts, facility: RackProvider, monkeypatch: pytest.MonkeyPatch, entry: dict[str, object]
+    hosts: Hosts, provider: RackProvider, monkeypatch: pytest.MonkeyPatch, entry: dict[str, object]
 ) -> None:
     together = Barrier(len(HOSTS))
 
@@ -88,11 +88,11 @@ def test_hosts_that_are_frozen_are_waited_for_together(
         together.wait(20)
         raise LostHostError(connection.host, "sh took longer than 60 s")
 
-    monkeypatch.setattr(rack_facility, "check_call", frozen)
+    monkeypatch.setattr(rack_provider, "check_call", frozen)
     with pytest.raises(
         journal.LostHostsError, match="lost host s0: .*; lost host s1: .*; lost host s2: .*; lost host s3"
     ):
-        facility.undo(entry)
+        provider.undo(entry)
 
 
 @pytest.fixture
@@ -106,11 +106,11 @@ def owed(journals: Path) -> list[object]:
 
 
 def test_a_dead_run_owes_a_lost_host_until_it_is_back(
-    hosts: Hosts, facility: RackProvider, tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
+    hosts: Hosts, provider: RackProvider, tmp_path: Path, journals: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clean, "STATE", tmp_path / "roundabout")  # empty, as after a reboot
     monkeypatch.setattr(clean, "JOURNALS", journals)
-    monkeypatch.setattr(testbeds, "facility", lambda _where: facility)
+    monkeypatch.setattr(testbeds, "provider", lambda _where: provider)
     journals.mkdir(parents=True)
     folder = {"kind": "folder", "path": str(tmp_path / "none")}
     (journals / "run1.json").write_text(json.dumps({"run": "runs/x/run1", "owed": [folder, OWED]}))
@@ -126,26 +126,26 @@ def test_a_dead_run_owes_a_lost_host_until_it_is_back(
 
 
 def test_what_a_dead_run_owes_is_left_alone_while_somebody_else_has_its_servers(
-    hosts: Hosts, facility: RackProvider, inventory_file: Path
+    hosts: Hosts, provider: RackProvider, inventory_file: Path
 ) -> None:
     (name,) = leases.lease_names(read_inventory(inventory_file), ["s2"], [], [])
     somebody = Lease(LocalConnection(), "somebody", [name])
     with pytest.raises(RoundaboutError, match='cannot undo the settings of run1 .*the rack is leased: .*"somebody"'):
-        facility.undo(OWED)
+        provider.undo(OWED)
     assert hosts.undone == []
     somebody.end()
-    facility.undo(OWED)
+    provider.undo(OWED)
     assert sorted(hosts.undone) == HOSTS
 
 
 @pytest.mark.parametrize("comes_back", [True, False])
 def test_a_live_run_goes_on_without_a_lost_host_and_catches_up_at_its_end(
-    hosts: Hosts, facility: RackProvider, tmp_path: Path, journals: Path, comes_back: bool
+    hosts: Hosts, provider: RackProvider, tmp_path: Path, journals: Path, comes_back: bool
 ) -> None:
     went_on = []
     told = nullcontext() if comes_back else pytest.raises(journal.LostHostsError, match="lost host s2")
     with told, journal.open_journal("run1", tmp_path / "run", journals) as notes:
-        with notes.register_undo(OWED, facility.undo):
+        with notes.register_undo(OWED, provider.undo):
             hosts.lost = {"s2"}
         went_on.append("to the next trial")
         if comes_back:
@@ -156,20 +156,20 @@ def test_a_live_run_goes_on_without_a_lost_host_and_catches_up_at_its_end(
 
 
 def test_what_ended_a_run_is_told_before_what_it_still_owes(
-    hosts: Hosts, facility: RackProvider, tmp_path: Path, journals: Path
+    hosts: Hosts, provider: RackProvider, tmp_path: Path, journals: Path
 ) -> None:
     hosts.lost = {"s2"}
     with (
         pytest.raises(RoundaboutError, match="^a disk is full; cannot undo the settings of run1"),
         journal.open_journal("run1", tmp_path / "run", journals) as notes,
-        notes.register_undo(OWED, facility.undo),
+        notes.register_undo(OWED, provider.undo),
     ):
         raise RoundaboutError("a disk is full")
 
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(rack_facility, "LEASES", str(tmp_path / "leases"))
+    monkeypatch.setattr(rack_provider, "LEASES", str(tmp_path / "leases"))
     monkeypatch.setattr(leases, "HEARTBEAT_S", 0.1)
     return tmp_path
 
@@ -219,7 +219,7 @@ def test_a_banner_before_the_holders_answer_is_no_refusal(folder: Path, monkeypa
 
 
 def test_a_transport_from_outside_the_tree_is_copied_to_every_host_and_loaded_there(
-    hosts: Hosts, facility: RackProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hosts: Hosts, provider: RackProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.bpf.c").write_text('COUNTER(__u64, acks, "segments", "heard");')
     built = tmp_path / "outside/mine"
@@ -234,15 +234,15 @@ def test_a_transport_from_outside_the_tree_is_copied_to_every_host_and_loaded_th
         else:
             loads.append(argv)
 
-    monkeypatch.setattr(rack_facility, "check_call", call)
+    monkeypatch.setattr(rack_provider, "check_call", call)
     places = {name: tmp_path / name for name in HOSTS}
     site = {name: Host(name, name, "10.0.0.1", 24, "eth0", prefix) for name, prefix in places.items()}
-    monkeypatch.setattr(rack_facility.Rack, "reach", lambda *_: SimpleNamespace(hosts=site))
-    facility.create_hosts(load_topology("dumbbell-2x2"), "run1")
+    monkeypatch.setattr(rack_provider.Rack, "reach", lambda *_: SimpleNamespace(hosts=site))
+    provider.create_hosts(load_topology("dumbbell-2x2"), "run1")
 
-    facility.load_transport(Transport(name="mine", file=str(tmp_path / "mine.bpf.c")), "run1")
-    facility.load_transport(Transport(name="dcqcn"), "run1")
-    facility.load_transport(Transport(name="cubic"), "run1")
+    provider.load_transport(Transport(name="mine", file=str(tmp_path / "mine.bpf.c")), "run1")
+    provider.load_transport(Transport(name="dcqcn"), "run1")
+    provider.load_transport(Transport(name="cubic"), "run1")
 
     load = "{0}/bin/transport load {1} --owner run1 --objects {0}/bpf{2}"
     assert [" ".join(argv) for argv in loads] == [

@@ -212,7 +212,7 @@ class FakeConnection(LocalConnection):
         return channel
 
 
-class FakeFacility(SshTestbedProvider):
+class FakeProvider(SshTestbedProvider):
     """Keeps what it made as files under `folder`, so that tests see what is left."""
 
     where: ClassVar = {"testbed": "fake"}
@@ -330,7 +330,7 @@ class Workplace:
 
     def __init__(self, folder):
         self.folder = Path(folder)
-        self.facility = FakeFacility(self.folder / "fake")
+        self.provider = FakeProvider(self.folder / "fake")
         self.notes = Notes()
         self.state = self.folder / "run" / "roundabout"
         self.journals = self.folder / "lib" / "roundabout" / "runs"
@@ -344,7 +344,7 @@ class Workplace:
 
     @property
     def runner(self):
-        return Runner(self.facility, self.notes, self.undo, self.state, self.journals)
+        return Runner(self.provider, self.notes, self.undo, self.state, self.journals)
 
     def start(self, text=None):
         path = self.write(text or experiment())
@@ -352,7 +352,7 @@ class Workplace:
 
     def undo(self, entry):
         """What dead runs owe."""
-        (temporary.remove if entry["kind"] == temporary.KIND else self.facility.undo)(entry)
+        (temporary.remove if entry["kind"] == temporary.KIND else self.provider.undo)(entry)
 
     def clean(self):
         """What `roundabout clean` does."""
@@ -362,7 +362,7 @@ class Workplace:
     @property
     def owed(self):
         """Whether anything of a run is left on the machine."""
-        return self.facility.left or self.state.exists() or self.journals.parent.exists()
+        return self.provider.left or self.state.exists() or self.journals.parent.exists()
 
     def resume(self):
         run = Run.open("last", self.runs)

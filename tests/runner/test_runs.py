@@ -45,8 +45,8 @@ def test_a_run_measures_every_trial_and_leaves_nothing(work, tiny):
 def test_where_time_is_stretched_all_is_stored_in_the_papers_time(work, tiny, monkeypatch):
     plain = work.start(tiny(iterations=2)).manifest["plan"]
     monkeypatch.setattr(FakeSite, "dilation", 10.0)
-    work.facility.dilation = 10.0
-    work.facility.fault("s0", iteration_ms=200)
+    work.provider.dilation = 10.0
+    work.provider.fault("s0", iteration_ms=200)
     run = work.start(tiny(iterations=2))
     (trial,) = run.trials()
     assert trial["valid"], trial["reason"]
@@ -86,7 +86,7 @@ def test_every_table_has_its_schema_and_rows(work):
 
 
 def test_duckdb_reads_a_run_in_place(work, tiny):
-    work.facility.fault("s1", retransmitted=4)
+    work.provider.fault("s1", retransmitted=4)
     run = work.start(tiny(variants=VARIANTS))
     rows = duckdb.sql(
         f"""
@@ -110,7 +110,7 @@ def test_workers_start_at_one_instant_on_measured_clocks(work):
 
 
 def test_progress_is_told(work):
-    work.facility.fault("s0", iteration_ms=400)
+    work.provider.fault("s0", iteration_ms=400)
     work.start()
     assert [number for job, number in work.notes.iterations if job == "j1"] == [1, 2, 3]
     assert {name for name, _ in work.notes.links} == {"L1"}
@@ -136,7 +136,7 @@ def test_progress_is_told(work):
     ],
 )
 def test_a_spoilt_trial_is_kept_and_repeated(work, host, faults, reason):
-    work.facility.fault(host, **faults)
+    work.provider.fault(host, **faults)
     run = work.start()
     ((_, reasons, again), (_, none, done)) = work.notes.ended
     assert any(reason in each for each in reasons), reasons
@@ -152,7 +152,7 @@ def test_a_spoilt_trial_is_kept_and_repeated(work, host, faults, reason):
 def test_a_worker_may_export_its_record_for_longer_than_an_iteration(work, monkeypatch):
     monkeypatch.setattr(attempt, "STALL_S", 1)
     monkeypatch.setattr(attempt, "STALL_ITERATIONS", 0)
-    work.facility.fault("s0", exports_s=2)
+    work.provider.fault("s0", exports_s=2)
     run = work.start()
     (trial,) = run.trials()
     assert (trial["valid"], trial["attempt"]) == (True, 1)
@@ -162,7 +162,7 @@ def test_a_worker_may_export_its_record_for_longer_than_an_iteration(work, monke
 
 def test_an_export_that_does_not_end_fails_the_trial(work, monkeypatch):
     monkeypatch.setattr(attempt, "RECORDING_S", 1)
-    work.facility.fault("s0", exports_s=60)
+    work.provider.fault("s0", exports_s=60)
     run = work.start()
     ((_, reasons, _), *_) = work.notes.ended
     assert any("did not say what they recorded within 1 s: job j1, worker 0 on s0" in each for each in reasons), reasons
@@ -170,7 +170,7 @@ def test_an_export_that_does_not_end_fails_the_trial(work, monkeypatch):
 
 
 def test_a_busy_cpu_alone_spoils_nothing(work):
-    work.facility.fault("s0", busy=0.99)
+    work.provider.fault("s0", busy=0.99)
     run = work.start()
     ((_, reasons, _),) = work.notes.ended
     assert reasons == []
@@ -178,8 +178,8 @@ def test_a_busy_cpu_alone_spoils_nothing(work):
 
 
 def test_hosts_with_cpus_of_their_own_are_judged_by_them(work):
-    work.facility.sampler = None
-    work.facility.fault("s1", steal=0.2, iteration_ms=50)
+    work.provider.sampler = None
+    work.provider.fault("s1", steal=0.2, iteration_ms=50)
     run = work.start()
     ((_, reasons, _), *_) = work.notes.ended
     assert any("of the CPU over the whole trial" in each for each in reasons), reasons
@@ -187,7 +187,7 @@ def test_hosts_with_cpus_of_their_own_are_judged_by_them(work):
 
 
 def test_drops_of_a_lossless_link_name_the_link(work):
-    work.facility.fault("s0", drops=9)
+    work.provider.fault("s0", drops=9)
     work.start()
     ((_, reasons, _), *_) = work.notes.ended
     (loss,) = [reason for reason in reasons if "dropped" in reason]  # a busy machine may have others
@@ -210,7 +210,7 @@ def test_a_lost_lease_ends_the_run_before_it_keeps_or_begins_another_trial(work,
 
     def attempt_and_lose(*arguments):
         attempted.append(execute_attempt(*arguments))
-        work.facility.lease_lost = True
+        work.provider.lease_lost = True
         return attempted[-1]
 
     monkeypatch.setattr("roundabout.runner.trial.ssh_testbed.execute_attempt", attempt_and_lose)
@@ -221,21 +221,21 @@ def test_a_lost_lease_ends_the_run_before_it_keeps_or_begins_another_trial(work,
         work.resume()
     assert len(attempted) == 1
     assert Run.open("last", work.runs).committed() == set()
-    assert work.facility.left == []
+    assert work.provider.left == []
 
 
 def test_a_lease_that_is_lost_during_a_trial_ends_it_at_once(work, monkeypatch):
-    work.facility.fault("s0", iteration_ms=20_000)
+    work.provider.fault("s0", iteration_ms=20_000)
 
     def lose_the_lease_while_measuring(what):
-        work.facility.lease_lost |= what == "measuring"
+        work.provider.lease_lost |= what == "measuring"
 
     monkeypatch.setattr(work.notes, "phase", lose_the_lease_while_measuring)
     begun = time.monotonic()
     with pytest.raises(RoundaboutError, match="the lease was lost"):
         work.start()
     assert time.monotonic() - begun < 15  # of a minute
-    assert work.facility.left == []
+    assert work.provider.left == []
     assert Run.open("last", work.runs).committed() == set()
 
 
@@ -243,49 +243,49 @@ def test_a_lease_that_is_lost_during_a_trial_ends_it_at_once(work, monkeypatch):
 @pytest.mark.parametrize("command", ["apply", "read"])
 def test_a_host_that_freezes_costs_an_attempt(work, monkeypatch, command):
     monkeypatch.setattr(programs, "CALL_S", 8)
-    work.facility.fault("s2", **{f"freezes in {command}": True})
+    work.provider.fault("s2", **{f"freezes in {command}": True})
     run = work.start()
     assert work.notes.ended[0][1] == ["lost host s2: sh took longer than 8 s"]
     assert [trial["valid"] for trial in run.trials()] == [True]
-    assert work.facility.left == []
+    assert work.provider.left == []
 
 
 def test_a_lost_host_ends_the_trial_and_the_testbed_is_raised_anew(work, tiny):
-    work.facility.fault("s2", lost=True)
+    work.provider.fault("s2", lost=True)
     run = work.start(tiny(variants=VARIANTS))
     (first, *_) = [reasons for _, reasons, _ in work.notes.ended if reasons]
     assert first == ["lost host s2: the connection broke during a trial"]
-    assert work.facility.raised == 2
+    assert work.provider.raised == 2
     assert all(trial["valid"] for trial in run.trials())
-    assert work.facility.left == []
+    assert work.provider.left == []
 
 
 def test_a_host_that_is_lost_while_it_is_prepared_costs_an_attempt(work, monkeypatch):
-    connect = work.facility.connect
+    connect = work.provider.connect
 
     def lost_once(site, host):
-        if (work.facility.raised, host) == (2, "s1"):
+        if (work.provider.raised, host) == (2, "s1"):
             raise LostHostError("s1", "cannot connect")
         return connect(site, host)
 
-    monkeypatch.setattr(work.facility, "connect", lost_once)
-    work.facility.fault("s2", lost=True)
+    monkeypatch.setattr(work.provider, "connect", lost_once)
+    work.provider.fault("s2", lost=True)
     run = work.start()
     lost = ["lost host s2: the connection broke during a trial", "lost host s1: cannot connect"]
     assert [reason for _, reasons, _ in work.notes.ended for reason in reasons] == lost
     assert [trial["valid"] for trial in run.trials()] == [True]
-    assert work.facility.left == []
+    assert work.provider.left == []
 
 
 def test_trainers_that_are_never_ready_are_named(work, monkeypatch):
     monkeypatch.setattr("roundabout.runner.trial.attempt.READY_S", 10)
-    work.facility.fault("s3", never_O_ready=True)
+    work.provider.fault("s3", never_O_ready=True)
     work.start()
     assert work.notes.ended[0][1] == ["trainers were not ready after 10 s: j2 on s3"]
 
 
 def test_a_host_program_that_fails_ends_the_run_and_all_is_undone(work):
-    work.facility.fault("s1", settings_O_fail=True)
+    work.provider.fault("s1", settings_O_fail=True)
     with pytest.raises(RoundaboutError, match="s1: .*net.ipv4.tcp_ecn cannot be written"):
         work.start()
     assert not work.owed
@@ -297,7 +297,7 @@ def test_a_busy_machine_names_who_has_it(work):
         pytest.raises(RoundaboutError, match="leased to someone's run"),
     ):
         work.start()
-    assert work.facility.raised == 0
+    assert work.provider.raised == 0
     assert not work.runs.exists()
 
 
@@ -313,4 +313,4 @@ def test_a_resumed_run_refuses_changes_and_says_which(work, tiny, monkeypatch):
         work.resume()
     assert "iterations: was 3, is 4" in refused.value.hint
     assert len(run.trials()) == 1
-    assert work.facility.left == []
+    assert work.provider.left == []

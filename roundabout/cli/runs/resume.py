@@ -10,7 +10,7 @@ from roundabout.spec import Experiment
 from roundabout.spec.assembly.overrides import SET, overrides_from_values
 from roundabout.spec.load import load_experiment
 from roundabout.store import Run
-from roundabout.testbeds import facility
+from roundabout.testbeds import find_provider
 
 
 def command(
@@ -24,7 +24,7 @@ def command(
     if fault := run.experiment_fault():
         print_warning(fault)
     experiment = load_experiment_of(run)
-    where = facility(run.manifest.get("where", {}))
+    where = find_provider(run.manifest.get("where", {}))
     execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json, executor=executor)
 
 

@@ -13,7 +13,7 @@ from roundabout.terminal.screen import Screen
 from roundabout.runner.progress import Follower
 from roundabout.runner.run import Runner
 from roundabout.store import Run
-from roundabout.testbeds import facility, undo
+from roundabout.testbeds import find_provider, undo
 
 
 def command(
@@ -28,7 +28,7 @@ def command(
 
     undo_when_ended()
     run = Run.open(which)
-    experiment, where = load_experiment_of(run), facility(run.recorded("where"))
+    experiment, where = load_experiment_of(run), find_provider(run.recorded("where"))
     # Many write into one run: what shows it live is its submitter's.
     runner = Runner(where, Follower(PlainView(Screen())), undo, resolve_inputs=resolve_inputs)
     if key is None:

@@ -42,12 +42,12 @@ def command(
     ] = None,
 ) -> None:
     """Start Prometheus on the labs of this machine, or on a rack, until Ctrl-C."""
-    facility = requested_provider(None, inventory)
+    provider = requested_provider(None, inventory)
     undo_when_ended()
     console = Screen()
     with suppress(KeyboardInterrupt), ExitStack() as stack:
         folder = prepare_folder(keep) if keep else stack.enter_context(scratch.folder("dashboards"))
-        exporters = ExporterPool(lambda: _existing_targets(facility))
+        exporters = ExporterPool(lambda: _existing_targets(provider))
         url = f"http://127.0.0.1:{port}"
         relay = stack.enter_context(run_relay(exporters, lambda: run_series(runs), lambda: _page(url, exporters)))
         stack.enter_context(prometheus(relay.url, folder, port))
@@ -58,9 +58,9 @@ def command(
         threading.Event().wait()
 
 
-def _existing_targets(facility: TestbedProvider) -> Iterator[ExporterTarget]:
+def _existing_targets(provider: TestbedProvider) -> Iterator[ExporterTarget]:
     yield controller_target()
-    yield from facility.exporter_targets()
+    yield from provider.exporter_targets()
 
 
 def prepare_folder(keep: Path) -> Path:

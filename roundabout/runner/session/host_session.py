@@ -94,27 +94,27 @@ class HostAccess(Protocol):
 
 
 @contextmanager
-def open_host_session(facility: HostAccess, site: HostGroup, visit: RunContext) -> Iterator[HostSession]:
+def open_host_session(provider: HostAccess, site: HostGroup, visit: RunContext) -> Iterator[HostSession]:
     """Open a session for trials on `site`, and undo it in reverse order at the end."""
     assert visit.journal is not None
     owner, journal, clock = site.name, visit.journal, visit.clock
-    noted = {"owner": owner, "hosts": list(site.hosts), "where": dict(facility.where)}
+    noted = {"owner": owner, "hosts": list(site.hosts), "where": dict(provider.where)}
     with ExitStack() as stack:
-        facility.provision(site)  # what loads transports, too
+        provider.provision(site)  # what loads transports, too
         for transport in visit.transports:
             entry = {"kind": "transport", "name": transport.name, **noted}
-            stack.enter_context(journal.register_undo(entry, facility.undo))
-            facility.load_transport(transport, owner)
+            stack.enter_context(journal.register_undo(entry, provider.undo))
+            provider.load_transport(transport, owner)
         pool = stack.enter_context(ThreadPoolExecutor(len(site.hosts), thread_name_prefix="host"))
-        connections = {host: stack.enter_context(closing(facility.connect(site, host))) for host in site.hosts}
+        connections = {host: stack.enter_context(closing(provider.connect(site, host))) for host in site.hosts}
         _deploy(site, connections)
         clocks: dict[str, Clock] = {CONTROLLER: ControllerClock(clock)}
         clocks |= {host: _clock(site, connections[host], clock) for host in site.hosts}
         for each in clocks.values():
             stack.callback(each.stop)
-        stack.enter_context(journal.register_undo({"kind": "settings", "testbed": owner, **noted}, facility.undo))
+        stack.enter_context(journal.register_undo({"kind": "settings", "testbed": owner, **noted}, provider.undo))
         bench = HostSession(
-            site, owner, facility.sampler, connections, clocks, LocalConnection(), facility.check_held, pool
+            site, owner, provider.sampler, connections, clocks, LocalConnection(), provider.check_held, pool
         )
         _run_probes(bench, visit.probes)
         yield bench

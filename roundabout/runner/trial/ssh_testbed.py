@@ -88,8 +88,8 @@ class SshTestbedProvider(TestbedProvider):
 class SshTestbed:
     """A Testbed of hosts reached over SSH, which are provisioned when they are first needed."""
 
-    def __init__(self, facility: SshTestbedProvider, site: HostGroup, visit: RunContext, stack: ExitStack) -> None:
-        self._facility, self._site, self._visit, self._stack = facility, site, visit, stack
+    def __init__(self, provider: SshTestbedProvider, site: HostGroup, visit: RunContext, stack: ExitStack) -> None:
+        self._provider, self._site, self._visit, self._stack = provider, site, visit, stack
         self._bench: HostSession | None = None
 
     @property
@@ -128,9 +128,9 @@ class SshTestbed:
             bench = self._host_session()
         except LostHostError as error:  # as good as lost during the attempt
             return Outcome({}, [str(error)], lost=True)
-        self._facility.check_held()
+        self._provider.check_held()
         measured = execute_attempt(bench, trial, self._visit.clock, self._visit.observer, attempt)
-        self._facility.check_held()
+        self._provider.check_held()
         into = host_units(self._site, self._visit.clock)
         found = build_tables(measured, self._site, who, into)
         captures.store(measured.captured, measured.clock_log, self._site, into, attempt, who)
@@ -149,7 +149,7 @@ class SshTestbed:
     def _host_session(self) -> HostSession:
         if self._bench is None:
             self._visit.observer.step(f"preparing {len(self._site.hosts)} hosts")
-            self._bench = self._stack.enter_context(open_host_session(self._facility, self._site, self._visit))
+            self._bench = self._stack.enter_context(open_host_session(self._provider, self._site, self._visit))
         return self._bench
 
 

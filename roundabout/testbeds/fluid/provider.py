@@ -46,7 +46,7 @@ FIDELITY = Fidelity(
 )
 
 
-def facility(_where: Mapping[str, str]) -> "FluidProvider":
+def create_provider(_where: Mapping[str, str]) -> "FluidProvider":
     """Return the provider of the flow-level model."""
     return FluidProvider()
 

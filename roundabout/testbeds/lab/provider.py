@@ -30,7 +30,7 @@ from roundabout.testbeds.lab.network import cc_allowlist, network
 from roundabout.testbeds.lab.network.layout import lay_out
 
 
-def facility(where: Mapping[str, str]) -> "LabProvider":
+def create_provider(where: Mapping[str, str]) -> "LabProvider":
     """Return the provider of labs at the given `scale` and `dilation`. Raises UsageError for an invalid number."""
     return LabProvider(None, *(_number(name, where) for name in ("scale", "dilation")))
 

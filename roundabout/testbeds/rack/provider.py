@@ -138,7 +138,7 @@ def _now_s() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def facility(where: Mapping[str, str]) -> "RackProvider":
+def create_provider(where: Mapping[str, str]) -> "RackProvider":
     """Return the provider of the rack whose inventory `where` names. Raises UsageError, SpecError."""
     if "inventory" not in where:
         raise UsageError("testbed rack: found no inventory, expected --inventory FILE", "inventory.example is one")

@@ -17,7 +17,7 @@ from roundabout.cli.main import main
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.spec.cassini import Timetable
-from roundabout.testbeds import facility, undo
+from roundabout.testbeds import find_provider, undo
 from tests.analysis.run_verdicts import judge_run
 from tests.runner.conftest import Notes
 
@@ -45,7 +45,7 @@ OBSERVED = {
 
 
 def played(path):
-    place = facility({"testbed": "fluid"})
+    place = find_provider({"testbed": "fluid"})
     return Runner(place, Notes(), undo, resolve_inputs=resolve_inputs).start(
         load_experiment(path), str(path), path.parent / "runs"
     )

@@ -400,10 +400,10 @@ def test_a_stopped_controller_loads_the_rack_no_longer_than_its_lease_lasts(
     second.undo({"kind": "testbed", "name": "second"})
 
 
-def free(facility: RackProvider) -> bool:
+def free(provider: RackProvider) -> bool:
     """Whether the rack can be leased, which then is so."""
     try:
-        facility.create_hosts(load_topology("configuration-b"), "second")
+        provider.create_hosts(load_topology("configuration-b"), "second")
     except BusyError:
         return False
     return True

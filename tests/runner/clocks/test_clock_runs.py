@@ -47,13 +47,13 @@ def ticking(work, monkeypatch):
     """A workplace where s1 has another clock.py."""
 
     def give(clock_py):
-        provision = work.facility.provision
+        provision = work.provider.provision
 
         def provision_and_replace(testbed):
             provision(testbed)
             (testbed.hosts["s1"].prefix / "bin" / "clock.py").write_text(clock_py)
 
-        monkeypatch.setattr(work.facility, "provision", provision_and_replace)
+        monkeypatch.setattr(work.provider, "provision", provision_and_replace)
         return work
 
     return give
@@ -115,8 +115,8 @@ STOPS = [(1.3, IMPATIENT), pytest.param((120, {}), marks=pytest.mark.proof)]
 def test_a_controller_that_was_stopped_goes_on_with_its_trial(work, tiny, drive, monkeypatch, stop):
     stopped_s, constants = stop
     monkeypatch.setenv("CONSTANTS", json.dumps(constants))
-    work.facility.fault("s0", iteration_ms=50)
-    (work.facility.folder / "clock.py").write_text(SLOW)
+    work.provider.fault("s0", iteration_ms=50)
+    (work.provider.folder / "clock.py").write_text(SLOW)
     work.write(tiny(iterations=40))
     with subprocess.Popen(drive("start", work.folder)) as process:
         deadline = time.monotonic() + 30
@@ -129,7 +129,7 @@ def test_a_controller_that_was_stopped_goes_on_with_its_trial(work, tiny, drive,
         assert process.wait(timeout=60) == 0
     (trial,) = Run.open("last", work.runs).trials()
     assert (trial["valid"], trial["attempt"]) == (True, 1)
-    assert work.facility.left == []
+    assert work.provider.left == []
 
 
 @pytest.mark.parametrize("by_ns", [5 * 10**9, -20 * YEAR_NS])
@@ -183,7 +183,7 @@ def test_a_clock_that_falls_silent_during_a_trial_costs_one_attempt(work, monkey
     assert [trial["valid"] for trial in run.trials()] == [True]
     (rejected,) = run.path.glob("rejected/*/trial.json")
     assert "lost host s0: its clock did not answer" in json.loads(rejected.read_text())["reason"]
-    assert work.facility.raised == 2
+    assert work.provider.raised == 2
 
 
 class ShiftedLab(LabProvider):

@@ -23,7 +23,7 @@ VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}"
 def on_the_fake_testbed(work, monkeypatch):
     for command in (run, resume):
         monkeypatch.setattr(
-            command, "provider_for_experiment" if command is run else "facility", lambda *_, **__: work.facility
+            command, "provider_for_experiment" if command is run else "find_provider", lambda *_, **__: work.provider
         )
     monkeypatch.setattr(execution, "Runner", lambda *_, **__: work.runner)
     monkeypatch.setattr(execution, "undo_when_ended", lambda: None)
@@ -32,7 +32,7 @@ def on_the_fake_testbed(work, monkeypatch):
 
 
 def spoil(work, host="s1"):
-    work.facility.fault(host, retransmitted=4)
+    work.provider.fault(host, retransmitted=4)
 
 
 def test_a_run_with_valid_trials_in_every_cell_ends_with_0(work, tiny, capsys):

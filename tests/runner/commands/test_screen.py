@@ -19,7 +19,7 @@ pytestmark = pytest.mark.unit
 
 
 def test_a_log_gets_plain_lines(work, tiny):
-    work.facility.fault("s1", retransmitted=2)
+    work.provider.fault("s1", retransmitted=2)
     out = io.StringIO()
     work.notes = Follower(live_display.PlainView(Console(file=out, width=200)))
     work.start(tiny(iterations=2))
@@ -33,7 +33,7 @@ def test_a_log_gets_plain_lines(work, tiny):
 
 def test_a_terminal_gets_a_line_a_job_that_changes(work, tiny, monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-    work.facility.fault("s0", iteration_ms=400)
+    work.provider.fault("s0", iteration_ms=400)
     out = io.StringIO()
     console = Console(file=out, width=120, force_terminal=True)
     with live_display.show_progress(console) as work.notes:

@@ -36,7 +36,7 @@ from roundabout.runner.machine import journal
 from roundabout.runner.session import host_session
 from roundabout.store import Run
 from roundabout.terminal import execution
-from tests.runner.conftest import FakeFacility, FakeSite, Workplace, experiment
+from tests.runner.conftest import FakeProvider, FakeSite, Workplace, experiment
 
 # Signals, each so many points after the one that is tried.
 WAYS = {
@@ -122,7 +122,7 @@ class Played:
 
 
 class Host:
-    """One host: a connection to it, and what its programs say. What it keeps is a file of the facility's."""
+    """One host: a connection to it, and what its programs say. What it keeps is a file of the provider's."""
 
     def __init__(self, host: str, kept: Path, points: Points) -> None:
         self.host, self._kept, self._points = host, kept, points
@@ -186,7 +186,7 @@ class Site(FakeSite):
         return frozenset()
 
 
-class Facility(FakeFacility):
+class Provider(FakeProvider):
     """Each thing that it makes or takes away lies between two points."""
 
     def __init__(self, folder: Path, points: Points) -> None:
@@ -249,7 +249,7 @@ def command(name: str, folder: Path, signals: dict[int, int]) -> tuple[int, int]
         run_module.new_run_id = lambda: f"20260101T{number:06d}Z-0000"  # no two in one second
         host_session.LocalConnection = clocks.LocalConnection = lambda: Host("controller", Path("none"), points)
         work = Workplace(folder)
-        work.facility = Facility(folder / "fake", points)
+        work.provider = Provider(folder / "fake", points)
         execution.undo_when_ended()
         # Through the command line's own handling of errors and signals, with this in the place of a command.
         clean.command = {"run": lambda: work.start(experiment(1, VARIANTS)), "resume": work.resume}.get(

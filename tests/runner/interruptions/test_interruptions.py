@@ -36,7 +36,7 @@ def killed(work, tiny, drive):
     """What a run leaves that is killed during its second trial."""
     work.write(tiny(iterations=1, variants=VARIANTS, repetitions=2))
     with subprocess.Popen(drive("start", work.folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        wait_for(lambda: list(work.runs.glob("*/*/trials/*/trial.json")) and work.facility.left, 90)
+        wait_for(lambda: list(work.runs.glob("*/*/trials/*/trial.json")) and work.provider.left, 90)
         process.kill()
     (run,) = Run.all(work.runs)
     assert status_of(run, work.state)["state"] == "interrupted"
@@ -66,12 +66,12 @@ def test_whoever_comes_next_is_told_who_owes_what_cannot_be_undone(work, killed,
     def refuses(_entry):
         raise RoundaboutError("s0 refuses", "mend it")
 
-    owed, left = sorted(work.journals.glob("*")), work.facility.left
-    monkeypatch.setattr(work.facility, "undo", refuses)
+    owed, left = sorted(work.journals.glob("*")), work.provider.left
+    monkeypatch.setattr(work.provider, "undo", refuses)
     with pytest.raises(RoundaboutError, match=f"^run {killed.id}: s0 refuses$") as told:
         getattr(work, next_)()
     assert told.value.hint == "mend it"
-    assert (sorted(work.journals.glob("*")), work.facility.left) == (owed, left)
+    assert (sorted(work.journals.glob("*")), work.provider.left) == (owed, left)
     assert not work.state.exists()
 
 
@@ -142,7 +142,7 @@ def test_a_signal_undoes_all_and_keeps_what_is_committed(work, tiny, drive, numb
 @pytest.fixture
 def frozen(work):
     """What is to be undone does not answer until this file is gone."""
-    path = work.facility.folder / "frozen"
+    path = work.provider.folder / "frozen"
     path.parent.mkdir(parents=True)
     path.touch()
     return path
@@ -161,7 +161,7 @@ def test_ctrl_c_once_more_says_what_stays_owed_and_ends(work, file, drive, froze
     assert process.returncode == 130
     assert "stays owed: folder, settings, testbed, transport" in stdout
     assert "Traceback" not in stderr
-    assert work.facility.left
+    assert work.provider.left
     frozen.unlink()
     work.clean()
     assert not work.owed
@@ -227,7 +227,7 @@ def test_a_run_goes_on_when_nobody_reads_what_it_says_or_nohup_keeps_its_termina
 
 
 def test_no_program_outlives_a_killed_runner(work, tiny, drive):
-    work.facility.fault("s0", iteration_ms=20_000)
+    work.provider.fault("s0", iteration_ms=20_000)
     work.write(tiny())
     with subprocess.Popen(drive("start", work.folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         wait_for(lambda: len(programs_below(work.folder)) >= 4 + 4 + 3 + 4)
@@ -238,14 +238,14 @@ def test_no_program_outlives_a_killed_runner(work, tiny, drive):
 def test_a_live_run_is_not_cleaned_up(work, tiny, drive, monkeypatch, capsys):
     work.write(tiny(variants=VARIANTS, repetitions=20))
     with subprocess.Popen(drive("start", work.folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        wait_for(lambda: work.facility.left)
+        wait_for(lambda: work.provider.left)
         with pytest.raises(BusyError, match="leased to tiny"):
             work.clean()
         monkeypatch.setattr(clean, "STATE", work.state)
         monkeypatch.setattr(clean, "JOURNALS", work.journals)
         clean.command()
         assert capsys.readouterr().out == "nothing to undo\n"
-        assert work.facility.left
+        assert work.provider.left
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
     assert not work.owed
