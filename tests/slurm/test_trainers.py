@@ -24,8 +24,8 @@ from roundabout.store import Run
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack.provider import RackProvider
-from tests.observers import Silent
-from tests.rack.lab_hosts.rack_runs import driven
+from tests.observers import Reasons, Silent
+from tests.rack.lab_hosts.rack_runs import driven, inventory_of
 from tests.slurm.cluster import awaited, is_there
 from tests.slurm.hosts import Nodes
 
@@ -37,27 +37,11 @@ pytestmark = [
 
 PYTHON = os.environ.get("TRAINING_PYTHON", "/usr/bin/python3")
 SOON_S = 10
-INVENTORY = """
-all:
-  vars:
-    ssh_config: {config}
-    line_rate_gbps: 50
-    payload_rate_gbps: 43
-    emulated: {{by: a lab's hosts, scale: {scale}}}
-  children:
-    rack:
-      vars: {{driver: inbox, gpu: none, mtu_bytes: 1500, roundabout_prefix: {prefix}, roundabout_state: {state}}}
-      hosts:
-{hosts}
-    switches:
-      vars:
-        system: sonic
-        ecn: {{cell_bytes: 80, Kmin_cells: 10, Kmax_cells: 20, Pmax_percent: 100}}
-        cable_length_m: 5
-      hosts:
-        tor0: {{ansible_host: tor0, ports: {{s0: Ethernet0, s1: Ethernet4, L1: Ethernet48}}}}
-        tor1: {{ansible_host: tor1, ports: {{s2: Ethernet0, s3: Ethernet4, L1: Ethernet48}}}}
-"""
+FIELDS = {"line_rate_gbps": 50, "payload_rate_gbps": 43}
+PORTS = {
+    "tor0": {"s0": "Ethernet0", "s1": "Ethernet4", "L1": "Ethernet48"},
+    "tor1": {"s2": "Ethernet0", "s3": "Ethernet4", "L1": "Ethernet48"},
+}
 EXPERIMENT = {
     "schema": 1,
     "name": "scheduled",
@@ -76,16 +60,6 @@ ENDLESS = {"iterations": 5000}
 NOISE = ("woke up", "sent again", "took")
 
 
-class Kept(Silent):
-    """An observer that keeps why trials were invalid."""
-
-    def __init__(self) -> None:
-        self.reasons: list[str] = []
-
-    def trial_ended(self, _trial: Any, reasons: list[str], _again: bool) -> None:
-        self.reasons += reasons
-
-
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
     name, folder = f"test-nodes-{os.getpid()}", Path(tempfile.mkdtemp(prefix="roundabout-nodes-", dir="/var/tmp"))
@@ -102,13 +76,7 @@ def nodes() -> Iterator[Nodes]:
 @pytest.fixture(scope="module")
 def inventory(nodes: Nodes) -> Path:
     lab, path = nodes.lab, nodes.folder / "inventory"
-    hosts = "\n".join(
-        f"        {host.name}: {{ansible_host: {host.ssh_alias}, nic: {host.interface}, "
-        f"address: {host.address}/{host.prefix_length}, link: {host.name}}}"
-        for host in lab.hosts.values()
-    )
-    told = {"config": lab.ssh_config(), "scale": lab.scale, "prefix": lab.hosts["s0"].prefix}
-    path.write_text(INVENTORY.format(**told, hosts=hosts, state=lab.settings_state))
+    path.write_text(inventory_of(lab, FIELDS, PORTS))
     rack = RackProvider(path)
     rack.provision(rack.create_hosts(load_topology("dumbbell-2x2"), "provisioned"))
     rack.undo({"kind": "testbed", "name": "provisioned"})
@@ -209,7 +177,7 @@ def test_a_cancelled_allocation_costs_the_attempt(nodes: Nodes, inventory: Path,
         awaited(lambda: trains(tmp_path))
         nodes.said("scancel", *nodes.queue)
 
-    observer, thread = Kept(), meanwhile(cancel)
+    observer, thread = Reasons(), meanwhile(cancel)
     done = run(inventory, tmp_path, observer)
     thread.join()
     assert any("has been revoked" in reason for reason in observer.reasons), observer.reasons

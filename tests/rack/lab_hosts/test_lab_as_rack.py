@@ -34,35 +34,16 @@ from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.rack import leases
 from roundabout.testbeds.rack.provider import RackProvider
 from tests.deadline import wait_for
-from tests.observers import Silent
-from tests.rack.lab_hosts.rack_runs import driven
+from tests.observers import Reasons, Silent
+from tests.rack.lab_hosts.rack_runs import driven, inventory_of
 from tests.runner.interruptions import interruption_points
 from tests.traces import traces
 
 WORK = (b"replay", b"sampler", b"tcpdump", b"crossgen", b"iperf3", b"clock.py")
 pytestmark = [pytest.mark.lab, pytest.mark.quiet, pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")]
 
-INVENTORY = """
-all:
-  vars:
-    ssh_config: {config}
-    line_rate_gbps: 25
-    payload_rate_gbps: 23.5
-    cross_traffic_dscp: 8
-    emulated: {{by: a lab's hosts, scale: {scale}}}
-  children:
-    rack:
-      vars: {{driver: inbox, gpu: none, mtu_bytes: 1500, roundabout_prefix: {prefix}, roundabout_state: {state}}}
-      hosts:
-{hosts}
-    switches:
-      vars:
-        system: sonic
-        ecn: {{cell_bytes: 80, Kmin_cells: 10, Kmax_cells: 20, Pmax_percent: 100}}
-        cable_length_m: 5
-      hosts:
-        tor: {{ansible_host: tor, ports: {{s0: Ethernet0, s1: Ethernet4, s2: Ethernet8, s3: Ethernet12}}}}
-"""
+FIELDS = {"line_rate_gbps": 25, "payload_rate_gbps": 23.5, "cross_traffic_dscp": 8}
+PORTS = {"tor": {"s0": "Ethernet0", "s1": "Ethernet4", "s2": "Ethernet8", "s3": "Ethernet12"}}
 TINY = """
 schema: 1
 name: tiny
@@ -92,18 +73,6 @@ COOKIE_BYTES = 3700  # of iperf3's 37, in the papers' units: the lab divides by 
 NOISE = ("busy", "woke up", "took", "sent again")
 
 
-class Reasons(Silent):
-    """An observer that only keeps why trials were invalid."""
-
-    def __init__(self, when_ended: Callable[[], None] = lambda: None) -> None:
-        self.reasons: list[str] = []
-        self._when_ended = when_ended
-
-    def trial_ended(self, trial: Any, reasons: list[str], again: bool) -> None:
-        self.reasons += reasons
-        self._when_ended()
-
-
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     name = f"test-rack-{os.getpid()}"
@@ -116,16 +85,8 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def inventory(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    hosts = "\n".join(
-        f"        {host.name}: {{ansible_host: {host.ssh_alias}, nic: {host.interface}, "
-        f"address: {host.address}/{host.prefix_length}, link: {host.name}}}"
-        for host in lab.hosts.values()
-    )
     path = tmp_path_factory.mktemp("rack") / "inventory"
-    prefix = lab.hosts["s0"].prefix
-    path.write_text(
-        INVENTORY.format(config=lab.ssh_config(), scale=lab.scale, hosts=hosts, prefix=prefix, state=lab.settings_state)
-    )
+    path.write_text(inventory_of(lab, FIELDS, PORTS))
     return path
 
 
