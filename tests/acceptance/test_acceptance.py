@@ -35,9 +35,10 @@ from roundabout.spec import load_topology
 from roundabout.spec.errors import SpecError
 from roundabout.spec.transports import Transport
 from roundabout.store import schemas
-from roundabout.testbeds import find_provider, undo
+from roundabout.testbeds import undo
 from roundabout.testbeds.rack.traffic import Difference, NoRdmaError, Row
 from tests.acceptance.faults import FAULTS, Fault, SpoiltProvider
+from tests.computed_runs import RUNNER
 from tests.observers import Silent
 
 pytestmark = pytest.mark.lab
@@ -57,16 +58,15 @@ def test_each_link_is_shared_by_pairs_that_meet_nowhere_else() -> None:
 
 def test_what_a_model_computes_passes(tmp_path: Path) -> None:
     """Links are shared like water there, and nothing else goes wrong: what it cannot tell aside."""
-    runner = Runner(find_provider({"testbed": "fluid"}), Silent(), undo)
     links = experiments.link_variants(TOPOLOGY)
-    run = runner.start(experiments.link_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
+    run = RUNNER.start(experiments.link_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
     met = analysis.link_figures(run, {variant: link for variant, (link, _) in links.items()})
     verdicts = link_verdicts(links, {variant: each._asdict() for variant, each in met.items()}, LIMITS)
     told = {(each.of, each.name): each for each in verdicts}
     assert told["link L1, two flows", "use_two"].good
     assert told["link L1, many flows", "jain_many"].found == "1"
     assert told["link L1, many flows", "marked_many"].good is False, "what hosts must tell, and do not, passes nobody"
-    run = runner.start(experiments.job_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
+    run = RUNNER.start(experiments.job_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
     slow = {each.name: each for each in job_verdicts(analysis.slowdowns(run, "standard", "idle"), LIMITS)}
     assert slow["slowdown_idle"].found == "1"
     assert slow["slowdown_job"].found == "1.4"

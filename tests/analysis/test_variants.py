@@ -27,12 +27,8 @@ from analysis.reports.report import terminal_report, write_report
 from analysis.reports.summary import summarize_run
 from analysis.studies.variants.figures import draw_gain_by_score, draw_losses, prepare_cell
 from analysis.studies.variants.study import Gain
-from roundabout.runner.run import Runner
-from roundabout.spec import load_experiment
-from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.provider import FluidProvider
+from tests.computed_runs import compute_run
 from tests.fluid.mltcp_theory import iterations_to_reach
-from tests.observers import Silent
 
 pytestmark = pytest.mark.unit
 
@@ -112,10 +108,9 @@ expect:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("ways")
-    path = folder / "ways.yaml"
+    path = tmp_path_factory.mktemp("ways") / "ways.yaml"
     path.write_text(EXPERIMENT)
-    return Runner(FluidProvider(), Silent(), undo).start(load_experiment(path), "ways", folder)
+    return compute_run(path)
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,10 @@ from analysis.quantities import CachedReading
 from analysis.reports.comparison import CompareError, compare
 from roundabout import testbeds
 from roundabout.models.fluid import fluid_limits
-from roundabout.runner.run import Runner
 from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run
-from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.provider import FluidProvider
-from tests.observers import Silent
+from tests.computed_runs import RUNNER
 
 pytestmark = pytest.mark.unit
 
@@ -40,8 +38,7 @@ factors:
 
 
 def run(experiment: Experiment, folder: Path) -> Run:
-    observer: Any = Silent()
-    return Runner(FluidProvider(), observer, undo).start(experiment, experiment.name, folder)
+    return RUNNER.start(experiment, experiment.name, folder)
 
 
 @pytest.fixture(scope="module")

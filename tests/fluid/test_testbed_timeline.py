@@ -6,13 +6,9 @@ from typing import Any
 import pytest
 
 from analysis.reading.cells import cells_of
-from analysis.reading.trial_inputs import resolve_inputs
 from analysis.reports.summary import summarize_run
-from roundabout.runner.run import Runner
-from roundabout.spec import load_experiment
 from roundabout.store import Run
-from roundabout.testbeds import find_provider, undo
-from tests.runner.conftest import Notes
+from tests.computed_runs import compute_run
 
 pytestmark = pytest.mark.unit
 
@@ -37,11 +33,9 @@ FAIR_MS = 150 + 574.68e6 * 8 / 21.5e9 * 1e3
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("taking")
-    path = folder / "taking.yaml"
+    path = tmp_path_factory.mktemp("taking") / "taking.yaml"
     path.write_text(TAKING)
-    runner = Runner(find_provider({"testbed": "fluid"}), Notes(), undo, resolve_inputs=resolve_inputs)
-    return runner.start(load_experiment(path), str(path), folder / "runs")
+    return compute_run(path)
 
 
 def trial_of(run: Run, variant: str) -> dict[str, Any]:

@@ -8,13 +8,10 @@ import pytest
 
 from analysis.quantities import CachedReading, QuantityRequest, find_quantity
 from analysis.reading.cells import cells_of
-from analysis.reading.trial_inputs import resolve_inputs, with_measured_profiles
+from analysis.reading.trial_inputs import with_measured_profiles
 from analysis.reports.summary import summarize_run
-from roundabout.runner.run import Runner
-from roundabout.spec import load_experiment
 from roundabout.store import Run
-from roundabout.testbeds import find_provider, undo
-from tests.runner.conftest import Notes
+from tests.computed_runs import compute_run
 
 pytestmark = pytest.mark.unit
 
@@ -41,12 +38,9 @@ factors:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("shifting")
-    path = folder / "shifting.yaml"
+    path = tmp_path_factory.mktemp("shifting") / "shifting.yaml"
     path.write_text(SHIFTING)
-    return Runner(find_provider({"testbed": "fluid"}), Notes(), undo, resolve_inputs=resolve_inputs).start(
-        load_experiment(path), str(path), folder / "runs"
-    )
+    return compute_run(path)
 
 
 def trial_of(run: Run, variant: str) -> Mapping[str, Any]:

@@ -33,8 +33,9 @@ from roundabout.judge.verdicts import verdicts
 from roundabout.runner.run import Runner
 from roundabout.runner.transports import build_transport
 from roundabout.spec import load_experiment
-from roundabout.testbeds import find_provider, undo
+from roundabout.testbeds import undo
 from roundabout.testbeds.lab.provider import LabProvider
+from tests.computed_runs import RUNNER
 from tests.observers import Silent
 
 pytestmark = pytest.mark.unit
@@ -155,7 +156,7 @@ def test_every_figure_is_shown() -> None:
 def test_jobs_that_share_fairly_never_interleave(tmp_path: Path) -> None:
     """What the fluid model computes: (150 + 2 x 106.9) ms of 293 for two jobs, and none of them hurt more."""
     jobs = load_experiment(experiment.write_experiment(PROGRAMS / "still.bpf.c", "still", ["two-jobs"], 12, tmp_path))
-    run = Runner(find_provider({"testbed": "fluid"}), Silent(), undo).start(jobs, "jobs.yaml", tmp_path / "runs")
+    run = RUNNER.start(jobs, "jobs.yaml", tmp_path / "runs")
     told = job_figures(run)
     assert set(told) == {experiment.variant_name("two-jobs", name) for name in ("still", *experiment.PEERS)}
     assert told["still-2"]["interleaved"] is None

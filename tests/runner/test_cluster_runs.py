@@ -12,17 +12,14 @@ from typing import Any
 import pytest
 
 from roundabout.cli.main import main
-from roundabout.runner.run import TIMELINE, Runner
+from roundabout.runner.run import TIMELINE
 from roundabout.spec import load_experiment
 from roundabout.store import Attempt, Run, StoreError
-from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.provider import FluidProvider
-from tests.observers import Silent
+from tests.computed_runs import RUNNER, compute_run
 from tests.spec.cluster_traces.test_recorded_traces import JOB, JOBS, NEVER, RUNNING, WORKERS
 
 pytestmark = pytest.mark.lab
 
-RUNNER = Runner(FluidProvider(), Silent(), undo)
 EXPERIMENT = """
 name: small
 about: Jobs come to a cluster of four
@@ -49,8 +46,7 @@ def written(folder: Path, trace: str = DRAWN) -> Path:
 
 
 def started(folder: Path) -> Run:
-    path = written(folder)
-    return RUNNER.start(load_experiment(path), str(path), folder / "runs")
+    return compute_run(written(folder))
 
 
 def files(run: Run) -> dict[Path, tuple[int, bytes]]:

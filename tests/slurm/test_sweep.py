@@ -17,12 +17,11 @@ from analysis.reading.machines import read_machines
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
 from roundabout.runner import slurm, sweep
-from roundabout.runner.run import Runner
 from roundabout.runner.slurm import Job, Slurm
 from roundabout.spec import load_experiment
 from roundabout.store import Run
-from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.provider import FluidProvider
+from tests.computed_runs import RUNNER
 from tests.observers import Silent
 from tests.slurm import stand_ins
 
@@ -86,7 +85,7 @@ def figures(run: Run) -> list[tuple[Any, ...]]:
 
 def test_a_sweep_gives_what_a_run_gives(asked: Asked) -> None:
     experiment, observer = load_experiment(asked.file), cast("Any", Silent())
-    here = Runner(FluidProvider(), observer, undo).start(experiment, str(asked.file), asked.runs)
+    here = RUNNER.start(experiment, str(asked.file), asked.runs)
     swept = sweep.Sweep(FluidProvider(), observer, Slurm("spare"))
     there = swept.start(experiment, str(asked.file), asked.runs)
     assert (there.id != here.id, there.committed()) == (True, here.committed())

@@ -13,14 +13,9 @@ import traceback
 from pathlib import Path
 
 from analysis.reports.summary import summarize_run
-from roundabout.runner.run import Runner
 from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run, StoreError
-from roundabout.testbeds import undo
-from roundabout.testbeds.fluid.provider import FluidProvider
-from tests.observers import Silent
-
-RUNNER = Runner(FluidProvider(), Silent(), undo)
+from tests.computed_runs import RUNNER
 
 
 def found(run: Run) -> dict:

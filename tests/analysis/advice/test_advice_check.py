@@ -10,16 +10,13 @@ from analysis.advice.advice_check import experiment
 from analysis.advice.errors import AdviceError
 from analysis.advice.expected_slowdown import Outlook
 from analysis.advice.observed_jobs import observe_run
-from analysis.reading.trial_inputs import resolve_inputs
 from analysis.statistics import phases
 from analysis.statistics.phases import Estimate
 from roundabout.cli.main import main
-from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
 from roundabout.spec.cassini import Timetable
-from roundabout.testbeds import find_provider, undo
 from tests.analysis.run_verdicts import judge_run
-from tests.runner.conftest import Notes
+from tests.computed_runs import compute_run
 
 pytestmark = pytest.mark.unit
 
@@ -44,18 +41,11 @@ OBSERVED = {
 }
 
 
-def played(path):
-    place = find_provider({"testbed": "fluid"})
-    return Runner(place, Notes(), undo, resolve_inputs=resolve_inputs).start(
-        load_experiment(path), str(path), path.parent / "runs"
-    )
-
-
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory):
     path = tmp_path_factory.mktemp("check") / "observed.yaml"
     path.write_text(yaml.dump(OBSERVED, Dumper=Plain))
-    return played(path)
+    return compute_run(path)
 
 
 class Plain(yaml.SafeDumper):
@@ -93,7 +83,7 @@ def test_jobs_are_played_as_they_were_and_as_was_advised(check):
 
 
 def test_what_was_expected_is_held_against_what_it_shows(check):
-    run = played(check)
+    run = compute_run(check)
     trial = next(trial for trial in run.trials() if trial["variant"] == "shifted")
     for name, job in trial["spec"]["jobs"].items():
         assert job["timetable"] == trial["spec"]["cassini"]["timetables"][name], "neither sought nor stretched again"

@@ -12,12 +12,9 @@ from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
 from roundabout.models.fluid import Simulation, fluid_jobs, residual_of_schedules
 from roundabout.plan import make_plan
-from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment
-from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.loads import plan_loads
-from roundabout.testbeds.fluid.provider import FluidProvider
-from tests.observers import Silent
+from tests.computed_runs import RUNNER
 
 pytestmark = pytest.mark.unit
 
@@ -101,8 +98,7 @@ def computed_runs(tmp_path_factory):
     for compute_ms in (100, 103):
         path = folder / "twice.yaml"
         path.write_text(TWICE.replace("COMPUTE", str(compute_ms)))
-        runner = Runner(FluidProvider(), Silent(), undo)
-        found.append(runner.start(load_experiment(path), None, folder / str(compute_ms)))
+        found.append(RUNNER.start(load_experiment(path), None, folder / str(compute_ms)))
     return found
 
 
