@@ -54,10 +54,15 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rich(tmp_path: Path) -> Callable[[str, str], Path]:
     """Writes RICH with one passage replaced, and returns the path."""
 
+    return changed_writer(tmp_path / "rich.yaml", RICH)
+
+
+def changed_writer(path: Path, text: str) -> Callable[[str, str], Path]:
+    """A function that writes `text` with one passage replaced, and returns the path."""
+
     def write(passage: str = "", replacement: str = "") -> Path:
-        assert passage in RICH
-        path = tmp_path / "rich.yaml"
-        path.write_text(RICH.replace(passage, replacement, 1) if passage else RICH)
+        assert passage in text
+        path.write_text(text.replace(passage, replacement, 1) if passage else text)
         return path
 
     return write

@@ -8,6 +8,7 @@ import pytest
 from roundabout.plan import expected_iterations_s
 from roundabout.spec import SpecError, TrialSpec, load_experiment, load_profile
 from roundabout.spec.profile import ring_allreduce_bytes
+from tests.spec.conftest import changed_writer
 
 pytestmark = pytest.mark.unit
 
@@ -39,13 +40,7 @@ DEMANDS = [
 
 @pytest.fixture
 def sweep(tmp_path: Path):
-    def write(passage: str = "", replacement: str = "") -> Path:
-        assert passage in SWEEP
-        path = tmp_path / "sweep.yaml"
-        path.write_text(SWEEP.replace(passage, replacement, 1) if passage else SWEEP)
-        return path
-
-    return write
+    return changed_writer(tmp_path / "sweep.yaml", SWEEP)
 
 
 @pytest.mark.parametrize(("name", "megabytes", "gbps"), DEMANDS)
