@@ -365,6 +365,11 @@ class TrialSpec(Strict):
         return *self.jobs.values(), *self.cross_traffic.values(), *cluster
 
     @property
+    def cross_traffic_gbps(self) -> float:
+        """Return the requested load of all cross traffic."""
+        return sum(traffic.load_gbps for traffic in self.cross_traffic.values())
+
+    @property
     def has_random_parts(self) -> bool:
         """Return True if the trial's seed draws anything: cross traffic, or a trace."""
         return self.cluster is not None or any(traffic.is_random for traffic in self.cross_traffic.values())

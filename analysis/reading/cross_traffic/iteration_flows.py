@@ -88,7 +88,7 @@ class RingFlows:
     @property
     def asked_gbps(self) -> float:
         """Return the requested load of cross traffic."""
-        return _load_gbps(self.cell.spec)
+        return self.cell.spec.cross_traffic_gbps
 
     @property
     def apart_from_load(self) -> tuple[CellId, str]:
@@ -142,7 +142,7 @@ def iteration_flows(run: Run) -> list[RingFlows]:
     sent = packets if captured else _counted_bytes(run, trials)
     found = []
     for cell, job, hosts in cells:
-        percent = min(LOADS, key=lambda each: abs(LOADS[each] - _load_gbps(cell.spec)))
+        percent = min(LOADS, key=lambda each: abs(LOADS[each] - cell.spec.cross_traffic_gbps))
         width = WIDTHS[percent] if captured else 1
         read = {
             trial: [_flow((trial, host), sent, ran[trial, job], communicated_ns, width) for host in hosts]
@@ -164,10 +164,6 @@ def light_and_heavy_pairs(found: Sequence[RingFlows]) -> list[tuple[RingFlows, R
 def kept_share(light: RingFlows, heavy: RingFlows, flow: int) -> Measured:
     """Return a flow's bandwidth in readings under heavy load over that under light load."""
     return ratio(heavy.over_packets(flow), light.over_packets(flow))
-
-
-def _load_gbps(spec: TrialSpec) -> float:
-    return sum(each.load_gbps for each in spec.cross_traffic.values())
 
 
 def _hosts(spec: TrialSpec, job: str) -> tuple[str, ...]:

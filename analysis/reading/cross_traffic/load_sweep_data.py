@@ -138,10 +138,10 @@ def jobs_under_load(run: Run) -> list[JobUnderLoad]:
         cell_id = CellId(cell.levels)
         setting = cell_id.without_factor(over)
         # The factor `load_gbps` says the load; what another one's levels come to, their cross traffic does.
-        asked_gbps = float(cell_id.levels[LOAD]) if over == LOAD else _load_gbps(cell.spec)
+        asked_gbps = float(cell_id.levels[LOAD]) if over == LOAD else cell.spec.cross_traffic_gbps
         for job in cell.spec.jobs:
             repetitions = times.get((cell_id, job), [])
-            if any(each.load_gbps for each in cell.spec.cross_traffic.values()):
+            if cell.spec.cross_traffic_gbps:
                 repetitions = [(trial, each) for trial, each in repetitions if trial in loads]
             if repetitions:
                 new = JobUnderLoad(
@@ -151,7 +151,7 @@ def jobs_under_load(run: Run) -> list[JobUnderLoad]:
                 loaded = found.setdefault((job, setting), new)
                 loaded.cells[asked_gbps] = cell_id
                 loaded.levels[asked_gbps] = [(loads.get(trial, 0.0), each) for trial, each in repetitions]
-                loaded.spec = max(loaded.spec, cell.spec, key=_load_gbps)
+                loaded.spec = max(loaded.spec, cell.spec, key=lambda spec: spec.cross_traffic_gbps)
     return list(found.values())
 
 
@@ -268,13 +268,9 @@ def _times_s(run: Run) -> dict[tuple[CellId, str], list[tuple[str, Array]]]:
     return found
 
 
-def _load_gbps(spec: TrialSpec) -> float:
-    return sum(traffic.load_gbps for traffic in spec.cross_traffic.values())
-
-
 def _with_load(spec: TrialSpec, load_gbps: float) -> TrialSpec:
     """Return the trial with another load, in the same parts."""
-    total = _load_gbps(spec)
+    total = spec.cross_traffic_gbps
     return spec.model_copy(
         update={
             "cross_traffic": {
