@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observers of runs that show nothing."""
+"""Observers of runs, for tests: one that does nothing, and two that remember."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -22,3 +23,34 @@ class Reasons(Silent):
     def trial_ended(self, _trial: Any, reasons: list[str], _again: bool) -> None:
         self.reasons += reasons
         self._when_ended()
+
+
+class Notes:
+    """An observer that writes down what it is told."""
+
+    def __init__(self):
+        self.steps, self.iterations, self.links, self.ended = [], [], [], []
+
+    def run_started(self, run, plan, done):
+        self.plan, self.done = plan, done
+
+    def step(self, what):
+        self.steps.append(what)
+
+    def trial_started(self, trial, attempt):
+        pass
+
+    def phase(self, what):
+        pass
+
+    def iteration(self, job, number, ms):
+        self.iterations.append((job, number))
+
+    def traffic(self, links, crossing):
+        self.links += links.items()
+
+    def leaves(self, owed):
+        print("left:", *owed, file=sys.stderr)
+
+    def trial_ended(self, trial, reasons, again):
+        self.ended.append((trial.variant, reasons, again))

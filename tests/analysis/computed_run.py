@@ -6,7 +6,7 @@ from pathlib import Path
 from analysis.reports.summary import summarize_run
 from roundabout.store import Run
 from tests.computed_runs import compute_run
-from tests.runner.conftest import experiment
+from tests.fakes.workplace import experiment
 
 TINY = experiment(3, "alone: {one_job_at_a_time: true}, fair: {}")
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A runner in a process of its own, for tests that interrupt or kill it: runner_process.py start|resume FOLDER."""
+"""A runner in a process of its own, for tests that interrupt or kill it.
+
+python -m tests.runner.runner_process start|resume FOLDER
+"""
 
 import importlib
 import json
@@ -7,13 +10,13 @@ import os
 import sys
 from pathlib import Path
 
-from conftest import Workplace
 from rich.console import Console
 
 from roundabout.cli.main import main
 from roundabout.cli.runs import clean
 from roundabout.terminal import execution
 from roundabout.terminal.live_display import show_progress
+from tests.fakes.workplace import Workplace
 
 action, folder = sys.argv[1:]
 

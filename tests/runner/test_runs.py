@@ -16,7 +16,7 @@ from roundabout.runner.machine import lease
 from roundabout.runner.trial import attempt
 from roundabout.runner.trial.attempt import execute_attempt
 from roundabout.store import Run, schemas
-from tests.runner.conftest import SCALE, FakeSite
+from tests.fakes.testbed import SCALE, FakeSite
 
 pytestmark = pytest.mark.unit
 
@@ -123,14 +123,14 @@ def test_progress_is_told(work):
 @pytest.mark.parametrize(
     ("host", "faults", "reason"),
     [
-        ("s1", {"missing_O_iterations": 1}, "5 iterations of j2 were recorded, expected 6 (2 workers)"),
+        ("s1", {"missing_iterations": 1}, "5 iterations of j2 were recorded, expected 6 (2 workers)"),
         ("s1", {"late_ms": 7.5}, "trainers woke up 7.50 ms late"),
         ("s1", {"retransmitted": 4}, "4 segments were sent again on a lossless fabric"),
         ("s0", {"steal": 0.25, "iteration_ms": 50}, "% of the CPU over the whole trial (limit 3%)"),
         ("s0", {"stalls": True, "iteration_ms": 100}, "% of the trial although packets waited for it (limit 1.5%)"),
         ("s0", {"softnet_dropped": 2}, "the network stack dropped 2 packets for want of CPU"),
-        ("s1", {"sampler_O_dies": True}, "the sampler on s1 ended: sampler: the kernel refused to give counters"),
-        ("s1", {"lost_O_lines": 7}, "the sampler on s1 lost 7 lines of its record"),
+        ("s1", {"sampler_dies": True}, "the sampler on s1 ended: sampler: the kernel refused to give counters"),
+        ("s1", {"lost_lines": 7}, "the sampler on s1 lost 7 lines of its record"),
         ("s3", {"drift": True}, "s3: sysctl net.ipv4.tcp_ecn is 0, expected 1"),
         ("s1", {"peer": True}, "peer s2 (10.0.0.3) closed the connection in iteration 1"),
     ],
@@ -243,7 +243,7 @@ def test_a_lease_that_is_lost_during_a_trial_ends_it_at_once(work, monkeypatch):
 @pytest.mark.parametrize("command", ["apply", "read"])
 def test_a_host_that_freezes_costs_an_attempt(work, monkeypatch, command):
     monkeypatch.setattr(programs, "CALL_S", 8)
-    work.provider.fault("s2", **{f"freezes in {command}": True})
+    work.provider.fault("s2", **{f"freezes_in_{command}": True})
     run = work.start()
     assert work.notes.ended[0][1] == ["lost host s2: sh took longer than 8 s"]
     assert [trial["valid"] for trial in run.trials()] == [True]
@@ -279,13 +279,13 @@ def test_a_host_that_is_lost_while_it_is_prepared_costs_an_attempt(work, monkeyp
 
 def test_trainers_that_are_never_ready_are_named(work, monkeypatch):
     monkeypatch.setattr("roundabout.runner.trial.attempt.READY_S", 10)
-    work.provider.fault("s3", never_O_ready=True)
+    work.provider.fault("s3", never_ready=True)
     work.start()
     assert work.notes.ended[0][1] == ["trainers were not ready after 10 s: j2 on s3"]
 
 
 def test_a_host_program_that_fails_ends_the_run_and_all_is_undone(work):
-    work.provider.fault("s1", settings_O_fail=True)
+    work.provider.fault("s1", settings_fail=True)
     with pytest.raises(RoundaboutError, match="s1: .*net.ipv4.tcp_ecn cannot be written"):
         work.start()
     assert not work.owed

@@ -36,7 +36,8 @@ from roundabout.runner.machine import journal
 from roundabout.runner.session import host_session
 from roundabout.store import Run
 from roundabout.terminal import execution
-from tests.runner.conftest import FakeProvider, FakeSite, Workplace, experiment
+from tests.fakes.testbed import FakeProvider, FakeSite
+from tests.fakes.workplace import Workplace, experiment
 
 # Signals, each so many points after the one that is tried.
 WAYS = {

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fake transport program: no kernel has it, and its counters are made up."""
+
+import json
+import time
+
+print(json.dumps({"params": {}, "counters": {"cnps": time.monotonic_ns() % 1000, "alpha": 0.5}}))
