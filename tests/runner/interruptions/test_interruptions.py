@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -235,6 +236,13 @@ def test_no_program_outlives_a_killed_runner(work, tiny, drive):
     wait_for(lambda: not programs_below(work.folder))
 
 
+@pytest.fixture
+def no_scratch(tmp_path, monkeypatch):
+    """Temporary folders and crash logs of other tests, which `clean` would remove and name, are out of its sight."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@pytest.mark.usefixtures("no_scratch")
 def test_a_live_run_is_not_cleaned_up(work, tiny, drive, monkeypatch, capsys):
     work.write(tiny(variants=VARIANTS, repetitions=20))
     with subprocess.Popen(drive("start", work.folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -251,6 +259,7 @@ def test_a_live_run_is_not_cleaned_up(work, tiny, drive, monkeypatch, capsys):
     assert not work.owed
 
 
+@pytest.mark.usefixtures("no_scratch")
 def test_of_two_that_clean_at_once_one_waits_and_finds_nothing(work, monkeypatch, capsys):
     begun, may_end, undone = Event(), Event(), []
 
