@@ -56,7 +56,7 @@ def test_each_link_is_shared_by_pairs_that_meet_nowhere_else() -> None:
     assert links["s0"] == (("s0", "s1"), ("s0", "s2"))
 
 
-def test_what_a_model_computes_passes(tmp_path: Path) -> None:
+def test_the_fluid_testbed_passes_acceptance(tmp_path: Path) -> None:
     """Links are shared like water there, and nothing else goes wrong: what it cannot tell aside."""
     links = experiments.link_variants(TOPOLOGY)
     run = RUNNER.start(experiments.link_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)

@@ -38,7 +38,7 @@ def test_each_shape_is_the_published_one(shape: str, ratio: int) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @given(slope=st.floats(0, 100), intercept=st.floats(0.01, 100), ratios=st.tuples(RATIOS, RATIOS))
-def test_each_goes_one_way_between_its_ends(
+def test_each_shape_is_monotonic_between_its_ends(
     shape: str, slope: float, intercept: float, ratios: tuple[int, int]
 ) -> None:
     p = params(shape, slope, intercept)

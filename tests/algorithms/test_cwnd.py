@@ -112,7 +112,9 @@ BEGINS = st.sampled_from([0, 2**31 - 50, 2**32 - 50])
     factor=st.integers(ONE_Q24 // 100, 10 * ONE_Q24),
     acks=st.lists(ACKS, max_size=80),
 )
-def test_it_does_step_by_step_what_the_rfcs_say(begin: int, cwnd: int, ssthresh: int, factor: int, acks: list) -> None:
+def test_the_window_follows_the_rfcs_step_by_step(
+    begin: int, cwnd: int, ssthresh: int, factor: int, acks: list
+) -> None:
     flow = Flow(begin, Reference(cwnd, ssthresh, factor))
     for each in acks:
         flow.ack(**each)
@@ -120,7 +122,7 @@ def test_it_does_step_by_step_what_the_rfcs_say(begin: int, cwnd: int, ssthresh:
 
 @example(factor=0.25, cwnd=3)
 @given(factor=st.sampled_from([0.25, 0.5, 1, 2]), cwnd=st.integers(2, 30))
-def test_it_grows_by_f_segments_a_window(factor: float, cwnd: int) -> None:
+def test_the_window_grows_by_f_segments_per_window(factor: float, cwnd: int) -> None:
     flow = Flow(0, Reference(cwnd, 2, round(factor * ONE_Q24)))
     for _ in range(40):
         flow.window()
@@ -154,7 +156,7 @@ def test_after_a_timeout_it_starts_slowly_to_half_of_what_it_was() -> None:
         assert flow.w.segments == left
 
 
-def test_what_the_kernel_raises_does_not_hold() -> None:
+def test_the_algorithm_overwrites_the_kernels_window() -> None:
     flow = Flow(0, Reference(20, 10))
     flow.ack(1, kernels=GARBAGE, asks_for="marks")
     assert (flow.w.segments, flow.w.ssthresh) == (10, 10)

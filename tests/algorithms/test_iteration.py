@@ -137,7 +137,7 @@ def test_a_pause_in_training_costs_nothing(pause_us: int, jitter: list[float]) -
 
 
 @given(factor=st.floats(0.2, 5), size=st.integers(1000, 10**6))
-def test_what_is_learned_follows_a_job_that_changes(factor: float, size: int) -> None:
+def test_learned_bytes_follow_a_job_that_changes(factor: float, size: int) -> None:
     job, later = Job(MltcpParams(learn_q24=QUARTER)), max(int(size * factor), 1)
     for each in [size] * 5 + [later] * 40:
         list(job.iterate(100_000, [1000] * 20, each))

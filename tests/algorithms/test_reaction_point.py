@@ -117,7 +117,7 @@ class InC:
 
 
 @given(p=PARAMETERS, clock=CLOCKS, acks=ACKS)
-def test_it_does_step_by_step_what_the_paper_says(
+def test_the_reaction_point_follows_the_paper_step_by_step(
     p: DcqcnParams, clock: int, acks: list[tuple[float, bool, int]]
 ) -> None:
     point, reference = InC(p, clock), Reference(p)

@@ -68,7 +68,7 @@ def test_iterations_are_pooled_over_all_jobs_and_repetitions(results):
     assert pooled["ideal"].slowed.p99.value == pytest.approx(1, abs=1e-6)
 
 
-def test_cassini_is_compared_with_its_own_scheduler_and_all_else_with_the_baseline(results):
+def test_cassini_variants_are_compared_with_the_scheduler_they_extend(results):
     pooled = by_name(results.pooled)
     assert {name: each.baseline for name, each in pooled.items()} == {
         "themis": None, "th-cassini": "themis", "pollux": "themis", "po-cassini": "pollux", "random": "themis",
@@ -80,7 +80,7 @@ def test_cassini_is_compared_with_its_own_scheduler_and_all_else_with_the_baseli
     assert pooled["th-cassini"].speedup_p99.value > pooled["th-cassini"].speedup_mean.value
 
 
-def test_a_repetitions_speedup_is_over_the_same_trace_and_so_surer_than_its_parts(run):
+def test_paired_repetitions_give_narrower_intervals_than_unpaired(run):
     cells = {cell.variant: cell for cell in read_clusters(run)}
     slow, fast = cells["themis"].times_ms, cells["th-cassini"].times_ms
     value, (low, high) = paired_ratio(list(zip(slow, fast, strict=True)), np.mean)
@@ -134,7 +134,7 @@ def test_marks_are_told_by_model(reading, results):
     assert {each.value for each in none_left.values()} == {np.inf}
 
 
-def test_nothing_is_said_of_what_is_not_known(tmp_path):
+def test_unmeasured_cluster_figures_are_none(tmp_path):
     run = cluster_run(tmp_path, repetitions=1, iterations=20, marks=False)
     results = summarize_run(run)
     reading = CachedReading(CachedRun(run))
@@ -170,7 +170,7 @@ def test_the_page_has_every_figure(run, results):
         assert f'alt="{words}"' in text
 
 
-def test_of_many_iterations_some_are_drawn_and_the_page_says_so(run, monkeypatch):
+def test_figures_of_many_iterations_draw_some_and_say_so(run, monkeypatch):
     cells = read_clusters(run)
     assert figures.describe_decimation(cells) == ""
     points = cells[0].first.points

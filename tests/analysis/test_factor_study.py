@@ -79,7 +79,7 @@ def test_the_factor_may_be_named(tmp_path, factor):
     assert summarize_run(run).factor == factor
 
 
-def test_numbers_without_variants_are_held_against_the_first_one_or_the_one_that_is_named(tmp_path):
+def test_levels_are_compared_with_the_first_or_the_named_baseline(tmp_path):
     results = summarize_run(made(tmp_path, NUMBERS, NO_VARIANTS))
     assert (results.study.kind, results.study.baseline) == ("levels", 100)
     assert {cell.baseline for cell in results.cells} == {None, "100"}

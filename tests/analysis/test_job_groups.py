@@ -61,7 +61,7 @@ def test_groups_of_other_jobs_have_a_report(groups):
     assert terminal_report(results)
 
 
-def test_each_variant_has_its_own_jobs_and_the_baseline_is_what_the_study_says(groups):
+def test_variants_have_their_own_jobs_and_the_studys_baseline(groups):
     results = summarize_run(groups)
     assert [(cell.variant, cell.job) for cell in results.cells] == [
         ("one", "j1"), ("one", "j2"), ("two", "j3"), ("two", "j4"), ("three", "j1"), ("three", "j5"), ("four", "j2"),

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 PATTERN = Printed.__metadata__[0].pattern
 
 
-def test_there_are_37_results():
+def test_the_papers_have_37_results():
     ids = [row.id for _, row in papers.rows()]
     assert len(ids) == len(set(ids)) == 37
     assert [sum(each.startswith(letter) for each in ids) for letter in "ABC"] == [5, 13, 19]

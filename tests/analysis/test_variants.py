@@ -204,7 +204,7 @@ def test_link_use_is_stacked_up_to_what_the_link_carries(run):
 # --- marks and drops -------------------------------------------------------------------------------------------------
 
 
-def test_all_that_ports_marked_is_in_some_iteration(short_run):
+def test_each_mark_of_a_port_is_in_an_iteration(short_run):
     cells = cells_of(short_run)
     found = count_signals(short_run, cells, ["marks"])
     fair = next(cell for cell in cells if cell.variant == "fair")
@@ -221,7 +221,7 @@ def test_all_that_ports_marked_is_in_some_iteration(short_run):
     assert fewer.value == np.inf
 
 
-def test_what_time_shifts_gain_is_drawn_against_the_score():
+def test_gains_of_time_shifts_are_drawn_against_the_score():
     def gain(level, score, mean=1.2, ci95=None):
         others = dict.fromkeys(("tail_ci95", "possible", "at_most"))
         measured = {"mean": mean, "mean_ci95": ci95, "tail": 1.1, "tail_of": "", "score": score}

@@ -86,7 +86,7 @@ def test_a_value_is_judged_by_its_interval(toy, measured, ci95, word):
 
 
 @pytest.mark.parametrize(("measured", "word"), [(1.2, "pass"), (1.0, "fail")])
-def test_what_was_computed_is_exact(toy, measured, word):
+def test_computed_values_have_exact_intervals(toy, measured, word):
     found = toy(expected(Value, paper=1.23, tolerance=0.08), [Case("j1", measured)], is_exact=True)
     assert (found.verdict, found.ci95) == (word, (measured, measured))
 
@@ -96,7 +96,7 @@ def test_without_a_figure_nothing_is_judged(toy):
     assert (found.verdict, found.measured, found.found) == ("not measured", None, "")
 
 
-def test_of_several_jobs_all_must_do_as_expected(toy):
+def test_an_expectation_fails_if_one_of_several_jobs_fails(toy):
     found = toy(expected(Value, paper=10.0, within=0.1), [exact("j1", 10.5), exact("j2", 12.0)])
     assert (found.verdict, found.measured) == ("fail", 12.0)
     assert found.found == "10.5 to 12.0 ms in 2 cases; not so: j2 12.0 ms"
@@ -121,7 +121,7 @@ def test_a_bound_that_no_paper_prints_is_called_ours(toy, source, whose):
 
 
 @given(value=FINITE, low=FINITE, high=FINITE, spread=st.floats(0, 1e3))
-def test_a_bound_and_its_interval_are_of_one_mind(value, low, high, spread):
+def test_a_bounds_verdict_agrees_with_the_interval(value, low, high, spread):
     low, high = min(low, high), max(low, high)
     sure = judge_bounds(exact("a", value), Limits(low, high)).verdict
     assert sure == ("pass" if low <= value <= high else "fail")
@@ -131,7 +131,7 @@ def test_a_bound_and_its_interval_are_of_one_mind(value, low, high, spread):
 
 
 @pytest.mark.parametrize(("least", "word"), [(9.0, "fail"), (3.0, "inconclusive")])
-def test_what_never_comes_is_beyond_any_bound_and_no_figure_in_json(toy, least, word):
+def test_an_infinite_value_fails_a_bound_and_is_null_in_json(toy, least, word):
     found = toy(expected(Bound, at_most=4), [Case("j1", math.inf, (least, math.inf))])
     assert (found.verdict, found.measured, found.ci95) == (word, None, None)
     assert json.loads(json.dumps(found.record(), allow_nan=False))["parts"][0]["measured"] is None
@@ -215,13 +215,13 @@ def test_a_printed_curve_is_compared_at_measured_points(toy):
     assert found.rows == ("C Table 3.9, Fig B-3",)
 
 
-def test_only_some_cases_may_be_meant(toy):
+def test_only_restricts_an_expectation_to_some_cases(toy):
     cases = [exact("a", 1.0, model="BERT"), exact("b", 9.0, model="VGG")]
     assert toy(expected(Bound, at_most=2, only={"model": "BERT"}), cases).verdict == "pass"
     assert toy(expected(Bound, at_most=2, only={"model": ("BERT", "VGG")}), cases).verdict == "fail"
 
 
-def test_what_is_gone_is_not_measured_and_says_so():
+def test_an_unknown_quantity_is_not_measured_and_says_so():
     found = judge_expectation(
         SimpleNamespace(is_exact=False), Value(what="luck", paper=1, tolerance=1, basis="predicted")
     )
@@ -242,7 +242,7 @@ def set_in(run, monkeypatch):
 
 
 @pytest.mark.parametrize("changes", [{"jobs.j1.transport.T_us": 90}, {"iterations": 5, "only": ["unfair"]}])
-def test_what_was_altered_is_not_judged_by_what_was_expected_before(set_in, changes):
+def test_a_run_changed_by_set_is_not_judged(set_in, changes):
     path, value = next(iter(changes.items()))
     for found in set_in(changes):
         assert (found.verdict, found.measured) == ("not measured", None)
@@ -265,7 +265,7 @@ def test_a_page_says_why_nothing_is_held_against_the_paper(set_in):
     assert summarize([], "Salamy") == "<p>Not held against Salamy: too little was measured.</p>"
 
 
-def test_verdicts_together():
+def test_verdicts_combine():
     assert combine([]) == "not measured"
     assert combine(["pass", "not measured"]) == "pass"
     assert combine(["pass", "inconclusive"]) == "inconclusive"
@@ -352,6 +352,6 @@ def test_a_sign_counts_only_where_the_interval_excludes_1(toy, ci95, word):
     assert (found.verdict, found.expected) == (word, "j1 above 1")
 
 
-def test_a_claim_of_one_case_is_told_once(toy):
+def test_a_claim_about_one_case_names_it_once(toy):
     found = toy(expected(Bound, at_least=2, claim="It is two at least"), [exact("ResNet-50, TCP", 0.8)])
     assert (found.verdict, found.found) == ("fail", "ResNet-50, TCP 0.8 ms")

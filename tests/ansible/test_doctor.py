@@ -40,17 +40,17 @@ def test_btf_counts_the_arguments_of_a_callback() -> None:
     assert not types.has_name("call")
 
 
-def test_what_is_not_btf() -> None:
+def test_bytes_without_btf_magic_are_refused() -> None:
     with pytest.raises(ValueError, match="found magic 0x0, expected 0xeb9f"):
         Btf(bytes(24))
 
 
 @pytest.mark.skipif(not doctor.KERNEL_BTF.exists(), reason="this kernel has no BTF")
-def test_this_kernels_own_btf() -> None:
+def test_this_kernels_btf_is_read() -> None:
     assert Btf(doctor.KERNEL_BTF.read_bytes()).callback_arguments("tcp_congestion_ops", "cong_control") in (2, 4)
 
 
-def test_doctor_speaks_json_and_its_status_says_whether_anything_needed_is_missing() -> None:
+def test_doctors_status_is_1_if_a_required_check_fails() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "roundabout.cli.main", "doctor", "--json"], capture_output=True, text=True
     )

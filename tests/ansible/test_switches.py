@@ -98,7 +98,9 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
 
 @pytest.mark.parametrize("system", [*PORTS, "mx480"])
 @pytest.mark.parametrize("action", ACTIONS)
-def test_the_words_are_those_that_were_read(rendered: dict[str, dict[str, str]], system: str, action: str) -> None:
+def test_rendered_switch_commands_equal_the_golden_files(
+    rendered: dict[str, dict[str, str]], system: str, action: str
+) -> None:
     said = rendered[system][action]
     golden = GOLDEN / system / action
     if os.environ.get("ROUNDABOUT_GOLDEN"):
@@ -351,7 +353,9 @@ def test_sonic_puts_packets_into_their_queue_and_headroom(switches: Switches) ->
 @pytest.mark.parametrize(("release", "refused"), [
     ("20220531.27", "WRED_PROFILE"), ("202311.1", "WRED_PROFILE"), ("202505.1", "WRED_PROFILE"), ("202511.1", None)
 ])  # fmt: skip
-def test_a_checkpoint_would_be_no_way_back(switches: Switches, release: str, refused: str | None) -> None:
+def test_sonics_checkpoint_rollback_cannot_undo_these_tables(
+    switches: Switches, release: str, refused: str | None
+) -> None:
     switches.become("sonic", release=release)
     folder = switches.folder / "now" / "sonic"
     (folder / "etc/sonic/checkpoints/before.cp.json").write_text(json.dumps(switches.running("found")["sonic"]))

@@ -39,7 +39,7 @@ def test_a_part_that_is_interrupted_is_timed_too() -> None:
         ("ok: [localhost]\n", None),
     ],
 )
-def test_what_begins_a_part(line: str, part: str | None) -> None:
+def test_output_marks_of_parts_are_recognized(line: str, part: str | None) -> None:
     mark = bare.MARKS.fullmatch(line)
     assert (mark and next(group for group in mark.groups() if group)) == part
 
@@ -61,13 +61,13 @@ def test_a_strangers_environment_knows_the_way_to_packages_only(
     assert bare.environment(tmp_path, ROOT)["PIP_CERT"] == "/etc/machine.crt"
 
 
-def test_whoever_is_not_root_has_a_home_of_his_own(tmp_path: Path) -> None:
+def test_users_other_than_root_get_a_home_of_their_own(tmp_path: Path) -> None:
     assert [bare.environment(tmp_path, stay)["HOME"] for stay in (ROOT, STRANGER)] == ["/root", "/home/stranger"]
     assert [str(stay) for stay in (ROOT, STRANGER)] == ["Debian 12, as root", "Ubuntu 24.04, as a user with sudo"]
 
 
 @pytest.mark.parametrize("name", bare.SYSTEMS)
-def test_a_system_is_from_its_own_archive_where_this_machine_knows_no_other(
+def test_a_system_comes_from_its_own_archive_unless_a_mirror_is_known(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def indextargets(words: list[str], **_: object) -> subprocess.CompletedProcess[str]:
@@ -96,10 +96,10 @@ def test_this_machines_way_to_a_system_is_the_first_choice(monkeypatch: pytest.M
         (["--user", "stranger", "true"], [bare.Stay("debian12", "stranger", ["true"])]),
     ],
 )
-def test_what_is_asked_for(words: list[str], stays: Sequence[bare.Stay]) -> None:
+def test_command_line_words_select_systems_and_users(words: list[str], stays: Sequence[bare.Stay]) -> None:
     assert bare.asked(words) == stays
 
 
-def test_both_systems_are_visited_and_one_without_being_root() -> None:
+def test_both_systems_are_tested_and_one_without_root() -> None:
     assert {stay.system for stay in bare.STAYS} == bare.SYSTEMS.keys()
     assert {stay.user for stay in bare.STAYS} == {"root", bare.STRANGER}

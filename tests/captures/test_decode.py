@@ -239,7 +239,7 @@ def test_a_cut_file_says_where_it_ends(tmp_path: Path) -> None:
     assert decoded(tmp_path, whole)[0].damage == ()
 
 
-def test_what_is_no_packet_of_a_pcap_file_is_named(tmp_path: Path) -> None:
+def test_an_invalid_packet_of_a_pcap_file_is_named(tmp_path: Path) -> None:
     frames = random_frames(5, 10)
     late = struct.pack("<IIII", 1_700_000_000, 999_999_999, 4, 4) + bytes(4)
     for more, said in (
@@ -260,7 +260,7 @@ def test_pcap_files_of_other_versions_are_refused(tmp_path: Path) -> None:
             decoded(tmp_path, bytes(content))
 
 
-def test_what_is_no_capture_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_file_that_is_no_capture_is_refused_and_leaves_no_output(tmp_path: Path) -> None:
     with pytest.raises(DecodeError, match="found no capture, expected a pcap or pcapng file"):
         decoded(tmp_path, b"neither of the two formats")
     assert [path.name for path in tmp_path.iterdir()] == ["0.cap"]
@@ -474,7 +474,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("said", REFUSED)
-def test_other_formats_are_refused_by_name(said: str, tmp_path: Path) -> None:
+def test_other_capture_formats_are_refused_by_name(said: str, tmp_path: Path) -> None:
     with pytest.raises(DecodeError, match=re.escape(said)):
         decoded(tmp_path, REFUSED[said])
 

@@ -45,7 +45,7 @@ def test_too_few_packets_have_no_average() -> None:
     assert all(len(each) == 0 for each in moving_average_gbps(*steady(18), 18))
 
 
-def test_no_width_is_refused() -> None:
+def test_a_width_of_0_packets_is_refused() -> None:
     with pytest.raises(ValueError, match="width is 0, expected at least 1 packet"):
         moving_average_gbps(*steady(5), 0)
 

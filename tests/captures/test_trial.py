@@ -58,7 +58,7 @@ def test_variants_change_parts_of_it_or_do_without(tmp_path: Path) -> None:
         ("{hosts: [s0], budget: 5}", "the unknown field 'budget'"),
     ],
 )
-def test_what_it_cannot_mean_is_refused(capture: str, found: str, tmp_path: Path) -> None:
+def test_an_invalid_capture_field_is_refused(capture: str, found: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=found):
         load(tmp_path, capture)
 
@@ -85,7 +85,7 @@ def test_stamps_join_by_the_hosts_two_clocks() -> None:
     assert clock.moved_ns == 100
 
 
-def test_where_utc_was_set_the_bound_says_so() -> None:
+def test_the_bound_covers_steps_of_utc() -> None:
     back = HostUtc(ledger((5 * S, UTC), (7 * S, UTC - S), (9 * S, UTC + S), (11 * S, UTC + 3 * S)), "s0")
     host_ns, _, bound_ns = back.to_run_ns(np.array([UTC - S // 2, UTC + S // 2, UTC + 2 * S]))
     assert bound_ns.tolist() == [3 * S] * 3

@@ -43,7 +43,7 @@ def test_shifts_of_ones_own_are_scored(capsys):
     assert found["score_of_given_shifts"] == found["score_unrotated"] < 1
 
 
-def test_one_job_at_a_time_is_a_choice(capsys):
+def test_strict_interleaving_is_an_option(capsys):
     assert main([*SNAPSHOT_2, "--strict"]) == 0
     assert "with one job at a time; unrotated" in capsys.readouterr().out
 
@@ -86,7 +86,7 @@ def test_the_circles_are_drawn(tmp_path):
         ("cassini ./none.yaml --capacity 50", "none.yaml"),
     ],
 )
-def test_what_makes_no_sense_is_refused(words, said, capsys):
+def test_bad_usage_of_cassini_is_refused_without_a_traceback(words, said, capsys):
     assert main(words.split()) != 0
     shown = capsys.readouterr().err
     assert said in shown and "Traceback" not in shown

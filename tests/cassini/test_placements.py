@@ -49,7 +49,7 @@ def by_link(found, shifts):
     return [each.score_at([shifts[circle.job] for circle in each.unified.circles]) for each in links]
 
 
-def test_unique_shifts_keep_every_link_as_compatible_as_alone_where_picking_one_does_not():
+def test_unique_shifts_keep_each_links_score_and_picked_ones_do_not():
     """Figure 4.7, and its "simple approach": the shared job would have to be shifted by 0 and by 50 ms."""
     chain = Candidate("chain", {"L1": ("half", "other"), "L2": ("other", "again")})
     circles = CIRCLES | {"again": Circle("again", 100, (Arc(0, 50, 50),))}

@@ -84,7 +84,7 @@ def test_jobs_of_several_phases_fit_as_section_4_5_4_says(pair, fits):
 @pytest.mark.parametrize(
     ("capacity", "precision"), [(0, None), (-1, None), (math.inf, None), (50, 0), (50, 0.01), (50, 361)]
 )
-def test_what_is_no_link_or_no_precision_is_refused(capacity, precision):
+def test_an_invalid_capacity_or_precision_is_refused(capacity, precision):
     with pytest.raises(CassiniError, match="expected (more than 0|0.1 at least)"):
         rotate(unify([job("j1", 100, (0, 50, 1))]), capacity, precision)
 

@@ -85,7 +85,7 @@ def single_phases(draw, sectors):
 
 @settings(deadline=None, max_examples=200)
 @given(st.sampled_from([11, 12]).flatmap(lambda sectors: st.tuples(single_phases(sectors), st.just(sectors))))
-def test_mirror_images_need_no_second_look(drawn):
+def test_the_search_without_mirror_images_finds_the_optimum(drawn):
     (demands, turns, capacity), sectors = drawn
     found = searched(demands, turns, sectors, capacity)
     assert (found.excess, found.steps) == every_rotation(demands, turns, sectors, capacity)

@@ -44,7 +44,7 @@ def test_scores_are_near_the_printed_ones():
         assert OURS[snapshot][0] == pytest.approx(PRINTED[f"table-4.3/{snapshot}/score"], abs=0.13)
 
 
-def test_all_send_at_the_only_rate_that_was_measured_alone():
+def test_all_snapshot_profiles_send_at_the_measured_isolated_rate():
     rate = load_profile("vgg16-fig3").phases[1].demand_gbps
     for name in {f"{name}-v2" for names in SNAPSHOTS.values() for name in names}:
         assert load_profile(name).phases[1].demand_gbps == pytest.approx(rate, rel=3e-3)

@@ -38,14 +38,14 @@ def pair(spec_of, one, other):
     return spec_of("dumbbell-2x2", j1=(one, "[s0, s2]"), j2=(other, "[s1, s3]"))
 
 
-def test_of_jobs_that_fit_each_has_room_on_both_sides(spec_of):
+def test_compatible_jobs_are_shifted_to_the_middle_of_their_room(spec_of):
     found = timetables(pair(spec_of, "vgg19-fig1", "vgg19-fig1"))
     assert [each.period_ms for each in found.values()] == [293, 293]
     assert (found["j1"].shift_ms, found["j2"].shift_ms) == (0, pytest.approx(293 / 2, abs=293 / 72))
     assert found["j1"].threshold_ms == pytest.approx(0.01 * 293)
 
 
-def test_nobody_is_asked_for_more_than_it_can_do(spec_of):
+def test_a_timetables_period_is_at_least_the_isolated_time(spec_of):
     spec = spec_of(
         "dumbbell-3x3",
         j1=("vgg19-1400", "[s0, s3]"),
@@ -73,7 +73,7 @@ def test_on_two_links_one_constant_moves_all_jobs_of_each(spec_of):
         )
 
 
-def test_what_has_no_answer_is_refused_by_name(spec_of, tmp_path, capsys):
+def test_jobs_without_a_common_period_or_with_a_loop_are_refused(spec_of, tmp_path, capsys):
     spec = pair(spec_of, "vgg19-fig1", "vgg19-fig1")
     forward, allreduce = spec.jobs["j2"].profile.phases
     slow = Profile(name="slow", model="any", phases=(forward.model_copy(update={"compute_ms": 12000.0}), allreduce))
@@ -88,7 +88,7 @@ def test_what_has_no_answer_is_refused_by_name(spec_of, tmp_path, capsys):
     )
 
 
-def test_who_runs_alone_is_not_shifted(spec_of):
+def test_cassini_with_one_job_at_a_time_is_refused(spec_of):
     with pytest.raises(SpecError, match="either cassini or one_job_at_a_time"):
         spec_of("dumbbell-2x2\none_job_at_a_time: true", j1=("bert-8", "[s0, s2]"))
 
@@ -143,7 +143,7 @@ def test_periods_leave_room_for_jitter(spec_of):
     assert 1.001 * 293 < period_ms(0.0) < period_ms(0.02) < 1.05 * 293
 
 
-def test_who_goes_by_a_clock_that_is_behind_is_late_and_later():
+def test_a_slow_clock_delays_and_stretches_its_timetable():
     told = Timetable(shift_ms=10, period_ms=100, threshold_ms=2).as_kept_by(Clock(behind_ms=3, slow_ppm=1000))
     assert (told.shift_ms, told.period_ms) == (13, pytest.approx(100.1))
 
@@ -166,5 +166,5 @@ def test_timetables_are_not_kept_by_whoever_misses_every_second_turn(spec_of):
 @pytest.mark.parametrize(
     ("at_ms", "delay_ms"), [(10, 0), (8, 0), (30, 0), (7.5, 2.5), (31, 79), (110, 0), (209, 0), (207, 3), (60, 50)]
 )
-def test_an_iteration_that_is_too_early_or_much_too_late_waits_for_the_next_instant(at_ms, delay_ms):
+def test_early_and_very_late_iterations_wait_for_the_next_instant(at_ms, delay_ms):
     assert Timetable(shift_ms=10, period_ms=100, threshold_ms=2).delay_ms(at_ms) == pytest.approx(delay_ms)

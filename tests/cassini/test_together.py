@@ -34,7 +34,7 @@ def test_without_loops_it_reaches_what_each_link_does_alone(circles):
 
 @settings(deadline=None, max_examples=30)
 @given(jobs(3))
-def test_around_a_loop_it_is_the_best_of_trying_all(circles):
+def test_joint_rotation_around_a_loop_equals_exhaustive_search(circles):
     found = rotate_jointly(RING, circles, 50, precision_deg=15)
     at_ms = (np.arange(24) + 0.5) * 5
     periods = [circles[job].iteration_ms for job in ("j0", "j1", "j2")]

@@ -69,7 +69,7 @@ def played(requests: list[Request], plan: Plan, *asked_s: float) -> Timeline:
     return simulate_trace(requests, Cluster(TOPOLOGY, Planned(*asked_s), KNOWN, decide, employ, MOVE_S, seed=1))
 
 
-def test_who_is_alone_takes_what_it_takes_alone() -> None:
+def test_a_job_alone_takes_its_dedicated_time() -> None:
     timeline = played([A], lambda _: ({"a": ("s0", "s1")}, {}))
     (stint,) = timeline.stints
     (life,) = timeline.lives
@@ -86,14 +86,14 @@ def test_a_move_costs_time_and_the_iteration_under_way() -> None:
     assert timeline.lives[0].moves == 1
 
 
-def test_other_workers_have_as_many_examples_left() -> None:
+def test_a_job_that_grows_keeps_its_remaining_examples() -> None:
     hosts = "s0", "s1", "s2", "s3"
     timeline = played([A], lambda now_s: ({"a": hosts[:2] if now_s < 10.1 else hosts}, {}), 10.1)
     before, after = timeline.stints
     assert before.iterations + 2 * after.iterations == pytest.approx(100, abs=1)
 
 
-def test_another_timetable_alone_stops_nobody() -> None:
+def test_a_new_timetable_does_not_interrupt_a_job() -> None:
     table = Timetable(shift_ms=50, period_ms=500, threshold_ms=5)
     timeline = played([A], lambda now_s: ({"a": ("s0", "s1")}, {"a": table} if now_s > 10 else {}), 10.0)
     before, after = timeline.stints
@@ -107,7 +107,7 @@ def test_the_order_of_workers_alone_is_no_move() -> None:
     assert [stint.workers for stint in timeline.stints] == [("s0", "s1")]
 
 
-def test_who_is_never_placed_waits_for_ever() -> None:
+def test_a_job_that_is_never_placed_waits_forever() -> None:
     timeline = played([A], lambda _: ({}, {}))
     assert (timeline.stints, timeline.lives[0].started_s, timeline.lives[0].ended_s) == ((), None, None)
 
@@ -177,7 +177,7 @@ def test_in_clusters_of_their_own_nobody_meets() -> None:
     ]
 
 
-def test_a_stint_that_ends_before_its_first_turn_sends_nothing():
+def test_an_allocation_that_ends_before_its_first_turn_sends_nothing():
     turns = Timetable(shift_ms=500.0, period_ms=1000.0, threshold_ms=50.0)
     stint = Allocation(
         "a.1", "a", begins_s=2.0, ends_s=2.4, workers=("s0", "s1"), left=9, iterations=0, timetable=turns

@@ -135,7 +135,7 @@ def test_the_document_has_these_rows_and_no_others(rows):
     assert text[begin:].partition("\n\n")[0].splitlines() == expected
 
 
-def test_its_traces_are_traces():
+def test_the_documents_example_traces_are_valid():
     examples = [part.partition("```")[0] for part in DOCUMENT.read_text().split("```yaml\n")[1:]]
     assert len(examples) == 4
     rows = [SubmittedJob(name="job", at_s=0.0, gpus=1)]  # of the one whose file a user brings

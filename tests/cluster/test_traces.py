@@ -139,6 +139,6 @@ def test_an_unknown_model_is_said():
         ("other", {}),
     ],
 )
-def test_what_makes_no_trace_is_refused(kind, fields):
+def test_an_invalid_trace_is_refused(kind, fields):
     with pytest.raises(ValidationError):
         trace(kind, **fields)

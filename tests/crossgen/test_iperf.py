@@ -114,7 +114,7 @@ def test_iperf_ends_with_its_driver(served: Callable[..., Link], start: Start, h
 
 
 @pytest.mark.parametrize(("congestion", "kept"), [("reno", 0), ("nosuch", 1 << 12)])
-def test_a_server_is_nobody(served: Callable[..., Link], congestion: str, kept: int) -> None:
+def test_an_iperf_server_runs_as_nobody(served: Callable[..., Link], congestion: str, kept: int) -> None:
     """Where its client's congestion control is not for everybody, it keeps CAP_NET_ADMIN, and nothing else."""
     pid = served("--congestion", congestion).server.process.pid
     (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -23,14 +23,14 @@ pytestmark = pytest.mark.unit
         ("[ ID] Interval           Transfer     Bitrate", None),
     ],
 )
-def test_a_second_is_read(line: str, second: tuple[float, float, float] | None) -> None:
+def test_an_interval_line_of_iperf_is_parsed(line: str, second: tuple[float, float, float] | None) -> None:
     parsed = parse_second(line)
     assert (parsed and (parsed["start_s"], parsed["end_s"], pytest.approx(parsed["gbps"]))) == second
 
 
 @settings(max_examples=100)
 @given(st.text(alphabet="[]SUM 0123456789.-secKbits/", max_size=80))
-def test_any_line_is_a_second_or_none(line: str) -> None:
+def test_any_line_of_iperf_is_an_interval_or_ignored(line: str) -> None:
     for text in (
         line,
         f"[SUM]   0.00-1.00  sec  {line} MBytes  39845 Kbits/sec",

@@ -181,7 +181,7 @@ QUIET = ["--duration-s", 0.02, "--burst-width-us", 1000, "--volumes", "exact"]
 @pytest.mark.parametrize(
     "asked", [["--load-gbps", 0.0008, "--burst-height", 9.95], ["--load-gbps", 1, "--scale-sizes", 1000]]
 )
-def test_what_cannot_be_sent_is_not_planned(tmp_path: Path, asked: list[object]) -> None:
+def test_an_impossible_load_is_not_planned(tmp_path: Path, asked: list[object]) -> None:
     (tmp_path / "huge.cdf").write_text("1 0\n1e14 1\n")
     path = tmp_path / "x.load"
     done = run("plan", *QUIET, "--sizes", tmp_path / "huge.cdf", *asked, "--output", path)
@@ -241,7 +241,7 @@ def test_any_distribution_is_taken_and_none_other(tmp_path: Path) -> None:
     assert "cannot open" in refusal(*asked)
 
 
-def test_what_holds_no_flow_is_refused() -> None:
+def test_a_load_too_small_for_one_flow_is_refused() -> None:
     assert "at least one flow of the mean size" in refusal("--load-gbps", 0.001, "--duration-s", 1)
 
 

@@ -67,7 +67,7 @@ def test_each_destination_gets_its_flows(plan: Plan, sink: Sink, send: Start) ->
         assert receiver.events()[0]["flows"] == sum(flow["destination"] == name for flow in told.flows) > 0
 
 
-def test_what_is_due_in_the_warm_up_is_not_measured(plan: Plan, sink: Sink, send: Start) -> None:
+def test_flows_due_in_the_warm_up_are_not_measured(plan: Plan, sink: Sink, send: Start) -> None:
     load = plan(0.1, 1)
     sender = send(load, "--warm-up-s", "0.5", to=f"sink={sink()[1]}")
     sender.event()
@@ -161,7 +161,7 @@ def test_a_sink_that_dies_is_named_and_nothing_is_lost(plan: Plan, sink: Sink, s
     assert told.flows and told.unfinished
 
 
-def test_what_was_sent_is_told_where_the_host_has_no_more_sockets(plan: Plan, sink: Sink, send: Start) -> None:
+def test_sent_flows_are_reported_if_the_host_runs_out_of_sockets(plan: Plan, sink: Sink, send: Start) -> None:
     sender = send(plan(0.1, 30), "--connections", "1", to=f"sink={sink()[1]}")
     sender.event()
     pid = sender.process.pid
@@ -179,7 +179,7 @@ def test_what_was_sent_is_told_where_the_host_has_no_more_sockets(plan: Plan, si
 
 
 @pytest.mark.quiet
-def test_the_other_sinks_go_on(plan: Plan, sink: Sink, send: Start) -> None:
+def test_other_sinks_continue_after_one_dies(plan: Plan, sink: Sink, send: Start) -> None:
     load = plan(0.1, 1.5, "--destinations", "a,b")
     (dying, one), (_, other) = sink(), sink()
     sender = send(load, to=f"a={one},b={other}")
@@ -211,7 +211,7 @@ def test_a_damaged_load_file_is_refused(plan: Plan, send: Start) -> None:
         (["--class", "consistent:cc=nosuch"], "sink=127.0.0.1:9", "cannot use congestion control nosuch"),
     ],
 )
-def test_what_does_not_fit_the_load_is_said(
+def test_options_that_do_not_fit_the_load_are_refused(
     plan: Plan, send: Start, options: list[str], to: str, complaint: str
 ) -> None:
     sender = send(plan(0.1, 0.5), *options, to=to)
@@ -241,7 +241,7 @@ def test_a_port_in_use_is_named(sink: Sink, start: Start) -> None:
     ("line", "complaint"),
     [("go", "expected `start MONOTONIC_NS` on standard input, found `go`"), ("start 5", "agree on a later one")],
 )
-def test_what_is_no_start_is_refused(plan: Plan, sink: Sink, send: Start, line: str, complaint: str) -> None:
+def test_an_invalid_start_line_is_refused(plan: Plan, sink: Sink, send: Start, line: str, complaint: str) -> None:
     sender = send(plan(0.1, 0.5), to=f"sink={sink()[1]}")
     sender.event()
     sender.say(line)
@@ -307,7 +307,7 @@ def test_strangers_do_a_sink_no_harm(plan: Plan, sink: Sink, send: Start, raw: R
 
 
 @pytest.mark.quiet
-def test_a_guest_that_stays_silent_is_shown_out(sink: Sink, raw: Raw) -> None:
+def test_a_silent_connection_is_closed_by_the_sink(sink: Sink, raw: Raw) -> None:
     _, address = sink()
     guest = raw(address)
     guest.sendall(HELLO[:71])
@@ -328,7 +328,7 @@ def test_a_sink_has_room_for_so_many_and_no_more(sink: Sink, raw: Raw) -> None:
 
 
 @pytest.mark.parametrize("program", ["sink", "send"])
-def test_what_waits_ends_with_its_input(plan: Plan, sink: Sink, send: Start, program: str) -> None:
+def test_a_waiting_program_ends_when_its_stdin_closes(plan: Plan, sink: Sink, send: Start, program: str) -> None:
     receiver, address = sink()
     running = receiver
     if program == "send":

@@ -17,7 +17,7 @@ def test_a_job_gets_what_flows_leave() -> None:
     assert times_s == pytest.approx([0.003, 0.0015, 0.0015])
 
 
-def test_what_a_job_and_flows_send_is_what_the_link_carries() -> None:
+def test_a_job_and_flows_together_fill_the_link() -> None:
     starts_s, flow_bytes = planned("--burst-width-us", "1000", load_gbps=20, duration_s=60)
     job_bytes = 1e9
     ends_s = np.cumsum(iterations_s(starts_s, flow_bytes, 0, job_bytes, 60))  # the job never computes

@@ -140,7 +140,7 @@ def test_counters_come_in_base_units_with_their_link_way_and_priority(said: str,
     assert line in said.splitlines()
 
 
-def test_what_is_not_known_is_not_said(said: str) -> None:
+def test_unknown_values_are_not_exported(said: str) -> None:
     assert not [labels for labels, _ in samples(said)["roundabout_interface_bytes_total"] if "eth1" in labels]
     assert "lifespan" not in said
 

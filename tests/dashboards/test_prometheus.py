@@ -66,7 +66,7 @@ def test_only_data_belongs_to_prometheus(home: Path) -> None:
         assert found["."] == 0
 
 
-def test_what_sudo_makes_belongs_to_its_caller(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_made_under_sudo_belong_to_its_caller(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_UID", "12345")
     run(home / "kept")
     found = owners(home / "kept")

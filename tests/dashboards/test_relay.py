@@ -123,7 +123,7 @@ def test_a_host_that_nobody_reaches_is_a_target(tmp_path: Path, monkeypatch: pyt
         assert refusal(relay, "/metrics/fake/s0") == (503, "lost host s0: cannot be reached\n")
 
 
-def test_what_cannot_be_listed_now_is_listed_later(tmp_path: Path) -> None:
+def test_targets_that_cannot_be_listed_now_are_listed_later(tmp_path: Path) -> None:
     calls: list[Callable[[], list[ExporterTarget]]] = []
 
     def standing() -> list[ExporterTarget]:

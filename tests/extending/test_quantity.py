@@ -93,7 +93,7 @@ def test_two_files_bring_a_quantity_its_expectation_and_its_verdict(outside: Pat
     assert "unevenness of iteration time: fair" in page
 
 
-def test_it_is_known_where_its_folder_is_named_and_only_there(outside: Path, tmp_path: Path) -> None:
+def test_a_plugin_quantity_is_known_only_if_its_folder_is_on_the_path(outside: Path, tmp_path: Path) -> None:
     assert roundabout(tmp_path, "validate", "mine.yaml", path=outside).returncode == 0
     unknown = roundabout(tmp_path, "validate", "mine.yaml")
     assert unknown.returncode == 2
@@ -110,7 +110,7 @@ def test_a_misspelt_one_is_told_what_was_meant(outside: Path, tmp_path: Path) ->
     assert "did you mean unevenness of iteration time" in done.stderr
 
 
-def test_with_new_samples_it_takes_three_files(tmp_path: Path) -> None:
+def test_a_quantity_of_new_samples_takes_three_files(tmp_path: Path) -> None:
     room = tmp_path / "outside" / "analysis" / "quantities"
     room.mkdir(parents=True)
     files = {

@@ -35,7 +35,7 @@ def decided(*folders: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", DECIDES], cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
-def test_its_file_is_all_that_a_scheduler_needs(tmp_path: Path) -> None:
+def test_a_scheduler_takes_one_file(tmp_path: Path) -> None:
     room = tmp_path / "roundabout/models/schedulers"
     room.mkdir(parents=True)
     (room / "shortest.py").write_text(SCHEDULER)

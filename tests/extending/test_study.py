@@ -51,7 +51,7 @@ def roundabout(folder: Path, *words: str, known: bool = True) -> subprocess.Comp
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_its_folder_is_all_that_it_takes(folder: Path) -> None:
+def test_a_study_takes_one_folder(folder: Path) -> None:
     files = [path.relative_to(folder / "outside/analysis/studies") for path in (folder / "outside").rglob("*.py")]
     assert {path.parts[0] for path in files} == {"evenness"}  # one folder,
     assert sorted(path.name for path in files) == ["__init__.py", "notebook.py", "study.py", "tables.py"]
@@ -71,7 +71,7 @@ def test_its_folder_is_all_that_it_takes(folder: Path) -> None:
     assert f"<td>{both['ratio']:.3f}</td>" in page
 
 
-def test_it_is_known_where_its_folder_is_named_and_only_there(folder: Path) -> None:
+def test_a_plugin_study_is_known_only_if_its_folder_is_on_the_path(folder: Path) -> None:
     assert roundabout(folder, "validate", "mine.yaml").returncode == 0
     unknown = roundabout(folder, "validate", "mine.yaml", known=False)
     assert unknown.returncode == 2

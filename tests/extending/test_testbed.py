@@ -33,7 +33,7 @@ def roundabout(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
-def test_its_folder_is_all_that_a_run_needs(folder: Path) -> None:
+def test_a_testbed_takes_one_folder(folder: Path) -> None:
     files = [path for path in (folder / "mine").rglob("*") if path.is_file()]
     assert sorted(path.name for path in files) == ["__init__.py", "provider.py"]  # one folder
     done = roundabout(folder, "run", "unfair-vgg19", "--testbed", "ideal", "--runs", str(folder / "runs"), "--json")

@@ -79,7 +79,9 @@ def test_two_files_are_all_that_a_trial_in_the_lab_needs(folder: Path) -> None:
         ),
     ],
 )
-def test_what_it_takes_is_checked_in_experiments(folder: Path, passage: str, replacement: str, said: str) -> None:
+def test_a_plugin_trainers_fields_are_checked_in_experiments(
+    folder: Path, passage: str, replacement: str, said: str
+) -> None:
     (folder / "napping.yaml").write_text(EXPERIMENT.replace(passage, replacement))
     done = roundabout(folder, "validate", "./napping.yaml")
     assert done.returncode == 2

@@ -56,7 +56,7 @@ def build(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.proof
-def test_its_file_is_all_that_a_trial_in_the_lab_needs(folder: Path) -> None:
+def test_a_transport_takes_one_file(folder: Path) -> None:
     experiment = write(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["steady.bpf.c", "steady.yaml"]  # one file, and its use
     command = [sys.executable, "-m", "roundabout.cli.main", "run", str(experiment), "--json"]
@@ -109,7 +109,7 @@ def test_a_folder_of_the_path_is_known_by_its_name(folder: Path, monkeypatch: py
     }
 
 
-def test_what_it_declares_is_checked_in_experiments(folder: Path) -> None:
+def test_a_plugin_transports_parameters_are_checked_in_experiments(folder: Path) -> None:
     wrong = {
         "{file: ./steady.bpf.c, rate_mbsp: 1}": (
             "the unknown field 'rate_mbsp'",
@@ -130,7 +130,7 @@ def test_what_it_declares_is_checked_in_experiments(folder: Path) -> None:
         assert caught.value.field.startswith("transport.")
 
 
-def test_its_hash_is_that_of_its_program(folder: Path) -> None:
+def test_a_transports_hash_changes_with_its_program(folder: Path) -> None:
     before = build(folder)
     assert build(folder) == before
     change(folder, "snd_cwnd = 1000", "snd_cwnd = 2000")
@@ -188,7 +188,7 @@ def test_a_program_gets_our_name_whatever_it_calls_itself(folder: Path, loaded: 
     assert "a_long_name_ofs" not in allowed
 
 
-def test_of_several_the_first_that_the_kernel_takes_counts(folder: Path, loaded: Any) -> None:
+def test_the_first_struct_ops_that_the_kernel_accepts_is_used(folder: Path, loaded: Any) -> None:
     lacking = """
 SEC(".struct_ops")
 struct tcp_congestion_ops almost = {
@@ -202,7 +202,7 @@ struct tcp_congestion_ops almost = {
     assert "rb_steady" in Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
 
 
-def test_what_is_no_congestion_control_is_refused(folder: Path) -> None:
+def test_a_program_without_congestion_control_is_refused(folder: Path) -> None:
     change(folder, 'SEC(".struct_ops")', 'SEC(".other")')
     with pytest.raises(RoundaboutError, match="found no struct tcp_congestion_ops, expected one with name and flags"):
         build(folder)

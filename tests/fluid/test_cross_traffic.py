@@ -70,7 +70,7 @@ def test_at_each_steps_end_jobs_have_had_what_flows_spared(drawn):
 
 @settings(deadline=None)
 @given(flows, st.floats(0, 200), st.integers(10**6, 3 * 10**8))
-def test_what_a_job_sends_is_what_it_was_left_to_within_a_step(drawn, compute_ms, size):
+def test_a_job_sends_the_residual_capacity_to_within_a_step(drawn, compute_ms, size):
     # It wants all that there is.
     phase = make_send_phase(all_transfers("ring", size, ((0, 1),)), ((INTO,), (BACK,)), size / RATE / 2)
     course = Simulation([FluidJob((ComputePhase(compute_ms), phase), workers=2, iterations=5)], left_beside(drawn))

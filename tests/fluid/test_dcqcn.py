@@ -81,7 +81,7 @@ def test_with_the_papers_parameters_the_fixed_point_is_near(flows):
 
 @given(p=st.floats(1e-5, 1.0), gap=st.floats(0.0, 100.0), rate=st.floats(100.0, 6000.0))
 @settings(deadline=None, max_examples=50)
-def test_cnps_come_as_a_gap_and_a_wait_and_alpha_is_their_share_of_what_changes_it(p, gap, rate):
+def test_cnp_rate_and_alpha_follow_from_the_gap_and_the_marking_rate(p, gap, rate):
     reacting = reaction(cnp_gap_us=gap, alpha_timer_us=gap + 10.0)
     flow = settled(reacting, p, us=1e5, steps=300, rate=rate)
     cnps = advance(flow, reacting, np.array([rate]), np.array([p]), 5.0)

@@ -102,13 +102,13 @@ quick = settings(deadline=None, max_examples=40)
 
 @quick
 @given(st.lists(jobs(), min_size=1, max_size=5), capacities)
-def test_it_is_the_plain_model(several, capacity):
+def test_engine_equals_python_model(several, capacity):
     same(several, ResidualCapacity.constant(capacity))
 
 
 @quick
 @given(st.lists(jobs(), min_size=2, max_size=4), capacities, st.floats(0.6, 0.99))
-def test_it_is_the_plain_model_where_congested_links_carry_less(several, capacity, congested):
+def test_engine_equals_python_model_if_congested_links_carry_less(several, capacity, congested):
     same(several, ResidualCapacity.constant(capacity), congested)
 
 
@@ -122,33 +122,33 @@ def lefts(draw):
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(jobs(), min_size=1, max_size=4), lefts(), st.sampled_from([1.0, 0.9]))
-def test_it_is_the_plain_model_where_what_links_have_for_jobs_changes(several, left, congested):
+def test_engine_equals_python_model_if_capacity_changes(several, left, congested):
     same(several, left, congested)
 
 
 @settings(deadline=None, max_examples=20)
 @given(st.lists(jobs(growing=True), min_size=2, max_size=3), capacities)
-def test_it_is_the_plain_model_where_weights_grow(several, capacity):
+def test_engine_equals_python_model_if_weights_grow(several, capacity):
     same(several, ResidualCapacity.constant(capacity))
 
 
 @settings(deadline=None, max_examples=10)
 @given(st.lists(jobs(growing=True), min_size=2, max_size=3), lefts())
-def test_it_is_the_plain_model_where_weights_grow_beside_cross_traffic(several, left):
+def test_engine_equals_python_model_if_weights_grow_beside_traffic(several, left):
     same(several, left)
 
 
 @pytest.mark.proof
 @settings(deadline=None, max_examples=1500)
 @given(st.lists(jobs(), min_size=2, max_size=6), capacities, st.sampled_from([1.0, 0.92]))
-def test_it_is_the_plain_model_at_length(several, capacity, congested):
+def test_engine_equals_python_model_at_length(several, capacity, congested):
     same(several, ResidualCapacity.constant(capacity), congested)
 
 
 @pytest.mark.proof
 @settings(deadline=None, max_examples=1500)
 @given(st.lists(jobs(), min_size=1, max_size=6), lefts(), st.sampled_from([1.0, 0.92]))
-def test_it_is_the_plain_model_at_length_where_what_links_have_for_jobs_changes(several, left, congested):
+def test_engine_equals_python_model_at_length_if_capacity_changes(several, left, congested):
     same(several, left, congested)
 
 
@@ -157,7 +157,7 @@ def test_it_is_the_plain_model_at_length_where_what_links_have_for_jobs_changes(
 @given(
     st.lists(jobs(growing=True), min_size=2, max_size=5), st.one_of(capacities.map(ResidualCapacity.constant), lefts())
 )
-def test_it_is_the_plain_model_at_length_where_weights_grow(several, left):
+def test_engine_equals_python_model_at_length_if_weights_grow(several, left):
     same(several, left)
 
 
@@ -171,7 +171,7 @@ def one_way(a, b, compute_ms=10.0, alone_ms=20.0, **more):
 
 @quick
 @given(jobs(), st.floats(1, 30), capacities)
-def test_who_is_elsewhere_changes_nothing(job, compute_ms, capacity):
+def test_a_job_on_other_links_changes_nothing(job, compute_ms, capacity):
     """A pipeline's backlogs, above all, which once were seen at the next event of anyone."""
     own = replace(job, departs_ms=None)
     apart = (("x", "y"),)
@@ -209,7 +209,7 @@ def test_a_job_that_departs_by_itself_is_named():
     assert (engine.now_ms, engine.completed("j")) == (70.0, 2)
 
 
-def test_what_links_have_carried_is_noted():
+def test_the_engine_samples_carried_bytes():
     engine = Engine(ResidualCapacity.constant(WIDE), sample_ms=5.0)
     engine.add("j", one_way(0, 2, iterations=1))
     engine.run(32.0)
@@ -227,7 +227,7 @@ def test_what_links_have_carried_is_noted():
         (one_way(0, 2, start_ms=3.0), "job late: found a start at 3 ms, expected 5 ms or later"),
     ],
 )
-def test_what_it_cannot_play_is_refused(job, message):
+def test_the_engine_refuses_jobs_that_it_cannot_play(job, message):
     engine = Engine(ResidualCapacity.constant(WIDE))
     engine.add("j", one_way(0, 2))
     engine.run(5.0)
@@ -235,7 +235,7 @@ def test_what_it_cannot_play_is_refused(job, message):
         engine.add(message.split()[1][:-1], job)
 
 
-def test_links_that_are_not_there_and_bytes_that_were_not_noted_are_refused():
+def test_unknown_links_and_unsampled_bytes_are_refused():
     engine = Engine(ResidualCapacity.constant({("a", "b"): RATE}))
     with pytest.raises(EngineError, match="job j: found a stream from .* expected links that there are"):
         engine.add("j", one_way(0, 2))

@@ -63,7 +63,7 @@ rates_of_links = st.fixed_dictionaries({edge: st.floats(0.5, 40) for edge in edg
 
 
 @given(flows, rates_of_links)
-def test_no_link_carries_more_than_it_can_and_no_flow_gets_more_than_it_wants(asking, capacity):
+def test_rates_exceed_neither_link_capacities_nor_demands(asking, capacity):
     rates = max_min_rates(asking, capacity)
     for edge, most in capacity.items():
         assert sum(rate for flow, rate in zip(asking, rates, strict=True) if edge in flow.path) <= most * (1 + 1e-9)
@@ -71,7 +71,7 @@ def test_no_link_carries_more_than_it_can_and_no_flow_gets_more_than_it_wants(as
 
 
 @given(flows, rates_of_links)
-def test_whoever_wants_more_crosses_a_full_link_where_nobody_has_a_greater_share(asking, capacity):
+def test_an_unsatisfied_flow_has_the_largest_share_of_a_full_link(asking, capacity):
     rates = max_min_rates(asking, capacity)
     share = [rate / flow.weight for flow, rate in zip(asking, rates, strict=True)]
     for flow, rate, own in zip(asking, rates, share, strict=True):
@@ -116,7 +116,7 @@ def test_a_higher_priority_gets_what_it_would_get_without_lower_ones(asking, cap
 
 
 @given(ranked, rates_of_links)
-def test_whoever_wants_more_crosses_a_link_that_his_and_higher_priorities_fill(asking, capacity):
+def test_an_unsatisfied_flow_crosses_a_link_full_of_its_priority_or_higher(asking, capacity):
     rates = max_min_rates(asking, capacity)
     assert all(0 <= rate <= flow.demand for flow, rate in zip(asking, rates, strict=True))
     for flow, rate in zip(asking, rates, strict=True):
@@ -167,7 +167,7 @@ def test_alone_a_job_takes_what_its_phases_take(own):
 
 @settings(max_examples=50)
 @given(phases, phases, st.floats(0, 400))
-def test_together_nobody_is_quicker_than_alone_nor_slower_than_with_half_the_link(first, second, offset):
+def test_two_jobs_run_between_isolated_and_half_link_speed(first, second, offset):
     together = iteration_times([two_ways(first), two_ways(second, start_ms=offset)], PAYLOAD, iterations=6)
     for own, times in zip((first, second), together, strict=True):
         slowest = sum(least_ms(phase, PAYLOAD[LINK] / 2) for phase in own)
@@ -193,7 +193,7 @@ def test_beside_a_lower_priority_a_job_is_as_alone(first, second, offset):
     assert times == pytest.approx([sum(map(least_ms, first))] * 6, rel=1e-9, abs=1e-6)
 
 
-def test_of_two_alike_the_lower_priority_comes_after_the_higher_and_then_both_are_as_alone():
+def test_equal_jobs_with_priorities_interleave_as_if_alone():
     spec = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
     ranks = {"j1": 2, "j2": 1}
     jobs = {name: job.model_copy(update={"priority": ranks[name]}) for name, job in spec.jobs.items()}
@@ -208,7 +208,7 @@ def test_of_two_alike_the_lower_priority_comes_after_the_higher_and_then_both_ar
 
 @settings(max_examples=50)
 @given(phases, phases)
-def test_what_jobs_send_together_fits_into_the_link(first, second):
+def test_two_jobs_together_carry_no_more_than_the_link(first, second):
     jobs = [two_ways(first), two_ways(second)]
     together = iteration_times(jobs, PAYLOAD, iterations=8)
     span = min(sum(times[:8]) for times in together)
@@ -346,7 +346,7 @@ def test_means_are_over_whole_unified_periods():
     assert max(halves) > min(halves) * 1.01  # the second half depends on where it ends
 
 
-def test_the_unified_period_of_jobs_that_do_not_meet_holds_whole_iterations_of_both():
+def test_the_unified_period_holds_whole_iterations_of_each_job():
     slow, quick = two_ways([ComputePhase(300.0), Send(1e6, 20.0)]), two_ways([ComputePhase(100.0), Send(1e6, 20.0)])
     times = iteration_times([slow, quick], PAYLOAD, iterations=40)
     long, short = unified_period([0.0, 0.0], times)

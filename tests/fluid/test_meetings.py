@@ -67,14 +67,14 @@ def test_jobs_that_are_alike_get_the_same_and_stay_together():
 
 
 @pytest.mark.proof
-def test_who_has_the_smaller_timer_is_ahead_and_both_gain():
+def test_a_smaller_timer_gets_more_bandwidth_and_both_jobs_gain():
     fair, unfair = compute_scenarios([trial({"ecn": ECN}), trial({"ecn": ECN}, j1={"T_us": 100})], iterations=8)
     assert unfair.share > 1.1
     for job in ("j1", "j2"):
         assert fair.settled_ms(job) / unfair.settled_ms(job) > 1.1
 
 
-def test_who_is_first_is_a_matter_of_parameters_alone():
+def test_exchanging_the_jobs_parameters_exchanges_their_results():
     one, other = compute_scenarios([trial(j1={"T_us": 100}), trial(j2={"T_us": 100})], iterations=2)
     assert one.spans["j1"] == pytest.approx(other.spans["j2"])
     assert one.share == pytest.approx(1 / other.share)
@@ -110,7 +110,7 @@ def test_jobs_that_interleave_from_the_start_never_meet():
     step_us=st.sampled_from([5.0, 10.0]),
 )
 @settings(deadline=None, max_examples=10)
-def test_what_is_sent_is_carried_or_queued(T_us, set_, ecn, step_us):  # noqa: N803
+def test_sent_bytes_are_carried_or_queued(T_us, set_, ecn, step_us):  # noqa: N803
     thresholds = {"Kmin_bytes": ecn[0], "Kmax_bytes": ecn[0] + ecn[1], "Pmax": ecn[2]}
     play = MeanFieldIntegration(
         scenario_jobs([trial({"set": set_, "ecn": thresholds}, j1={"T_us": T_us})]), 1, step_us, 1
@@ -130,7 +130,7 @@ def test_what_is_sent_is_carried_or_queued(T_us, set_, ecn, step_us):  # noqa: N
 
 
 @pytest.mark.parametrize("set_", ["sigcomm15", "nvidia"])
-def test_half_the_step_changes_little(set_):
+def test_halving_the_step_changes_results_by_under_5_percent(set_):
     specs = [trial({"set": set_}, j1={"T_us": each}) for each in (125, 100)]
     coarse, fine = (compute_scenarios(specs, iterations=2, step_us=each) for each in (10.0, 5.0))
     for one, other in zip(coarse, fine, strict=True):
@@ -174,7 +174,7 @@ def test_with_mltcp_who_is_ahead_gets_more_and_jobs_come_apart(outside: None):
     assert plain.settled_ms("j1") > 1.3 * mltcp.settled_ms("j1")
 
 
-def test_f_scales_increases_by_what_is_sent_and_adaptive_unfairness_the_additive_ones(outside: None):
+def test_mltcp_scales_r_ai_and_r_hai_and_adaptive_unfairness_r_ai_only(outside: None):
     both = trial(MLTCP, j2={"slope": 1.0, "intercept": 1.0})
     jobs = scenario_jobs([both, trial(MLTCP | {"name": "dcqcn"})])
     adaptive = replace(jobs, hyper=np.array([[True, True], [False, True]]))
@@ -202,6 +202,6 @@ def ranked(spec: TrialSpec) -> TrialSpec:
         ),
     ],
 )
-def test_what_it_does_not_know_is_refused(spec: TrialSpec, message: str):
+def test_trials_outside_the_mean_field_model_are_refused(spec: TrialSpec, message: str):
     with pytest.raises(ScenarioError, match=message):
         compute_scenarios([spec], iterations=1)

@@ -69,7 +69,7 @@ numbers = st.tuples(st.floats(0.1, 10.0), st.floats(0.05, 2.0))
 
 
 @given(st.sampled_from(list(SHAPES)), numbers)
-def test_all_shapes_end_where_the_linear_one_does_and_all_but_one_grow(shape, both):
+def test_all_shapes_share_the_linear_ends_and_all_but_one_grow(shape, both):
     slope, intercept = both
     values = Factor(shape, *both)(np.linspace(0, 1, 20))
     ends = [intercept, slope + intercept]
@@ -91,7 +91,7 @@ def test_the_published_choices(ratio):
         (lambda: Factor(intercept=0.0), "intercept: found 0, expected a number above 0"),
     ],
 )
-def test_what_makes_no_mltcp_is_refused(made, message):
+def test_invalid_mltcp_parameters_are_refused(made, message):
     with pytest.raises(MltcpError, match=message):
         made()
 
@@ -119,7 +119,7 @@ def test_a_transport_says_what_it_varies():
 
 
 @given(numbers, st.floats(0.001, 0.9))
-def test_near_no_offset_it_grows_and_near_the_optimum_its_error_shrinks_as_published(both, part):
+def test_mltcp_offsets_converge_at_the_published_rates(both, part):
     slope, intercept = both
     near, far = 1e-9, 1 - 1e-9
     assert (near + offset_gain(near, 1.0, *both)) / near == pytest.approx(1 + slope / intercept, rel=1e-6)
@@ -157,7 +157,7 @@ def test_the_fluid_model_is_the_theory_where_its_conditions_hold(both, part, lik
 
 @settings(deadline=None, max_examples=30)
 @given(st.sampled_from(list(SHAPES)), numbers, st.floats(0.01, 0.99))
-def test_of_any_shape_offsets_move_as_the_integral_of_1_over_f_says(shape, both, part):
+def test_offsets_move_by_the_integral_of_1_over_f(shape, both, part):
     factor = Factor(shape, *both)
     jobs = (one_way(100.0, 100.0, start_ms=each, factor=factor) for each in (0.0, 100 * part))
     _, then = offsets_ms(*jobs, 2)
@@ -183,7 +183,7 @@ def test_from_a_common_start_like_jobs_stay_together_for_ever():
     assert [each[-1] for each in iteration_times(jobs, {LINK: RATE}, 40)] == pytest.approx([300.0] * 2)
 
 
-def test_where_demand_is_less_than_the_link_the_optimum_is_nearer():
+def test_a_demand_below_the_link_gives_a_smaller_final_offset():
     jobs = (one_way(120.0, 100.0, 0.8, start_ms=each, factor=MLTCP) for each in (0.0, 10.0))
     # What is late is caught up with: 80 of 100 ms at the link's rate would do, and 75 apart nobody waits for long.
     assert offsets_ms(*jobs, 20)[-1] == pytest.approx(75.0, abs=1e-3)
@@ -216,7 +216,7 @@ def alone_ms(job: FluidJob) -> float:
 
 @settings(deadline=None, max_examples=20)
 @given(jobs_of_all_kinds)
-def test_nobody_is_quicker_than_alone_and_links_carry_no_more_than_they_can(jobs):
+def test_jobs_beat_neither_their_isolated_time_nor_the_links(jobs):
     course = Simulation([replace(job, iterations=3) for job in jobs], ResidualCapacity.constant(BOTH))
     sent = [0.0] * len(jobs)
     for interval in course:
@@ -271,7 +271,7 @@ def test_a_ring_is_as_one_worker():
     assert [workers[1][0].end_ms for workers in course.iterations] == pytest.approx([first, 10 + second])
 
 
-def test_what_workers_of_one_host_send_each_other_waits_for_nothing():
+def test_transfers_within_a_host_do_not_wait():
     streams = (Stream(0, 0, (LINK,), 100 * RATE), Stream(1, 1, (), 50 * RATE))
     parties = tuple(Barrier((worker,), (worker,)) for worker in (0, 1))
     job = FluidJob((SendPhase(streams, 100.0, parties), ComputePhase(100.0)), workers=2, factor=MLTCP, iterations=20)

@@ -30,7 +30,7 @@ def times_ms(*phases, workers=4, capacity=STAR, iterations=4, **job):
 @pytest.mark.parametrize(
     ("pattern", "times"), [("ring", 1), ("pairs", 1), ("all-to-all", 1), ("one-to-all", 3), ("all-to-one", 3)]
 )
-def test_what_a_link_must_carry_is_what_takes_time(pattern, times):
+def test_the_busiest_link_sets_a_patterns_time(pattern, times):
     """Five times the bytes that a link carries in `alone_ms`; from one to three, or three to one, thrice that."""
     took = times_ms(ComputePhase(10), phase(pattern, int(5 * RATE), 1.0))
     assert took == pytest.approx([10 + 5 * times] * 4)
@@ -44,7 +44,7 @@ def test_a_pipeline_takes_no_longer_than_its_slowest_link():
     assert times_ms(phase("pipeline", int(5 * RATE), 1.0), capacity=narrow)[0] == pytest.approx(10.0)
 
 
-def test_what_a_pipeline_does_not_get_others_do():
+def test_a_pipelines_unused_bandwidth_goes_to_other_jobs():
     """The second hop of a line is slowed down by its first: a job that shares only the second gets the rest."""
     narrow = STAR | {("tor", "w1"): RATE / 4}
     line = FluidJob((phase("pipeline", int(10 * RATE), 1.0, workers=3),), workers=3)
@@ -74,7 +74,7 @@ def test_groups_go_on_by_themselves():
     assert [worker[0].end_ms for worker in course.iterations[0]] == pytest.approx([9.0, 6.0, 9.0, 6.0])
 
 
-def test_nobody_is_ahead_of_those_that_it_sends_to_by_more_than_a_phase():
+def test_a_sender_is_at_most_one_phase_ahead_of_its_receiver():
     line = phase("pipeline", int(RATE), 1.0, groups=((0, 1),))
     busy = phase("pipeline", int(5 * RATE), 1.0, groups=((1, 2),))  # the receiver has another 5 ms to do
     took = times_ms(line, busy, workers=3)
@@ -131,7 +131,7 @@ def lasted_ms(worker):
     return [each.end_ms - each.start_ms for each in worker]
 
 
-def test_a_job_has_the_link_until_another_arrives_and_after_it_has_departed():
+def test_a_job_has_the_whole_link_before_and_after_another_job():
     done = course_of(vgg19_pair(arrives_ms=3 * 293.0, departs_ms=6 * 293.0))
     times = lasted_ms(done["j1"][0])
     fair_ms = 150 + 574.68e6 * 8 / 21.5e9 * 1e3

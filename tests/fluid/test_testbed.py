@@ -54,7 +54,7 @@ def medians(run: Run, variant: str) -> list[float]:
     ]
 
 
-def test_it_takes_what_the_limits_say(flagship: Run) -> None:
+def test_the_fluid_testbed_reproduces_the_fluid_limits(flagship: Run) -> None:
     limits = fluid_limits(load_experiment("unfair-vgg19").cells[1].spec)
     assert medians(flagship, "alone") == pytest.approx([limit.alone_ms for limit in limits.values()], rel=1e-3)
     assert medians(flagship, "fair") == pytest.approx([limit.fair_ms for limit in limits.values()], rel=1e-3)
@@ -122,7 +122,7 @@ def test_cross_traffic_takes_its_load_and_may_leave_nothing(loaded: Run) -> None
 
 
 @pytest.mark.parametrize("variant", ["even", "drawn"])
-def test_what_a_sender_puts_out_is_what_arrives(loaded: Run, variant: str) -> None:
+def test_cross_traffic_arrives_at_the_rate_sent(loaded: Run, variant: str) -> None:
     [row] = of(loaded, "cross_traffic", variant, 11)
     sent = [each for each in of(loaded, "counters", variant, 11) if each["host"] == "s2"]
     seconds = (row["controller_ns"] - sent[0]["controller_ns"]) / 1e9
@@ -130,7 +130,7 @@ def test_what_a_sender_puts_out_is_what_arrives(loaded: Run, variant: str) -> No
     assert row["achieved_gbps"] == pytest.approx(row["offered_gbps"], rel=0.2)  # but for flows under way
 
 
-def test_it_is_stamped_and_never_compared_with_what_was_measured(flagship: Run, tmp_path: Path) -> None:
+def test_a_computed_run_is_not_compared_with_a_measured_one(flagship: Run, tmp_path: Path) -> None:
     assert flagship.manifest["testbed"]["fidelity"]["nature"] == "computed"
     assert isinstance(testbeds.find_provider(flagship.manifest["where"]), FluidProvider)
     measured = Run.create(

@@ -35,7 +35,7 @@ KINDS = {
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", KINDS)
-def test_what_advise_reads_is_read_or_refused(name: str, tmp_path: Path) -> None:
+def test_any_input_of_advise_is_read_or_refused(name: str, tmp_path: Path) -> None:
     rng = random.Random(int(os.environ.get("FUZZ_SEED", "1")))
     reader, seed = KINDS[name]
     path, end, tried, read = tmp_path / name, time.monotonic() + SECONDS, 0, 0

@@ -56,7 +56,7 @@ def test_a_programs_needs_are_read_from_it() -> None:
     assert (kernel.name, kernel.lacks) == ("this one", ())
 
 
-def test_what_a_kernel_lacks_is_named(tmp_path: Path) -> None:
+def test_structures_that_a_kernel_lacks_are_named(tmp_path: Path) -> None:
     """A program's own BTF stands for that of a kernel which has the structures that it knows, and no others."""
     program = BUILT / "mltcp_cubic.bpf.o"
     (tmp_path / "old").write_bytes(Elf(program.read_bytes()).section(".BTF") or b"")
@@ -101,7 +101,7 @@ def test_jains_index_and_falls() -> None:
         ("incast > 3", "which incast measures, expected that among --only"),
     ],
 )
-def test_what_is_no_condition_is_refused(text: str, message: str) -> None:
+def test_an_invalid_condition_is_refused(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         parse_measured_condition(text, ("fairness",))
 
@@ -134,7 +134,7 @@ PEERS: dict[str, Figures] = {"cubic": {"gbps": 10.0, "cpu_us": 2.0, "queue_marks
         ({"queue_marks_ms": 40.0}, "ignores marks: they leave a round trip of 40.0 ms"),
     ],
 )
-def test_what_is_broken_is_said(change: Figures, words: str | None) -> None:
+def test_the_judge_names_the_broken_rule(change: Figures, words: str | None) -> None:
     figures = {"mine": GOOD | change, **{name: dict(each) for name, each in PEERS.items()}}
     add_ratios_to_cubic(figures)
     bad = [each.words for each in verdicts(figures["mine"], {"cubic": figures["cubic"]}) if not each.good]
@@ -230,7 +230,9 @@ def test_a_file_without_a_congestion_control_is_refused(
     assert "none.bpf.c" in said and "jobs.yaml" not in said
 
 
-def test_what_does_not_compile_is_told_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_transport_that_does_not_compile_fails_with_a_stored_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     program = tmp_path / "typo.bpf.c"
     program.write_text((PROGRAMS / "still.bpf.c").read_text().replace("still", "typo").replace("snd_cwnd", "snd_cwdn"))
     assert main(["judge", str(program), "--runs", str(tmp_path / "runs"), "--json"]) == 1
@@ -276,7 +278,7 @@ def test_a_window_that_never_grows_is_told(judge: Judge) -> None:
     assert "its window does not grow" in said
 
 
-def test_one_that_the_verifier_refuses_is_told(judge: Judge) -> None:
+def test_a_transport_that_the_verifier_refuses_fails(judge: Judge) -> None:
     with pytest.raises(RefusedError, match="invalid mem access 'map_value_or_null'") as caught:
         judge("crooked", "alone")
     found = Judgement("crooked", "crooked.bpf.c", "Linux", refused=caught.value.message)
@@ -286,7 +288,7 @@ def test_one_that_the_verifier_refuses_is_told(judge: Judge) -> None:
 
 @pytest.mark.proof
 @pytest.mark.quiet
-def test_one_that_ignores_marks_is_told(judge: Judge) -> None:
+def test_a_transport_that_ignores_marks_fails(judge: Judge) -> None:
     figures = judge("deaf", "marks")
     said = [each.words for each in verdicts(figures["deaf"], {"cubic": figures["cubic"]}) if not each.good]
     assert any(each.startswith("ignores marks") for each in said)

@@ -59,7 +59,7 @@ def test_a_clock_before_the_machines_boot_is_refused(topology, lab_name):
     assert traces(name) == NOTHING
 
 
-def test_a_stranger_has_no_clock(topology, lab_name):
+def test_a_clock_shift_of_an_unknown_host_is_refused(topology, lab_name):
     with pytest.raises(LabError, match="'dumbbell-2x2' has no host 's9' whose clock") as caught:
         Lab.create(topology, lab_name(), clock_shift_ns={"s9": 1})
     assert caught.value.hint == "its hosts: s0, s1, s2, s3"

@@ -74,7 +74,7 @@ REFUSED = r"[\w.]+: .* in this lab(, expected |; allowed is )|a port's queue of 
 
 @given(transport=transports(), labs=providers())
 @hypothesis.settings(max_examples=40)
-def test_what_is_planned_is_what_hosts_and_ports_hold(transport: dict[str, Any], labs: LabProvider) -> None:
+def test_hosts_and_ports_hold_the_planned_settings(transport: dict[str, Any], labs: LabProvider) -> None:
     spec = trial(transport)
     try:
         labs.check_trial(spec)
@@ -134,7 +134,7 @@ def dcqcn(**given: Any) -> dict[str, Any]:
         (dcqcn(), {"scale": "2", "dilation": "17.4"}, r"a lab at 1:2 cannot stretch time 17.4 times"),
     ],
 )
-def test_what_a_lab_cannot_hold_is_refused_before_it_is_raised(
+def test_settings_that_a_lab_cannot_hold_are_refused_before_it_is_built(
     transport: dict[str, Any], where: dict[str, str], message: str
 ) -> None:
     with pytest.raises(LabError, match=message):

@@ -179,7 +179,7 @@ def test_a_calibration_that_is_not_there_is_named(tmp_path):
         load_calibration(tmp_path / "none.yaml")
 
 
-def test_what_is_missing_is_named_before_anything_is_made(monkeypatch, tmp_path):
+def test_missing_requirements_are_named_before_a_lab_is_built(monkeypatch, tmp_path):
     monkeypatch.setattr(host_requirements, "require_root", lambda: None)
     with monkeypatch.context() as patch:
         patch.setattr(host_requirements, "KERNEL_BTF", tmp_path / "vmlinux")
@@ -220,7 +220,7 @@ def test_settings_are_in_the_labs_units():
     assert asked["transport"]["dcqcn"]["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
 
 
-def test_where_time_is_stretched_settings_are_published_ones_and_all_are_stretched_alike():
+def test_a_dilated_lab_stretches_published_settings_alike():
     dilated = load_calibration().for_dilation(scale=100, dilation=10)
     unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
     asked = host_settings.settings_document(unfair, "s0", dilated, 10)
@@ -247,7 +247,7 @@ def test_where_time_is_stretched_settings_are_published_ones_and_all_are_stretch
     }
 
 
-def test_what_varies_a_transport_has_the_constants_that_the_lab_was_calibrated_to_for_it():
+def test_a_variation_of_a_transport_has_its_calibrated_constants():
     fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
     ecn = {"Kmin_bytes": 5.0, "Kmax_bytes": 9.0, "Pmax": 1.0}
     published = {"name": "a", "parameters": {"cnp_gap_us": 50.0, "F": 5}, "ecn": ecn}
@@ -261,7 +261,7 @@ def test_what_varies_a_transport_has_the_constants_that_the_lab_was_calibrated_t
 
 
 @pytest.mark.parametrize("dilation", [1, 10])
-def test_a_gap_between_iterations_is_as_long_as_jobs_times_are_and_no_timer(dilation):
+def test_gap_us_is_dilated_like_times_of_jobs_and_not_like_timers(dilation):
     fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
     given = Transport.model_validate({"name": "mltcp_dcqcn", "T_us": 125, "gap_us": 100_000})
     spec = fair.model_copy(
@@ -274,7 +274,7 @@ def test_a_gap_between_iterations_is_as_long_as_jobs_times_are_and_no_timer(dila
     assert calibration.timer_scale != 1
 
 
-def test_what_the_lab_was_not_calibrated_for_is_the_published_sets_and_what_it_was_is_said():
+def test_uncalibrated_parameters_come_from_the_published_set():
     parameters = {"T_us": 55.0, "R_AI_mbps": 40.0, "cnp_gap_us": 50.0}
     published = {"name": "a", "parameters": parameters, "ecn": {"Kmin_bytes": 5.0, "Kmax_bytes": 9.0, "Pmax": 1.0}}
     fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
@@ -298,7 +298,7 @@ def test_what_the_lab_was_not_calibrated_for_is_the_published_sets_and_what_it_w
     assert host_settings.ecn_thresholds(fair, own, 0.5) == own.ecn
 
 
-def test_what_an_experiment_asks_of_tcp_is_set_where_it_is_tcp():
+def test_tcp_settings_of_an_experiment_reach_tcp_hosts_only():
     calibration = load_calibration()
     causes = {
         str(cell.levels["cause"]): host_settings.settings_document(cell.spec, "s2", calibration, 1)["sysctl"]
@@ -336,7 +336,7 @@ def test_unless_asked_ports_and_tcp_are_as_the_calibration_has_them():
     assert sysctl["net.ipv4.tcp_wmem"] == "4096 16384 41943"
 
 
-def test_drop_tail_holds_a_millisecond_marks_nothing_and_probes_for_lost_tails():
+def test_drop_tail_queues_hold_1_ms_mark_nothing_and_use_tail_probes():
     fifos, ecn, sysctl = asking(queue="drop-tail")
     assert fifos[0x10002] == 53_750  # of 430 Mbit/s
     assert ecn.kmin_bytes == ecn.kmax_bytes > max(fifos.values())
@@ -383,7 +383,7 @@ def test_the_flagships_constants_are_what_they_were():
     }  # fmt: skip
 
 
-def test_hosts_get_the_transport_of_their_connections_and_idle_ones_nothing(tmp_path):
+def test_hosts_get_their_jobs_transport_and_idle_hosts_none(tmp_path):
     calibration = load_calibration()
     path = tmp_path / "cross.yaml"
     path.write_text(

@@ -149,7 +149,7 @@ def test_labs_side_by_side_do_not_see_each_other(topology, lab_name):
     assert traces(one.name) == traces(other.name) == NOTHING
 
 
-def test_name_can_be_had_once(topology, lab_name):
+def test_a_labs_name_cannot_be_used_twice(topology, lab_name):
     name = lab_name()
     Lab.create(topology, name, verify=False)
     with pytest.raises(LabError, match="exists already"):
@@ -158,7 +158,7 @@ def test_name_can_be_had_once(topology, lab_name):
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a b", "a/b", ".", "x" * 41])
-def test_name_must_be_one(topology, name):
+def test_an_invalid_lab_name_is_refused(topology, name):
     if os.geteuid() != 0:
         pytest.skip("a lab needs root")
     with pytest.raises(LabError, match="cannot be called"):

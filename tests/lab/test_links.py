@@ -119,14 +119,14 @@ def test_marks_by_source_add_up_to_the_ports(marking_lab):
 
 
 @pytest.mark.quiet
-def test_what_stands_for_cnps_overtakes_data_and_other_acks_do_not(marking_lab):
+def test_acks_that_stand_for_cnps_overtake_data_and_others_do_not(marking_lab):
     lab = marking_lab
     lasting_ms = 1500 * WIRE_BYTES * 8e3 / (lab.rate_on_host_bps(43) * 1514 / 1448)
     cnp_ms, ack_ms = (_ack_behind_data_ms(lab, 1500, ecn) for ecn in (ECT0, 0))
     assert cnp_ms < 0.3 * lasting_ms < 0.8 * lasting_ms < ack_ms
 
 
-def test_what_cannot_be_marked_is_not(marking_lab):
+def test_packets_without_ect_are_not_marked(marking_lab):
     lab = marking_lab
     with greedy(lab, ("s0", "s2"), ("s1", "s3")):
         time.sleep(0.2)
@@ -138,7 +138,7 @@ def test_what_cannot_be_marked_is_not(marking_lab):
 
 @pytest.mark.quiet
 @pytest.mark.parametrize("threshold", [200_000, 600_000])
-def test_packets_are_marked_while_they_leave_more_than_the_threshold_behind(marking_lab, threshold):
+def test_packets_are_marked_by_the_queue_that_they_leave_behind(marking_lab, threshold):
     lab = marking_lab
     lab.set_thresholds(Ecn(kmin_bytes=threshold, kmax_bytes=threshold, pmax=1))
     seen = _burst(lab, 3000)

@@ -50,7 +50,7 @@ def thresholds(lab: Lab) -> set[tuple[int, int]]:
     return {(port.kmin_bytes, port.kmax_bytes) for port in lab.counters().values()}
 
 
-def test_ports_get_the_queue_that_a_transport_is_meant_for_and_lose_it_again(topology, lab_name):
+def test_ports_get_the_transports_queue_for_a_trial_only(topology, lab_name):
     lab = Lab.create(topology, lab_name(), verify=False)
     built = ports(lab), thresholds(lab)
     cnps, never = (network.HTB_CNPS, network.CNPS_LIMIT_BYTES), NEVER_MARK.kmin_bytes
@@ -93,7 +93,7 @@ def ranked_lab(request, topology, lab_name, monkeypatch) -> Lab:
     return lab
 
 
-def test_the_higher_priority_gets_all_while_it_has_demand_and_the_lower_what_is_left(ranked_lab):
+def test_a_lower_priority_gets_what_the_higher_leaves(ranked_lab):
     lab = ranked_lab
     kernels = bpf_objects(lab)
     both = sent(lab, {"s0": None, "s1": None})

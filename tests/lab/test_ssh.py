@@ -42,13 +42,13 @@ def test_exit_status_and_streams_come_through(lab):
     assert (done.returncode, done.stdout, done.stderr) == (7, "out\n", "err\n")
 
 
-def test_what_one_host_writes_another_does_not_see(lab):
+def test_lab_hosts_have_separate_temporary_folders(lab):
     run(lab, "s0", "echo secret > /tmp/note; echo secret > /run/note")
     assert run(lab, "s1", "cat /tmp/note /run/note").returncode == 1
     assert not os.path.exists("/run/note")
 
 
-def test_what_no_host_needs_is_given_up_on_the_way_in(lab):
+def test_lab_hosts_lack_capabilities_that_they_do_not_need(lab):
     """It is no boundary: root may undo it. But no one does by mistake."""
     kept = int(run(lab, "s0", "awk '/CapEff/ { print $2 }' /proc/self/status").stdout, 16)
     given_up = ("SYS_MODULE", 16), ("SYS_RAWIO", 17), ("SYS_BOOT", 22), ("SYS_TIME", 25), ("MKNOD", 27)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unit
         ("Words.", ["short"]),
     ],
 )
-def test_a_docstring_is_held_against_each_rule(text, kinds):
+def test_each_docstring_rule_is_checked(text, kinds):
     assert list(docstring_kinds(text)) == kinds
 
 

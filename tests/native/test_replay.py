@@ -234,7 +234,7 @@ def test_alone_an_iteration_takes_what_its_profile_says(job: Callable[..., Any],
 
 
 @pytest.mark.quiet
-def test_what_lags_is_sent_as_fast_as_the_network_takes_it(job: Callable[..., Any], namespaces: Any) -> None:
+def test_replay_sends_late_bytes_as_fast_as_the_network_takes_them(job: Callable[..., Any], namespaces: Any) -> None:
     """Demand is 400 Mbit/s for 20 ms, the link carries 100 Mbit/s, headers included: the link's time counts."""
     for host in namespaces:
         host.run("ip link set eth0 gso_max_size 9000")
@@ -282,7 +282,7 @@ def test_a_job_begins_as_long_after_the_agreed_start_as_it_is_told(job: Callable
         assert record["start_ns"] == start_ns + 50_000_000
 
 
-def test_who_is_early_waits_for_the_next_instant_of_its_timetable(job: Callable[..., Any]) -> None:
+def test_an_early_iteration_waits_for_its_timetable(job: Callable[..., Any]) -> None:
     """Iterations of 60 ms and more, told to begin every 300: a machine that holds them up for longer misses turns."""
     timetable = {"shift_ms": 50, "period_ms": 300, "threshold_ms": 20, "late_ms": 60}
     ring = job([COMPUTE, ALLREDUCE], iterations=3, begins_ms=50, timetable=timetable)
@@ -412,7 +412,7 @@ def test_a_connection_that_does_not_know_the_secret_is_told_nothing(job: Callabl
         ("start 12x", "expected `start MONOTONIC_NS` on standard input, found `start 12x`"),
     ],
 )
-def test_what_is_no_start_is_shown(job: Callable[..., Any], line: str, complaint: str) -> None:
+def test_an_invalid_start_line_is_shown(job: Callable[..., Any], line: str, complaint: str) -> None:
     first, _ = job([ALLREDUCE]).connect_all()
     first.say(line)
     assert first.events() == [{"event": "error", "message": complaint}]
@@ -446,7 +446,7 @@ def test_help_shows_how_it_is_used(start: Callable[..., Any]) -> None:
     assert "Exit status" in text
 
 
-def test_where_no_device_has_its_address_rdma_is_refused(start: Callable[..., Running]) -> None:
+def test_rdma_without_a_device_of_that_address_is_refused(start: Callable[..., Running]) -> None:
     there = [(f"s{rank}", f"127.0.0.{rank + 1}", free_port()) for rank in range(2)]
     worker = start("replay-rdma", "--rank", "0", "--job", json.dumps(told_job("j1", there, LONG)))
     worker.say(f"secret {SECRET}")

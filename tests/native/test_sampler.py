@@ -97,7 +97,7 @@ def test_a_queue_shows_its_backlog_and_drops(start: Callable[..., Any], namespac
     assert int(rows[-1]["qdisc_bytes"]) > 0
 
 
-def test_another_namespace_is_sampled_from_outside(start: Callable[..., Any], namespaces: Any) -> None:
+def test_the_sampler_reads_another_network_namespace(start: Callable[..., Any], namespaces: Any) -> None:
     rows = sample(start("sampler", "--netns-of-pid", str(namespaces[1].pid)), 0.1)
     assert {row["interface"] for row in rows["port"]} == {"eth0"}
     assert {row["ifindex"] for row in rows["port"]} == {str(ifindex(namespaces[1]))}
@@ -162,7 +162,7 @@ def test_a_map_of_another_build_is_refused(start: Callable[..., Any], pins: Any)
         (["--netns-of-pid", "999999999"], "cannot enter the network namespace of process 999999999"),
     ],
 )
-def test_what_cannot_be_sampled_is_named(
+def test_a_device_that_cannot_be_sampled_is_named(
     start: Callable[..., Any], namespaces: Any, arguments: list[str], complaint: str
 ) -> None:
     program = start("sampler", *arguments, within=namespaces[0])

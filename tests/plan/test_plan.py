@@ -100,7 +100,7 @@ def test_a_job_alone_is_alone(flagship: Plan) -> None:
     assert all(list(trial.spec.jobs) == [trial.job] for trial in alone)
 
 
-def test_expected_times_are_the_iterations_under_contention_and_the_overhead(flagship: Plan) -> None:
+def test_expected_time_is_contended_iterations_plus_overhead(flagship: Plan) -> None:
     expected = {trial.variant: trial.expected_s - OVERHEAD_S for trial in flagship.trials}
     assert expected["alone"] == pytest.approx(10 * 0.293)
     assert expected["fair"] == pytest.approx(50 * 0.3638, rel=0.001)
@@ -188,7 +188,7 @@ def test_edits_together_change_the_keys_that_any_of_them_affects(
 @pytest.mark.parametrize(
     ("testbed", "artefacts"), [({**TESTBED, "scale": 20}, ARTEFACTS), (TESTBED, {"replay": "abd"}), ({}, {})]
 )
-def test_another_testbed_or_build_is_another_trial(
+def test_keys_differ_by_testbed_and_artifacts(
     flagship: Plan, testbed: dict[str, Any], artefacts: dict[str, str]
 ) -> None:
     other = make_plan(flagship.experiment, testbed, artefacts)
@@ -210,7 +210,7 @@ def test_variants_with_equal_content_are_still_different_trials(folder: Path) ->
     assert len({trial.key for trial in plan.trials}) == len(plan.trials) == 25
 
 
-def test_what_a_trial_needs_comes_first_and_goes_into_its_key(folder: Path) -> None:
+def test_dependencies_come_first_and_are_in_the_key(folder: Path) -> None:
     plan = plan_of(
         folder,
         put("factors", "variant", "fair", {"depends_on": ["unfair"]}),
@@ -243,7 +243,7 @@ def test_blocks_hold_under_any_seed(folder: Path, seed: int, repetitions: int) -
     }
 
 
-def test_who_takes_a_value_comes_after_the_trials_that_tell_it(folder: Path) -> None:
+def test_a_trial_with_inputs_comes_after_the_trials_that_give_them(folder: Path) -> None:
     def take(document: dict[str, Any]) -> None:
         document["factors"]["variant"]["unfair"]["jobs"]["j1"]["inputs"] = {"profile": "alone"}
 

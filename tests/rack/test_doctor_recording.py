@@ -120,7 +120,7 @@ def test_settings_read_in_a_recording_what_they_read_on_the_machine(
     assert ("cc_params do nothing on this NIC" in found) if name == "connectx-6-dx" else found["qos"]["eth2"]["pfc"]
 
 
-def test_what_is_written_names_nobody(written: dict[str, Any]) -> None:
+def test_a_recording_contains_no_addresses_names_or_serials(written: dict[str, Any]) -> None:
     text = json.dumps(written)
     for secret in ("10.10.0.", "0a0a:", MAC, SERIAL, "0c42a1b2", "secret", "the-sites-own", "example.org"):
         assert secret not in text
@@ -138,11 +138,11 @@ def test_what_is_written_names_nobody(written: dict[str, Any]) -> None:
     ("fe80:0000:0000:0000:0e42:a1ff:feb2:c3d4", "fe80:0000:0000:0000:0000:0000:0000:0001"),
     ("0000:0000:0000:0000:0000:0000:0000:0000", None),
 ], ids=["versions", "names", "addresses", "MACs", "long numbers", "GIDs", "no GID"])  # fmt: skip
-def test_what_identifies_a_machine_is_renamed_and_nothing_else(found: str, shown: str | None) -> None:
+def test_only_identifiers_of_machines_are_masked(found: str, shown: str | None) -> None:
     assert mask_identifiers({found: [found, 1, None]}) == {shown or found: [shown or found, 1, None]}
 
 
-def test_what_is_no_answer_is_one_message(
+def test_an_invalid_answer_while_recording_is_one_message(
     inventory_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(provider, "examine_hosts", lambda inventory: {name: [] for name in inventory.servers})

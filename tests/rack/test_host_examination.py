@@ -130,7 +130,7 @@ MISSING = [
 
 
 @pytest.mark.parametrize("missing", MISSING, ids=lambda each: each[1])
-def test_what_would_spoil_a_trial_is_said(
+def test_doctor_names_conditions_that_would_spoil_a_trial(
     inventory_file: Path, tmp_path: Path, missing: tuple[str, str, dict[str, str], dict[str, str]]
 ) -> None:
     name, found, files, programs = missing
@@ -181,7 +181,7 @@ def test_the_glibc_that_a_program_needs_is_the_newest_that_it_names(tmp_path: Pa
     assert glibc_needed(tmp_path / "not built") == "2.0"
 
 
-def test_another_nics_dcqcn_is_not_this_ones(inventory_file: Path, tmp_path: Path) -> None:
+def test_dcqcn_of_another_nic_does_not_count(inventory_file: Path, tmp_path: Path) -> None:
     furnish(tmp_path)
     debugfs = tmp_path / "sys/kernel/debug/mlx5"
     (debugfs / PCI).rename(debugfs / "0000:af:00.0")

@@ -38,7 +38,7 @@ def facts(path: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("maker", ["mlx", "mst"])
-def test_what_firmware_does_by_itself_is_noted(tmp_path: Path, maker: str) -> None:
+def test_roce_accelerations_of_the_firmware_are_recorded(tmp_path: Path, maker: str) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
     (tmp_path / "nv-").write_text(json.dumps(NV))

@@ -25,7 +25,7 @@ def test_each_testbed_of_the_papers(testbed_of_a_paper: tuple[str, Path]) -> Non
     assert (len(inventory.servers), len(inventory.switches), len(inventory.ends)) == sizes[which]
 
 
-def test_where_a_payload_rate_is_what_tcp_carries_it_is_that_of_the_mtu_beside_it() -> None:
+def test_the_examples_payload_rate_follows_from_its_mtu() -> None:
     inventory = read_inventory(EXAMPLE)
     rates, mtu = inventory.all.vars, inventory.common.mtu_bytes
     assert rates.payload_rate_gbps == pytest.approx(rates.line_rate_gbps * payload_share(mtu), abs=0.05)

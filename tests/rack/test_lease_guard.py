@@ -134,7 +134,7 @@ def test_a_run_whose_lease_is_lost_while_a_host_reboots_does_not_wait_on(
     assert time.monotonic() - begun < 10
 
 
-def test_what_a_frozen_host_owes_stays_in_the_journal_and_the_others_are_restored(
+def test_a_frozen_hosts_entries_stay_and_other_hosts_are_restored(
     provider: RackProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Undoing it ends by itself: nobody need kill anything."""

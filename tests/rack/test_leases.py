@@ -32,7 +32,7 @@ def held(owner: str, *names: str) -> Iterator[None]:
         lease.end()
 
 
-def test_what_a_topology_takes_is_called_by_machine_and_port(inventory_file: Path) -> None:
+def test_leases_are_named_by_machine_and_port(inventory_file: Path) -> None:
     topology = load_topology("dumbbell-2x2")
     links = [link.name for link in topology.links]
     names = leases.lease_names(read_inventory(inventory_file), topology.hosts, links, topology.switches)

@@ -64,12 +64,12 @@ def check(path: Path, content: bytes) -> None:
 
 @UNHURRIED
 @given(data=st.data())
-def test_spoilt_values(path: Path, data: st.DataObject) -> None:
+def test_an_inventory_with_spoilt_values_is_read_or_refused(path: Path, data: st.DataObject) -> None:
     check(path, MISTAKES.spoilt(deepcopy(WHOLE), data.draw))
 
 
 @pytest.mark.proof
 @UNHURRIED
 @given(data=st.data())
-def test_spoilt_bytes(path: Path, data: st.DataObject) -> None:
+def test_an_inventory_with_spoilt_bytes_is_read_or_refused(path: Path, data: st.DataObject) -> None:
     check(path, spoilt_bytes(CONTENT, data.draw))

@@ -66,7 +66,7 @@ def provider(inventory_file: Path) -> RackProvider:
     return RackProvider(inventory_file)
 
 
-def test_a_host_that_refuses_or_is_lost_does_not_keep_the_others_from_being_restored(
+def test_other_hosts_are_restored_if_one_refuses_or_is_lost(
     hosts: Hosts, provider: RackProvider
 ) -> None:
     hosts.refusing, hosts.lost = {"s0"}, {"s1"}
@@ -125,7 +125,7 @@ def test_a_dead_run_owes_a_lost_host_until_it_is_back(
     assert not journals.parent.exists()
 
 
-def test_what_a_dead_run_owes_is_left_alone_while_somebody_else_has_its_servers(
+def test_a_dead_runs_entries_stay_while_its_servers_are_leased(
     hosts: Hosts, provider: RackProvider, inventory_file: Path
 ) -> None:
     (name,) = leases.lease_names(read_inventory(inventory_file), ["s2"], [], [])
@@ -155,7 +155,7 @@ def test_a_live_run_goes_on_without_a_lost_host_and_catches_up_at_its_end(
     assert owed(journals) == ([] if comes_back else [OWED])
 
 
-def test_what_ended_a_run_is_told_before_what_it_still_owes(
+def test_the_error_that_ended_a_run_comes_before_failed_undos(
     hosts: Hosts, provider: RackProvider, tmp_path: Path, journals: Path
 ) -> None:
     hosts.lost = {"s2"}
@@ -204,7 +204,7 @@ def test_a_holder_that_is_silent_has_lost_the_lease(folder: Path, monkeypatch: p
     ('print("Welcome")', "found: Welcome; exit status 0"),
     ('import sys; sys.stdin.read()', "found: no answer within 1 s"),
 ])  # fmt: skip
-def test_what_is_no_lease_is_not_said_to_be_somebodys(
+def test_a_failed_lease_program_is_not_reported_as_a_lease(
     folder: Path, monkeypatch: pytest.MonkeyPatch, holder: str, found: str
 ) -> None:
     monkeypatch.setattr(leases, "HOLDER", holder)
@@ -218,7 +218,7 @@ def test_a_banner_before_the_holders_answer_is_no_refusal(folder: Path, monkeypa
     Lease(LocalConnection(), "me", ["host s0"]).end()
 
 
-def test_a_transport_from_outside_the_tree_is_copied_to_every_host_and_loaded_there(
+def test_a_plugins_transport_is_copied_to_each_host_and_loaded(
     hosts: Hosts, provider: RackProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.bpf.c").write_text('COUNTER(__u64, acks, "segments", "heard");')

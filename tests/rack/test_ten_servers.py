@@ -28,6 +28,6 @@ def test_the_experiment_can_be_planned_on_ten_servers(
     assert re.match(r"\d+ trials, about ", promised)
 
 
-def test_all_ten_take_part() -> None:
+def test_all_ten_servers_have_a_worker() -> None:
     assert {f"s{number}" for number in range(11) if number != 7} == set(re.findall(r"ends: \[(s\d+)", FILE))
     assert len(re.findall(r"workers: ", FILE)) == 5

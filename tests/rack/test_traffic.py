@@ -122,7 +122,7 @@ def test_a_nic_without_the_counter_is_said_to_have_none() -> None:
     assert wrong == ("s0 rx_prio3_bytes", "900 at least", "no such counter")
 
 
-def test_nobody_is_left_listening_when_the_check_is_broken_off(fabric: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_traffic_check_leaves_no_listener(fabric: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     ends = fabric()
 
     def interrupted(*_: object) -> None:
@@ -148,7 +148,7 @@ FOUND = [
 
 
 @pytest.mark.parametrize("lacking", range(4))
-def test_what_a_server_lacks_is_said_with_doctors_way_to_get_it(fabric: Ends, lacking: int) -> None:
+def test_a_missing_rdma_requirement_is_named_with_doctors_hint(fabric: Ends, lacking: int) -> None:
     host = fabric()[0].host
     assert traffic.rdma_end(host, LocalConnection(), FOUND)[2:] == ("mlx5_0", 3)
     found = [each._replace(good=number != lacking, mend="mend it") for number, each in enumerate(FOUND)]

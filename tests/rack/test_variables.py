@@ -100,7 +100,7 @@ def test_a_jobs_timer_reaches_its_own_servers_only(inventory_file: Path) -> None
     assert document["route"] == {"10.10.0.0/24": {"congctl": "rb_dcqcn", "quickack": 1}}
 
 
-def test_cross_traffic_has_its_transport_at_both_ends_but_workers_keep_their_jobs(inventory_file: Path) -> None:
+def test_cross_traffic_hosts_get_its_transport_unless_they_run_a_worker(inventory_file: Path) -> None:
     inventory = read_inventory(inventory_file)
     cross = {"kind": "consistent", "from": "s1", "to": ["s0", "s3"], "load_gbps": 1.0,
              "transport": {"name": "dcqcn", "T_us": 90.0}}  # fmt: skip
@@ -135,7 +135,7 @@ def test_machines_that_stand_for_others_say_so_and_send_less(inventory_file: Pat
         flatten(document)
 
 
-def test_no_more_bytes_are_sent_than_the_papers(inventory_file: Path) -> None:
+def test_a_dilation_above_the_scale_is_refused(inventory_file: Path) -> None:
     emulated = "  vars:\n    emulated: {by: guests, scale: 10, dilation: 20}\n    line"
     inventory_file.write_text(inventory_file.read_text().replace("  vars:\n    line", emulated, 1))
     with pytest.raises(SpecError, match="a dilation no higher than the scale"):
@@ -164,7 +164,7 @@ def test_a_published_set_is_what_servers_get_and_switches_must_have(inventory_fi
         other.prepare(spec)
 
 
-def test_what_a_racks_ports_do_not_do_is_refused(inventory_file: Path) -> None:
+def test_queues_that_a_racks_ports_lack_are_refused(inventory_file: Path) -> None:
     spec = trial(j1={"workers": ["s0", "s2"], "transport": {"name": "reno"}})
     rack = Rack(read_inventory(inventory_file), spec.topology, "rack", frozenset({"rdma"}))
     rack.prepare(spec)

@@ -56,12 +56,12 @@ def test_examples_are_told_from_others():
 
 
 @pytest.mark.parametrize("schema", chakra.SCHEMAS[:-1])
-def test_what_the_converter_writes_has_no_start_times(schema):
+def test_converted_traces_without_start_times_are_refused(schema):
     with pytest.raises(RecordError, match="found no start_time_micros in 3 COMM nodes"):
         chakra.read(EXAMPLES / f"converted-{schema}.0.et")
 
 
-def test_what_the_generator_makes_up_is_refused():
+def test_generated_traces_are_refused():
     with pytest.raises(RecordError, match="schema: found '1.0.0' \\(only what Chakra's generator makes up"):
         chakra.read(EXAMPLES / "generated-1.0.0.0.et")
 
@@ -114,7 +114,7 @@ def test_a_packed_trace_is_read(tmp_path):
         ("9.9.9-chakra.0.0.4", "expected one of 1.0.2-chakra.0.0.4"),
     ],
 )
-def test_other_schemas_are_refused_by_name(schema, why, read):
+def test_other_chakra_schemas_are_refused_by_name(schema, why, read):
     with pytest.raises(RecordError) as refused:
         read(written([GATHER], schema))
     assert f"schema: found '{schema}'" in refused.value.message
@@ -139,7 +139,7 @@ def test_the_rank_is_in_the_name(read):
         read(written([REDUCE]), "trace.2.et")
 
 
-def test_what_cannot_be_a_call_is_left_out_and_counted(read):
+def test_nodes_that_cannot_be_calls_are_left_out_and_counted(read):
     untimed = node(REDUCE, MEMBERS, timed=False)
     scatter = number_field(3, 7) + number_field(6, 5)
     record = read(written([GATHER]) + et([untimed, scatter]))
@@ -205,7 +205,7 @@ def jsonized(content: bytes) -> str:
     return "".join(json.dumps(each, indent=2) for each in [first, groups, *nodes])
 
 
-def test_what_the_jsonizer_prints_is_read_alike(read):
+def test_jsonized_traces_are_read_alike(read):
     content = jsonized(b"").encode()
     assert read(content, "trace.3.json").calls == (GATHER, REDUCE, SENT)
     with pytest.raises(RecordError, match="cut off, expected objects that run together"):
@@ -250,7 +250,7 @@ def jobs(draw) -> tuple[list[Call], dict[str, tuple[int, ...]]]:
 
 
 @given(job=jobs())
-def test_what_is_written_is_read_back(job, tmp_path_factory):
+def test_a_written_chakra_trace_is_read_back(job, tmp_path_factory):
     calls, members = job
     path = tmp_path_factory.mktemp("trace") / "trace.3.et"
     path.write_bytes(written(calls, members=members))

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 TRACES = Path(__file__).parent / "ddp-lab"
 
 
-def test_what_was_recorded_says_what_was_counted():
+def test_recorded_traces_agree_with_byte_counters():
     counted = json.loads((TRACES / "counted.json").read_text())
     found = make_profile(sorted(TRACES.glob("*.json.gz")), "seen", Units.from_manifest(counted["testbed"]))
     period_ms = counted["period_ms"]["value"]

@@ -31,7 +31,7 @@ def test_a_record_is_told_by_its_content(path, packed, tmp_path):
 
 
 @pytest.mark.parametrize("path", examples("nccl-tests"), ids=lambda path: path.name)
-def test_what_a_fabric_gives_is_no_record_of_a_job(path):
+def test_nccl_tests_results_are_no_record_of_a_job(path):
     fabric = fabric_of(path)
     assert fabric is not None and fabric.collective == "all_reduce"
     with pytest.raises(RecordError, match="expected one of: PyTorch Kineto's trace, NCCL Inspector's log, Chakra's"):

@@ -73,7 +73,7 @@ def test_before_2_30_the_collectives_between_two_dumps_are_lost():
 
 
 @pytest.mark.parametrize("release", ["2.28.3", "2.29.7", "2.30.7"])
-def test_what_the_plugin_itself_wrote_of_a_job_is_read(release):
+def test_logs_written_by_the_plugin_itself_are_read(release):
     """Every 40 ms there are an all-reduce of 8 ms and a reduce-scatter of 4 ms, and from 2.30 on a message of 2 ms.
 
     The log is one rank's view, of 4. An all-reduce of 4 bytes is too small to be recorded.
@@ -98,7 +98,7 @@ def test_what_the_plugin_itself_wrote_of_a_job_is_read(release):
     assert (record.host, record.lost) == ("n1", 1 if newer else 0)
 
 
-def test_of_a_kind_whose_last_was_never_dumped_nothing_is_known_to_be_lost():
+def test_undumped_last_collectives_do_not_count_as_lost():
     """62 iterations of two collectives, dumped each second: two reduce-scatters, 25 iterations apart, are left."""
     record = inspector.read(EXAMPLES / "written-2.28.3-each-second.log")
     assert [call.kind for call in record.calls] == ["reduce-scatter"] * 2
@@ -155,7 +155,7 @@ def test_damaged_lines_count_as_lost_and_blank_ones_do_not(version, read):
         assert (len(again.calls), again.lost) == (9, 3)
 
 
-def test_of_gaps_what_was_dropped_is_lost_and_the_rest_was_small(read):
+def test_dropped_calls_of_a_gap_are_lost_and_the_rest_were_small(read):
     """Dumps count what was dropped since v4.1; before that all of a gap may have been."""
     call = Call("all-reduce", "0x1", 7, 0, 2, 2**20, 10**9, 2 * 10**9)
     later = Call("all-reduce", "0x1", 17, 0, 2, 2**20, 3 * 10**9, 4 * 10**9)
@@ -166,7 +166,7 @@ def test_of_gaps_what_was_dropped_is_lost_and_the_rest_was_small(read):
     assert read(Inspector(version="v4.0").log([call, later])).lost == 9
 
 
-def test_what_has_no_documented_size_or_no_times_is_left_out(read):
+def test_calls_without_known_size_or_times_are_left_out(read):
     strange = read(edited("v4.2", 1, coll_perf__coll="AllGatherV"))
     assert (len(strange.calls), strange.lost) == (2, 1)
     assert any("1 'AllGatherV'" in loss for loss in strange.losses)
@@ -239,7 +239,7 @@ def jobs(draw) -> list[Call]:
 
 
 @given(calls=jobs(), version=st.sampled_from(inspector.VERSIONS), named=st.booleans())
-def test_what_is_written_is_read_back(calls, version, named, tmp_path_factory):
+def test_a_written_inspector_log_is_read_back(calls, version, named, tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "n1-pid42.log"
     path.write_bytes(Inspector(version=version, named=named).log(calls))
     record = inspector.read(path)
@@ -249,7 +249,7 @@ def test_what_is_written_is_read_back(calls, version, named, tmp_path_factory):
 
 
 @given(calls=jobs(), data=st.data())
-def test_what_was_left_out_between_two_calls_counts_as_lost(calls, data, tmp_path_factory):
+def test_a_gap_between_calls_counts_as_lost(calls, data, tmp_path_factory):
     """Of the collectives of one kind in one communicator, all but the first and the last may be found missing."""
     sort = data.draw(
         st.sampled_from([(member_of(call), call.kind) for call in calls if call.number is not None] or [None])

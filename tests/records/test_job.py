@@ -90,7 +90,7 @@ def test_groups_side_by_side_are_one_phase_each():
     assert dict(sends)[(0, 2), (1, 3)] == pytest.approx(90_000_000, rel=0.01)
 
 
-def test_what_goes_on_at_once_is_put_one_after_another_and_says_so():
+def test_simultaneous_collectives_are_put_in_sequence_and_named():
     made = Made(4)
     for number in range(12):
         begin_ns = 100 * number * MS
@@ -147,7 +147,7 @@ def test_small_exchanges_are_left_out_and_named():
         ("send", 2, 100),
     ],
 )
-def test_what_a_worker_sends(kind, ranks, sent):
+def test_the_bytes_that_each_collective_makes_a_worker_send(kind, ranks, sent):
     assert sent_bytes(Exchange(kind, tuple(range(ranks)), 100, 0, 1)) == sent
 
 
@@ -211,7 +211,7 @@ def test_steps_that_are_no_iterations_are_said():
     assert any("Steps that the record names last 200.0 ms" in each for each in found.caveats)
 
 
-def test_what_shows_no_iterations_is_refused():
+def test_records_without_iterations_are_refused():
     made = Made(2)
     made.took("all-reduce", (0, 1), 0, SIZE, 0, 50 * MS)
     with pytest.raises(RecordError, match="rank0.json, rank1.json: found "):
@@ -280,7 +280,7 @@ def test_times_in_another_unit_are_refused():
     assert refused.value.hint == "are the times of one file in another unit?"
 
 
-def test_no_call_after_the_first_step_is_refused():
+def test_records_without_calls_after_the_first_step_are_refused():
     late = ((10**13, 10**13 + MS), (10**13 + MS, 10**13 + 2 * MS))
     with pytest.raises(RecordError, match="found no call that ends after the first step"):
         profile_of(data_parallel(2, SIZE, iterations=40).records(late))

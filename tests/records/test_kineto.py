@@ -52,7 +52,7 @@ def test_a_kernel_is_a_call(tmp_path):
     assert (call.begin_ns, call.end_ns) == (10**18 + 4750011393637452, 10**18 + 4750011393639952)
 
 
-def test_of_a_call_one_trace_is_counted(tmp_path):
+def test_a_call_traced_on_cpu_and_gpu_counts_once(tmp_path):
     asked = {**kernel(1), "cat": "cpu_op", "name": "record_param_comms"}
     named = [{**asked, "name": name} for name in ("c10d::allreduce_", "nccl:all_reduce")]
     assert len(read(written(tmp_path, asked, *named, kernel(2), gloo(1))).calls) == 1
@@ -70,7 +70,7 @@ def test_of_a_call_one_trace_is_counted(tmp_path):
         ("recv", 0, 1000, "receive", 4000),
     ],
 )
-def test_what_a_collective_is_about(  # noqa: PLR0917 - one a column
+def test_kind_and_payload_of_a_kineto_collective_are_read(  # noqa: PLR0917 - one a column
     tmp_path, name, given, taken, kind, payload
 ):
     told = {"Collective name": name, "In msg nelems": given, "Out msg nelems": taken, "Dst Rank": 0, "Src Rank": 0}
@@ -222,7 +222,7 @@ def test_numbers_as_cpp_prints_them_are_read(tmp_path, number):
 @pytest.mark.parametrize(
     ("value", "said"), [("9" * 5000, "a number of thousands of digits"), ("[" * 99_999, "nested too deep")]
 )
-def test_what_python_cannot_decode_is_refused_in_our_words(tmp_path, value, said):
+def test_undecodable_json_is_refused_with_our_own_message(tmp_path, value, said):
     path = written(tmp_path, kernel(1))
     path.write_text(path.read_text().replace("2.5", value))
     with pytest.raises(RecordError, match=rf"trace.json: found no JSON \({said}\)"):
@@ -346,7 +346,7 @@ def test_gzipped_it_is_the_same(tmp_path):
     assert read(packed).calls == read(path).calls
 
 
-def test_whose_trace_it_is_must_be_told(tmp_path):
+def test_a_kineto_trace_without_rank_is_refused_with_a_hint(tmp_path):
     with pytest.raises(RecordError, match="does not say whose it is") as error:
         read(written(tmp_path, kernel(1), distributedInfo=None))
     assert "begin profiling after torch.distributed.init_process_group" in str(error.value.hint)
@@ -360,7 +360,7 @@ def test_a_trace_without_collectives_says_how_to_record_them(tmp_path):
 
 
 @pytest.mark.parametrize("content", ['{"traceEvents": [', '{"traceEvents": 5}', '{"deviceProperties": []}'])
-def test_what_is_no_trace_is_refused(tmp_path, content):
+def test_a_file_that_is_no_kineto_trace_is_refused(tmp_path, content):
     path = tmp_path / "cut.json"
     path.write_text(content)
     assert format_of(path).NAME == "PyTorch Kineto's trace"

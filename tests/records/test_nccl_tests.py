@@ -86,7 +86,7 @@ def test_a_way_that_was_not_run_is_left_out(edited):
         (lambda entry: entry.update(args=[]), "field args[0]: found none, expected text"),
     ],
 )
-def test_what_is_wrong_is_said(change, said, edited):
+def test_a_fault_in_nccl_tests_results_is_named(change, said, edited):
     with pytest.raises(RecordError) as refused:
         edited(change)
     assert said in refused.value.message
@@ -103,7 +103,7 @@ RATES = st.floats(0, 1e6).map(lambda value: round(value, 6))
 
 
 @given(rows=st.lists(st.tuples(st.integers(0, 2**40), RATES, RATES, RATES, st.booleans()), min_size=1, max_size=9))
-def test_what_is_written_is_read_back(rows, tmp_path_factory):
+def test_written_nccl_tests_results_are_read_back(rows, tmp_path_factory):
     entry = json.loads((EXAMPLES / "version-2.json").read_bytes())
     entry["results"] = [
         {"size": size, "in_place" if in_place else "out_of_place": {"time": time, "alg_bw": alg, "bus_bw": bus}}

@@ -51,7 +51,7 @@ def test_an_empty_name_is_not_the_working_directory(monkeypatch, capsys):
     assert "--from: found an empty name, expected a run, or files of records" in capsys.readouterr().err
 
 
-def test_what_a_fabric_gives_is_a_table(capsys):
+def test_nccl_tests_results_are_shown_as_a_table(capsys):
     assert main(["profile", "--from", FABRIC, "--json"]) == 0
     captured = capsys.readouterr()
     assert "The best bus bandwidth is 104.86 Gbit/s; 90 % of it is reached from 26.214 MB on." in " ".join(
@@ -80,7 +80,7 @@ def job() -> Made:
 
 
 @pytest.mark.parametrize(("write", "name"), [(inspected, "NCCL Inspector's log"), (executed, "Chakra's")])
-def test_other_formats_make_profiles_too(write, name, tmp_path, capsys):
+def test_each_record_format_makes_a_profile(write, name, tmp_path, capsys):
     paths = [str(write(tmp_path, rank)) for rank in range(3)]
     assert main(["profile", "--from", *paths, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -115,7 +115,7 @@ def test_a_folder_stands_for_its_files(tmp_path, capsys):
         ([TRACES[0], str(HERE / "examples" / "chakra" / "timed.0.et")], "one job is recorded in one way"),
     ],
 )
-def test_what_cannot_be_a_profile_is_named(words, said, capsys):
+def test_records_that_give_no_profile_are_refused(words, said, capsys):
     assert main(["profile", "--from", *words]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
 

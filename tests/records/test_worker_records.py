@@ -44,13 +44,13 @@ def test_a_record_lies_beside_its_trial(run):
         ({"gzip_base64": "AAAA"}, "the format None"),
     ],
 )
-def test_what_is_no_record_is_refused(run, event, found):
+def test_an_invalid_worker_record_is_refused(run, event, found):
     with pytest.raises(RecordError, match=r"job j1, worker 1 on s2 said a record of .*") as error:
         store_record(run.begin_attempt("k1"), WORKER, event)
     assert found in str(error.value)
 
 
-def test_of_a_run_bytes_are_the_papers(run, monkeypatch, capsys):
+def test_profiles_of_a_runs_records_have_the_papers_bytes(run, monkeypatch, capsys):
     monkeypatch.setattr(phases, "RESAMPLINGS", 3)
     folder = run.path / "trials" / "k1" / "records"
     folder.mkdir(parents=True)

@@ -111,7 +111,7 @@ def test_an_interrupted_cluster_is_resumed_to_what_it_would_have_been(
 
 
 @pytest.mark.parametrize("step", [TIMELINE, "iterations.parquet"])
-def test_a_disk_that_is_full_of_a_cluster_is_one_message_and_the_run_is_completed(
+def test_a_cluster_run_is_completed_after_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: Run, step: str
 ) -> None:
     do, sync = {TIMELINE: "write_json"}.get(step, "write"), os.fsync

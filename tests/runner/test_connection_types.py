@@ -32,7 +32,7 @@ def test_a_job_goes_by_rdma_where_hosts_nics_and_its_trainer_can(capabilities, t
     assert jobs.datapath(told, SimpleNamespace(capabilities=lambda: capabilities)) == way
 
 
-def test_of_a_connection_by_rdma_bytes_are_known_and_segments_are_not():
+def test_rdma_flows_have_bytes_and_no_segments():
     measured = Measurement(end_ns=2)
     measured.clock_log = ClockLog()
     for at_ns in (0, 10):

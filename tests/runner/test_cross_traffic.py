@@ -38,7 +38,7 @@ def lines(*events):
     return [json.dumps(event, separators=(",", ":")) for event in events]
 
 
-def test_a_generator_that_was_stopped_while_it_warmed_up_measured_no_lateness():
+def test_a_generator_stopped_in_its_warm_up_has_no_lateness():
     (row,) = pa.table(GeneratorOutput(SPEC, lines(PLAN, SUMMARY)).summary()).to_pylist()
     assert (row["planned_gbps"], row["schedule_held"], row["lateness_p99_us"]) == (5.9, None, None)
 
@@ -60,7 +60,7 @@ def test_a_generator_that_told_nothing_spoils_its_trial():
         ("kill -KILL $$", f"cat {LOAD_FILE}", 128 + 9, ""),
     ],
 )
-def test_no_file_of_a_load_stays_behind(plan: str, send: str, status: int, sent: str, tmp_path: Path):
+def test_the_load_file_is_deleted_however_sending_ends(plan: str, send: str, status: int, sent: str, tmp_path: Path):
     command = plan_and_send(["sh", "-c", plan], ["sh", "-c", send])
     done = subprocess.run(command, env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (status, sent)

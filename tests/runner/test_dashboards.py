@@ -85,7 +85,7 @@ def listeners(url: str) -> bool:
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_however_it_ends_prometheus_ends_too(tmp_path: Path, number: signal.Signals, status: int) -> None:
+def test_prometheus_ends_with_the_controller(tmp_path: Path, number: signal.Signals, status: int) -> None:
     with shown(tmp_path) as (process, url):
         wait_for(lambda: answers(url), PATIENCE_S, what="the controller answers", every_s=0.5)
         process.send_signal(number)

@@ -58,7 +58,7 @@ with lease.hold("machine", "tiny run1", Path(sys.argv[1])):
 """
 
 
-def test_what_a_dead_holder_had_started_holds_the_lease_along_and_is_waited_for(tmp_path, monkeypatch):
+def test_children_of_a_dead_holder_keep_its_lease(tmp_path, monkeypatch):
     state = tmp_path / "roundabout"
     with subprocess.Popen([sys.executable, "-c", DIES, state], stdin=subprocess.PIPE) as dead:
         os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)  # not yet noticed by its parent
@@ -81,7 +81,7 @@ def note(into):
     return lambda entry: into.append(entry["kind"])
 
 
-def test_what_is_owed_is_noted_before_it_is_made_and_undone_in_reverse(tmp_path):
+def test_entries_are_journaled_first_and_undone_in_reverse(tmp_path):
     folder, undone = tmp_path / "roundabout" / "runs", []
 
     def owed():
@@ -99,7 +99,7 @@ def test_what_is_owed_is_noted_before_it_is_made_and_undone_in_reverse(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_an_interruption_kept_from_being_undone_is_undone_at_the_end(tmp_path, monkeypatch):
+def test_an_entry_interrupted_while_written_is_undone_at_the_end(tmp_path, monkeypatch):
     undone = []
 
     def interrupted(*_):
@@ -117,7 +117,7 @@ def test_what_an_interruption_kept_from_being_undone_is_undone_at_the_end(tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_undone_at_the_end_is_not_undone_again(tmp_path):
+def test_an_entry_is_undone_once(tmp_path):
     undone = []
     with journal.open_journal("id", tmp_path / "run", tmp_path / "roundabout/runs") as notes:
         abandoned = notes.register_undo({"kind": "testbed"}, note(undone))
@@ -128,7 +128,7 @@ def test_what_was_undone_at_the_end_is_not_undone_again(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_could_not_be_undone_stays_owed_until_somebody_can(tmp_path):
+def test_an_entry_that_cannot_be_undone_stays_in_the_journal(tmp_path):
     folder, told, undone = tmp_path / "roundabout" / "runs", [], []
 
     def fails(_entry):
@@ -148,7 +148,7 @@ def test_what_could_not_be_undone_stays_owed_until_somebody_can(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_fails_keeps_nothing_else_from_being_undone(tmp_path):
+def test_one_failed_entry_does_not_stop_other_undos(tmp_path):
     folder, undone = tmp_path / "roundabout" / "runs", []
     folder.mkdir(parents=True)
     (folder / "id.json").write_text('{"run": "x", "owed": [{"kind": "a"}, {"kind": "b"}, {"kind": "c"}]}')
@@ -175,7 +175,7 @@ def test_a_debt_that_only_another_version_knows_is_not_forgotten(kind):
         kind.undo(SimpleNamespace(), {"kind": "teapot"})
 
 
-def test_a_lab_host_that_refuses_does_not_keep_the_others_from_being_restored(monkeypatch, tmp_path):
+def test_other_lab_hosts_are_restored_if_one_refuses(monkeypatch, tmp_path):
     hosts = {name: Host(name, name, "10.0.0.1", 24, "eth0", tmp_path) for name in ("s0", "s1", "s2")}
     lab = SimpleNamespace(hosts=hosts, settings_state=tmp_path)
     monkeypatch.setattr(provider, "Lab", SimpleNamespace(names=lambda: ["lab"], open=lambda _name: lab))
@@ -208,7 +208,7 @@ def test_samples_become_columns_by_their_header():
 
 
 @pytest.mark.parametrize("lines", [["port,5"], ["#port,at", "port,many"], ["#port,at", "port,1,2"]])
-def test_what_is_no_sample_is_one_message(lines):
+def test_an_invalid_sample_line_is_one_message(lines):
     with pytest.raises(RecordError, match="^a sampler printed"):
         _ = Samples(lines, "a sampler").columns
 

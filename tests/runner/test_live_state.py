@@ -85,7 +85,7 @@ def test_a_record_is_whole_and_alive_however_often_it_is_replaced(progress, tmp_
     assert all(told and told.is_live for told in found)
 
 
-def test_a_record_is_written_at_once_where_a_trial_begins_and_else_now_and_then(progress, tmp_path, monkeypatch):
+def test_progress_is_written_at_once_only_when_a_trial_begins(progress, tmp_path, monkeypatch):
     now_s = 100.0
     monkeypatch.setattr(progress_file.time, "monotonic", lambda: now_s)
     with progress_file.ProgressWriter() as recorder:
@@ -114,7 +114,7 @@ def test_a_record_that_could_not_be_replaced_is_no_life_after_the_run(progress, 
     assert progress_file.read(tmp_path) is None
 
 
-def test_what_is_no_record_or_cannot_be_written_is_no_error(progress, tmp_path):
+def test_an_unreadable_or_unwritable_progress_file_is_no_error(progress, tmp_path):
     (tmp_path / progress_file.NAME).write_text("{")
     assert progress_file.read(tmp_path) is None
     progress.path = str(tmp_path / "gone")

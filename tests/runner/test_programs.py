@@ -147,7 +147,7 @@ def test_a_program_that_does_not_read_its_input_says_why_it_ended(host: Connecti
     assert not isinstance(error.value, LostHostError)
 
 
-def test_what_is_sent_to_a_program_that_ended_is_no_lost_host(host: Connection) -> None:
+def test_writing_to_a_program_that_ended_is_no_lost_host(host: Connection) -> None:
     program = Program("a program", host, ["sh", "-c", "echo refused >&2; exit 4"])
     program.finish(PATIENCE_S)
     program.send("start 5")

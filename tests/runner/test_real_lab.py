@@ -209,7 +209,7 @@ def test_a_host_that_dies_costs_one_attempt(tmp_path, file, tiny, untouched):
     assert len(run.trials()) == 1
 
 
-def test_however_time_is_stretched_a_job_alone_takes_what_its_profile_says(tmp_path, file, tiny, untouched):
+def test_a_job_alone_in_a_dilated_lab_takes_its_profiles_time(tmp_path, file, tiny, untouched):
     file.write_text(tiny(iterations=3, variants="alone: {one_job_at_a_time: true}"))
     run = run_experiment(load_experiment(file), dilation=5, runs=tmp_path / "runs", quiet=True)
     profile = load_experiment(file).cells[0].spec.jobs["j1"].profile
@@ -314,7 +314,7 @@ def interrupted(folder, file, signals):
 
 @pytest.mark.proof
 @pytest.mark.parametrize("number", range(KILLED))
-def test_wherever_a_run_in_a_lab_is_interrupted_nothing_is_lost_or_left(tmp_path, tiny, untouched, number):
+def test_a_lab_run_interrupted_anywhere_loses_and_leaves_nothing(tmp_path, tiny, untouched, number):
     file = tmp_path / "tiny.yaml"
     file.write_text(tiny(iterations=2, variants="alone: {one_job_at_a_time: true, iterations: 2}"))
     if not COUNTED:

@@ -42,7 +42,7 @@ def test_a_run_measures_every_trial_and_leaves_nothing(work, tiny):
     ]
 
 
-def test_where_time_is_stretched_all_is_stored_in_the_papers_time(work, tiny, monkeypatch):
+def test_a_dilated_run_is_stored_in_the_papers_time(work, tiny, monkeypatch):
     plain = work.start(tiny(iterations=2)).manifest["plan"]
     monkeypatch.setattr(FakeSite, "dilation", 10.0)
     work.provider.dilation = 10.0

@@ -60,7 +60,7 @@ def test_a_second_that_was_stolen_is_shown_and_spoils_nothing():
     assert found["steal_mean"] < checks.STOLEN_MAX
 
 
-def test_what_was_stolen_counts_on_the_host_with_most():
+def test_cpu_steal_is_that_of_the_worst_host():
     quiet, robbed = cpu([0.0] * 10, "s0"), cpu([0.06] * 10, "s1")
     late = pa.table({"job": ["j1"], "iteration": [0], "late_ms": [0.0]})
     tables = {"cpu": pa.concat_tables([quiet, robbed]), "iterations": late, "queue": port(*steady())}
@@ -79,7 +79,7 @@ def test_a_link_without_waiting_packets_may_be_as_slow_as_it_likes():
     assert measured(port(sent, np.zeros(COUNT, dtype=bool)))["stalled_share"] == 0
 
 
-def test_bursts_that_wait_whenever_a_sample_is_taken_are_no_link_that_stood_still():
+def test_bursts_in_step_with_samples_are_not_a_stalled_link():
     """A job fills the link for a third of the time; beside it iperf does to three tenths, in bursts."""
     filled = np.arange(COUNT) % 30 < 10
     sent = RATE * np.where(filled, 1.0, 0.3)
@@ -99,7 +99,7 @@ def test_the_worst_of_a_links_directions_counts():
     assert measured(pa.concat_tables([port(*steady()), other]))["stalled_share"] == pytest.approx(0.1, abs=0.01)
 
 
-def test_what_nobody_sampled_is_not_known():
+def test_an_unsampled_port_has_no_stalled_share():
     assert measured(port([], []))["stalled_share"] is None
 
 
@@ -123,7 +123,7 @@ def of_two_jobs(variant="fair", times_alone=1.5, marked=(0, 0), job=None, **chan
     return checks.missing_marks(SimpleNamespace(spec=spec, job=job), {"iterations": iterations, "flows": told})
 
 
-def test_dcqcn_that_others_slowed_and_that_heard_of_no_mark_is_no_measurement_of_dcqcn():
+def test_a_slowed_dcqcn_job_without_marks_makes_the_trial_invalid():
     (found,) = of_two_jobs()
     assert found == "no packet of j1, j2 was marked, although others slowed j1, j2: do ports mark them?"
 
@@ -142,7 +142,7 @@ def test_without_congestion_at_a_port_there_need_be_no_mark(fine):
     assert of_two_jobs(**fine) == []
 
 
-def test_jobs_that_slow_each_other_on_their_own_host_meet_no_port_that_could_mark():
+def test_jobs_that_share_only_a_host_need_no_marks():
     spec = next(cell.spec for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair")
     here = {name: job.model_copy(update={"workers": ("s0", "s2")}) for name, job in spec.jobs.items()}
     assert of_two_jobs(jobs=here) == []

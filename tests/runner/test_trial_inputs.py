@@ -24,7 +24,7 @@ def started(work, tiny, give):
     return run, {trial["variant"]: trial for trial in run.trials()}
 
 
-def test_what_a_trial_takes_is_played_and_recorded(work, tiny):
+def test_inputs_of_a_trial_are_played_and_recorded(work, tiny):
     asked = []
 
     def give(run, spec, needs):
@@ -50,7 +50,7 @@ def test_what_a_trial_takes_is_played_and_recorded(work, tiny):
     assert "given" not in trials["alone"]
 
 
-def test_a_trial_that_cannot_be_given_what_it_takes_is_invalid_and_says_why(work, tiny):
+def test_a_trial_without_its_inputs_is_invalid_and_says_why(work, tiny):
     def give(run, spec, needs):
         raise StoreError("found no valid trial of j1 alone, expected one")
 

@@ -39,7 +39,7 @@ def test_a_job_that_grows_gets_what_is_near():
     assert not free.any()
 
 
-def test_ways_are_the_topologys():
+def test_links_between_hosts_equal_the_topologys_paths():
     for sender in TREE.hosts:
         for receiver in TREE.hosts:
             hops = {(hop.link.name, hop.link.ends[0] == hop.sender) for hop in TREE.path(sender, receiver)}
@@ -48,7 +48,7 @@ def test_ways_are_the_topologys():
 
 @settings(deadline=None, max_examples=50)
 @given(st.sets(st.sampled_from(GROUND.hosts)), st.integers(1, 12), st.none() | st.integers(0, 99))
-def test_what_is_packed_was_free_and_lies_in_the_lowest_room_that_has_enough(hosts, workers, seed):
+def test_pack_takes_free_hosts_in_the_smallest_subtree_that_fits(hosts, workers, seed):
     free = GROUND.free([hosts])
     before = free.copy()
     if workers > free.sum():

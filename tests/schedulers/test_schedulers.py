@@ -94,7 +94,7 @@ def test_a_lease_lasts_ten_minutes_and_is_not_renewed_before_its_end():
     assert themis.next_s(state) == 600
 
 
-def test_who_is_farthest_from_fairness_gets_what_becomes_free():
+def test_themis_gives_free_gpus_to_the_least_fairly_treated_job():
     requests = [Request(name, "vgg", 8, 12, 500, arrives) for name, arrives in (("late", 900.0), ("early", 0.0))]
     running = Job(Request("runs", "vgg", 8, 11, 500, 0.0), 0.0, tuple(f"s{place}" for place in range(11)), 0.0, 1200.0)
     state = State(1000.0, cluster(4, 3), (running, *map(Job, requests)))
@@ -126,7 +126,7 @@ def test_pollux_has_less_of_each_worker_the_more_there_are(model, batch):
     assert of_each == sorted(of_each, reverse=True)
 
 
-def test_pollux_curve_is_throughput_times_the_efficiency_of_its_batch():
+def test_pollux_goodput_is_throughput_times_batch_efficiency():
     """By hand, bert: 60 ms of computing, 2(k-1)/k times 440 MB at 38.84 Gbit/s, phi of 1000 and 8 a worker."""
     request, found = Request("j", "bert", 8, 12, 500, 0.0), []
     for workers in (1, 2, 4, 8):
@@ -156,7 +156,7 @@ def test_pollux_puts_one_job_at_most_on_a_host_that_is_spread_over_several(state
         assert shared <= before  # the state had it so
 
 
-def test_ideal_gives_everyone_everything_at_once():
+def test_the_ideal_scheduler_gives_each_job_all_its_gpus_at_once():
     state = State(0.0, cluster(2, 2), tuple(Job(Request(f"j{place}", "vgg", 8, 4, 500, 0.0)) for place in range(3)))
     ideal = make_scheduler("ideal", KNOWN)
     assert ideal.dedicated

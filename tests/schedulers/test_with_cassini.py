@@ -97,7 +97,7 @@ def test_loops_are_left_out():
     assert decided.placements["b"] == ("s1", "s4")
 
 
-def test_where_all_have_loops_a_link_is_left_to_chance():
+def test_if_all_placements_have_loops_one_link_gets_no_shifts():
     """Three jobs, each of which meets both others: two links can have their time-shifts, not three."""
     requests = {job: Request(job, "half", 8, 2, 500, 0.0) for job in "abc"}
     placements = {job: tuple(hosts.split()) for job, hosts in LOOP.items()}
@@ -106,7 +106,7 @@ def test_where_all_have_loops_a_link_is_left_to_chance():
     assert [len(part) for part in found.parts] == [2]
 
 
-def test_jobs_are_not_held_to_shifts_that_cost_more_on_a_link_left_to_chance():
+def test_shifts_that_cost_more_on_another_link_are_not_enforced():
     """Two of them would always meet a third, and miss their turns for it."""
     decided = decide(dict.fromkeys("abc", "half"), LOOP)
     assert decided.scores == (None,)
@@ -114,7 +114,7 @@ def test_jobs_are_not_held_to_shifts_that_cost_more_on_a_link_left_to_chance():
     assert decided.timetables == {}
 
 
-def test_a_company_that_stays_keeps_its_timetables_whoever_else_comes():
+def test_jobs_that_still_share_a_link_keep_their_timetables():
     models = {"a": "half", "b": "half", "c": "half", "d": "half"}
     before = decide({job: models[job] for job in "ab"}, {"a": "s0 s3", "b": "s1 s4"})
     after = decide(models, {"a": "s0 s3", "b": "s1 s4", "c": "s6 s9", "d": "s7 s10"})
@@ -132,14 +132,14 @@ def test_jobs_that_fit_on_no_circle_count_by_chance_and_are_not_shifted():
     assert decide(models, together).timetables == {}
 
 
-def test_jobs_that_fit_but_are_faster_when_nobody_holds_them_are_not_shifted():
+def test_compatible_jobs_that_run_faster_unshifted_are_not_shifted():
     """The best rotation leaves 0.84 of the link's demand, chance 0.80; but who is held misses turns."""
     decided = decide({"a": "few", "b": "many"}, {"a": "s0 s3", "b": "s1 s4"})
     assert decided.scores == (pytest.approx(0.84, abs=0.01),)
     assert decided.timetables == {}
 
 
-def test_a_job_of_circles_takes_what_they_do_alone_and_the_rest_when_shared():
+def test_mean_slowdown_is_1_alone_and_more_on_a_full_link():
     two = tuple(Circle(name, 100.0, (Arc(0, 60, 40.0), Arc(80, 90, 20.0))) for name in "ab")
     assert mean_slowdown((((two[0],), 40.0),)) == pytest.approx(1.0)
     assert mean_slowdown(((two, 80.0),)) == pytest.approx(1.0)

@@ -195,7 +195,7 @@ def test_a_stranger_who_heard_the_secret_cannot_spoil_a_trial_unnoticed(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="whoever is not root keeps what it has")
-def test_listeners_are_nobody(
+def test_listening_programs_run_as_nobody(
     sink: tuple[Running, Address], send: Callable[..., Running], programs: Programs, start: Start
 ) -> None:
     sender = send(sink[1])
@@ -211,7 +211,7 @@ def test_listeners_are_nobody(
 @pytest.mark.parametrize(
     "line", ["secret short", "secret " + "x" * 65, "secret with blanks within", "start 5", "x" * 5000]
 )
-def test_what_is_no_secret_is_refused_and_not_repeated(programs: Programs, start: Start, line: str) -> None:
+def test_an_invalid_secret_is_refused_and_not_repeated(programs: Programs, start: Start, line: str) -> None:
     job = Job(lambda _, *words, **__: start(str(programs / "replay"), *words), [ALLREDUCE])
     for running in (start(str(programs / "crossgen"), "sink", "--bind", "127.0.0.1:0"), job.connect(0, secret=None)):
         running.say(line)

@@ -162,7 +162,7 @@ def test_drift_is_named_and_restored(server: Server, trees: ModuleType) -> None:
     assert trees.snapshot(host.root) == before
 
 
-def test_a_map_that_trust_throws_away_comes_back(server: Server, trees: ModuleType) -> None:
+def test_a_dscp_map_lost_by_a_change_of_trust_is_restored(server: Server, trees: ModuleType) -> None:
     for name in ("connectx-5-ofed", "connectx-5-inbox"):
         host = server(name)
         settings.apply(host, {"qos": {"eth2": {**trees.QOS_WANTED, "dscp8_prio": 7}}}, "admin")
@@ -175,7 +175,7 @@ def test_a_map_that_trust_throws_away_comes_back(server: Server, trees: ModuleTy
         assert trees.snapshot(host.root) == before
 
 
-def test_what_a_write_drags_along_comes_back(
+def test_a_setting_changed_by_another_settings_write_is_restored(
     server: Server, trees: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Mainline's cong.c clears np_cnp_prio_mode with each write of np_cnp_prio."""
@@ -215,7 +215,7 @@ def test_inert_cc_params_are_said_until_nv_config_mends_them(server: Server, tre
     assert settings.apply(host, {"dcqcn": {"eth2": {"T_us": 100}}}, "run")["differs"] == []
 
 
-def test_nv_config_and_what_waits_for_it_take_two_steps_with_a_reset_between(server: Server, trees: ModuleType) -> None:
+def test_nv_config_is_applied_in_two_steps_with_a_reset_between(server: Server, trees: ModuleType) -> None:
     host = server("connectx-6-dx")
     before = trees.snapshot(host.root)
     legacy = {"nv": {"eth2": {"ROCE_CC_LEGACY_DCQCN": 1}}}
@@ -257,7 +257,7 @@ def test_older_nics_need_no_legacy_dcqcn(server: Server) -> None:
     assert answer["applied"] == document
 
 
-def test_how_long_a_nic_may_pause_its_peer_is_set_and_brought_back_where_a_driver_tells_it(server: Server) -> None:
+def test_pfc_prevention_is_set_and_restored_if_the_driver_has_it(server: Server) -> None:
     host = server("connectx-5-inbox")
     asked = {"link": {"eth2": {"pfc_prevention_ms": 100}}}
     assert settings.apply(host, asked, "run")["found"] == {"link": {"eth2": {"pfc_prevention_ms": 8000}}}
@@ -307,7 +307,7 @@ def test_values_that_nvidia_does_not_document_are_refused(parameter: str, kind: 
             settings.flatten({kind: {"eth2": {parameter: value}}})
 
 
-def test_what_was_found_beyond_these_limits_comes_back(server: Server, trees: ModuleType) -> None:
+def test_a_found_value_outside_the_limits_is_restored(server: Server, trees: ModuleType) -> None:
     host = server("connectx-5-inbox")
     (host.root / trees.CC_PARAMS / "rp_gd").write_text("7\n")
     settings.apply(host, {"dcqcn": {"eth2": {"Gd_log2": 10}}}, "run")
@@ -335,7 +335,7 @@ def test_a_value_that_the_nic_rounds_is_said_and_not_written_forever(server: Ser
 
 
 @pytest.mark.parametrize("name", ["connectx-5-ofed", "connectx-5-inbox"])
-def test_a_link_that_pfc_takes_down_is_waited_for_before_anything_is_read_back(server: Server, name: str) -> None:
+def test_settings_are_read_back_after_pfc_took_the_link_down_and_up(server: Server, name: str) -> None:
     host = server(name)
     document = {"link": {"eth2": {"speed_mbps": 25000}}, "qos": {"eth2": {"pfc": "0,0,0,1,0,0,0,0"}}}
     answer = settings.apply(host, document, "run")
@@ -514,7 +514,7 @@ def test_mistakes_get_one_message(server: Server, trees: ModuleType, document: A
     ],
 )
 @pytest.mark.parametrize("kind", [{"qos": {"pfc": "0,0,0,1,0,0,0,0"}}, {"dcqcn": {"T_us": 100}}, {"roce": {"tos": 4}}])
-def test_what_is_no_nic_of_its_own_is_refused_by_name(server: Server, kind: Any, file: str, said: str) -> None:
+def test_settings_of_a_vlan_device_are_refused_by_name(server: Server, kind: Any, file: str, said: str) -> None:
     host = server("connectx-5-ofed")
     (host.root / file).write_text("DEVTYPE=vlan\n")
     with pytest.raises(SettingsError, match=said):
@@ -530,7 +530,9 @@ def test_what_is_no_nic_of_its_own_is_refused_by_name(server: Server, kind: Any,
         ({"nv": {"eth2": {"T_us": 1}}}, "found neither mlxconfig nor mstconfig", "mstflint"),
     ],
 )
-def test_what_the_inbox_driver_lacks(server: Server, document: Any, said: str, hint: str) -> None:
+def test_settings_that_the_inbox_driver_lacks_are_refused_with_a_hint(
+    server: Server, document: Any, said: str, hint: str
+) -> None:
     with pytest.raises(SettingsError) as error:
         settings.apply(server("connectx-5-inbox"), document, "run")
     assert said in str(error.value)

@@ -116,7 +116,7 @@ def test_death_at_each_write_of_apply(server: Server, trees: ModuleType, tools: 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", SERVERS)
-def test_what_cannot_be_restored_is_named_and_the_rest_is(
+def test_settings_that_cannot_be_restored_are_named_and_others_restored(
     server: Server, trees: ModuleType, tools: ModuleType, name: str
 ) -> None:
     """Each file and each tool's state in turn refuses every write from now on, until somebody mends it."""
@@ -217,7 +217,7 @@ def eight(highest: int) -> st.SearchStrategy[list[int]]:
     )
 )
 @hypothesis_settings(max_examples=200)
-def test_both_tools_tell_the_same(tools: ModuleType, state: dict[str, Any]) -> None:
+def test_mlnx_qos_and_dcb_are_parsed_to_the_same_state(tools: ModuleType, state: dict[str, Any]) -> None:
     by_mlnx_qos = settings_qos.parse_mlnx_qos(tools.show_mlnx_qos(state))
     for three in (False, True):
         shown = [json.dumps(tools.show_dcb(state, each, three=three)) for each in SUBJECTS]

@@ -132,7 +132,7 @@ class Said:
          "nexthop via 10.0.1.2 dev trap weight 2 onlink"),
     ],
 )  # fmt: skip
-def test_what_this_kernel_may_lack_is_told_as_it_was_shown(tmp_path: Path, shown: str, told: str) -> None:
+def test_route_attributes_are_written_as_the_kernel_shows_them(tmp_path: Path, shown: str, told: str) -> None:
     host: Any = Said(tmp_path, shown)
     settings_linux.write_route(host, "10.8.0.0/24", {"congctl": "reno"})
     assert " ".join(host.told) == f"-4 route change 10.8.0.0/24 {told}"
@@ -155,7 +155,7 @@ def test_a_refusal_hints_at_the_transport_only_where_that_is_missing(tmp_path: P
         ("10.8.0.0/24 dev d1 metric 1 \n10.8.0.0/24 dev d2 metric 2 ", "found 2 routes, expected one"),
     ],
 )
-def test_what_carries_no_connections_or_is_ambiguous_is_refused(tmp_path: Path, shown: str, message: str) -> None:
+def test_ambiguous_and_unusable_routes_are_refused(tmp_path: Path, shown: str, message: str) -> None:
     host: Any = Said(tmp_path, shown)
     with pytest.raises(SettingsError, match=message):
         settings_linux.read_route(host, "10.8.0.0/24", ["congctl"])
@@ -163,7 +163,7 @@ def test_what_carries_no_connections_or_is_ambiguous_is_refused(tmp_path: Path, 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="makes routes in a namespace of its own")
 @pytest.mark.parametrize("route", ["dev d2", "nhid 20", "nexthop dev d1 nexthop dev d2"])
-def test_a_route_that_shares_an_interface_with_the_default_route_is_left_alone(route: str) -> None:
+def test_routes_beside_the_default_route_are_not_changed(route: str) -> None:
     script = f"sysctl -qw net.ipv4.nexthop_compat_mode=0\n{NETWORK}"
     ask = (
         "from pathlib import Path; from roundabout.settings import settings_linux, settings_host; import subprocess;"

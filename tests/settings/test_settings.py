@@ -56,7 +56,7 @@ def test_a_second_apply_changes_nothing_and_journals_nothing(host: Host) -> None
     assert (host.state / "journal.jsonl").read_bytes() == journal
 
 
-def test_what_somebody_changed_since_has_drifted(host: Host) -> None:
+def test_a_setting_changed_after_apply_is_reported_as_drift(host: Host) -> None:
     assert settings.drifted(host) == {"differs": []}
     assert not (host.state / "journal.jsonl").exists()
     settings.apply(host, TRIAL, "run-1")
@@ -115,7 +115,7 @@ def test_after_a_reboot_nothing_is_written(host: Host) -> None:
     assert settings.show_journal(host)["outstanding"] == []
 
 
-def test_what_carried_the_setting_is_gone(host: Host) -> None:
+def test_restore_skips_settings_whose_device_is_gone(host: Host) -> None:
     settings.apply(host, TRIAL, "run-1")
     (host.root / "link-eth0").unlink()
     (host.root / "transport-dcqcn").unlink()
@@ -205,7 +205,7 @@ def test_apply_needs_an_owner(host: Host) -> None:
     assert call(host, "apply", document={}).returncode == 2
 
 
-def test_it_is_python_3_8_of_the_standard_library() -> None:
+def test_settings_use_python_3_8_and_the_standard_library_only() -> None:
     for file in Path(settings.__file__).parent.glob("settings*.py"):
         tree = ast.parse(file.read_text(), feature_version=(3, 8))
         imported = {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
@@ -214,7 +214,7 @@ def test_it_is_python_3_8_of_the_standard_library() -> None:
         assert others <= sys.stdlib_module_names
 
 
-def test_it_runs_from_a_folder_of_its_own_and_leaves_nothing_there(host: Host, tmp_path: Path) -> None:
+def test_settings_run_from_a_folder_of_their_own_and_leave_no_files(host: Host, tmp_path: Path) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
     parts = [Path(shutil.copy(file, folder)).name for file in Path(settings.__file__).parent.glob("settings*.py")]
@@ -253,7 +253,7 @@ def test_on_a_real_kernel_in_a_network_namespace(tmp_path: Path, rto_min_ms: int
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="changes a real route")
-def test_what_of_a_route_is_not_asked_for_stays_as_it_is(tmp_path: Path) -> None:
+def test_other_attributes_of_a_route_stay(tmp_path: Path) -> None:
     document = json.dumps({"route": {"10.9.0.0/24": {"congctl": "reno"}}})
     script = f"""
         set -e

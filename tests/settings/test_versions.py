@@ -46,7 +46,7 @@ def test_the_last_revisions_journal_is_restored(host: Host, capsys: pytest.Captu
         ('"name": "spout"', "link eth0 spout to 1500: link eth0 has no setting 'spout'"),
     ],
 )
-def test_what_this_version_does_not_know_is_named_and_the_rest_comes_back(
+def test_unknown_journal_entries_are_named_and_the_rest_restored(
     host: Host, capsys: pytest.CaptureFixture[str], changed: str, said: str
 ) -> None:
     (host.root / "proc/sys/net/ipv4/tcp_ecn").write_text("1\n")

@@ -51,7 +51,7 @@ def allocation() -> Allocation:
     return Allocation({"s0": LocalConnection("s0")}, "roundabout-mine")
 
 
-def test_it_is_held_as_long_as_the_context_lasts(home: Path) -> None:
+def test_an_allocation_lasts_as_long_as_its_context(home: Path) -> None:
     with allocation() as held:
         assert held.number == "12"
         assert held.loss_reason is None
@@ -64,7 +64,7 @@ def test_it_is_held_as_long_as_the_context_lasts(home: Path) -> None:
     assert asked.startswith("--job-name=roundabout-mine --nodelist=node7 --nodes=1 --exclusive --immediate=20 ")
 
 
-def test_where_nothing_is_scheduled_slurm_is_not_asked(home: Path) -> None:
+def test_an_allocation_of_no_hosts_does_not_call_slurm(home: Path) -> None:
     with Allocation({}, "roundabout-mine") as held:
         assert (held.number, held.loss_reason) == (None, None)
     assert not (home / "asked").exists()

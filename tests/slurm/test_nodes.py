@@ -79,7 +79,7 @@ def leaves_nothing(cluster: Cluster) -> None:
     assert "rb_" not in Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text()
 
 
-def test_two_nodes_do_what_one_does_and_a_node_that_dies_costs_its_trials_only(folder: Path) -> None:
+def test_two_nodes_equal_one_and_a_dead_node_loses_its_trials_only(folder: Path) -> None:
     runs = {}
     for name, nodes in {"one": 1, "two": 2, "killed": 2}.items():
         with Cluster(folder / name, nodes) as cluster:
@@ -137,7 +137,7 @@ def test_labs_one_at_a_time_and_a_node_that_dies_amid_a_trial(folder: Path) -> N
     print(seen, found)
 
 
-def test_anybody_computes_and_only_root_measures(folder: Path) -> None:
+def test_users_other_than_root_can_run_models_but_no_lab(folder: Path) -> None:
     with Cluster(folder / "cluster", 1) as cluster:
         words = ("--only", "alone", "--set", "iterations=2")
         said = swept(cluster, folder / "runs", str(folder / "spread.yaml"), "--testbed", "fluid", *words, user=NOBODY)
@@ -151,7 +151,7 @@ def test_anybody_computes_and_only_root_measures(folder: Path) -> None:
         assert not Run.all(folder / "labs")
 
 
-def test_who_interrupts_leaves_no_job(folder: Path) -> None:
+def test_an_interrupt_leaves_no_slurm_job_on_real_nodes(folder: Path) -> None:
     with Cluster(folder / "cluster", 2) as cluster:
         words = (
             "run",

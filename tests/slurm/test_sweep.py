@@ -101,7 +101,7 @@ def test_a_sweep_gives_what_a_run_gives(asked: Asked) -> None:
     assert "--dependency=afterany:2" in second
 
 
-def test_what_jobs_say_is_said(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_slurm_job_without_output_is_explained(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
     (asked.home / "blind").touch()
     assert asked.run("--executor", "slurm") == 1
     said = capsys.readouterr().err
@@ -120,7 +120,7 @@ def test_what_jobs_say_is_said(asked: Asked, capsys: pytest.CaptureFixture[str])
         ("", "slurm:", "--executor: found 'slurm:', expected slurm or slurm:PARTITION"),
     ],
 )
-def test_a_slurm_that_is_not_there(
+def test_a_missing_or_failing_slurm_is_one_message(
     asked: Asked, ahead: str, on: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if ahead:
@@ -138,13 +138,15 @@ def test_the_former_option_works_with_a_hint(asked: Asked, capsys: pytest.Captur
     assert said.count("--executor: found 'kubernetes', expected slurm or slurm:PARTITION") == 2
 
 
-def test_no_slurm_at_all(asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_machine_without_slurm_is_one_message(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert asked.run("--executor", "slurm") == 1
     assert "found no sinfo on this machine, expected Slurm's" in capsys.readouterr().err
 
 
-def test_who_interrupts_leaves_no_job(asked: Asked) -> None:
+def test_an_interrupt_leaves_no_slurm_job(asked: Asked) -> None:
     (asked.home / "held").touch()
 
     def interrupt() -> None:
@@ -159,7 +161,7 @@ def test_who_interrupts_leaves_no_job(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize(("outage", "why"), [("away", "Unable to contact slurm controller"), ("stuck", "1 completing")])
-def test_who_interrupts_is_told_which_jobs_may_be_left(
+def test_an_interrupt_during_an_outage_names_the_jobs_left(
     outage: str, why: str, asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (asked.home / "held").touch()
@@ -207,7 +209,7 @@ def test_an_array_does_the_trial_of_its_number(tmp_path: Path) -> None:
     assert job.script([]).splitlines()[1].endswith(f"trial '{tmp_path}/a run'")
 
 
-def test_what_a_partition_is_called() -> None:
+def test_a_slurm_partition_is_parsed() -> None:
     assert Slurm.parse("slurm") == Slurm(None)
     assert Slurm.parse("slurm:gpu") == Slurm("gpu")
     with pytest.raises(UsageError):
@@ -221,7 +223,7 @@ class Planned:
 
 
 @given(strategies.integers(0, 30), strategies.randoms(use_true_random=False))
-def test_a_wave_needs_only_what_is_in_those_before(count: int, random: random.Random) -> None:
+def test_a_wave_depends_only_on_earlier_waves(count: int, random: random.Random) -> None:
     trials: list[Any] = []
     for number in range(count):
         needs = random.sample([each.key for each in trials], min(len(trials), random.choice([0, 0, 1, 2])))

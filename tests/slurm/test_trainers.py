@@ -145,9 +145,7 @@ def test_through_slurm_a_job_takes_as_long_as_directly(nodes: Nodes, inventory: 
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_whoever_ends_a_run_ends_its_allocation(
-    nodes: Nodes, inventory: Path, tmp_path: Path, how: signal.Signals
-) -> None:
+def test_ending_a_run_ends_its_allocation(nodes: Nodes, inventory: Path, tmp_path: Path, how: signal.Signals) -> None:
     written(tmp_path, **ENDLESS)
     with driven("run", inventory, tmp_path) as process:
         awaited(lambda: trains(tmp_path))

@@ -73,7 +73,7 @@ def test_a_change_makes_it_another_answer(change, files, tmp_path):
     assert answer == {path.name: path.read_text() for path in files.iterdir()}
 
 
-def test_another_package_makes_it_another_answer(files, tmp_path, monkeypatch):
+def test_a_new_package_invalidates_cached_answers(files, tmp_path, monkeypatch):
     packages = tmp_path / "site-packages"
     packages.mkdir()
     monkeypatch.setattr("sys.path", [str(packages)])
@@ -82,7 +82,7 @@ def test_another_package_makes_it_another_answer(files, tmp_path, monkeypatch):
     assert ask(files)[1]
 
 
-def test_what_changes_while_it_is_computed_is_not_kept(files, tmp_path):
+def test_an_answer_whose_files_change_meanwhile_is_not_cached(files, tmp_path):
     def compute():
         content = (files / "one.yaml").read_text()
         (files / "one.yaml").write_text("changed")
@@ -146,7 +146,7 @@ def test_root_leaves_the_folders_of_others_alone(files, tmp_path):
 
 
 @pytest.mark.parametrize("base", ["file", "missing/deeper", "link"])
-def test_it_works_without_a_folder(base, files, tmp_path, monkeypatch):
+def test_the_cache_works_without_a_folder(base, files, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to(tmp_path / "link")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / base))
@@ -161,7 +161,7 @@ def test_a_folder_that_is_named_relative_to_the_working_folder_is_not_made(files
     assert not (tmp_path / "source/relative").exists()
 
 
-def test_it_works_without_a_home(files, monkeypatch):
+def test_the_cache_works_without_a_home(files, monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
     assert ask(files)[1]

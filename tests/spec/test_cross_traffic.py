@@ -107,7 +107,7 @@ def test_an_unknown_length_is_answered_with_those_there_are(sweep) -> None:
         load_experiment(sweep(), length="full")
 
 
-def test_a_class_of_its_own_is_stored_where_it_is_asked_for_and_keys_say_nothing_of_it_else(sweep) -> None:
+def test_a_traffic_class_is_stored_and_in_the_key_only_if_given(sweep) -> None:
     plain = load_experiment(sweep()).cells[0].spec
     assert "traffic_class" not in plain.model_dump(mode="json")["cross_traffic"]["web"]
     apart = load_experiment(sweep("kind: consistent", "kind: consistent, traffic_class: own")).cells[0].spec

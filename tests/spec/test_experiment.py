@@ -58,7 +58,7 @@ def test_a_dcqcn_job_has_the_timer_that_the_papers_testbed_has(rich: Rich) -> No
     assert cell.spec.jobs["j2"].transport.parameters["T_us"] == 125
 
 
-def test_a_file_far_longer_than_any_experiment_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+def test_an_overlong_experiment_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
     path = tmp_path / "long.yaml"
     path.write_text(PLAIN + "factors: {variant: {" + "a: {}, " * 15_000)
     with pytest.raises(SpecError, match="more than 100000 bytes, expected 100000 bytes at most"):
@@ -186,7 +186,7 @@ def test_an_unknown_experiment_is_answered_with_its_neighbours() -> None:
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.write_bytes(b"name: \xff\n"), lambda path: None])
-def test_what_cannot_be_read_is_said(tmp_path: Path, make: Callable[[Path], object]) -> None:
+def test_an_unreadable_experiment_file_is_named(tmp_path: Path, make: Callable[[Path], object]) -> None:
     make(tmp_path / "odd.yaml")
     with pytest.raises(SpecError, match=r"odd\.yaml"):
         load_experiment(tmp_path / "odd.yaml")

@@ -36,7 +36,7 @@ def test_an_empty_overlay_changes_nothing(base: dict[str, Any]) -> None:
 
 
 @given(BLOCKS)
-def test_over_nothing_an_overlay_is_itself_without_its_nulls(overlay: dict[str, Any]) -> None:
+def test_an_overlay_on_an_empty_mapping_is_itself_without_nulls(overlay: dict[str, Any]) -> None:
     assert merge({}, overlay) == without_nulls(overlay)
 
 

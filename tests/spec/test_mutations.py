@@ -64,7 +64,7 @@ def library(library: Path) -> Path:
 
 @settings(max_examples=250)
 @given(data=st.data())
-def test_spoilt_values(library: Path, data: st.DataObject) -> None:
+def test_an_experiment_with_spoilt_values_is_read_or_refused(library: Path, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))
     tree = yaml.safe_load((library / file).read_bytes())
     Spoilt(library, file, MISTAKES.spoilt(tree, data.draw)).check()
@@ -72,7 +72,7 @@ def test_spoilt_values(library: Path, data: st.DataObject) -> None:
 
 @settings(max_examples=250)
 @given(data=st.data())
-def test_spoilt_bytes(library: Path, data: st.DataObject) -> None:
+def test_an_experiment_with_spoilt_bytes_is_read_or_refused(library: Path, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))
     Spoilt(library, file, spoilt_bytes((library / file).read_bytes(), data.draw)).check()
 
@@ -80,7 +80,7 @@ def test_spoilt_bytes(library: Path, data: st.DataObject) -> None:
 @pytest.mark.proof
 @settings(max_examples=500)
 @given(data=st.data())
-def test_spoilt_lines(library: Path, data: st.DataObject) -> None:
+def test_an_experiment_with_spoilt_lines_is_read_or_refused(library: Path, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))
     lines = (library / file).read_text().splitlines()
     for _ in range(data.draw(st.integers(1, 3))):

@@ -20,7 +20,7 @@ def changed(path: Path | str, *fields: str, only: Sequence[str] = (), repetition
     return load_experiment(path, changes=collect_overrides(fields, only, repetitions))
 
 
-def test_what_is_set_goes_over_every_level() -> None:
+def test_set_overrides_every_level() -> None:
     experiment = changed("unfair-vgg19", "jobs.j1.transport.T_us=90")
     found = {cell.variant: cell.spec.jobs["j1"].transport.parameters["T_us"] for cell in experiment.cells}
     assert found == {"alone": 90, "fair": 90, "unfair": 90}
@@ -35,12 +35,12 @@ def test_a_list_factors_path_sets_its_levels(rich: Rich) -> None:
     assert {cell.spec.jobs["j1"].jitter for cell in more.cells} == {0, 0.01}
 
 
-def test_what_the_file_says_once_is_set_there() -> None:
+def test_set_overrides_fields_of_the_whole_experiment() -> None:
     experiment = changed("unfair-vgg19", "seed=7", "study.baseline=alone", repetitions=2)
     assert (experiment.seed, experiment.study.baseline, experiment.repetitions) == (7, "alone", 2)
 
 
-def test_another_name_leaves_all_else() -> None:
+def test_setting_the_name_changes_nothing_else() -> None:
     experiment = changed("unfair-vgg19", "name=hasty", "jobs.j1.transport.T_us=90")
     assert experiment.name == "hasty"
     assert experiment.about == load_experiment("unfair-vgg19").about

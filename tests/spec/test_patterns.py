@@ -54,7 +54,7 @@ def test_in_symmetric_patterns_every_worker_sends_and_receives_the_bytes(case) -
 
 
 @given(patterned())
-def test_in_others_each_transfer_is_of_the_bytes_and_all_but_one_end_have_one(case) -> None:
+def test_asymmetric_patterns_send_the_bytes_once_per_other_worker(case) -> None:
     pattern, size, groups = case
     found = all_transfers(pattern, size, groups)
     if pattern in SYMMETRIC:
@@ -73,7 +73,7 @@ def test_in_others_each_transfer_is_of_the_bytes_and_all_but_one_end_have_one(ca
 
 
 @given(patterned())
-def test_who_waits_for_what_it_receives_receives_as_much_as_it_sends(case) -> None:
+def test_a_worker_that_forwards_receives_as_much_as_it_sends(case) -> None:
     found = all_transfers(*case)
     received = total(found, "receiver")
     for each in found:
@@ -89,7 +89,7 @@ def test_a_ring_can_end_whoever_begins(size: int, workers: int) -> None:
     assert sum(each.lead_bytes or 0 for each in found) * 2 >= size
 
 
-def test_a_small_one_of_each() -> None:
+def test_each_pattern_of_four_workers_has_these_transfers() -> None:
     found = {pattern: {each[:3] for each in all_transfers(pattern, 100, ((0, 2, 1, 3),))} for pattern in PATTERNS}
     assert found["ring"] == {(0, 2, 100), (2, 1, 100), (1, 3, 100), (3, 0, 100)}
     assert found["pairs"] == {(0, 2, 100), (2, 0, 100), (1, 3, 100), (3, 1, 100)}
@@ -207,7 +207,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("passage", "replacement", "field", "found", "expected"), WRONG)
-def test_what_is_wrong_is_said(  # noqa: PLR0917
+def test_a_wrong_pattern_names_field_found_and_expected(  # noqa: PLR0917
     write: Write, library: Path, passage: str, replacement: str, field: str, found: str, expected: str
 ) -> None:
     path = write(passage, replacement)
@@ -260,7 +260,7 @@ factors:
         ("profile: alone", "bytes: alone", "'bytes'", "'profile' or 'start_offset_ms'"),
     ],
 )
-def test_who_takes_a_value_needs_a_trial_that_can_tell_it(  # noqa: PLR0917
+def test_an_input_needs_a_trial_that_can_give_it(  # noqa: PLR0917
     write: Write, library: Path, passage: str, replacement: str, found: str, expected: str
 ) -> None:
     path = write().with_name("taking.yaml")

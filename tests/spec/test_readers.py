@@ -129,7 +129,7 @@ def test_yaml_of_any_shape_is_read(tmp_path: Path, text: str, value: Any) -> Non
 
 @given(st.dictionaries(st.text(), VALUES, max_size=3))
 @example({"a": "1e5", "08": ["08", "1_0", "on", "0x1f", "2020-01-01", "~", "", "\x85", "\ufeff"]})
-def test_what_is_written_is_read_back(value: Any) -> None:
+def test_dumped_yaml_is_read_back(value: Any) -> None:
     found = yaml_source.parse(yaml_source.dump(value), "f.yaml").root
     assert json.dumps(found) == json.dumps(value)
 
@@ -160,7 +160,7 @@ def test_a_complaint_about_yaml_names_the_place(tmp_path: Path, text: str, compl
 
 
 @given(st.integers(-(10**320), 10**320) | st.floats(allow_nan=False))
-def test_each_number_that_is_read_is_finite(value: float) -> None:
+def test_numbers_are_read_exactly_or_refused_if_infinite(value: float) -> None:
     text = json.dumps({"a": value}).replace("Infinity", "2e308")
     for read_number in (lambda: json_source.parse(text, "f").root["a"], lambda: yaml_source.parse(text, "f").root["a"]):
         try:

@@ -28,7 +28,7 @@ def test_the_exported_schema_is_the_readers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", schemas())
-def test_it_is_a_schema(name: str) -> None:
+def test_each_schema_is_a_valid_json_schema(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schemas()[name])
 
 
@@ -39,7 +39,7 @@ def test_shipped_files_satisfy_it_and_name_it(path: Path) -> None:
     assert path.read_text().startswith(f"# yaml-language-server: $schema=../../schema/{kind}.json\n")
 
 
-def test_it_knows_all_that_the_reader_knows(library: Path) -> None:
+def test_the_schema_accepts_every_field_that_the_reader_accepts(library: Path) -> None:
     assert errors("experiment", yaml.safe_load((library / "catalog" / "rich.yaml").read_text())) == []
 
 
@@ -54,7 +54,7 @@ def test_it_knows_all_that_the_reader_knows(library: Path) -> None:
         {"expect": [{"what": "luck", "of": "fair", "paper": 1, "tolerance": 0}]},
     ],
 )
-def test_it_refuses_what_the_reader_refuses(wrong: dict[str, Any]) -> None:
+def test_the_schema_refuses_what_the_reader_refuses(wrong: dict[str, Any]) -> None:
     assert errors("experiment", {"name": "x", "about": "y", **wrong})
 
 

@@ -80,7 +80,7 @@ def test_the_dumbbell_has_one_shared_link() -> None:
         ("[a, b, c]", "[a, B, c]", r":6: hosts\[1\]: found 'B', expected letters"),
     ],
 )
-def test_what_is_not_a_tree_is_refused(tmp_path: Path, passage: str, replacement: str, said: str) -> None:
+def test_a_topology_that_is_no_tree_is_refused(tmp_path: Path, passage: str, replacement: str, said: str) -> None:
     assert passage in TREE
     with pytest.raises(SpecError, match=said):
         load(tmp_path, TREE.replace(passage, replacement, 1))
@@ -99,7 +99,7 @@ def test_a_name_that_means_something_else_is_refused(tmp_path: Path, name: str, 
 
 
 @pytest.mark.parametrize("name", [".", "..", "a/b", "-a", "A", "a b", "a_b", "é", "a" * 13, "$(id)", "a%d", ""])
-def test_what_neither_kernel_nor_shell_takes_is_no_name(tmp_path: Path, name: str) -> None:
+def test_an_invalid_host_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(SpecError, match=r":6: hosts\[0\]: found .*, expected "):
         load(tmp_path, TREE.replace("hosts: [a,", f'hosts: ["{name}",'))
 

@@ -44,7 +44,7 @@ def trio() -> str:
 
 
 @pytest.mark.parametrize("shelved", [True, False])
-def test_what_lies_beside_an_experiment_is_found(folder: Path, shelved: bool) -> None:
+def test_profiles_and_topologies_beside_an_experiment_are_found(folder: Path, shelved: bool) -> None:
     for shelf, name, text in ((PROFILES, "quick", QUICK), (TOPOLOGIES, "trio", trio())):
         place = folder / shelf if shelved else folder
         place.mkdir(exist_ok=True)
@@ -58,7 +58,7 @@ def test_what_lies_beside_an_experiment_is_found(folder: Path, shelved: bool) ->
     assert load_experiment(alone).cells == experiment.cells
 
 
-def test_what_lies_inside_an_experiment_goes_first(folder: Path) -> None:
+def test_profiles_and_topologies_inside_an_experiment_come_first(folder: Path) -> None:
     (folder / "trio.yaml").write_text("never read")
     parts = {PROFILES: {"quick": yaml.safe_load(QUICK)}, TOPOLOGIES: {"trio": yaml.safe_load(trio())}}
     (folder / "mine.yaml").write_text(MINE + yaml.safe_dump(parts))

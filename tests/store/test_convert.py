@@ -73,7 +73,7 @@ def test_stretched_times_are_stored_as_the_papers():
 
 
 @given(DILATIONS, st.lists(st.integers(0, 10**13), min_size=2, max_size=20))
-def test_what_lay_apart_lies_as_far_apart_in_the_papers_time(dilation, since_ns):
+def test_intervals_are_divided_by_the_dilation(dilation, since_ns):
     units = Units(100, dilation, BEGAN_NS)
     found = units.to_paper_instants(BEGAN_NS + np.array(since_ns))
     expected = np.array(since_ns) / dilation
@@ -88,6 +88,6 @@ def test_a_rate_is_the_papers_bytes_over_its_time(dilation, host_bytes):
     assert np.isclose(units.bytes_scale * dilation, 100)
 
 
-def test_where_time_is_as_it_is_nothing_of_it_is_touched():
+def test_without_dilation_times_are_unchanged():
     row = flow(Units(100), start_ns=BEGAN_NS + 1, end_ns=BEGAN_NS + 3, controller_ns=BEGAN_NS)
     assert (row["start_ns"], row["end_ns"], row["bytes"]) == (BEGAN_NS + 1, BEGAN_NS + 3, 60_000)

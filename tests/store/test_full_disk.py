@@ -44,6 +44,6 @@ def test_a_run_on_a_full_disk_can_be_finished(tmp_path: Path) -> None:
 
 
 @pytest.mark.proof
-def test_whatever_write_finds_the_disk_full_the_run_can_be_finished(tmp_path: Path) -> None:
+def test_a_run_can_be_finished_after_a_full_disk_at_any_write(tmp_path: Path) -> None:
     calls, runs = tried(run_on_full_disks(tmp_path, every=1))
     assert runs == 2 * (calls - 1)

@@ -111,7 +111,7 @@ def test_a_trial_that_is_lost_is_measured_again(tmp_path):
 
 
 @pytest.mark.proof
-def test_whatever_a_power_cut_leaves_can_be_finished(disk, tmp_path, monkeypatch):
+def test_a_run_can_be_finished_after_a_power_cut_anywhere(disk, tmp_path, monkeypatch):
     path = tmp_path / "tiny.yaml"
     path.write_text(EXPERIMENT)
     experiment = load_experiment(path)

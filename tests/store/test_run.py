@@ -102,7 +102,7 @@ def test_attempts_never_overwrite_each_other(tmp_path):
     assert names == {"partial/k1-1", "rejected/k1-2", "trials/k1"}
 
 
-def test_of_two_attempts_at_once_the_first_that_is_committed_counts(tmp_path):
+def test_the_first_committed_of_two_concurrent_attempts_counts(tmp_path):
     """As nodes of a cluster make them, where one was believed dead."""
     run = make(tmp_path)
     one, other = run.begin_attempt("k1"), Run(run.path).begin_attempt("k1")

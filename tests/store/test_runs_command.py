@@ -59,7 +59,7 @@ def test_a_run_that_is_going_on_is_not_deleted(tmp_path):
     run.delete()
 
 
-def test_what_an_interrupted_deletion_leaves_is_no_run_and_goes_with_the_next(tmp_path, monkeypatch):
+def test_a_half_deleted_run_is_no_run_and_the_next_rm_removes_it(tmp_path, monkeypatch):
     one, other = make(tmp_path), make(tmp_path, run_id=SECOND)
 
     def interrupted(_):

@@ -50,7 +50,7 @@ def test_a_killed_process_leaves_what_clean_removes(tmp: Path) -> None:
     assert list(tmp.iterdir()) == []
 
 
-def test_what_is_not_ours_stays(tmp: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_foreign_files_in_the_temporary_folder_stay(tmp: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / scratch.LOCK).touch()
     (tmp / "roundabout-main").mkdir()  # a checkout, for example

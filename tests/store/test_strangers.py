@@ -135,9 +135,7 @@ def test_giving_a_run_back_follows_no_link(tmp_path: Path, monkeypatch: pytest.M
     assert {path.lstat().st_uid for path in (precious, precious / "inside")} == {0}
 
 
-def test_a_folder_that_becomes_a_link_while_a_run_is_given_back_leads_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chown_of_a_run_follows_no_folder_that_becomes_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_UID", "12345")
     precious, trials = tmp_path / "precious", tmp_path / "run/trials"
     for folder in (precious, trials):

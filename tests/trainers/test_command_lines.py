@@ -82,7 +82,7 @@ def test_all_models_of_the_table_are_in_them():
         ({"name": "ddp", "backend": "mpi"}, "'gloo' or 'nccl'"),
     ],
 )
-def test_what_cannot_be_is_refused(told, expected):
+def test_an_invalid_command_line_of_a_trainer_is_refused(told, expected):
     with pytest.raises(ValidationError) as refused:
         line(**told)
     assert expected in str(refused.value)

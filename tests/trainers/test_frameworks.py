@@ -106,7 +106,7 @@ def test_workers_send_what_the_profile_says(run, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_loss_falls(run, way):
+def test_each_frameworks_training_loss_falls(run, way):
     rows = iterations(run, way)
     begin, end = (
         statistics.mean(row["loss"] for row in rows if row["iteration"] in which)

@@ -74,7 +74,7 @@ def test_a_shape_has_the_published_parameters(name):
     assert count(**given) == model.parameters
 
 
-def test_these_are_the_published_counts():
+def test_models_have_the_published_parameter_counts():
     published = {
         "VGG11": 132_863_336,
         "VGG16": 138_357_544,
@@ -93,7 +93,7 @@ def test_each_says_its_source_or_what_is_guessed():
         assert model.source or "Effect: " in str(model.guess)
 
 
-def test_what_has_a_source_is_as_large_as_the_table_says():
+def test_models_with_a_source_have_the_tables_size():
     for model in read_models().values():
         if model.source:
             assert model.parameters * 4 / 2**20 == pytest.approx(model.memory_mb[0], abs=1)

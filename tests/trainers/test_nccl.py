@@ -77,7 +77,7 @@ def over_sockets(version: str, interface: str, network: str = "Socket") -> str:
     return "\n".join(PREFIX + line for line in lines)
 
 
-def test_what_nccl_is_told_by_rdma():
+def test_nccl_environment_over_rdma():
     assert shlex.join(nccl.command_prefix(RDMA)) == (
         "env NCCL_SOCKET_IFNAME==ens1f0np0 NCCL_NET=IB NCCL_IB_HCA==mlx5_0:1 NCCL_IB_TC=106 NCCL_IB_GID_INDEX=3 "
         "NCCL_ALGO=Ring NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,ENV NCCL_DEBUG_FILE=/dev/stderr "
@@ -85,7 +85,7 @@ def test_what_nccl_is_told_by_rdma():
     )
 
 
-def test_what_nccl_is_told_over_sockets():
+def test_nccl_environment_over_sockets():
     told = nccl.command_prefix(nccl.environment(replace(HOST, nccl=Nccl()), 26, rdma=False))
     assert shlex.join(told).startswith(
         "env NCCL_SOCKET_IFNAME==ens1f0np0 NCCL_NET=Socket NCCL_IB_DISABLE=1 "
@@ -120,7 +120,7 @@ def test_a_log_is_read_as_it_was_written(
 
 
 @given(st.text(max_size=300), VERSIONS)
-def test_whatever_stands_between_lines_changes_nothing(noise: str, version: str) -> None:
+def test_noise_between_nccl_log_lines_changes_nothing(noise: str, version: str) -> None:
     nccl.parse_log(f"{PREFIX}{noise}\n{noise}")
     good = over_sockets(version, "ens1f0np0")
     between = "\n".join(f"{line}\nx{noise.replace('NCCL', '')}" for line in good.splitlines())
@@ -128,7 +128,7 @@ def test_whatever_stands_between_lines_changes_nothing(noise: str, version: str)
 
 
 @pytest.mark.parametrize("version", CHANNELS)
-def test_who_does_as_told_differs_in_nothing(version):
+def test_a_worker_with_the_requested_nccl_settings_has_no_differences(version):
     good = nccl.parse_log(by_rdma(version, "mlx5_0:1", "ens1f0np0", "10.10.0.1", 3))
     assert nccl.find_differences(RDMA, "10.10.0.1", good) == []
     assert nccl.find_differences(SOCKETS, "10.10.0.1", nccl.parse_log(over_sockets(version, "ens1f0np0"))) == []
@@ -226,7 +226,7 @@ jobs:
 
 
 @pytest.mark.parametrize(("rdma", "expected"), [(True, RDMA), (False, SOCKETS)])
-def test_who_speaks_nccl_is_told_its_settings_and_nobody_else(trial, rdma, expected):
+def test_only_workers_over_nccl_get_nccl_settings(trial, rdma, expected):
     found = jobs.trial_workers(trial, Servers(HOST, rdma=rdma))
     assert [worker.environment for worker in found] == [expected, expected, {}, {}]
     assert len(set(found)) == 4

@@ -43,7 +43,7 @@ print(json.dumps(found))
 
 
 @pytest.mark.skipif(not Path(PYTHON).exists(), reason=f"there is no {PYTHON}")
-def test_pytorch_counts_as_many_parameters_as_the_table_and_all_of_them_learn():
+def test_networks_have_the_tables_parameter_counts_all_trainable():
     shapes = json.dumps({name: model.shape for name, model in read_models().items()})
     around = {**os.environ, "PYTHONPATH": str(FOLDER)}
     done = subprocess.run([PYTHON, "-c", COUNT], input=shapes, capture_output=True, text=True, env=around)

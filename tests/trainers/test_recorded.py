@@ -31,7 +31,7 @@ EXPERIMENT = {
 
 
 @pytest.mark.skipif("TRAINING_PYTHON" not in os.environ, reason="TRAINING_PYTHON names no PyTorch with Kineto")
-def test_what_is_recorded_says_what_is_counted(tmp_path):
+def test_traces_recorded_in_a_run_agree_with_byte_counters(tmp_path):
     file = tmp_path / "recorded.yaml"
     file.write_text(json.dumps(EXPERIMENT))
     run = run_experiment(load_experiment(file), runs=tmp_path / "runs", quiet=True)

@@ -45,7 +45,7 @@ def told(monkeypatch):
     return found
 
 
-def test_a_worker_says_that_it_records_before_the_profiler_stops_and_exports(told):
+def test_a_worker_announces_its_record_before_the_profiler_exports(told):
     records = []
 
     def say(event, **fields):

@@ -44,7 +44,7 @@ class Event:
 
 
 @given(lasting_ms=st.lists(st.tuples(st.floats(0.1, 500), st.floats(0.1, 500)), min_size=1, max_size=200))
-def test_what_a_gpu_does_is_told_in_order_and_nothing_waits_for_it_but_the_end(lasting_ms):
+def test_gpu_steps_are_reported_in_order_without_waiting_for_them(lasting_ms):
     queue, told, ends_ms = Queue(), [], []
     clock = times.DeviceClock(queue.event)
     begin_ns = clock.tell_ns(clock.mark())
@@ -102,7 +102,7 @@ def test_only_the_first_communication_is_held():
     assert pace.ready == first
 
 
-def test_paced_computing_begins_once_the_gpu_has_sent_the_previous_iteration():
+def test_paced_computing_starts_after_the_gpus_previous_iteration():
     """Let the host be far ahead of a GPU that still sends: computing by the host's clock would take no time."""
     queue = Queue()
     clock = times.DeviceClock(queue.event)

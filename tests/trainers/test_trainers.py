@@ -63,7 +63,7 @@ def test_gradients_are_as_many_bytes_as_the_profile_says(parameters, workers):
     assert network == pytest.approx(numbers, rel=0.01)
 
 
-def test_what_is_no_ring_is_refused():
+def test_a_pattern_other_than_a_ring_is_refused():
     with pytest.raises(ValueError, match="found phase 'send', expected a ring of all workers"):
         sizes.gradient_numbers(described([[0, 1, 1000]]))
 
@@ -74,7 +74,7 @@ def test_too_few_numbers_for_a_network_are_refused():
     assert sizes.width(87) == 1
 
 
-def test_who_departs_or_has_a_timetable_is_refused():
+def test_a_job_with_departure_or_timetable_is_refused():
     with pytest.raises(ValueError, match="found a departure or a timetable"):
         training.refuse({"departs_ms": 1.0})
     with pytest.raises(ValueError, match="found a departure or a timetable"):
@@ -114,7 +114,7 @@ def test_connections_to_other_workers_are_counted_by_the_kernel():
     assert event["congestion_control"]
 
 
-def test_where_workers_meet_is_no_connection_of_the_job():
+def test_the_rendezvous_does_not_count_as_a_connection_of_the_job():
     with socket.create_server(("127.0.0.7", 0)) as listener:
         port = listener.getsockname()[1]
         met = [{**WORKERS[0], "port": port}, {**WORKERS[1], "address": "127.0.0.7"}]
@@ -206,7 +206,7 @@ def test_a_start_to_come_is_taken():
     assert training.start_of(f"start {at_ns}\n") == at_ns
 
 
-def test_whoever_loses_its_input_ends_whatever_it_is_at():
+def test_a_trainer_ends_when_its_stdin_closes():
     script = f"""import sys, time
 sys.path.insert(0, {str(FOLDER)!r})
 import training
@@ -221,7 +221,7 @@ time.sleep(600)"""
         assert process.wait(timeout=60) == 3
 
 
-def test_what_frameworks_print_is_no_event():
+def test_output_of_frameworks_goes_to_stderr():
     script = f"""import os, sys
 sys.path.insert(0, {str(FOLDER)!r})
 import training
@@ -244,7 +244,7 @@ def test_horovod_is_refused_where_a_hosts_name_leads_elsewhere(monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="renaming a host takes root, and a name space of one's own")
-def test_a_process_for_horovod_calls_its_host_by_its_address_for_itself_alone():
+def test_horovods_process_alone_renames_its_host_to_its_address():
     script = f"""import socket, sys
 sys.path.insert(0, {str(FOLDER)!r})
 import with_horovod
@@ -264,7 +264,7 @@ print(socket.gethostname())"""
         (DEEPSPEED, "DeepSpeed", "DS_BUILD_OPS=0 pip install deepspeed"),
     ],
 )
-def test_what_a_host_lacks_is_told_before_any_trial(trainer, name, remedy, tmp_path):
+def test_a_missing_framework_is_named_before_any_trial(trainer, name, remedy, tmp_path):
     if name != "PyTorch":
         (tmp_path / "torch.py").touch()
     around = {**os.environ, "PYTHONPATH": str(tmp_path)}
@@ -287,7 +287,7 @@ def test_hosts_of_trainers_only_are_asked():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
-def test_a_run_ends_before_its_first_trial_where_a_host_of_a_worker_lacks_pytorch(tmp_path):
+def test_a_run_ends_before_its_first_trial_if_a_host_lacks_pytorch(tmp_path):
     trained = {"name": "ddp", "python": "/bin/false"}
     experiment = {
         "schema": 1,
@@ -306,7 +306,7 @@ def test_a_run_ends_before_its_first_trial_where_a_host_of_a_worker_lacks_pytorc
     assert list(tmp_path.glob("runs/*/trials*")) == []
 
 
-def test_who_computes_longer_than_paced_had_too_little_cpu():
+def test_computing_beyond_the_pace_makes_the_trial_invalid():
     trial = next(
         each for each in make_plan(load_experiment("ddp-lab"), {}, {}).trials if each.levels["variant"] == "fair"
     )

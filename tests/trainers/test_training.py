@@ -63,7 +63,7 @@ def test_all_trials_are_valid(run):
 
 
 @pytest.mark.parametrize("variant", ["alone", "fair", "mltcp", "torchrun"])
-def test_the_loss_falls(run, variant):
+def test_each_variants_training_loss_falls(run, variant):
     rows = iterations(run, variant)
     for job in ("j1", "j2"):
         begin, end = (

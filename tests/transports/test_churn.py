@@ -101,7 +101,7 @@ def replaced(tools: Any, name: str, folder: Path, go_on: threading.Event) -> Ite
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", TRANSPORTS)
-def test_nothing_is_left_of_it(tools: Any, pair: Any, tmp_path: Path, name: str) -> None:
+def test_churn_leaves_no_bpf_objects_and_no_kernel_complaints(tools: Any, pair: Any, tmp_path: Path, name: str) -> None:
     client, server = pair
     before, said = objects(tools), complaints()
     echo = ["ip", "netns", "exec", server.name, "/usr/bin/python3", "-c", ECHO]

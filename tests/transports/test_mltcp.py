@@ -100,7 +100,7 @@ def test_data_arrive_whole_however_it_is_chosen(pair: Any, tools: Any, name: str
 
 @pytest.mark.quiet
 @pytest.mark.parametrize("name", EVERY)
-def test_what_is_learned_is_what_a_periodic_job_sent(pair: Any, tools: Any, name: str) -> None:
+def test_mltcp_learns_the_bytes_and_silence_of_a_periodic_job(pair: Any, tools: Any, name: str) -> None:
     sender, receiver = pair
     with tools.loaded(name):
         sysctl(pair, name)

@@ -120,7 +120,7 @@ def cubic() -> Iterator[str]:
 @pytest.mark.proof
 @pytest.mark.parametrize("program", [iperf3, curl_and_load, dump])
 @pytest.mark.parametrize("name", TRANSPORTS)
-def test_they_finish_with_all_that_was_sent(  # noqa: PLR0917 - fixtures
+def test_programs_of_others_receive_all_bytes_over_each_transport(  # noqa: PLR0917 - fixtures
     tools: Any, pair: Any, tmp_path: Path, cubic: str, name: str, program: Callable[[Any, Any, Path], None]
 ) -> None:
     tmp_path.chmod(0o755)

@@ -107,7 +107,7 @@ def brief(tools: Any, tmp_path: Path) -> Iterator[Callable[[str], list[str]]]:
 
 @pytest.mark.parametrize("mended_by", ["unload", "load"])
 @pytest.mark.parametrize("killed", ["load", "unload"])
-def test_whatever_kills_it_the_next_call_mends(
+def test_the_next_call_repairs_what_a_killed_call_left(
     tools: Any, brief: Callable[[str], list[str]], killed: str, mended_by: str
 ) -> None:
     mended = 0

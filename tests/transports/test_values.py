@@ -34,7 +34,7 @@ def test_every_parameter_is_set_and_read_back(pair: Any, dcqcn: str) -> None:
     assert not other.transport("get", "dcqcn")["own_entry"]
 
 
-def test_unset_goes_back_to_the_default(pair: Any, dcqcn: str) -> None:
+def test_unset_restores_the_default(pair: Any, dcqcn: str) -> None:
     host, _ = pair
     before = host.transport("get", "dcqcn")
     host.transport("set", "dcqcn", "T_us=7")

@@ -85,7 +85,9 @@ def test_guests_can_be_looked_at_before_they_have_anything(tmp_path: Path) -> No
     assert found["link not-there0 mtu"] is None
 
 
-def test_what_rollback_does_not_explain_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_difference_that_rollback_does_not_explain_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     rack = stages.Rack(tmp_path, guests.Machines([guests.Guest(0, tmp_path)], None, "tcg"))  # type: ignore[arg-type]
     before = {"mtu": 1500, "speed_mbps": -1, "pause_rx": None}
     rack.found.write_text(json.dumps({"s0": before}))
@@ -171,7 +173,7 @@ def test_guests_end_with_whoever_started_them(
     assert machines.running == {}
 
 
-def test_what_is_asked_for_wrongly_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_number_of_guests_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         vms.main(["--guests", "1"])
     assert "--guests" in capsys.readouterr().err

@@ -24,7 +24,7 @@ OUTSIDE = {name: value for name, value in os.environ.items() if not name.startsw
 }
 
 
-def test_what_is_deployed_is_carried() -> None:
+def test_the_wheel_contains_all_deployed_programs() -> None:
     patterns = SETUPTOOLS["package-data"][CARRIED]
     carried = {str(path.relative_to(REPOSITORY)) for pattern in patterns for path in REPOSITORY.glob(pattern)}
     assert {path for path in program_paths("hosts", "controller", "lab") if (REPOSITORY / path).exists()} <= carried
@@ -59,7 +59,7 @@ def call(program: Path, folder: Path, *words: str) -> str:
 
 
 @pytest.mark.proof
-def test_it_runs_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
+def test_the_installed_wheel_runs_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
     assert "unfair-vgg19" in call(installed, tmp_path, "list")
     assert "mine.yaml" in call(installed, tmp_path, "new", "mine")
     assert "nothing wrong" in call(installed, tmp_path, "validate", "mine.yaml")

@@ -103,7 +103,7 @@ def test_csv_parquet_and_a_prometheus_server_say_the_same(twins, tmp_path):
             assert np.abs(found[host].at_ns - counter.at_ns).max() <= 1000
 
 
-def test_a_server_is_asked(twins):
+def test_samples_are_read_from_a_prometheus_server(twins):
     class Server(BaseHTTPRequestHandler):
         def do_GET(self):
             good = self.path == "/api/v1/query?query=sent%7Bto=%22eth%200%22%7D%5B5m%5D"
@@ -141,7 +141,7 @@ def test_a_server_is_asked(twins):
         ),
     ],
 )
-def test_other_answers_are_refused(said, complaint, tmp_path):
+def test_a_wrong_prometheus_answer_is_refused(said, complaint, tmp_path):
     (tmp_path / "a.json").write_text(said)
     with pytest.raises(UsageError, match=complaint):
         sources.read(str(tmp_path / "a.json"))
@@ -157,7 +157,7 @@ def test_other_answers_are_refused(said, complaint, tmp_path):
         ("at_ms,host,tx_bytes\n,a,2\n1,a,3\n", "found a sample without a time"),
     ],
 )
-def test_other_tables_are_refused(table, complaint, tmp_path):
+def test_a_wrong_table_of_samples_is_refused(table, complaint, tmp_path):
     (tmp_path / "a.csv").write_text(table)
     with pytest.raises(AdviceError, match=complaint):
         sources.read(str(tmp_path / "a.csv"))
@@ -192,7 +192,7 @@ def test_which_hosts_send_is_read_from_yaml_and_from_slurm(tmp_path):
         ("jobs: [{name: x}]", r"jobs\[0\]: found nothing, expected a state or a list of them"),
     ],
 )
-def test_other_lists_of_jobs_are_refused(text, complaint, tmp_path):
+def test_a_wrong_list_of_jobs_is_refused(text, complaint, tmp_path):
     (tmp_path / "a.yaml").write_text(text)
     with pytest.raises(SpecError, match=complaint):
         senders.read_senders(tmp_path / "a.yaml")
@@ -305,7 +305,7 @@ def test_an_unstable_period_is_named(twins):
     assert reason.startswith("its period is unstable: 200.") and reason.endswith(" ms")
 
 
-def test_what_has_no_period_is_named(twins):
+def test_a_job_without_a_period_is_named(twins):
     counter = twins["j1a"]
     even = HostCounter(counter.at_ns, np.floor(counter.at_ns / 10))
     assert "bytes were sent evenly" in told({**twins, "j1a": even, "j1b": even})["j1"].reason
@@ -314,7 +314,7 @@ def test_what_has_no_period_is_named(twins):
 # What is advised
 
 
-def test_twins_are_shifted():
+def test_two_equal_jobs_are_shifted_half_an_iteration():
     met = together(exactly((110, 0), (90, 45)), exactly((110, 0), (90, 45)))
     assert (met.verdict, met.score) == (Verdict.SHIFT, 1.0)
     schedule = met.outlook.schedule
@@ -325,19 +325,19 @@ def test_twins_are_shifted():
     assert all(cost.value < 1.02 for cost in met.outlook.cost_shifted.values())
 
 
-def test_what_cannot_interleave_is_kept_apart():
+def test_jobs_that_cannot_interleave_are_advised_apart():
     met = together(exactly((40, 0), (160, 45)), exactly((40, 0), (160, 45)))
     assert met.verdict is Verdict.APART
     assert "% longer than alone" in met.why
     assert advise([exactly((40, 0), (160, 45)), exactly((40, 0), (160, 45), job="j2")], GBPS, []).groups_to_separate
 
 
-def test_what_leaves_room_may_share_as_it_is():
+def test_jobs_with_spare_room_may_share_unshifted():
     met = together(exactly((110, 0), (90, 20)), exactly((110, 0), (90, 20)))
     assert (met.verdict, met.why) == (Verdict.SHARE, "a shift would gain too little")
 
 
-def test_a_demand_above_capacity_lowers_the_score_and_is_paid_alone_as_well():
+def test_a_demand_above_the_links_capacity_lowers_the_score():
     met = together(exactly((110, 0), (90, 60)), exactly((170, 0), (30, 10)))
     assert met.score < 1
     assert "j1 asks for 60.0 Gbit/s, more than the link has" in met.why
@@ -357,7 +357,7 @@ def test_a_phase_without_length_is_none():
     assert (with_one.verdict, with_one.score) == (plain.verdict, plain.score)
 
 
-def test_who_is_not_known_is_no_ground_for_advice():
+def test_an_unknown_job_gets_no_advice():
     jobs = [exactly((110, 0), (90, 45)), ObservedJob("j2", reason="found no period")]
     found = advise(jobs, GBPS, partitions(jobs, 2))
     assert [(each.verdict, each.why) for each in found.pairs] == [(Verdict.NONE, "j2: found no period")]
@@ -444,7 +444,7 @@ def test_jobs_of_one_name_with_unlike_profiles_are_not_mixed_up(make_run, monkey
         ("advise none.csv --jobs JOBS --capacity 50 --page no/a.html", "--page: found no folder 'no'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(words, said, jobs_file, tmp_path, capsys):
+def test_bad_usage_of_advise_is_refused_without_a_traceback(words, said, jobs_file, tmp_path, capsys):
     assert main([*words.replace("JOBS", str(jobs_file)).split(), "--runs", str(tmp_path)]) != 0
     complaint = capsys.readouterr().err
     assert said in complaint and "Traceback" not in complaint

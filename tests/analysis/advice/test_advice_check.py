@@ -82,7 +82,7 @@ def test_jobs_are_played_as_they_were_and_as_was_advised(check):
     }
 
 
-def test_what_was_expected_is_held_against_what_it_shows(check):
+def test_advice_is_judged_by_the_run_that_checks_it(check):
     run = compute_run(check)
     trial = next(trial for trial in run.trials() if trial["variant"] == "shifted")
     for name, job in trial["spec"]["jobs"].items():
@@ -124,7 +124,7 @@ def test_jobs_are_shifted_only_where_that_is_advised(observed, tmp_path, monkeyp
         (["--check", "pairs.yaml", "--capacity", "40"], "found a capacity, expected a run alone"),
     ],
 )
-def test_what_cannot_be_checked_is_refused(observed, options, complaint, capsys):
+def test_advice_that_cannot_be_checked_is_refused(observed, options, complaint, capsys):
     assert main(["advise", str(observed.path), *options]) == 2
     assert complaint in capsys.readouterr().err
 

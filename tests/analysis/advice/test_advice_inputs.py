@@ -93,7 +93,7 @@ def with_sample(place, sample):
 
 
 @pytest.mark.parametrize("value", [None, "NaN", "+Inf", "-Inf", "inf", 1e300, "1e999", "0", 2**63, str(2**64)])
-def test_one_value_that_cannot_be_is_one_sample_less(folder, value):
+def test_an_impossible_value_drops_one_sample(folder, value):
     found = read(folder, with_sample(50, value))
     assert_all_sent(found, HOSTS[1:])
     off = SENT[-1] - found["n1"].to_sent_bytes(GBPS).payload_bytes[-1]
@@ -276,7 +276,7 @@ def test_two_series_of_one_host_are_refused(folder):
         read(folder, answer(*twice))
 
 
-def test_a_host_keeps_its_name_in_a_table(folder):
+def test_host_names_in_tables_are_text(folder):
     content = [[at, f"0{host[1]}", sent] for at, host, sent in rows()]
     assert list(read(folder, csv(content), "A.CSV", ["01"])) == ["01", "02", "03", "04"]
     content = [[at, f"pod-{host}", host, sent] for at, host, sent in rows()]
@@ -542,7 +542,7 @@ def test_a_table_with_an_odd_cell_anywhere(folder, data):
 
 @settings(KEEP_FILE, max_examples=100, deadline=None)
 @given(data=st.data())
-def test_lists_of_jobs_with_mistakes(folder, data):
+def test_a_list_of_jobs_with_a_mistake_is_read_or_refused(folder, data):
     name, tree = data.draw(
         st.sampled_from(
             [

@@ -102,13 +102,13 @@ def holds(found):
 
 
 @pytest.mark.parametrize("seed", [2, 8, 10])
-def test_what_is_expected_of_a_mix_is_measured(seed):
+def test_advice_on_a_mix_of_jobs_holds_in_simulation(seed):
     """A group to shift, one to keep apart, and one where little is to gain."""
     holds([held_against(seed)])
 
 
 @pytest.mark.proof
-def test_what_is_expected_of_mixes_is_measured():
+def test_advice_on_many_mixes_of_jobs_holds_in_simulation():
     found = [held_against(seed) for seed in range(MIXES)]
     print(*found, sep="\n")
     holds(found)

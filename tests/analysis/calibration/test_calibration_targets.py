@@ -42,7 +42,7 @@ def test_a_run_meets_its_own_targets(run):
     assert compare_with_targets(targets_of(run), run).misfit == 0
 
 
-def test_what_a_run_misses_is_counted_in_what_is_allowed(run, make_run):
+def test_a_misfit_counts_in_multiples_of_the_tolerance(run, make_run):
     slower = compare_with_targets(targets_of(run), make_run(repetitions=1, slowdown=1.5))
     assert slower.off["excess of fair"] == pytest.approx(
         (slower.found["excess of fair"] - targets_of(run)[0].value) / 0.02
@@ -54,7 +54,7 @@ def test_the_misfit_is_a_root_mean_square():
     assert TargetFit({}, {"a": 3.0, "b": -4.0}).misfit == pytest.approx(12.5**0.5)
 
 
-def test_a_try_is_what_is_graded_of_the_run_once(short_run):
+def test_a_training_experiment_has_the_graded_variants_once(short_run):
     found = training_experiment(stretched(short_run))
     assert (found.name, found.repetitions, found.expect) == ("calibrate-unfair-vgg19", 1, ())
     assert [cell.variant for cell in found.cells] == ["fair", "unfair"]
@@ -64,7 +64,7 @@ def test_a_try_is_what_is_graded_of_the_run_once(short_run):
 
 
 @pytest.mark.parametrize("dilation", [1.0, None])
-def test_a_run_whose_times_are_as_they_are_is_refused(run, short_run, dilation):
+def test_an_undilated_run_is_refused(run, short_run, dilation):
     refused = run if dilation is None else stretched(short_run, dilation)
     with pytest.raises(StoreError, match="found a dilation of 1, expected a run with one above 1"):
         training_experiment(refused)
@@ -87,12 +87,12 @@ def alone(experiment):
         (alone, "found no cell in which jobs meet, expected"),
     ],
 )
-def test_what_a_calibration_cannot_stand_for_is_refused(short_run, change, message):
+def test_a_run_that_a_calibration_cannot_reproduce_is_refused(short_run, change, message):
     with pytest.raises(StoreError, match=message):
         training_experiment(stretched(short_run, change=change))
 
 
-def test_what_lacks_of_a_run_is_named(make_run):
+def test_a_run_without_a_valid_trial_of_a_target_is_refused(make_run):
     with pytest.raises(StoreError, match="found no valid trial of fair, expected one of each cell"):
         targets_of(make_run(repetitions=1, spoilt=[("fair", 1)]))
 

@@ -81,12 +81,12 @@ def test_an_interruption_keeps_what_there_is(source, make_run, tmp_path):
     assert [each["candidate"] for each in told["tries"]] == ["kept", "sample 1"]
 
 
-def test_where_all_was_spoilt_there_is_no_best(source, make_run, tmp_path):
+def test_a_search_without_valid_tries_has_no_best(source, make_run, tmp_path):
     found, screen = derived(source, tmp_path, Lab(make_run, spoilt=(1, 2)), tries=2)
     assert found is None
     assert "spoilt" in screen
 
 
-def test_a_run_whose_times_are_as_they_are_is_refused(run, capsys):
+def test_an_undilated_run_is_refused(run, capsys):
     assert main(["calibrate", "--from", str(run.path)]) == 1
     assert "found a dilation of 1, expected a run with one above 1" in capsys.readouterr().err

@@ -33,7 +33,7 @@ def measured(run):
     return share, speedup(cells["fair"], cells["unfair"], None)
 
 
-def test_what_was_measured_stands_beside_with_its_interval(run):
+def test_measured_figures_stand_beside_predictions_with_intervals(run):
     (share, share_ci95), (gain, gain_ci95) = measured(run)
     fair, unfair = compare_predictions(foretold(run, share, gain), run)
     assert fair.speedup is None
@@ -49,7 +49,7 @@ def test_what_was_measured_stands_beside_with_its_interval(run):
     ("ends", "word"),
     [((0.95, 1.05), "pass"), ((0.7, 0.8), "fail"), ((0.85, 1.0), "inconclusive"), ((0.5, 1.5), "inconclusive")],
 )
-def test_the_interval_decides(ends, word):
+def test_the_verdict_follows_the_interval(ends, word):
     assert ModelComparison(1.0, 0.1, 1.0, ends).verdict == word
 
 

@@ -85,7 +85,7 @@ def test_once_settled_jobs_stay_as_they_are(settled: bool, interleaved: int | No
     assert Prediction(cell, meeting, meeting).interleaved == interleaved
 
 
-def test_what_the_model_does_not_know_is_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cells_outside_the_model_are_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "three.yaml"
     ways = "plain: {}, tcp: {transport: {name: reno}}, ranked: {jobs: {j1: {priority: 2}}}"
     path.write_text(f"{EXPERIMENT.replace(', transport: {T_us: 100}', '')}factors: {{variant: {{{ways}}}}}\n")
@@ -99,7 +99,7 @@ def test_what_the_model_does_not_know_is_left_out_and_named(tmp_path: Path, caps
     assert "left out ranked: job j1: found a queue of its own" in lines and "left out tcp: " in lines
 
 
-def test_what_the_model_does_not_know_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_experiment_outside_the_model_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "one.yaml"
     path.write_text(EXPERIMENT.replace("set: hpcc-paper, ", ""))
     assert main(["predict", str(path)]) == 1

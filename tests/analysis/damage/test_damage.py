@@ -78,7 +78,7 @@ def test_any_damaged_file_of_any_run_is_named_and_the_report_fails(tmp_path, old
         assert faults(run, tmp_path / "copies", run_damage.files_of(run.path)) == []
 
 
-def test_what_is_made_of_the_rest_is_made_anew(whole, short_run, capsys):
+def test_derived_files_are_made_anew_after_damage(whole, short_run, capsys):
     run = short_run
     for way in (run_damage.deleted, run_damage.linked):
         way(run.path / "summary.json")
@@ -90,7 +90,7 @@ def test_what_is_made_of_the_rest_is_made_anew(whole, short_run, capsys):
         assert not any(path.is_symlink() for path in run.path.iterdir())
 
 
-def test_a_list_of_trials_that_might_have_told_of_lost_ones_is_no_longer_trusted(short_run):
+def test_a_damaged_list_of_trials_is_refused_with_a_hint(short_run):
     path = short_run.path / "trials.parquet"
     rows = pq.read_table(path).to_pylist()
     run_damage.cut(path)
@@ -176,7 +176,7 @@ def test_the_scoreboard_names_runs_that_it_could_not_read(short_run, tmp_path, c
 
 # A bit or two of each byte; all of them.
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.proof)])
-def test_no_bit_of_a_record_changes_what_it_says_in_silence(short_run, step):
+def test_each_flipped_bit_of_a_trial_record_is_detected(short_run, step):
     record = short_run.trials()[0]
     path = short_run.path / "trials" / record["trial"] / RECORD
     stored = path.read_bytes()

@@ -210,7 +210,7 @@ def test_a_field_of_the_manifest_is_named(run, capsys, field: str, value: Any, w
     assert wrong in said
 
 
-def test_a_folder_that_is_no_run_and_a_run_without_a_manifest_are_told_apart(run, tmp_path, capsys) -> None:
+def test_a_folder_without_a_run_differs_from_a_run_without_manifest(run, tmp_path, capsys) -> None:
     assert main(["status", str(tmp_path)]) == 1
     assert capsys.readouterr().err.startswith(f"error: {tmp_path} is no run: it has no manifest.json")
     (run.path / "manifest.json").unlink()

@@ -64,7 +64,7 @@ def test_a_name_that_is_too_long_is_refused(writer, run, tmp_path, capsys) -> No
 
 
 @pytest.mark.parametrize("writer", NEW)
-def test_what_was_exported_before_is_not_overwritten(writer, run, tmp_path, capsys) -> None:
+def test_an_earlier_export_is_not_overwritten(writer, run, tmp_path, capsys) -> None:
     words = [word.format(run=run.path, out=tmp_path / "out") for word in WRITERS[writer]]
     assert main(words) == 0
     written = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -30,7 +30,7 @@ def test_the_page_says_what_a_timer_is_on_hosts(short_run):
     assert "the testbed&#39;s own → 3" in page
 
 
-def test_where_no_transport_was_told_anything_nothing_is_said(short_run):
+def test_without_transport_settings_the_report_names_none(short_run):
     assert about.applied_settings(short_run) == ""
 
 

@@ -73,7 +73,7 @@ def test_iterations_and_what_none_can_claim_are_what_the_port_gained(port, sourc
     truth=st.lists(st.integers(0, 1000), min_size=2, max_size=8).map(sorted),
     edge_errors=st.lists(st.integers(-7, 7), min_size=8, max_size=8),
 )
-def test_no_count_is_further_off_than_its_bound(counted, sample_errors, truth, edge_errors):
+def test_the_true_count_lies_within_the_bound(counted, sample_errors, truth, edge_errors):
     """Instants of events are known here, clocks and samples are not exact: the truth lies within the bound."""
     taken = np.arange(0, 1001, 100)
     totals = np.searchsorted(counted, taken, side="right")
@@ -94,7 +94,7 @@ def test_a_job_that_is_silent_at_its_edges_is_counted_exactly():
     assert gains.known.all()
 
 
-def test_between_samples_counts_are_linear_and_the_bound_is_what_may_have_moved():
+def test_counts_between_samples_are_linear_with_bounds():
     marks = counter([0, 100, 200], [0, 100, 110])
     gains = marks.gains_between(edges([0, 25, 150]).edges_ns)
     assert gains.counts.tolist() == [25, 80]
@@ -135,14 +135,14 @@ def test_marks_go_to_the_job_whose_worker_sent_the_packets():
     assert (joined.gained, joined.outside, joined.no_job, joined.no_source) == (29, 0, 1, 5)
 
 
-def test_what_comes_before_and_after_is_outside():
+def test_counts_before_and_after_iterations_are_outside():
     marks = counter([0, 100, 200, 300], [0, 4, 10, 13])
     joined = attribute(marks, {"j1": [marks]}, [], {"j1": edges([100, 200])})
     assert joined.jobs["j1"].counts.tolist() == [6]
     assert (joined.outside, joined.no_job, joined.no_source) == (7, 0, 0)
 
 
-def test_a_job_that_was_never_counted_gained_nothing_while_the_port_was_sampled():
+def test_a_job_without_counted_marks_gained_0_while_the_port_was_sampled():
     joined = attribute(counter([0, 100, 200], [0, 50, 50]), {"j1": []}, [], {"j1": edges([0, 100, 300])})
     assert joined.jobs["j1"].counts.tolist() == [0, 0]
     assert joined.jobs["j1"].bounds.tolist() == [50, 50]  # there are marks without a source
@@ -150,7 +150,7 @@ def test_a_job_that_was_never_counted_gained_nothing_while_the_port_was_sampled(
     assert joined.unattributed == joined.no_source == 50
 
 
-def test_of_a_job_whose_marks_nobody_told_no_iteration_is_known():
+def test_a_job_without_counted_marks_has_no_known_iteration():
     joined = attribute(counter([0, 100], [0, 50]), {"j1": None}, [], {"j1": edges([0, 50, 100])})
     assert not joined.jobs["j1"].known.any()
     assert joined.unattributed == joined.no_source == 50

@@ -122,7 +122,7 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says(statistic, size)
     assert 0.92 <= cell(statistic, size, memory=MEMORY, between=0.3, shape=SKEWED, rounds=400) <= 0.98
 
 
-def test_four_repetitions_that_differ_as_much_as_iterations_do_not_know_the_tail_of_all():
+def test_four_unlike_repetitions_give_too_narrow_tail_intervals():
     assert cell(p99, (4, 250), memory=MEMORY, between=2.0, shape=EVEN, rounds=400) < LOW
 
 
@@ -145,7 +145,7 @@ def test_below_four_repetitions_there_is_no_interval():
 
 
 @given(st.lists(st.lists(st.integers(0, 50), min_size=3, max_size=3).map(np.array), min_size=4, max_size=6))
-def test_what_cannot_be_negative_has_no_negative_interval(counts):
+def test_an_interval_of_counts_has_no_negative_end(counts):
     for figure, (low, high) in (
         estimate(counts, np.mean, at_least=0),
         mean_of([each[0] for each in counts], at_least=0),
@@ -153,12 +153,12 @@ def test_what_cannot_be_negative_has_no_negative_interval(counts):
         assert 0 <= low <= figure <= high
 
 
-def test_of_a_mean_that_is_infinite_nothing_is_known_but_the_least():
+def test_an_infinite_mean_has_only_a_lower_bound():
     assert mean_of([3.0, math.inf, 4.0, 5.0]) == (math.inf, (3.0, math.inf))
     assert mean_of([3.0, math.inf, 4.0]) == (math.inf, None)
 
 
-def test_of_fewer_than_a_thousand_iterations_there_is_no_99th_percentile():
+def test_fewer_than_1000_iterations_have_no_p99():
     times = np.arange(LEAST_TAIL + 0.0)
     assert tail_estimate(list(times[:-4].reshape(4, -1))) is None
     assert tail_estimate(list(times.reshape(4, -1)))[0] == pytest.approx(np.quantile(times, 0.99))
@@ -181,7 +181,7 @@ MEASURED = st.tuples(FIGURES, FIGURES, FIGURES).map(sorted).map(lambda three: (t
 
 
 @given(st.lists(MEASURED, min_size=2, max_size=4))
-def test_what_is_put_together_is_no_surer_than_its_parts_together(measured):
+def test_combined_intervals_are_not_narrower_than_their_parts_allow(measured):
     one, other = measured[:2]
     value, (low, high) = ratio(one, other)
     assert value == pytest.approx(one[0] / other[0])
@@ -200,11 +200,11 @@ def test_a_ratio_with_something_exact_is_as_sure_as_the_other():
     assert transform(lambda time: 12 / time, (4.0, (2.0, 6.0))) == (3.0, (2.0, 6.0))
 
 
-def test_what_may_be_nothing_has_no_ratio():
+def test_a_ratio_over_an_interval_around_0_has_no_interval():
     assert ratio((4.0, (2.0, 6.0)), (1.0, (-1.0, 3.0))) == (4.0, None)
 
 
-def test_without_one_interval_there_is_none_of_several():
+def test_a_combination_has_no_interval_if_one_part_has_none():
     unsure = (1.0, None)
     for found in (ratio(unsure, (1.0, (1.0, 1.0))), average([unsure, exact(1.0)]), least([unsure, exact(2.0)])):
         assert found == (1.0, None)

@@ -86,7 +86,7 @@ def holds(played, found):
 
 @pytest.mark.parametrize("played", [VGG, GPT, STEP], ids=["one", "peaks", "steps"])
 @pytest.mark.parametrize("how", [{"step_ms": 5.0}, {"step_ms": 10.0, "missing": 0.2}, {"step_ms": 20.0}], ids=str)
-def test_what_was_played_is_found(played, how):
+def test_played_phases_are_found_in_counters(played, how):
     holds(played, find_phases(counters(played, **how)))
 
 
@@ -102,7 +102,7 @@ def test_what_was_played_is_found(played, how):
     ],
     ids=str,
 )
-def test_oddities_of_a_run_change_nothing(how):
+def test_phases_are_found_despite_oddities_of_a_run(how):
     holds(VGG, find_phases(counters(VGG, **how)))
 
 
@@ -194,7 +194,7 @@ GENERATOR = np.random.default_rng(7)
     ],
     ids=["none", "one", "silence", "even", "noise", "bursts", "fell", "four", "once"],
 )
-def test_where_there_is_no_period_it_is_said(workers, said):
+def test_counters_without_a_period_are_refused(workers, said):
     with pytest.raises(NoPeriodError, match=said):
         find_phases(workers)
 

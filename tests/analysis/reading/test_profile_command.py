@@ -31,7 +31,7 @@ def library(tmp_path, monkeypatch):
     return tmp_path / "experiments"
 
 
-def test_what_was_found_is_shown_and_stored(make_run, library, capsys):
+def test_a_found_profile_is_shown_and_stored(make_run, library, capsys):
     run = make_run(repetitions=1)
     assert main(["profile", "j1", "--from", str(run.path), "--save", "seen"]) == 0
     out = capsys.readouterr().out
@@ -82,7 +82,7 @@ def test_a_profile_needs_a_name_that_can_be_one(library, capsys):
         ("unfair-vgg19:j9", 2, "unfair-vgg19 has no job 'j9', expected one of j1, j2"),
     ],
 )
-def test_what_does_not_exist_is_named(job, status, said, capsys):
+def test_profile_names_a_missing_job_or_experiment(job, status, said, capsys):
     assert main(["profile", job]) == status
     assert said in capsys.readouterr().err
 

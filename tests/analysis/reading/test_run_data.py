@@ -48,7 +48,7 @@ def test_counters_are_what_the_table_holds(run):
     assert (counted.totals + rows["tx_bytes"][0].as_py()).tolist() == rows["tx_bytes"].to_pylist()
 
 
-def test_what_was_not_measured_is_missing(run):
+def test_unmeasured_tables_are_empty(run):
     assert data.ports(run, "pauses") == {}
     assert data.query(run, "select * from device_counters").num_rows == 0
 

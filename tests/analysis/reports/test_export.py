@@ -62,7 +62,7 @@ def test_a_trace_keeps_to_the_format_as_it_is_documented(short_run):
     assert all(type(value) is float for args in counted for value in args.values())
 
 
-def test_what_a_worker_does_nests(short_run):
+def test_a_workers_trace_events_nest(short_run):
     open_until = {}
     events = [event for event in json.loads(export_trace(short_run, "first"))["traceEvents"] if event["ph"] == "X"]
     for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):

@@ -28,17 +28,17 @@ def test_a_rule_is_a_quantity_a_side_and_per_cent(text):
 
 
 @pytest.mark.parametrize("text", ["p99 > 5", "p98 > 5 %", "p99 = 5 %", "p99 5 %", "", "mean > nan %", "mean < -100 %"])
-def test_what_is_no_rule_is_refused_with_what_is_expected(text):
+def test_an_invalid_rule_is_refused_with_the_expected_form(text):
     with pytest.raises(UsageError, match=r"^--fail-if: found .*, expected"):
         parse_rule(text)
 
 
-def test_chances_are_corrected_for_how_many_there_are():
+def test_p_values_are_corrected_by_holm():
     assert correct_by_holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert correct_by_holm([0.9, 0.6]) == [1.0, 1.0]
 
 
-def test_more_than_so_much_is_told_from_less():
+def test_excess_over_a_limit_is_significant_only_above_the_limit():
     quick, slow = [100.0, 101.0, 99.0, 100.0], [105.0, 106.0, 104.0, 105.0]
     assert p_value_of_excess(quick, slow, 1.03) < ALPHA
     assert p_value_of_excess(quick, slow, 1.05) > 0.3
@@ -46,7 +46,7 @@ def test_more_than_so_much_is_told_from_less():
     assert p_value_of_excess([100.0] * 4, [104.0] * 4, 1.05) == 1.0
 
 
-def test_by_chance_a_comparison_is_broken_as_seldom_as_is_said():
+def test_the_guards_false_alarm_rate_is_at_most_alpha():
     generator = np.random.default_rng(7)
     drawn = generator.normal(100, 1, (2000, 6, 2, 5))  # comparisons of six figures, two runs of five repetitions
     alarms = sum(
@@ -55,7 +55,7 @@ def test_by_chance_a_comparison_is_broken_as_seldom_as_is_said():
     assert alarms / len(drawn) <= 0.017  # of so many, ALPHA and three standard errors
 
 
-def test_a_slower_run_breaks_a_rule_and_the_same_run_none(run, make_run, tmp_path, capsys):
+def test_a_slower_run_fails_a_rule_and_an_equal_run_none(run, make_run, tmp_path, capsys):
     slower = make_run("slow", slowdown=1.05)  # of computing: 2.5 % of an iteration alone
     told = judge_rules([parse_rule("median > 1 %"), parse_rule("p99 > 1 %")], run, [slower])
     assert [each.verdict for each in told if each.cell == "alone" and each.rule == "median > 1 %"] == ["fail"] * 2
@@ -160,7 +160,7 @@ def broken(one, other, quantities=(0, 1, 2)):
 
 
 @pytest.mark.proof
-def test_of_200_comparisons_of_computed_runs_no_more_than_two_alarm_and_a_slower_one_is_found(tmp_path):
+def test_at_most_2_of_200_equal_runs_alarm_and_a_slower_run_is_found(tmp_path):
     drawn = computed(tmp_path, 2000)
     pairs = drawn.reshape(200, 2, 5, 2, 3)
     alarms = sum(broken(*each) for each in pairs)

@@ -58,7 +58,7 @@ def executed(paths, folder):
     return json.dumps([cell.outputs for cell in done.cells if cell.cell_type == "code"])
 
 
-def test_both_work_from_another_folder(run, tmp_path, monkeypatch):
+def test_both_notebooks_run_from_another_folder(run, tmp_path, monkeypatch):
     for name in ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):  # else in the home directory
         monkeypatch.setenv(name, str(tmp_path))
     paths = write_notebooks(run)
@@ -69,7 +69,7 @@ def test_both_work_from_another_folder(run, tmp_path, monkeypatch):
     assert {"iteration_ms", "image/png", "frame_bytes"} <= set(re.findall("iteration_ms|image/png|frame_bytes", shown))
 
 
-def test_what_was_edited_stays(run):
+def test_an_edited_notebook_is_not_overwritten(run):
     write_notebooks(run)
     edited = run.path / "notebooks/own.ipynb"
     (run.path / "notebooks/report.ipynb").unlink()
@@ -80,7 +80,7 @@ def test_what_was_edited_stays(run):
     edited.write_text(before)
 
 
-def test_it_is_a_notebook_of_its_own(run):
+def test_notebooks_name_a_kernel_and_no_paired_source(run):
     """A pairing with the source, or no kernel, JupyterLab would ask about instead of showing it."""
     for path in write_notebooks(run):
         assert list(nbformat.read(path, as_version=4).metadata) == ["kernelspec"]

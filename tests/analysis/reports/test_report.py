@@ -75,12 +75,12 @@ def test_two_reports_at_a_time_share_no_name_in_the_working_folder(run, tmp_path
     assert seen == set()
 
 
-def test_no_code_is_shown(text):
+def test_the_report_shows_no_code(text):
     assert "import" not in re.sub(r"base64,[A-Za-z0-9+/=]+", "", text)
     assert "RUN =" not in text
 
 
-def test_all_figures_are_there_and_have_a_text_for_those_who_cannot_see_them(text):
+def test_all_figures_have_alternative_text(text):
     images = re.findall(r"<img [^>]+>", text)
     assert len(images) == 7
     for image in images:
@@ -129,7 +129,7 @@ def test_the_page_and_the_repository_say_how_to_cite(text):
         "2 &lt;a CPU&gt;",
     ],
 )
-def test_what_a_reader_must_find(text, words):
+def test_the_report_contains(text, words):
     assert words in text
 
 
@@ -152,7 +152,7 @@ def test_a_transport_is_named_with_its_set_and_what_was_changed_of_it(tmp_path, 
 
 
 @pytest.mark.parametrize(("letters", "shown"), [(120, True), (10, False)])
-def test_what_transports_are_told_stands_above_panels_where_it_has_room(run, monkeypatch, letters, shown):
+def test_figure_panels_show_transport_settings_if_they_fit(run, monkeypatch, letters, shown):
     monkeypatch.setattr(figures, "LETTERS", letters)
     drawn = figures.draw_first_iterations(read_traces(run, sharing_cells(cells_of(run))))
     said = {area.get_text() for area in drawn.findobj(TextArea)}
@@ -168,7 +168,7 @@ def test_a_browser_shows_it_without_complaint(page, tmp_path):
 
 
 @needs_browser
-def test_it_is_no_wider_than_a_phone(page, tmp_path):
+def test_the_report_fits_a_phone(page, tmp_path):
     frame = tmp_path / "phone.html"
     said = "const shown = this.contentDocument.documentElement; document.title = shown.scrollWidth - shown.clientWidth"
     frame.write_text(f'<iframe src="{page.as_uri()}" width="390" height="800" onload="{said}"></iframe>')
@@ -177,7 +177,7 @@ def test_it_is_no_wider_than_a_phone(page, tmp_path):
 
 
 @needs_browser
-def test_its_pictures_are_drawn(page, tmp_path):
+def test_a_browser_draws_the_reports_figures(page, tmp_path):
     shot = tmp_path / "page.png"
     browse(page, tmp_path, f"--screenshot={shot}", "--window-size=1100,6000", "--hide-scrollbars")
     pixels = mpl_image.imread(shot)[..., :3]
@@ -196,7 +196,7 @@ def test_a_run_whose_trials_are_all_invalid_has_a_report_too(make_run):
     assert "<img" not in text
 
 
-def test_it_leaves_nothing_in_the_home_directory(make_run, tmp_path, monkeypatch):
+def test_writing_a_report_leaves_home_and_environment_unchanged(make_run, tmp_path, monkeypatch):
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))

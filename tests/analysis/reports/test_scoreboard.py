@@ -62,7 +62,7 @@ def test_a_run_that_was_changed_for_once_does_not_count(make_run, tmp_path, chan
     assert any(each.showings for each in found) == counts
 
 
-def test_it_can_be_read_by_programs(lines):
+def test_the_scoreboard_has_a_json_form(lines):
     record = json.loads(json.dumps(scoreboard_record(lines), allow_nan=False))
     assert (len(record["rows"]), record["of"], record["measured"]) == (37, 37, 2)
     assert record["rows"][0]["verdict"] in ("pass", "fail")

@@ -46,7 +46,7 @@ def test_large_numbers_of_marks_fit_too(results):
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_where_marks_were_not_told_there_is_no_table_of_them(results):
+def test_without_counted_marks_there_is_no_table_of_marks(results):
     assert "ECN marks" not in shown(table(with_marks(results, lambda _: None)))
 
 
@@ -100,7 +100,7 @@ def test_a_run_without_valid_trials_is_refused_by_its_name(run, make_run):
         compare(run, nothing)
 
 
-def test_the_commands(make_run, capsys):
+def test_report_and_compare_print_and_store_the_summary(make_run, capsys):
     run = make_run(repetitions=1)
     folder = str(run.path.parents[1])
     assert main(["report", "last", "--runs", folder]) == 0

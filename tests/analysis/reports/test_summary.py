@@ -106,7 +106,7 @@ def test_limits_and_gain(summary):
     assert cell(summary, "fair", "j2")["last_half"]["gain_of_possible"] is None
 
 
-def test_where_nothing_can_be_gained_no_part_of_it_is(run):
+def test_without_a_possible_gain_its_share_is_none(run):
     alone, _, unfair = cells_of(run)
     for job in alone.times:
         assert gain_of_possible(unfair, alone, job, fluid_limits(unfair.spec)[job]) is None

@@ -33,7 +33,7 @@ def said_of(trainer: dict[str, Any], nature: str, monkeypatch: pytest.MonkeyPatc
         ({"name": "dlrm", "model": "DLRM"}, "computed", None),
     ],
 )
-def test_it_is_said_once_beside_what_nobody_can_see(trainer, nature, never, monkeypatch):
+def test_an_untried_trainer_is_named_once_among_limitations(trainer, nature, never, monkeypatch):
     first, *rest = said_of(trainer, nature, monkeypatch)
     assert first == "PFC"
     assert rest == ([f"{never}: never run by this project on any testbed"] if never else [])

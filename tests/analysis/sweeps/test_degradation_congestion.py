@@ -76,7 +76,7 @@ def test_every_model_was_observed_in_every_setting_above_its_theory():
 
 
 @pytest.mark.parametrize(("parameters", "workers"), [(1e6, 1), (0, 4)])
-def test_no_ring_no_data(parameters, workers):
+def test_a_ring_of_one_worker_is_refused(parameters, workers):
     with pytest.raises(DegradationError, match="expected at least 2"):
         data_per_iteration_mb(parameters, workers)
 
@@ -120,7 +120,7 @@ def test_a_hiccup_at_a_low_load_does_not_move_it():
     assert congestion_point(swept(times_s)).crossing_gbps == pytest.approx(calm.crossing_gbps, abs=1)
 
 
-def test_its_interval_holds_the_point_of_the_curve_without_noise():
+def test_the_congestion_points_interval_covers_the_true_point():
     times_s = shared_like_water(400.0, 0.35)
     true_gbps = congestion_point(swept(times_s)).crossing_gbps
     found = [congestion_point(swept(times_s, scatter=0.02, seed=seed)) for seed in range(100)]
@@ -140,13 +140,13 @@ def test_below_four_repetitions_there_is_no_interval():
     assert point.demand_mb_ci95 is None
 
 
-def test_a_link_that_is_full_from_the_first_has_no_portion_without_congestion():
+def test_a_link_full_at_the_lowest_load_has_no_uncongested_portion():
     with pytest.raises(DegradationError, match="expected a portion of at least 2 levels that is straight and nearly"):
         congestion_point(swept(shared_like_water(2000.0, 0.1)))
 
 
 @pytest.mark.parametrize("third_s", [0.44, 0.5, 0.6])
-def test_three_levels_are_straight_only_where_the_third_lies_on_the_line_of_the_others(third_s):
+def test_the_linear_portion_excludes_a_third_level_off_the_line(third_s):
     times_s = [0.4, 0.4, third_s, 0.9, 1.6, 3.0]
     assert congestion_point(swept(times_s, np.linspace(0, 20, 6))).linear_levels == 2
     times_s[2] = 0.41
@@ -162,11 +162,11 @@ def test_a_slow_rise_is_no_portion_without_congestion(share):
 
 
 @pytest.mark.parametrize("times_s", [np.full(22, 0.4), np.where(LOADS_GBPS < 21, 0.4, 0.6)])
-def test_no_congestion_point_without_levels_that_are_congested(times_s):
+def test_a_congestion_point_without_congested_levels_is_refused(times_s):
     with pytest.raises(DegradationError, match="found no bend between 0 and 21 Gbit/s"):
         congestion_point(swept(times_s))
 
 
-def test_too_few_levels():
+def test_a_congestion_point_of_too_few_levels_is_refused():
     with pytest.raises(DegradationError, match="found 3 levels, expected at least 4"):
         congestion_point(swept([1.0, 1.0, 2.0], [0.0, 5.0, 10.0]))

@@ -91,7 +91,7 @@ def test_least_squares_are_those_of_numpy():
     assert (found.b.value, found.a_s.value) == pytest.approx((slope, math.exp(intercept)))
 
 
-def test_what_no_level_bounds_is_said_to_be_open():
+def test_an_unbounded_coefficient_has_an_open_interval():
     power_law = 800e-3 * 8 / (25 - LOADS_GBPS)  # what a saturated link gives: the limit of n towards 0
     found = fit_model(
         swept(power_law * np.exp(0.01 * np.random.default_rng(1).standard_normal(12))), n=None, capacity_gbps=25.0
@@ -123,12 +123,12 @@ def covered(curve, repetitions, draws, *, free):
 
 
 @pytest.mark.proof
-def test_intervals_hold_known_coefficients_though_scatter_grows_with_the_load():
+def test_intervals_cover_coefficients_if_scatter_grows_with_the_load():
     assert covered(VGG, 5, 1000, free=True).min() >= 0.93
 
 
 @pytest.mark.proof
-def test_and_so_they_do_with_n_held_and_levels_that_are_not_repeated():
+def test_intervals_cover_coefficients_with_n_fixed_and_no_repetitions():
     assert covered((0.200, 7.281, 0.5), 1, 1000, free=False).min() >= 0.93
 
 
@@ -162,7 +162,7 @@ def test_intervals_of_a_chosen_model_hold_as_often_as_they_say():
         assert share >= 0.93
 
 
-def test_where_levels_hardly_scatter_the_same_is_always_chosen():
+def test_the_same_model_is_chosen_if_levels_hardly_scatter():
     (found,) = chosen(1, quiet=1e-4, loud=1e-4)
     assert np.ptp(found.n.ci95) < 0.01
     assert found.capacity_gbps.ci95 is None
@@ -196,19 +196,19 @@ def test_a_prediction_says_when_it_extrapolates_and_is_then_less_sure():
     assert beyond.ci95[1] / beyond.ci95[0] > inside.ci95[1] / inside.ci95[0]
 
 
-def test_a_load_that_some_plausible_capacity_does_not_exceed_has_no_upper_end():
+def test_a_prediction_at_a_plausible_capacity_has_no_upper_bound():
     found = fit_model(swept(noisy(true(*VGG), 5, np.random.default_rng(2))), n=1.0, capacity_gbps=None)
     least = found.capacity_gbps.ci95[0]
     assert predict(found, (least + found.capacity_gbps.value) / 2).ci95[1] == math.inf
 
 
-def test_just_below_the_capacity_times_are_beyond_numbers():
+def test_a_prediction_just_below_the_capacity_is_infinite():
     found = fit_model(swept(noisy(true(*VGG), 5, np.random.default_rng(2))), n=None, capacity_gbps=25.0)
     assert predict(found, 24.999).time_s == math.inf
 
 
 @pytest.mark.parametrize("load_gbps", [-1.0, 25.0, 30.0])
-def test_no_prediction_at_or_above_the_capacity_or_below_nothing(load_gbps):
+def test_a_prediction_outside_0_to_capacity_is_refused(load_gbps):
     found = fit_model(swept(true(*VGG)), n=1.0, capacity_gbps=25.0)
     with pytest.raises(DegradationError, match="expected one from 0 to below the model's C = 25"):
         predict(found, load_gbps)
@@ -241,7 +241,7 @@ def test_misses_are_ranked_and_the_best_is_fitted():
     assert choice.fit.r_squared.log > 0.99
 
 
-def test_a_miss_is_that_of_levels_left_out():
+def test_the_misfit_is_the_error_of_left_out_levels():
     sweep = swept(noisy(true(*VGG), 1, np.random.default_rng(2)))
     errors = []
     for left in range(12):
@@ -252,7 +252,7 @@ def test_a_miss_is_that_of_levels_left_out():
     assert left_out_miss(sweep, Candidate(1.0, 25.0)) == pytest.approx(expected)
 
 
-def test_a_miss_beyond_numbers_is_infinite_without_a_warning():
+def test_an_overflowing_misfit_is_infinite_without_a_warning():
     sweep = swept([1, 1.2, 1.6, 2.5, 3.0], loads_gbps=[0, 5, 10, 15, 24], link_gbps=24.001)
     assert left_out_miss(sweep, Candidate(2.0, 24.001)) == math.inf
 
@@ -270,7 +270,7 @@ def test_r_squared_names_its_domain():
 @pytest.mark.parametrize(
     ("n", "capacity_gbps", "needed"), [(1.0, 25.0, 4), (None, 25.0, 5), (1.0, None, 5), (None, None, 6)]
 )
-def test_too_few_levels(n, capacity_gbps, needed):
+def test_a_fit_of_too_few_levels_is_refused(n, capacity_gbps, needed):
     few = swept(true(*VGG)[: needed - 1], LOADS_GBPS[: needed - 1])
     with pytest.raises(DegradationError, match=f"found {needed - 1} levels, expected at least {needed}"):
         fit_model(few, n=n, capacity_gbps=capacity_gbps)

@@ -50,7 +50,7 @@ def made(tmp_path):
     return run
 
 
-def test_who_waits_and_then_hurries_has_the_higher_mean_over_packets(made):
+def test_a_flow_that_waits_and_hurries_has_a_higher_mean_over_packets(made):
     light, heavy = intra_iteration_rates(made)
     assert [(each.percent, each.asked_gbps) for each in (light, heavy)] == [(30, 8), (80, 20)]
     for each in (light, heavy):
@@ -58,7 +58,7 @@ def test_who_waits_and_then_hurries_has_the_higher_mean_over_packets(made):
         assert each.flow_2 == pytest.approx((RATE_GBPS, RATE_GBPS), rel=0.05)
 
 
-def test_salamy_stands_beside_it(made):
+def test_salamys_printed_rates_stand_beside_the_measured_ones(made):
     light, heavy = intra_iteration_rates(made)
     assert light.loaded.model == RESNET
     assert (light.printed, heavy.printed) == ((8.42, 8.40), (7.24, 4.13))
@@ -71,7 +71,7 @@ def test_without_samples_within_an_iteration_there_is_nothing(tmp_path):
     assert "Nothing was measured" in table_html(as_table(summarize_run(run).sweeps))
 
 
-def test_where_a_worker_sends_cross_traffic_flows_are_not_told_apart(tmp_path):
+def test_cross_traffic_from_a_worker_gives_no_rates_per_flow(tmp_path):
     loads = experiment(
         tmp_path,
         loads=[0, 8],

@@ -128,7 +128,7 @@ def test_without_captures_counters_are_read(tmp_path):
     assert [each.captured for each in found] == [False, False]
 
 
-def test_no_cross_traffic_from_elsewhere_is_no_such_ring(tmp_path):
+def test_cross_traffic_from_a_worker_gives_no_iteration_flows(tmp_path):
     more = "  variant: {own: {cross_traffic: {cross: {from: s1}}}}\nstudy: iteration-flows"
     own = experiment(tmp_path, loads=[8], profile="resnet50-ring3", repetitions=1, iterations=2, more=more)
     run = sweep_run(tmp_path, own)

@@ -35,7 +35,7 @@ def test_the_docs_have_the_tables_as_they_come_out(lines):
     assert "\n".join(lines()) in DOCS, "run `python -m analysis.papers.salamy_link` and put in what it prints"
 
 
-def test_what_is_left_of_25_is_what_is_printed():
+def test_bandwidth_left_of_25_gbps_is_as_printed():
     as_printed = Counting(None)
     left = [as_printed.left_gbps(case) for case in salamy_link.most_congested(IPERF)]
     assert left == pytest.approx([1.48, 1.33, 1.38, 1.31])
@@ -50,7 +50,7 @@ def test_the_times_of_congestion_points_are_those_of_the_text():
         assert salamy_link.congestion_time_s(case.observed, case.load_gbps) == pytest.approx(time_s, abs=0.006)
 
 
-def test_at_an_mtu_of_1500_the_heaviest_bursts_are_more_than_the_link_carries_but_for_frames():
+def test_at_mtu_1500_the_heaviest_bursts_exceed_the_link():
     for model in (BERT, RESNET):
         case = of(salamy_link.most_congested(BURST), model)
         assert Counting(1500).left_gbps(case) < -1
@@ -82,7 +82,7 @@ def swept(loads_gbps, means_s, link_gbps):
     return Sweep(tuple(Level(float(load), (np.array([mean]),)) for load, mean in pairs), link_gbps)
 
 
-def test_berts_curve_under_consistent_traffic_has_a_point_only_where_any_slope_will_do():
+def test_berts_consistent_curve_has_a_point_only_if_any_slope_counts():
     fit = next(each for each in FITS if (each.model, each.traffic, each.transport) == (BERT, "consistent", "RDMA"))
     loads = np.arange(0, 21, 2.0)
     sweep = swept(loads, iteration_time_s(loads, fit.a_s, fit.b, fit.n, LINK_GBPS), LINK_GBPS)

@@ -55,11 +55,11 @@ def text(pair):
         "No trial was invalid",
     ],
 )
-def test_what_a_reader_must_find(text, words):
+def test_the_sweep_report_contains(text, words):
     assert words in text
 
 
-def test_all_figures_are_there_and_have_a_text_for_those_who_cannot_see_them(text):
+def test_all_figures_have_alternative_text(text):
     images = re.findall(r"<img [^>]+>", text)
     assert len(images) == 2 + 1 + 2 + 2 + 1 + 1  # degradation, fits, congestion, distributions, bursts, injection
     assert all(len(re.search(r'alt="([^"]*)"', image)[1]) > 20 for image in images)

@@ -117,7 +117,7 @@ def test_the_load_is_the_payload_that_was_sent(sweep):
         assert [load for load, _ in each] == pytest.approx(achieved, abs=0.01)
 
 
-def test_where_counters_do_not_tell_the_load_receivers_do(tmp_path):
+def test_receivers_give_the_load_if_counters_are_damaged(tmp_path):
     run = as_older(sweep_run(tmp_path, experiment(tmp_path, loads=[0, 12], repetitions=2)))
     whole = sent_loads(run)
     changes = {"reset": lambda column: [column[0], column[1], 0, *column[3:]], "short": lambda column: column[:2]}
@@ -192,7 +192,7 @@ def test_fit_and_congestion_are_those_of_the_toy(summary):
     assert entry["spare_gbps"] > 0
 
 
-def test_salamy_stands_beside_it(summary, pair):
+def test_salamys_printed_figures_stand_beside_the_measured_ones(summary, pair):
     (entry,) = summary["sweeps"]
     assert entry["paper"]["observed"]["figure"] == "3-3"
     assert entry["paper"]["observed"]["congestion_gbps"] == 15.7
@@ -212,7 +212,7 @@ def test_salamy_stands_beside_it(summary, pair):
      ("data at the congestion point above theory", lambda entry: entry["congestion"]["above_theory_percent"]),
      ("load at the congestion point", lambda entry: entry["congestion"]["crossing_gbps"])],
 )  # fmt: skip
-def test_what_is_held_against_salamys_tables_is_of_25_gbps(sweep, summary, what, of_the_link):
+def test_figures_as_salamy_takes_them_use_25_gbps(sweep, summary, what, of_the_link):
     (entry,) = summary["sweeps"]
     ours, as_printed = ({**entry, **own} for own in ({}, entry["paper"]["ours_as_printed"]))
     for name, own in ((what, ours), (f"{what} as Salamy takes it", as_printed)):
@@ -239,7 +239,7 @@ def test_the_table_of_a_sweep_fits_80_columns(results):
     assert "speed-up" not in text
 
 
-def test_what_could_not_be_had_says_why(tmp_path):
+def test_missing_fits_and_points_give_their_reason(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 14, 20], repetitions=1), spoilt={(0, 1)})
     results = summarize_run(run)
     summary = results.record()
@@ -275,7 +275,7 @@ def test_a_summary_of_another_schema_is_made_anew(tmp_path):
     assert stored_or_new(run).sweeps == ()
 
 
-def test_what_was_stored_is_what_was_found(sweep, results):
+def test_a_stored_summary_equals_the_computed_one(sweep, results):
     sweep.write_summary(results.record())
     assert stored_or_new(sweep) == results
 
@@ -348,7 +348,7 @@ def test_kinds_whose_loads_do_not_meet_are_not_compared(pair):
     assert ratio_at_equal_load(burst, consistent, 20, lambda level: None) is None
 
 
-def test_between_levels_figures_and_ends_lie_on_straight_lines_between_logarithms():
+def test_interpolation_is_linear_in_logarithms():
     levels = [(10.0, (1.0, (0.5, 2.0))), (20.0, (4.0, (2.0, 8.0)))]
     value, ends = interpolate(15.0, levels)
     assert (value, *ends) == pytest.approx((2, 1, 4))
@@ -374,7 +374,7 @@ def test_tails_of_a_few_iterations_are_not_judged(tmp_path):
     assert tails["verdict"] == "not measured"
 
 
-def test_attempts_are_counted_by_level_and_those_with_segments_sent_again_named(results):
+def test_attempts_and_retransmissions_are_counted_by_level(results):
     found = {each.levels["load_gbps"]: (each.made, each.invalid, each.resent) for each in results.attempts}
     assert found == dict.fromkeys(LOADS, (4, 0, 0)) | {18: (4, 1, 0), 20: (6, 2, 2)}
     (section,) = tables.attempt_table(results.attempts).sections
@@ -384,14 +384,14 @@ def test_attempts_are_counted_by_level_and_those_with_segments_sent_again_named(
     assert "sent again" in shown(results)
 
 
-def test_where_nothing_was_repeated_that_is_said(tmp_path):
+def test_a_sweep_without_invalid_attempts_says_so(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 8], repetitions=1))
     results = summarize_run(run)
     assert tables.attempt_table(results.attempts).empty == "No attempt of 2 was invalid."
     assert "sent again" not in shown(results)
 
 
-def test_tails_are_99th_percentiles_from_a_thousand_iterations_on_else_the_longest(tmp_path, results):
+def test_tails_are_p99_from_1000_iterations_on_else_the_longest(tmp_path, results):
     few = tables.level_table(results.sweeps[0])
     assert [row[3].note for row in few.sections[0].rows] == ["max of 80"] * 5 + ["max of 60", "max of 80"]
     planned = experiment(tmp_path, loads=[0, 8], profile="resnet50-ring3", iterations=250)

@@ -13,13 +13,13 @@ from roundabout.testbeds.lab.errors import LabError
 pytestmark = pytest.mark.unit
 
 
-def test_what_is_stored_is_what_was_found(tmp_path):
+def test_a_stored_calibration_is_read_back(tmp_path):
     found = load_calibration().model_copy(update={"version": 7, "timer_scale": 3.5})
     store_calibration(found, tmp_path / "calibration.yaml")
     assert load_calibration(tmp_path / "calibration.yaml") == found
 
 
-def test_where_constants_are_from_is_stored_with_them_and_said_of_them(tmp_path):
+def test_a_calibrations_derivation_is_stored_and_reported(tmp_path):
     derived = Derivation(run="20261122T173504Z-61bb", hash="5" * 64, misfit=0.731, targets={"drift of fair": 0.01})
     kept = load_calibration().model_copy(update={"derived_from": None})
     found = kept.model_copy(update={"derived_from": derived})

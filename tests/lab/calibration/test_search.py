@@ -26,7 +26,7 @@ def searched(tries, seed=1, misfit=lambda each: away(each.point)):
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32))
-def test_what_is_kept_comes_first_then_samples_then_variations_as_many_as_asked_for(tries, seed):
+def test_a_search_tries_the_present_values_then_samples_then_variations(tries, seed):
     names = [each.name for each in searched(tries, seed).done]
     assert len(names) == tries
     assert names[0] == "kept"
@@ -35,13 +35,13 @@ def test_what_is_kept_comes_first_then_samples_then_variations_as_many_as_asked_
     assert all(name.startswith("variation ") for name in names[1 + samples :])
 
 
-def test_it_follows_from_the_seed():
+def test_a_search_follows_from_its_seed():
     one, same, other = (searched(12, seed) for seed in (1, 1, 2))
     assert [each.point for each in one.done] == [each.point for each in same.done]
     assert [each.point for each in one.done[1:]] != [each.point for each in other.done[1:]]
 
 
-def test_what_is_kept_is_tried_as_it_is():
+def test_a_search_first_tries_the_present_calibration_unchanged():
     assert searched(1).done[0].calibration is KEPT
 
 
@@ -53,7 +53,7 @@ def test_variations_are_about_what_fits_best():
     assert found.ranking[0].misfit == min(each.misfit for each in found.done)
 
 
-def test_where_all_is_spoilt_it_goes_on():
+def test_a_search_continues_if_every_try_is_invalid():
     found = searched(6, misfit=lambda each: None)
     assert len(found.done) == 6
     assert found.ranking == []

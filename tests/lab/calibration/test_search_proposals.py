@@ -29,7 +29,7 @@ def inside(calibration):
 
 
 @given(POINTS)
-def test_every_point_is_a_calibration_within_the_ranges_whose_gap_is_below_every_t(point):
+def test_every_proposal_is_within_ranges_and_its_cnp_gap_is_below_t(point):
     found = RANGES.calibration(point, KEPT)
     assert inside(found)
     assert found.transports["dcqcn"]["cnp_gap_us"] < 100 * found.timer_scale < 125 * found.timer_scale
@@ -48,7 +48,7 @@ def test_a_point_is_found_again_by_what_it_gave(point):
     assert again.ecn.kmin_bytes == pytest.approx(found.ecn.kmin_bytes, rel=0.02)
 
 
-def test_what_is_kept_lies_in_the_cube_even_where_it_is_outside_of_the_ranges():
+def test_present_values_outside_the_ranges_are_clipped():
     values = {**KEPT.transports["dcqcn"], "cnp_gap_us": 0.95 * 100 * KEPT.timer_scale}
     point = RANGES.place(KEPT.model_copy(update={"transports": {"dcqcn": values}}))
     assert all(0 <= place <= 1 for place in point)
@@ -56,7 +56,7 @@ def test_what_is_kept_lies_in_the_cube_even_where_it_is_outside_of_the_ranges():
 
 
 @given(st.integers(1, 40), SEEDS)
-def test_samples_are_in_the_cube_all_over_each_side_and_follow_from_the_seed(count, seed):
+def test_latin_hypercube_samples_cover_each_side_and_follow_the_seed(count, seed):
     points = latin_hypercube(count, SIDES, seed)
     assert points == latin_hypercube(count, SIDES, seed)
     assert all(0 <= place <= 1 for point in points for place in point)
@@ -83,13 +83,13 @@ def test_variations_come_nearer_and_are_not_all_alike():
     assert off(points[:20]) > 1.5 * off(points[-20:])
 
 
-def test_whole_numbers_have_equal_room():
+def test_whole_numbers_get_equal_parts_of_a_range():
     stages = Range(least=1, most=5, whole=True)
     assert {stages.at(place / 1000) for place in range(1001)} == {1, 2, 3, 4, 5}
     assert all(stages.at(stages.place(value)) == value for value in (1, 2, 3, 4, 5))
 
 
-def test_what_was_derived_before_is_not_said_of_other_constants():
+def test_a_proposal_has_no_derivation():
     derived = Derivation(run="r", hash="h", misfit=1, targets={})
     kept = KEPT.model_copy(update={"derived_from": derived})
     assert RANGES.calibration((0.5,) * SIDES, kept).derived_from is None

@@ -226,7 +226,7 @@ JOBS = {"j1": ("s0", "s2", 0.2, 1_500_000), "j2": ("s1", "s3", 0.3, 2_000_000)}
 
 
 @pytest.mark.proof
-def test_who_sends_on_a_live_rack_is_seen_by_samplers_for_advice(
+def test_advice_samples_the_senders_of_a_live_rack(
     lab: Lab, inventory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rack = RackProvider(inventory)
@@ -333,7 +333,7 @@ def test_a_guard_that_hears_nothing_breaks_the_connection_that_it_came_by(lab: L
 @pytest.mark.proof
 @pytest.mark.usefixtures("deployed")
 @pytest.mark.parametrize("times", [(6, 0.5, 8), (leases.SILENCE_S, leases.HEARTBEAT_S, 120)])
-def test_a_stopped_controller_loads_the_rack_no_longer_than_its_lease_lasts(
+def test_a_stopped_controllers_load_ends_with_its_lease(
     lab: Lab, inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: tuple[float, float, float]
 ) -> None:
     silence_s, heartbeat_s, stopped_s = times
@@ -406,7 +406,7 @@ def left(lab: Lab, folder: Path) -> set[str]:
 @pytest.mark.proof
 @pytest.mark.usefixtures("deployed")
 @pytest.mark.parametrize("number", range(KILLED))
-def test_wherever_a_run_on_a_rack_is_interrupted_nothing_is_lost_or_left(
+def test_a_rack_run_interrupted_anywhere_loses_and_leaves_nothing(
     lab: Lab, inventory: Path, tmp_path: Path, number: int
 ) -> None:
     (tmp_path / "experiment.yaml").write_text(TINY.replace("iterations: 3", "iterations: 2"))

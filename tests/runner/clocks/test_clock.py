@@ -205,7 +205,7 @@ def test_a_host_whose_clock_says_nothing_is_lost(tmp_path, monkeypatch):
         HostClock(LocalConnection("s0"), mute, RunClock.start()).read("after")
 
 
-def test_readings_are_repeated_until_the_end_and_what_went_wrong_is_raised_then(monkeypatch):
+def test_repeated_readings_raise_their_error_at_the_end(monkeypatch):
     monkeypatch.setattr(clocks, "PERIOD_S", 0.001)
     calls = []
 
@@ -238,7 +238,7 @@ def asked(tmp_path, **scripts):
     return json.loads(done.stdout)
 
 
-def test_where_nothing_keeps_the_clock_that_is_said(tmp_path):
+def test_an_undisciplined_clock_is_reported_as_none(tmp_path):
     said = asked(tmp_path)
     assert (said["chrony"], said["ptp"]) == ("none", "none")
 

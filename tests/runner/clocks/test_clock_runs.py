@@ -79,7 +79,7 @@ def test_a_trial_whose_hosts_clock_stepped_is_invalid_and_says_so(ticking):
 
 
 @pytest.mark.parametrize(("before_ns", "after_ns"), [(-20 * YEAR_NS, -20 * YEAR_NS), (-50 * YEAR_NS, 0)])
-def test_what_a_host_of_another_year_measures_is_joined_like_any_others(ticking, before_ns, after_ns):
+def test_a_host_whose_utc_is_years_off_is_joined_like_others(ticking, before_ns, after_ns):
     run = ticking(OF_ANOTHER_YEAR.format(before=before_ns, after=after_ns)).start()
     (trial,) = run.trials()
     assert (trial["valid"], trial["attempt"]) == (True, 1)
@@ -154,7 +154,7 @@ def test_a_step_of_the_controllers_utc_is_noted_and_moves_no_time(work, monkeypa
     assert any(event["event"] == "clock stepped" for event in events(run.path / "trials" / trial["trial"]))
 
 
-def test_what_keeps_the_clocks_is_stored_before_and_after(work):
+def test_clock_daemons_state_is_stored_before_and_after(work):
     run = work.start()
     rows = run.table("clock").to_pylist()
     assert {row["host"] for row in rows} == {"controller", "s0", "s1", "s2", "s3"}

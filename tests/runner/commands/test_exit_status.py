@@ -40,7 +40,7 @@ def test_a_run_with_valid_trials_in_every_cell_ends_with_0(work, tiny, capsys):
     assert "warning" not in capsys.readouterr().err
 
 
-def test_a_run_without_a_valid_trial_ends_with_1_and_the_most_frequent_reason(work, tiny, capsys):
+def test_a_run_without_valid_trials_exits_1_with_the_commonest_reason(work, tiny, capsys):
     spoil(work)
     path = work.write(tiny())
     assert main(["run", str(path), "--runs", str(work.runs)]) == 1

@@ -81,7 +81,7 @@ def test_a_closed_output_is_no_error(monkeypatch: pytest.MonkeyPatch, capsys: py
         (IsADirectoryError(errno.EISDIR, "Is a directory", "runs"), "cannot use runs: Is a directory"),
     ],
 )
-def test_what_the_system_refuses_is_no_bug(
+def test_an_error_of_the_operating_system_is_one_message(
     error: OSError, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def command() -> None:

@@ -42,7 +42,7 @@ def send():
         sending.join()
 
 
-def test_what_was_sent_meanwhile_is_counted_on_one_clock(host):
+def test_sampled_traffic_counts_the_bytes_sent_meanwhile(host):
     later = threading.Timer(0.5, send)
     later.start()
     began_ns = time.time_ns()

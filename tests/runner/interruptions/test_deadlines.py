@@ -141,7 +141,7 @@ def test_a_capture_that_does_not_start_is_no_reason_to_wait(monkeypatch: pytest.
         captures.RunningCapture(SshConnection("s0", connection), host, Capture(hosts=["s0"], budget_mb=5))
 
 
-def test_what_a_call_started_ends_on_its_host_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_times_out_ends_on_its_host_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or it might set something that was restored already. The host itself ends it, and so can say that it did."""
     monkeypatch.setattr(programs, "CALL_S", 0.3)
     write = f"sleep 1; touch {tmp_path}/late"
@@ -152,7 +152,7 @@ def test_what_a_call_started_ends_on_its_host_too(tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_ended_in_time_is_killed_with_all_that_it_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_ignores_sigterm_is_killed_with_its_children(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "CALL_S", 0.3)
     monkeypatch.setattr(programs, "GRACE_S", 0.1)
     begun = time.monotonic()
@@ -161,7 +161,7 @@ def test_what_cannot_be_ended_in_time_is_killed_with_all_that_it_started(monkeyp
     assert time.monotonic() - begun < SOON_S
 
 
-def test_nobody_waits_for_a_proxy_command_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_command_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "END_S", 0.1)
     tunnel = Tunnel("sh -c 'trap : TERM; echo ready; kill -STOP $$; sleep 60'")
     assert tunnel.socket.recv(16) == b"ready\n"
@@ -243,7 +243,7 @@ with deadlines.within(0.5, lambda: dropped.append(True)):
         assert process.stdout.read() == "late []\n"
 
 
-def test_what_does_not_come_is_not_waited_for() -> None:
+def test_a_missing_answer_raises_empty_after_its_patience() -> None:
     empty: queue.SimpleQueue[str] = queue.SimpleQueue()
     begun = time.monotonic()
     with pytest.raises(queue.Empty):
@@ -251,7 +251,7 @@ def test_what_does_not_come_is_not_waited_for() -> None:
     assert 0.2 <= time.monotonic() - begun < 2
 
 
-def test_what_comes_in_time_uses_up_no_patience() -> None:
+def test_answers_in_time_use_up_no_patience() -> None:
     coming: queue.SimpleQueue[int] = queue.SimpleQueue()
     patience = deadlines.time_slices(0.2)
     for number in range(100):  # as many trainers may be waited for together

@@ -51,7 +51,7 @@ def contents(run):
 
 
 @pytest.mark.parametrize("next_", ["resume", "start", "clean"])
-def test_whoever_comes_next_settles_what_a_killed_run_owes(work, killed, next_):
+def test_the_next_command_undoes_what_a_killed_run_left(work, killed, next_):
     before = contents(killed)
     {"resume": work.resume, "start": work.start, "clean": work.clean}[next_]()
     assert not work.owed
@@ -63,7 +63,7 @@ def test_whoever_comes_next_settles_what_a_killed_run_owes(work, killed, next_):
 
 
 @pytest.mark.parametrize("next_", ["resume", "start"])
-def test_whoever_comes_next_is_told_who_owes_what_cannot_be_undone(work, killed, next_, monkeypatch):
+def test_the_next_command_names_the_run_whose_undo_failed(work, killed, next_, monkeypatch):
     def refuses(_entry):
         raise RoundaboutError("s0 refuses", "mend it")
 
@@ -76,7 +76,7 @@ def test_whoever_comes_next_is_told_who_owes_what_cannot_be_undone(work, killed,
     assert not work.state.exists()
 
 
-def test_what_is_owed_elsewhere_and_cannot_be_undone_is_told_and_keeps_no_run_from_its_testbed(work):
+def test_another_testbeds_leftovers_only_warn_and_the_run_starts(work):
     def refuses(_entry):
         raise RoundaboutError("lost host s0", "roundabout clean")
 
@@ -214,7 +214,7 @@ def test_a_terminal_that_hangs_up_ends_a_run_like_ctrl_c(work, tiny, drive):
     assert list(crashes.iterdir()) == []
 
 
-def test_a_run_goes_on_when_nobody_reads_what_it_says_or_nohup_keeps_its_terminal_from_ending_it(work, tiny, drive):
+def test_a_run_goes_on_without_a_reader_of_its_output_and_under_nohup(work, tiny, drive):
     work.write(tiny(iterations=1, variants=VARIANTS, repetitions=2))
     with subprocess.Popen(
         ["nohup", *drive("start", work.folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -260,7 +260,7 @@ def test_a_live_run_is_not_cleaned_up(work, tiny, drive, monkeypatch, capsys):
 
 
 @pytest.mark.usefixtures("no_scratch")
-def test_of_two_that_clean_at_once_one_waits_and_finds_nothing(work, monkeypatch, capsys):
+def test_the_second_of_two_cleans_waits_and_finds_nothing(work, monkeypatch, capsys):
     begun, may_end, undone = Event(), Event(), []
 
     def undo(entry):

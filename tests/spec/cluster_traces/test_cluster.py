@@ -38,7 +38,7 @@ ONE = {"jobs": {"j": {"profile": "vgg19-fig1", "workers": ["s0", "s1"]}}, "itera
         ({"topology": "dumbbell-2x2"}, "expected at most 4"),
     ],
 )
-def test_what_cannot_be_is_said_before_it_runs(changes: dict[str, Any], found: str) -> None:
+def test_an_impossible_cluster_experiment_is_refused_before_it_runs(changes: dict[str, Any], found: str) -> None:
     with pytest.raises(RoundaboutError, match=found):
         build_experiment(FILE | changes)
 
@@ -52,7 +52,7 @@ def test_hours_are_refused_where_they_would_take_hours() -> None:
     assert plan_experiment(build_experiment(FILE | sliced), testbed="lab").expected_s < 60
 
 
-def test_trials_without_a_cluster_are_known_by_what_they_were() -> None:
+def test_keys_of_trials_without_a_cluster_are_unchanged() -> None:
     stored = load_experiment("unfair-vgg19").cells[0].spec.model_dump(mode="json")
     assert "cluster" not in stored and "submitted" not in stored
 

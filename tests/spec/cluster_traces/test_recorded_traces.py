@@ -110,7 +110,7 @@ def test_phillys_jobs_are_read_from_a_list_and_one_after_another(tmp_path, layou
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_is_wrong_with_one_of_phillys_jobs_is_said_with_its_line(tmp_path, layout):
+def test_a_fault_in_a_philly_job_is_named_with_its_line(tmp_path, layout):
     text = LAYOUTS[layout]([JOB, {**RUNNING, "submitted_time": "2017-10-07"}, NEVER])
     line = 1 + text[: text.index('"2017-10-07"')].count("\n")
     field = "[1].submitted_time" if "list" in layout else "submitted_time"
@@ -131,7 +131,7 @@ def test_what_is_wrong_with_one_of_phillys_jobs_is_said_with_its_line(tmp_path, 
         ('{"a":' * 100_000, "cluster_job_log: found too deep a nesting"),
     ],
 )
-def test_what_is_no_log_of_jobs_is_said(tmp_path, text, said):
+def test_a_file_that_is_no_philly_log_is_refused(tmp_path, text, said):
     with pytest.raises(SpecError, match=said):
         philly(tmp_path, text)
 
@@ -146,7 +146,7 @@ def test_lingjuns_jobs_have_their_workers_gpus(tmp_path):
     assert found[1].at_s - found[0].at_s == 360
 
 
-def test_lingjuns_topology_is_a_tree_whose_switches_are_named_within_their_parents(tmp_path):
+def test_lingjuns_topology_is_a_tree_of_switches_named_by_parent(tmp_path):
     found = read_topology(tmp_path, TOPOLOGY)
     assert found.hosts == ("h1", "h2", "h3", "h4")
     assert len(found.switches) == 1 + 1 + 2 + 3
@@ -186,7 +186,7 @@ def broken(path, value):
         (b"\xff", "cluster_job_log:1: found the byte 0xff, expected UTF-8 text"),
     ],
 )
-def test_what_is_wrong_with_phillys_log_is_said(tmp_path, text, said):
+def test_a_fault_in_a_philly_log_is_named(tmp_path, text, said):
     with pytest.raises(SpecError, match=said):
         philly(tmp_path, text)
 
@@ -207,7 +207,7 @@ def test_what_is_wrong_with_phillys_log_is_said(tmp_path, text, said):
         (JOBS, WORKERS + '"', "worker.csv:8: found unexpected end of data, expected rows of CSV"),
     ],
 )
-def test_what_is_wrong_with_lingjuns_rows_is_said(tmp_path, jobs, workers, said):
+def test_a_fault_in_lingjun_rows_is_named(tmp_path, jobs, workers, said):
     with pytest.raises(SpecError, match=said):
         alibaba(tmp_path, jobs, workers)
 

@@ -24,7 +24,7 @@ def said(text):
     return raised.value
 
 
-def test_each_kind_is_called_as_it_calls_itself():
+def test_each_trace_kind_is_registered_by_its_kind_field():
     assert {name: kind.model_fields["kind"].annotation.__args__ for name, kind in KINDS.items()} == {
         name: (name,) for name in KINDS
     }
@@ -40,7 +40,7 @@ def test_each_kind_is_called_as_it_calls_itself():
         ("trace: {kind: burst}", "trace.kind", "'burst'"),
     ],
 )
-def test_what_is_wrong_with_a_trace_is_said_at_its_field(text, field, found):
+def test_a_fault_in_a_trace_is_named_with_its_field(text, field, found):
     error = said(text)
     assert (error.field, error.found, error.line) == (field, found, 1)
 

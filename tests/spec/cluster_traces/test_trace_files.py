@@ -85,7 +85,7 @@ def at(text):
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def test_all_kinds_of_files_are_tried():
+def test_every_recorded_trace_kind_is_tested():
     tried = {kind.split()[0] for kind in TABLES} | {"philly"}
     assert tried == {name for name, kind in KINDS.items() if issubclass(kind, RecordedTrace)}
 
@@ -98,7 +98,7 @@ def test_helios_jobs_that_had_gpus_are_read(tmp_path):
     ]
 
 
-def test_acme_times_are_read_with_their_zones_and_durations_from_start_to_end(tmp_path):
+def test_acme_times_have_zones_and_durations_count_from_the_start(tmp_path):
     assert found(tmp_path, "acme") == [
         ("201", at("2023-02-28 17:00:00"), 8, 117),
         ("202", at("2023-02-28 17:03:00"), 16, 293),
@@ -109,7 +109,7 @@ def test_acme_times_are_read_with_their_zones_and_durations_from_start_to_end(tm
     ]
 
 
-def test_alibaba_2020_jobs_have_a_gpu_for_each_share_and_run_from_their_launch(tmp_path):
+def test_alibaba_2020_jobs_get_one_gpu_per_share_and_start_at_launch(tmp_path):
     assert found(tmp_path, "alibaba-gpu-2020") == [
         ("4baa", 4550800, 2, 500),  # of two workers with half a GPU, launched after the parameter server
         ("0cbb", 4550900, 8, None),
@@ -126,9 +126,7 @@ def test_alibaba_2020_jobs_have_a_gpu_for_each_share_and_run_from_their_launch(t
         (PAI_TASKS, 0, "inst_num", ["4baa", "0cbb", "1dcc"]),
     ],
 )
-def test_alibaba_2020_jobs_without_a_known_number_of_gpus_or_submission_are_left_out(
-    tmp_path, table, row, column, kept
-):
+def test_alibaba_2020_jobs_without_gpus_or_submission_are_left_out(tmp_path, table, row, column, kept):
     spoilt = table.with_cell(row, column, "")
     tables = [spoilt if each is table else each for each in (PAI_JOBS, PAI_TASKS)]
     assert [each.name for each in read(tmp_path, "alibaba-gpu-2020", tables)] == kept
@@ -194,7 +192,7 @@ def test_times_that_can_mean_several_or_none_are_refused(text, said):
 
 
 @given(moment=st.datetimes(datetime(1970, 1, 2), datetime(2100, 12, 30)), minutes=st.integers(-840, 840))
-def test_a_time_is_the_instant_that_its_writer_meant(moment, minutes):
+def test_times_with_and_without_zones_are_read_as_instants(moment, minutes):
     assert instant(str(moment)) == pytest.approx(moment.replace(tzinfo=UTC).timestamp(), abs=1e-6)
     zoned = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
     assert zoned_instant(str(zoned)) == pytest.approx(zoned.timestamp(), abs=1e-6)

@@ -62,7 +62,7 @@ def test_plan_of_one_trial(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines()[-1].startswith("1 trial, about ")
 
 
-def test_plan_of_less(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_accepts_quick_but_not_quick_and_full(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "websearch-bert", "--quick"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("6 trials")
     assert main(["plan", "websearch-bert", "--quick", "--full"]) == 2
@@ -83,7 +83,7 @@ def test_plan_for_an_inventory(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{inventory}: found no tor0, expected a machine for each host" in capsys.readouterr().err
 
 
-def test_plan_of_something_else_for_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_accepts_set_and_only(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "unfair-vgg19", "--set", "jobs.j1.transport.T_us=90", "--only", "unfair", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["changes"] == {"jobs.j1.transport.T_us": 90, "only": ["unfair"]}
@@ -125,7 +125,7 @@ def test_durations_read_well(seconds: float, said: str) -> None:
 MARKUP = "[/ref] [red]x :warning: [bold"
 
 
-def test_what_an_experiment_says_of_itself_is_shown_as_it_is(
+def test_markup_in_an_experiments_text_is_shown_literally(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (EXPERIMENTS / "catalog/hotnets22/unfair-vgg19.yaml").read_text()
@@ -152,7 +152,7 @@ def test_a_mistake_on_the_command_line_is_shown_as_it_is(words: list[str], capsy
     assert "[red]x" in capsys.readouterr().err
 
 
-def test_no_part_of_what_is_shown_is_read_as_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printed_text_is_not_read_as_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     grid = Table(MARKUP, title=MARKUP, caption=MARKUP)
     grid.add_row(MARKUP)

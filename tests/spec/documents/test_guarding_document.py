@@ -54,7 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("where", SCRIPTS)
-def test_what_a_ci_calls_is_taken(where: str, folder: Path) -> None:
+def test_the_documented_ci_commands_run(where: str, folder: Path) -> None:
     doctor, *runs, compare = commands(SCRIPTS[where])
     assert doctor == ["doctor"]
     assert [words[:2] for words in runs] == [["run", "before/guard.yaml"], ["run", "after/guard.yaml"]]
@@ -65,7 +65,7 @@ def test_what_a_ci_calls_is_taken(where: str, folder: Path) -> None:
     assert {run.experiment for run in Run.all(folder / "runs/after")} == {"guard"}
 
 
-def test_both_set_roundabout_up_and_keep_what_came_out() -> None:
+def test_both_ci_examples_set_roundabout_up_and_keep_results() -> None:
     assert all(any("make --directory roundabout setup" in line for line in script) for script in SCRIPTS.values())
     (kept,) = [step for step in GITHUB["jobs"]["guard"]["steps"] if step.get("if") == "always()"]
     assert kept["with"]["path"].split("\n") == GITLAB["guard"]["artifacts"]["paths"] == ["runs", "rules.xml"]

@@ -27,7 +27,7 @@ def test_every_set_that_ships_is_whole_and_an_experiment_gets_its_values(name: s
     assert Transport.model_validate_json(found.model_dump_json()) == found
 
 
-def test_what_an_experiment_gives_goes_before_its_set(tmp_path: Path) -> None:
+def test_an_experiments_parameters_override_its_set(tmp_path: Path) -> None:
     ecn = "{Kmin_bytes: 1, Kmax_bytes: 2, Pmax: 0.5}"
     found = transport_of(tmp_path, f"{{name: dcqcn, set: sigcomm15, T_us: 100, ecn: {ecn}}}")
     assert (found.parameters, found.requested["T_us"], found.requested["F"]) == ({"T_us": 100}, 100, 5)
@@ -54,7 +54,7 @@ def test_without_a_set_nothing_is_stored_that_was_not_before(tmp_path: Path) -> 
         ("{name: dcqcn, ecn: {Kmin_bytes: 3, Kmax_bytes: 2, Pmax: 1}}", r"transport.ecn: found .*Kmin_bytes no higher"),
     ],
 )
-def test_what_is_wrong_in_an_experiment_is_named(tmp_path: Path, transport: str, message: str) -> None:
+def test_a_wrong_transport_of_an_experiment_is_named(tmp_path: Path, transport: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         transport_of(tmp_path, transport)
 
@@ -76,7 +76,7 @@ def test_what_is_wrong_in_an_experiment_is_named(tmp_path: Path, transport: str,
         ("name: mine", "name: other", r"mine.yaml:\d+: name: found 'other', expected 'mine'"),
     ],
 )
-def test_what_is_wrong_in_a_set_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_a_fault_in_a_parameter_set_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
     program = tmp_path / "dcqcn.bpf.c"
     for path in (DCQCN.program, DCQCN.program.with_name("dcqcn.h")):
         shutil.copy(path, tmp_path)

@@ -31,7 +31,7 @@ def spec_of(folder: Path, transport: str, more: str = "") -> TrialSpec:
 
 
 @pytest.mark.parametrize("base", ["reno", "cubic", "dctcp", "dcqcn"])
-def test_what_varies_a_transport_is_meant_for_its_queue(tmp_path: Path, base: str) -> None:
+def test_a_variation_of_a_transport_has_its_intended_queue(tmp_path: Path, base: str) -> None:
     meant = {"reno": "drop-tail", "cubic": "drop-tail", "dctcp": "step", "dcqcn": "thresholds"}[base]
     for name in (base, f"mltcp_{base}"):
         assert name in registry.transport_names()
@@ -47,7 +47,7 @@ def test_unless_asked_ports_are_as_they_were_and_keys_say_nothing_of_it(tmp_path
     assert TrialSpec.model_validate(stored) == spec
 
 
-def test_what_is_asked_is_stored(tmp_path: Path) -> None:
+def test_queue_and_priorities_are_stored_in_the_trial(tmp_path: Path) -> None:
     more = "queue: drop-tail\npriority_queues: 3\nfactors: {jobs.j1.priority: [5]}\n"
     spec = spec_of(tmp_path, "dcqcn", more)
     stored = spec.model_dump(mode="json")
@@ -73,7 +73,7 @@ def test_what_is_asked_is_stored(tmp_path: Path) -> None:
         ("reno", "factors: {jobs.j1.priority: [0]}\n", r"jobs.j1.priority\[0\]: found 0, expected at least 1"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(tmp_path: Path, transport: str, more: str, message: str) -> None:
+def test_an_impossible_queue_or_priority_is_refused(tmp_path: Path, transport: str, more: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         spec_of(tmp_path, transport, more)
 
@@ -82,9 +82,7 @@ def test_what_cannot_be_is_refused_by_name(tmp_path: Path, transport: str, more:
     priorities=st.lists(st.none() | st.integers(1, 63), min_size=2, max_size=12),
     queues=st.integers(2, 7),
 )
-def test_higher_priorities_wait_in_higher_queues_and_those_beyond_them_share_the_last(
-    priorities: list[int | None], queues: int
-) -> None:
+def test_priorities_beyond_the_number_of_queues_share_the_last(priorities: list[int | None], queues: int) -> None:
     base = load_experiment("unfair-vgg19").cells[0].spec
     job = base.jobs["j1"]
     jobs = {f"j{i}": job.model_copy(update={"priority": each}) for i, each in enumerate(priorities)}

@@ -63,7 +63,7 @@ def read(folder: Path, source: str, name: str = "mine") -> Declaration:
 
 
 @given(declared=DECLARED, data=st.data())
-def test_what_is_declared_is_read_however_it_is_laid_out(
+def test_declarations_are_read_in_any_layout(
     declared: list[Parameter | Counter], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     def blank() -> str:
@@ -115,7 +115,7 @@ GOOD = 'PARAMETER(__u32, T_us, "us", experiment, 125, 1, 1000, "period");\nCOUNT
         ("COUNTER", "MEANT_FOR(deep);\nCOUNTER", 2, "the queue deep", "one of thresholds, step, drop_tail"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(  # noqa: PLR0917
+def test_a_fault_in_a_declaration_is_named_with_its_line(  # noqa: PLR0917
     tmp_path: Path, passage: str, replacement: str, line: int, found: str, expected: str
 ) -> None:
     assert read(tmp_path, GOOD).parameters[0].name == "T_us"
@@ -213,7 +213,9 @@ UNSET = dict.fromkeys(["byte_counter_bytes", "F", "R_AI_mbps", "g", "R_max_mbps"
         ({"name": "gone", "file": "/gone.bpf.c", "stands_for": "RDMA", "slope": 1.75}, {"slope": 1.75}, "RDMA"),
     ],
 )
-def test_what_runs_stored_is_readable(stored: dict[str, Any], parameters: dict[str, float], stands_for: str) -> None:
+def test_transports_of_stored_runs_are_read(
+    stored: dict[str, Any], parameters: dict[str, float], stands_for: str
+) -> None:
     found = Transport.model_validate(stored)
     assert (found.parameters, found.stands_for) == (parameters, stands_for)
     assert Transport.model_validate_json(found.model_dump_json()) == found
