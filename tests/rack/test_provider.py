@@ -66,9 +66,7 @@ def provider(inventory_file: Path) -> RackProvider:
     return RackProvider(inventory_file)
 
 
-def test_other_hosts_are_restored_if_one_refuses_or_is_lost(
-    hosts: Hosts, provider: RackProvider
-) -> None:
+def test_other_hosts_are_restored_if_one_refuses_or_is_lost(hosts: Hosts, provider: RackProvider) -> None:
     hosts.refusing, hosts.lost = {"s0"}, {"s1"}
     with pytest.raises(RoundaboutError, match="s0: could not restore.*; lost host s1: cannot connect") as raised:
         provider.undo(OWED)
