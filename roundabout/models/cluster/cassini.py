@@ -66,6 +66,12 @@ def decide_with_cassini(
     return PlacementDecision(offered[found.index(best)], best.timetables(threshold), scores)
 
 
+def clear_caches() -> None:
+    """Forget what decisions keep for later ones: rotations, timetables and scores of links."""
+    for cached in (_fits_on_circle, _rotations, _rotations_with_room, _timetables, random_score, _levels):
+        cached.cache_clear()
+
+
 class DemandFinder:
     """Finds the demands of jobs on links, by their placement."""
 
