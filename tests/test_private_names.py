@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests reach no private names: they use what a module, a class or an object makes public."""
+"""Tests and benchmarks reach no private names: they use what a module, a class or an object makes public."""
 
 import ast
 from collections.abc import Iterator
@@ -69,8 +69,8 @@ def private_names(source: str) -> list[tuple[int, str]]:
     return found
 
 
-def test_tests_reach_no_private_names():
-    files = [path for path in project_files() if path.startswith("tests/") and path.endswith(".py")]
+def test_tests_and_benchmarks_reach_no_private_names():
+    files = [path for path in project_files() if path.startswith(("tests/", "benchmarks/")) and path.endswith(".py")]
     assert len(files) > 100
     reached = [
         f"{path}:{line}: {name}: make it public in its package, or test by what is public"
