@@ -83,7 +83,7 @@ def test_tests_and_benchmarks_reach_no_private_names():
 @pytest.mark.parametrize(
     ("source", "name"),
     [
-        ("from roundabout.runner.trial.checks import invalid_reasons, _exceeds", "_exceeds"),
+        ("from roundabout.runner.trial.validity_checks import invalid_reasons, _exceeds", "_exceeds"),
         ("from analysis.quantities._registry import Quantity", "analysis.quantities._registry"),
         ("import analysis.quantities._registry", "analysis.quantities._registry"),
         ("checks._exceeds(1)", "_exceeds"),

@@ -11,7 +11,7 @@ from analysis.advice.errors import AdviceError
 from analysis.statistics.cumulative_counter import Floats, Integers
 from analysis.statistics.phase_folding import WorkerCounter
 from roundabout.spec.frames import HEADER_BYTES
-from roundabout.store.rates import WRAPS_BITS, Increments, compute_increments
+from roundabout.store.counter_increments import WRAPS_BITS, Increments, compute_increments
 
 HOSTS = ("host", "instance", "node")
 """Labels and columns that name hosts; the first one is taken of several that fit equally well."""

@@ -13,14 +13,8 @@ from analysis.advice.errors import AdviceError
 from analysis.advice.senders import Senders
 from analysis.reading.measured_profile import find_lone_job
 from analysis.statistics.cumulative_counter import Floats
-from analysis.statistics.phase_folding import (
-    LEAST_ITERATIONS,
-    QUIET_SHARE,
-    FoldedIterations,
-    NoPeriodError,
-    WorkerCounter,
-    fold_iterations,
-)
+from analysis.statistics.iteration_period import QUIET_SHARE, NoPeriodError
+from analysis.statistics.phase_folding import LEAST_ITERATIONS, FoldedIterations, WorkerCounter, fold_iterations
 from analysis.statistics.phases import FoundProfile, find_phases_in
 from roundabout.models.cassini import Arc, Circle
 from roundabout.spec import TrialSpec

@@ -19,7 +19,7 @@ from analysis.reading.congestion.marks import NIC_COUNTERS
 from analysis.statistics.intervals import Measured, estimate, ratio, transform
 from roundabout.spec import TrialSpec
 from roundabout.store import Run
-from roundabout.store.rates import compute_increments
+from roundabout.store.counter_increments import compute_increments
 
 Pair = tuple[str, str]
 

@@ -20,8 +20,8 @@ import pyarrow.dataset as ds
 from analysis.reading.cached_run import cached_per_run
 from analysis.statistics.cumulative_counter import CumulativeCounter, Floats, Integers
 from roundabout.store import Run, StoreError
+from roundabout.store.counter_increments import compute_increments
 from roundabout.store.files import LOST_MESSAGE
-from roundabout.store.rates import compute_increments
 from roundabout.store.schemas import TABLES, schema
 
 Series = dict[tuple[str, str], Floats]

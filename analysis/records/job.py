@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joins the records of a job's processes: their ranks, the calls that belong together, and a common clock."""
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
 from analysis.records.call import Call, Kind, Record, RecordError
+from analysis.records.clock_alignment import CallsByRank, clock_offsets, offsets_from_rank_0
 from analysis.records.fields import quote_value
 
 MOST_LOST = 0.03
 """Of the calls. A guess: so much less is sent than was; more would hide phases, or move them."""
-TOGETHER: tuple[Kind, ...] = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
-"""Nobody is done with these before everybody nearly is: their ends tell one host's clock from another's."""
 SHOWN = 8
 MOST_END_DISTANCE_NS = 10 * 10**9
 """Ends of one call on two hosts by compared clocks: if they are farther apart, a time is wrong. A guess, far above the
@@ -26,8 +24,6 @@ Group = tuple[str, tuple[int, ...] | None]
 """A communicator's name in a record, and its ranks where that tells them: some tools name several groups alike."""
 CallShape = tuple[str | int | None, ...]
 """By what a call is known among those of its group."""
-CallsByRank = dict[int, Call]
-"""A call, by the job's ranks that took part in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,7 @@ def join_records(records: Sequence[Record]) -> Job:
     if not whole:
         raise RecordError(f"{_names(ranked)}: found no collective that all ranks of its group took part in")
     _lost_share(ranked, len(whole), len(matched))
-    ahead_ns = _clock_offsets(ranked, [taken for _, taken in whole])
+    ahead_ns = clock_offsets(ranked, [taken for _, taken in whole])
     together = [(group, taken) for group, taken in whole if _ends_together(taken, ahead_ns)]
     if not together:
         what = f"ends of each call that are more than {MOST_END_DISTANCE_NS // 10**9} s apart, as clocks compare"
@@ -203,7 +199,7 @@ def _match_calls(
             matched += [(group, dict(zip(calls, each, strict=True))) for each in zip(*calls.values(), strict=True)]
         else:
             uneven.append((group, calls))
-    ahead_ns = _clocks(records, [taken for group, taken in matched if _is_complete(taken, members[group])])
+    ahead_ns = offsets_from_rank_0(records, [taken for group, taken in matched if _is_complete(taken, members[group])])
     return matched + [(group, taken) for group, calls in uneven for taken in _pair_by_end(calls, ahead_ns)]
 
 
@@ -254,49 +250,6 @@ def _is_complete(taken: CallsByRank, members: tuple[int, ...]) -> bool:
     call = next(iter(taken.values()))
     expected = 2 if call.kind in ("send", "receive") else len(members)
     return len(taken) == expected and len({each.payload_bytes for each in taken.values()}) == 1
-
-
-def _clock_offsets(records: Sequence[Record], whole: Sequence[CallsByRank]) -> tuple[int, ...]:
-    """Return how far each clock is ahead of rank 0's. Raises RecordError if that cannot be told."""
-    ahead = _clocks(records, whole)
-    if apart := [rank for rank in range(len(records)) if rank not in ahead]:
-        what = f"rank {apart[0]} ({records[apart[0]].path}) in no group with rank 0, nor by way of others"
-        raise RecordError(f"found {what}, expected one: their clocks cannot be compared")
-    return tuple(ahead[rank] for rank in range(len(records)))
-
-
-def _clocks(records: Sequence[Record], whole: Sequence[CallsByRank]) -> dict[int, int]:
-    """Return how far clocks are ahead of rank 0's, by the median over calls that ended together for two of them.
-
-    Hosts have a clock each. A rank that shares no collective is compared by messages, which take longer to come.
-    """
-    ahead = {0: 0}
-    links = _pairwise_offsets(records, whole)
-    waiting = deque([0])
-    while waiting:
-        here = waiting.popleft()
-        for there, between_ns in links[here].items():
-            if there not in ahead:
-                ahead[there] = ahead[here] + between_ns
-                waiting.append(there)
-    return ahead
-
-
-def _pairwise_offsets(records: Sequence[Record], whole: Sequence[CallsByRank]) -> dict[int, dict[int, int]]:
-    """Return, from each rank to others, how far their clocks are ahead of its own."""
-    best: dict[bool, dict[tuple[int, int], list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
-    for taken in whole:
-        kind = next(iter(taken.values())).kind
-        if kind in TOGETHER or kind in ("send", "receive"):
-            for one, other in pairwise(sorted(taken)):
-                best[kind in TOGETHER][one, other].append(taken[other].end_ns - taken[one].end_ns)
-    links: dict[int, dict[int, int]] = {rank: {} for rank in range(len(records))}
-    for together in (True, False):
-        for (one, other), between in best[together].items():
-            between_ns = round(float(np.median([float(each - between[0]) for each in between]))) + between[0]
-            links[one].setdefault(other, between_ns)
-            links[other].setdefault(one, -between_ns)
-    return links
 
 
 def _exchange(taken: CallsByRank, members: tuple[int, ...], ahead_ns: Sequence[int]) -> Exchange:

@@ -11,7 +11,8 @@ from analysis.records.call import RecordError
 from analysis.records.collective_groups import ALIKE, CollectiveFamily, sent_bytes
 from analysis.records.job import Exchange, Job
 from analysis.statistics.cumulative_counter import Floats, Integers
-from analysis.statistics.phase_folding import FoldedIterations, NoPeriodError, WorkerCounter, fold_iterations
+from analysis.statistics.iteration_period import NoPeriodError
+from analysis.statistics.phase_folding import FoldedIterations, WorkerCounter, fold_iterations
 from analysis.statistics.phases import FoundProfile, find_phases_in
 
 SAMPLES = 4_000

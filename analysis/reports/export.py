@@ -15,8 +15,8 @@ from analysis.reading.cells import CellId
 from analysis.reading.data import filter_rows
 from roundabout.spec.errors import list_choices
 from roundabout.store import Run, StoreError
+from roundabout.store.counter_increments import compute_increments
 from roundabout.store.files import disk_errors, make_directory, replace_file
-from roundabout.store.rates import compute_increments
 from roundabout.store.schemas import TABLES, columns
 
 DICTIONARY = "columns"

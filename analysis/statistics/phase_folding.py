@@ -6,25 +6,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 
 from analysis.statistics.cumulative_counter import Floats, Integers
-from roundabout.core.errors import RoundaboutError
+from analysis.statistics.iteration_period import OVERSAMPLING, QUIET_SHARE, NoPeriodError, Series, find_period
 
 LEAST_ITERATIONS = 5
 """Whole iterations that are needed to tell what repeats from what does not."""
-LEAST_LIKENESS = 0.4
-"""Correlation of the rate with itself one period later; noise and random bursts stay below."""
-SAME_LIKENESS = 0.8
-"""The shortest lag with this share of the best likeness is the period; longer ones are its multiples."""
-OVERSAMPLING = 3
-"""Points a sample on which the rate is held against itself, so that a period falls between no two of them."""
-LEAST_LAG = 5 * OVERSAMPLING
-"""Points in a period."""
 TIGHTNESS = 5.0
 """What an odd length of one iteration costs, against the prominence of the edge that it would be read from."""
-QUIET_SHARE = 0.1
-"""Of the rate at which a job sends; what sends less is computing."""
 SAME_BYTES = 0.1
 """Iterations whose bytes differ more from the median are left out: a warm-up, or one that was cut in two."""
 SAME_COURSE = 0.02
@@ -34,10 +23,6 @@ MOST_SPREAD = 0.15
 ALIGNMENTS = 3
 GRID = 200
 SHARES = np.linspace(0.05, 0.95, 19)
-
-
-class NoPeriodError(RoundaboutError):
-    """The counters show no iterations."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +91,7 @@ def fold_iterations(workers: Sequence[WorkerCounter]) -> FoldedIterations:
         NoPeriodError: nothing was sent, or evenly, or without a period, or in fewer than `LEAST_ITERATIONS` iterations.
     """
     total = _mean_series(workers)
-    guess_ms, likeness = _find_period(total)
+    guess_ms, likeness = find_period(total)
     anchors = _anchors(total, guess_ms)
     offset_ms = _quiet(total, anchors, guess_ms)
     cuts = [_cut_iterations(_series(worker, workers[0]), anchors, offset_ms) for worker in workers]
@@ -119,16 +104,6 @@ def fold_iterations(workers: Sequence[WorkerCounter]) -> FoldedIterations:
     payload = float(np.median(np.concatenate([cut.bytes[cut.usual] for cut in cuts])))
     begins_ns = workers[0].at_ns[0] + np.rint(cuts[0].begins_ms[:-1][cuts[0].usual] * 1e6).astype(np.int64)
     return FoldedIterations(at, sent, number, lengths, length_of, payload, likeness, begins_ns)
-
-
-class _Series(NamedTuple):
-    """Bytes sent until `at_ms`."""
-
-    at_ms: Floats
-    bytes: Floats
-
-    def until(self, at_ms: Floats) -> Floats:
-        return np.interp(at_ms, self.at_ms, self.bytes)
 
 
 class _IterationCuts(NamedTuple):
@@ -153,13 +128,13 @@ class _IterationCuts(NamedTuple):
         return np.diff(self.anchors)[self.length_of]
 
 
-def _series(worker: WorkerCounter, first: WorkerCounter) -> _Series:
+def _series(worker: WorkerCounter, first: WorkerCounter) -> Series:
     """Return a worker's counter in ms since the first worker's first sample, and in bytes since its own."""
     since_ns, since_bytes = worker.at_ns - first.at_ns[0], worker.payload_bytes - worker.payload_bytes[0]
-    return _Series(since_ns / 1e6, since_bytes.astype(np.float64))
+    return Series(since_ns / 1e6, since_bytes.astype(np.float64))
 
 
-def _mean_series(workers: Sequence[WorkerCounter]) -> _Series:
+def _mean_series(workers: Sequence[WorkerCounter]) -> Series:
     """Return a worker's mean counter, evenly and `FINER` times more finely sampled, from the first byte to the last."""
     if not workers or any(len(worker.at_ns) < 2 for worker in workers):
         raise NoPeriodError("found no samples of a worker's counter, expected those of some ten iterations")
@@ -172,43 +147,10 @@ def _mean_series(workers: Sequence[WorkerCounter]) -> _Series:
     busy = np.flatnonzero(np.diff(mean) > 0)
     if len(busy) == 0:
         raise NoPeriodError("found that nothing was sent, expected the bytes of some ten iterations")
-    return _Series(at[busy[0] : busy[-1] + 2], mean[busy[0] : busy[-1] + 2])
+    return Series(at[busy[0] : busy[-1] + 2], mean[busy[0] : busy[-1] + 2])
 
 
-def _find_period(series: _Series) -> tuple[float, float]:
-    """Return the shortest lag (ms) with the largest autocorrelation of the rate, and that correlation (of 1)."""
-    sent = np.diff(series.bytes)
-    if len(sent) < 2 * LEAST_LAG or sent.std() < QUIET_SHARE * sent.mean():
-        raise NoPeriodError("found that bytes were sent evenly, expected phases that send and phases that do not")
-    likeness = _autocorrelation(sent)
-    inner = likeness[1:-1]
-    peaks = 1 + np.flatnonzero((inner >= likeness[:-2]) & (inner > likeness[2:]))
-    peaks = peaks[peaks >= LEAST_LAG]
-    best = likeness[peaks].max(initial=0.0)
-    if best < LEAST_LIKENESS:
-        raise NoPeriodError(
-            f"found no period: the rate is like itself by {best:.2f} of 1 at best, expected {LEAST_LIKENESS} or more",
-            "the job must run alone, for ten iterations or more, each of them several samples long",
-        )
-    lag = peaks[np.argmax(likeness[peaks] >= SAME_LIKENESS * best)]
-    left, middle, right = likeness[lag - 1 : lag + 2]
-    vertex = 0.5 * (left - right) / (left - 2 * middle + right)
-    return float((lag + vertex) * (series.at_ms[1] - series.at_ms[0])), float(middle)
-
-
-def _autocorrelation(values: Floats) -> Floats:
-    """Return the autocorrelation for lags up to half the length, each by as many values as overlap there.
-
-    1 at lag 0.
-    """
-    length, lags = len(values), len(values) // 2 + 1
-    spectrum = scipy.fft.rfft(values - values.mean(), 2 * length)
-    products = scipy.fft.irfft(np.abs(spectrum) ** 2, 2 * length)[:lags]
-    result: Floats = products / products[0] * length / np.arange(length, length - lags, -1)
-    return result
-
-
-def _anchors(series: _Series, period_ms: float) -> Floats:
+def _anchors(series: Series, period_ms: float) -> Floats:
     """Return one instant (ms) in each iteration, the same in all: where sending begins most clearly after quiet."""
     step = series.at_ms[1] - series.at_ms[0]
     before, here, after = (series.until(series.at_ms + shift) for shift in (-period_ms / 4, 0.0, period_ms / 4))
@@ -227,7 +169,7 @@ def _anchors(series: _Series, period_ms: float) -> Floats:
     return series.at_ms[chain[::-1]]
 
 
-def _quiet(series: _Series, anchors: Floats, period_ms: float) -> float:
+def _quiet(series: Series, anchors: Floats, period_ms: float) -> float:
     """Return the middle of the longest quiet time, in ms from an anchor: between -`period_ms` and 0."""
     edges = np.linspace(-period_ms, 0.0, GRID + 1)
     rates = np.median(np.diff(series.until(anchors[:, None] + edges)), axis=0)
@@ -242,7 +184,7 @@ def _quiet(series: _Series, anchors: Floats, period_ms: float) -> float:
     return float(np.interp(middle, np.arange(GRID + 1), edges))
 
 
-def _cut_iterations(series: _Series, anchors: Floats, offset_ms: float) -> _IterationCuts:
+def _cut_iterations(series: Series, anchors: Floats, offset_ms: float) -> _IterationCuts:
     """Return a worker's iterations, with anchors moved until each had sent its bytes when all others had."""
     like = np.ones(len(anchors) - 1, dtype=bool)
     for _ in range(ALIGNMENTS):
@@ -273,7 +215,7 @@ def _check(lengths_ms: Floats, cuts: Sequence[_IterationCuts], guess_ms: float) 
         raise NoPeriodError(f"found iterations of {low:.0f} to {high:.0f} ms, expected lengths that are much the same")
 
 
-def _samples(series: _Series, cut: _IterationCuts, period_ms: float) -> tuple[Floats, Floats, Integers]:
+def _samples(series: Series, cut: _IterationCuts, period_ms: float) -> tuple[Floats, Floats, Integers]:
     """Return a worker's samples as shares of the period and of their iteration's bytes, and the iteration's number."""
     number = np.searchsorted(cut.begins_ms, series.at_ms, side="right") - 1
     inside = (number >= 0) & (number < len(cut.usual))

@@ -8,13 +8,8 @@ import numpy as np
 import scipy
 
 from analysis.statistics.cumulative_counter import Floats
-from analysis.statistics.phase_folding import (
-    QUIET_SHARE,
-    FoldedIterations,
-    NoPeriodError,
-    WorkerCounter,
-    fold_iterations,
-)
+from analysis.statistics.iteration_period import QUIET_SHARE, NoPeriodError
+from analysis.statistics.phase_folding import FoldedIterations, WorkerCounter, fold_iterations
 
 DETAIL = 0.005
 """Of an iteration's bytes: how near the broken line stays to the samples."""

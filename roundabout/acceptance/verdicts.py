@@ -2,16 +2,16 @@
 """Verdicts on the figures of a fabric against its limits, and the link or host that each is about."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from roundabout.acceptance.fault_localization import Pair, find_suspects, name_directed_link, name_link
 from roundabout.acceptance.limits import Limits
 from roundabout.runner.session.connectivity_check import ConnectivityReport
 from roundabout.spec.topology import Hop, Topology
 
 Interval = tuple[float, float]
 Measured = tuple[float, Interval | None]
-Pair = tuple[str, str]
 ALL = "all hosts"
 FEW = 0.2
 MAY_BE_SILENT = ("drops", "pauses")  # of switches that are not ours to sample, and of what has no PFC
@@ -55,9 +55,9 @@ def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limi
     rtts = {(each.sender, each.receiver): each.rtt_ms for each in survey.pinged if each.rtt_ms is not None}
     return [
         *(mtus or [Verdict(ALL, "mtu_bytes", str(usual), "the same", True)]),
-        *_judge_paths(topology, "lost", lost, limits, _there_and_back),
-        *_judge_paths(topology, "lost_whole", cut, limits, _there_and_back),
-        *_judge_paths(topology, "rtt_ms", rtts, limits, _there_and_back),
+        *_judge_paths(topology, "lost", lost, limits, name_link),
+        *_judge_paths(topology, "lost_whole", cut, limits, name_link),
+        *_judge_paths(topology, "rtt_ms", rtts, limits, name_link),
     ]
 
 
@@ -91,7 +91,7 @@ def retransmission_verdicts(
     often = {pair: again / max(came, 1) for pair, (again, came) in resent.items()}
     few = FEW * max(often.values(), default=0.0)
     lost = {pair: float(again) if often[pair] > few else 0.0 for pair, (again, _) in resent.items()}
-    return _judge_paths(topology, "resent", lost, limits, _one_way)
+    return _judge_paths(topology, "resent", lost, limits, name_directed_link)
 
 
 def class_verdicts(
@@ -99,7 +99,7 @@ def class_verdicts(
 ) -> list[Verdict]:
     """Return the verdicts on the DSCP of arrived packets."""
     wrong = {pair: float(sum(counts.values()) - counts.get(dscp, 0)) for pair, counts in came.items()}
-    found = _judge_paths(topology, "wrong_class", wrong, limits, _one_way)
+    found = _judge_paths(topology, "wrong_class", wrong, limits, name_directed_link)
     others = sorted({other for counts in came.values() for other in counts} - {dscp})
     words = f" with DSCP {', '.join(map(str, others))}, expected {dscp}" if others else f", all with DSCP {dscp}"
     return [each._replace(found=each.found + words) for each in found]
@@ -118,15 +118,6 @@ def trial_verdicts(records: Collection[Mapping[str, object]]) -> list[Verdict]:
     return found or [Verdict(ALL, "valid", good, "valid trials", True)]
 
 
-def find_suspects(
-    topology: Topology, bad: Iterable[Pair], good: Iterable[Pair], name: Callable[[Hop], str]
-) -> list[str]:
-    """Return the parts of paths that all bad paths have in common and no good path crosses, called by `name`."""
-    ways = [{name(hop) for hop in topology.path(*pair)} for pair in bad]
-    fine = {name(hop) for pair in good for hop in topology.path(*pair)}
-    return sorted(set.intersection(*ways) - fine) if ways else []
-
-
 def _judge_paths(
     topology: Topology, name: str, values: Mapping[Pair, float], limits: Limits, called: Callable[[Hop], str]
 ) -> list[Verdict]:
@@ -139,14 +130,6 @@ def _judge_paths(
         return [worst]
     blamed = find_suspects(topology, bad, values.keys() - set(bad), called)
     return [worst._replace(of=each) for each in blamed or [f"{sender} to {receiver}" for sender, receiver in bad]]
-
-
-def _one_way(hop: Hop) -> str:
-    return f"link {hop.link.name}, {hop.sender} to {hop.receiver}"
-
-
-def _there_and_back(hop: Hop) -> str:
-    return f"link {hop.link.name}"
 
 
 def _counts(name: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from roundabout.cli.former_names import rename_command, rename_options
 from roundabout.core.errors import RoundaboutError
 from roundabout.terminal import output
 from roundabout.terminal.lines import print_error
@@ -72,9 +73,6 @@ HIDDEN = {
 }
 COMMANDS = {**{name: module for group in GROUPS.values() for name, module in group.items()}, **HIDDEN}
 PANELS = {name: panel for panel, group in GROUPS.items() for name in group}
-# Accepted until version 0.3, with a hint.
-FORMER_NAMES = {"cc": "judge"}
-FORMER_OPTIONS = {"run": {"--on": "--executor"}, "resume": {"--on": "--executor"}}
 
 DOCSTRING = re.compile(r'^def command\(.*?^    """(.*?)"""', re.DOTALL | re.MULTILINE)
 
@@ -94,28 +92,9 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name and the imported command that `args` call, and the arguments that remain."""
-        if args and args[0] in FORMER_NAMES:
-            args = [_rename_command(args[0]), *args[1:]]
+        args = [rename_command(args[0]), *args[1:]] if args else args
         name, _, rest = super().resolve_command(ctx, args)
-        return name, name and import_command(name), _rename_options(rest, FORMER_OPTIONS.get(name or "", {}))
-
-
-def _rename_command(former: str) -> str:
-    """Return the name that replaces a command's `former` name, after a hint on stderr."""
-    name = FORMER_NAMES[former]
-    print(f"hint: `roundabout {former}` is now `roundabout {name}`", file=sys.stderr)
-    return name
-
-
-def _rename_options(args: Sequence[str], renames: Mapping[str, str]) -> list[str]:
-    """Return the arguments with the options' present names, after a hint on stderr for each former name."""
-    renamed = []
-    for word in args:
-        option, equals, value = word.partition("=")
-        if option in renames:
-            print(f"hint: `{option}` is now `{renames[option]}`", file=sys.stderr)
-        renamed.append(f"{renames.get(option, option)}{equals}{value}")
-    return renamed
+        return name, name and import_command(name), rename_options(name, rest)
 
 
 def read_help(name: str) -> str:

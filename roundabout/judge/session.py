@@ -11,8 +11,8 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.judge import programs
 from roundabout.judge.figures import LINK, PAIR, QUANTITIES, Figures, Scene
 from roundabout.judge.measurement import link, pair
+from roundabout.judge.measurement.iperf_flows import StuckError
 from roundabout.judge.measurement.link import SharedLink
-from roundabout.judge.measurement.traffic import StuckError
 from roundabout.runner.machine.journal import Journal
 from roundabout.runner.run import Runner
 from roundabout.spec.experiment import TrialSpec

@@ -27,7 +27,7 @@ from roundabout.judge.figures import (
 )
 from roundabout.judge.judgement import Judgement
 from roundabout.judge.kernel_requirements import RUNNING, Requirements, check_kernels
-from roundabout.judge.measurement.traffic import FlowResults
+from roundabout.judge.measurement.iperf_flows import FlowResults
 from roundabout.judge.session import RefusedError, Session
 from roundabout.judge.verdicts import verdicts
 from roundabout.runner.run import Runner

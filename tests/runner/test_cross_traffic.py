@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from roundabout.runner.trial import checks
+from roundabout.runner.trial import validity_checks
 from roundabout.runner.trial.cross_traffic import LOAD_FILE, plan_and_send
 from roundabout.runner.trial.cross_traffic_tables import GeneratorOutput
 from roundabout.spec.experiment import CrossTraffic
@@ -46,7 +46,7 @@ def test_a_generator_stopped_in_its_warm_up_has_no_lateness():
 def test_a_generator_that_told_nothing_spoils_its_trial():
     silent = {"loud": SPEC, "silent": SPEC, "off": SPEC.model_copy(update={"load_gbps": 0.0})}
     trial = SimpleNamespace(spec=SimpleNamespace(cross_traffic=silent))
-    assert checks.missing_loads(trial, pa.table({"traffic": ["loud"]})) == [
+    assert validity_checks.missing_loads(trial, pa.table({"traffic": ["loud"]})) == [
         "cross traffic silent did not tell what it sent"
     ]
 

@@ -195,8 +195,8 @@ def test_drops_of_a_lossless_link_name_the_link(work):
 
 
 def test_a_trial_is_repeated_at_most_twice(work, monkeypatch):
-    monkeypatch.setattr("roundabout.runner.trial.checks.LATE_P90_MAX_MS", 0)
-    monkeypatch.setattr("roundabout.runner.trial.checks.LATE_P90_MAX", 0)
+    monkeypatch.setattr("roundabout.runner.trial.validity_checks.LATE_P90_MAX_MS", 0)
+    monkeypatch.setattr("roundabout.runner.trial.validity_checks.LATE_P90_MAX", 0)
     run = work.start()
     assert [again for _, _, again in work.notes.ended] == [True, True, False]
     (trial,) = run.trials()

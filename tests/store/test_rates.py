@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from roundabout.store.rates import KINDS, KNOWN, compute_increments
+from roundabout.store.counter_increments import KINDS, KNOWN, compute_increments
 
 pytestmark = pytest.mark.unit
 

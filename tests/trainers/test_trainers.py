@@ -19,8 +19,8 @@ from hypothesis import given, strategies as st
 from roundabout.api import run_experiment
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import make_plan
-from roundabout.runner.trial.checks import slow_computing
 from roundabout.runner.trial.jobs import slurm_hosts
+from roundabout.runner.trial.validity_checks import slow_computing
 from roundabout.spec import load_experiment, load_profile
 from roundabout.spec.profile import ring_allreduce_bytes
 from roundabout.spec.trainers import DEFAULT, MODELS

@@ -13,7 +13,7 @@ from analysis.papers.salamy import FITS, LINK_GBPS, MODELS, OBSERVED, SETTINGS, 
 from analysis.reading.cached_run import cached_per_run
 from analysis.reading.cross_traffic.load_sweep_data import JobUnderLoad, jobs_under_load
 from analysis.statistics.degradation.choice import Choice, candidates, choose
-from analysis.statistics.degradation.congestion import CongestionPoint, congestion_point
+from analysis.statistics.degradation.congestion_point import CongestionPoint, congestion_point
 from analysis.statistics.degradation.demand import spare_capacity_gbps
 from analysis.statistics.degradation.fit import EXTRA_LEVELS, Fit, fit_model
 from analysis.statistics.degradation.sweep import DegradationError, Sweep

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectors/sampler/sources/ethtool.hpp"
 
-#include "collectors/sampler/meaning.hpp"
+#include "collectors/sampler/counter_types.hpp"
 #include "native/errors.hpp"
 
 #include <algorithm>

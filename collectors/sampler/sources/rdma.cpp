@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectors/sampler/sources/rdma.hpp"
 
-#include "collectors/sampler/meaning.hpp"
+#include "collectors/sampler/counter_types.hpp"
 #include "collectors/sampler/options.hpp"
 #include "native/errors.hpp"
 #include "native/fd.hpp"

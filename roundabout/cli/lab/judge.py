@@ -40,8 +40,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 ) -> None:
     """List congestion controls with their parameters and counters, or judge one beside cubic, dctcp and dcqcn.
 
-    A judgement needs root, and takes ten minutes: whether this kernel takes it, throughput alone, cost per ACK,
-    fairness, marks, losses, an incast, and training jobs.
+    A judgement needs root and takes ten minutes. It measures throughput, CPU, fairness, marks, losses and jobs.
     """
     if program is None:
         if only or fail_if or btf:

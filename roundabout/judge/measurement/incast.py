@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
+from roundabout.judge.measurement.iperf_flows import StuckError
 from roundabout.judge.measurement.sandbox import NetnsHost
-from roundabout.judge.measurement.traffic import StuckError
 from roundabout.testbeds.lab.network.namespaces import run_inside
 
 CONNECT_S, LIMIT_S = 5.0, 30.0

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 from roundabout.judge.figures import Figures, Scene
 from roundabout.judge.measurement.incast import measure_incast
+from roundabout.judge.measurement.iperf_flows import FlowResults, send_flows
 from roundabout.judge.measurement.sandbox import NetnsHost
-from roundabout.judge.measurement.traffic import FlowResults, send_flows
 from roundabout.runner.transports import TOOL
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology

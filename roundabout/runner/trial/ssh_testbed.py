@@ -20,7 +20,7 @@ from roundabout.runner.session.connectivity_check import ConnectivityReport, che
 from roundabout.runner.session.host_session import HostSession, open_host_session
 from roundabout.runner.testbed import Outcome, RunContext, TestbedProvider
 from roundabout.runner.transports import build_plugins
-from roundabout.runner.trial import captures, checks
+from roundabout.runner.trial import captures, validity_checks
 from roundabout.runner.trial.attempt import execute_attempt
 from roundabout.runner.trial.jobs import datapaths
 from roundabout.runner.trial.measurement import Measurement, build_tables, host_units
@@ -137,8 +137,8 @@ class SshTestbed:
         start_ns, end_ns = (
             None if at is None else into.to_paper_instant(at) for at in (measured.start_ns, measured.end_ns)
         )
-        strain = checks.resource_stats(found, start_ns, end_ns)
-        faults = measured.invalid_reasons or checks.invalid_reasons(trial, found, strain)
+        strain = validity_checks.resource_stats(found, start_ns, end_ns)
+        faults = measured.invalid_reasons or validity_checks.invalid_reasons(trial, found, strain)
         record = {"ways": datapaths(trial, self._site), **_record(measured)}
         return Outcome(found, faults, {**record, "start_ns": start_ns, **strain}, lost=measured.lost_host)
 

@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from analysis.reading.measured_profile import compare_profiles, iteration_parts
 from analysis.statistics import phases
-from analysis.statistics.phase_folding import NoPeriodError, WorkerCounter, fold_iterations
+from analysis.statistics.iteration_period import NoPeriodError
+from analysis.statistics.phase_folding import WorkerCounter, fold_iterations
 from analysis.statistics.phases import find_phases
 from roundabout.spec import Phase, Profile
 

@@ -18,7 +18,7 @@ from analysis.papers.salamy import (
     RESNET,
     VGG,
 )
-from analysis.statistics.degradation.congestion import congestion_point
+from analysis.statistics.degradation.congestion_point import congestion_point
 from analysis.statistics.degradation.demand import (
     bandwidth_delta_gbps,
     data_per_iteration_mb,

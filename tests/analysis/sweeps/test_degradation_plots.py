@@ -9,7 +9,7 @@ import pytest
 
 from analysis.papers.salamy import FITS
 from analysis.statistics.degradation.choice import Choice
-from analysis.statistics.degradation.congestion import congestion_point
+from analysis.statistics.degradation.congestion_point import congestion_point
 from analysis.statistics.degradation.fit import fit_model
 from analysis.statistics.degradation.model import iteration_time_s
 from analysis.statistics.degradation.sweep import Level, Sweep

@@ -9,7 +9,7 @@ import pytest
 from analysis.papers import salamy_link
 from analysis.papers.salamy import BERT, BURST, CONSISTENT, FITS, IPERF, LINK_GBPS, MODELS, RESNET, VGG
 from analysis.papers.salamy_link import Counting
-from analysis.statistics.degradation.congestion import congestion_point
+from analysis.statistics.degradation.congestion_point import congestion_point
 from analysis.statistics.degradation.demand import bandwidth_delta_gbps, experimental_mb
 from analysis.statistics.degradation.model import iteration_time_s
 from analysis.statistics.degradation.sweep import DegradationError, Level, Sweep

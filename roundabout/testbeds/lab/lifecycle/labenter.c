@@ -3,15 +3,15 @@
 // ssh_config. The host lives while labinit holds the lock on PID_FILE; only then is the pid in it believed.
 // What no host needs is given up on the way: modules, raw devices, the machine's clock and its power.
 #define _GNU_SOURCE
+#include "capabilities.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,15 +42,6 @@ static int open_host(const char *path) {
 // A host's clock is its own only on kernels that have such namespaces; others refuse to be asked.
 static int time_namespace(void) { return access("/proc/self/ns/time", F_OK) ? 0 : CLONE_NEWTIME; }
 
-static void give_up_capabilities(void) {
-  static const int unneeded[] = {CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_TIME,     CAP_SYS_BOOT,
-                                 CAP_MKNOD,      CAP_SYSLOG,    CAP_MAC_OVERRIDE, CAP_MAC_ADMIN};
-
-  for (size_t i = 0; i < sizeof(unneeded) / sizeof(*unneeded); i++)
-    if (prctl(PR_CAPBSET_DROP, unneeded[i], 0, 0, 0))
-      die("giving up capabilities", strerror(errno));
-}
-
 int main(int count, char **words) {
   int host, status;
   pid_t child;
@@ -70,7 +61,8 @@ int main(int count, char **words) {
   if (!child) {
     if (chdir("/"))
       die("/", strerror(errno));
-    give_up_capabilities();
+    if (drop_unneeded_capabilities())
+      die("giving up capabilities", strerror(errno));
     execvp(words[2], words + 2);
     die(words[2], strerror(errno));
   }

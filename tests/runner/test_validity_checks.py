@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from roundabout.runner.trial import checks
+from roundabout.runner.trial import validity_checks
 from roundabout.spec import Transport, load_experiment
 
 pytestmark = pytest.mark.unit
@@ -50,21 +50,21 @@ def measured(queue=None, steal=(0.0,) * 10):
         "iterations": pa.table(late),
         "queue": port(*steady()) if queue is None else queue,
     }
-    return checks.resource_stats(tables, 0, END_NS)
+    return validity_checks.resource_stats(tables, 0, END_NS)
 
 
 def test_a_second_that_was_stolen_is_shown_and_spoils_nothing():
     found = measured(steal=[0.0] * 9 + [0.2])
     assert found["steal_max"] == pytest.approx(0.2)
     assert found["steal_mean"] == pytest.approx(0.02)
-    assert found["steal_mean"] < checks.STOLEN_MAX
+    assert found["steal_mean"] < validity_checks.STOLEN_MAX
 
 
 def test_cpu_steal_is_that_of_the_worst_host():
     quiet, robbed = cpu([0.0] * 10, "s0"), cpu([0.06] * 10, "s1")
     late = pa.table({"job": ["j1"], "iteration": [0], "late_ms": [0.0]})
     tables = {"cpu": pa.concat_tables([quiet, robbed]), "iterations": late, "queue": port(*steady())}
-    assert checks.resource_stats(tables, 0, END_NS)["steal_mean"] == pytest.approx(0.06)
+    assert validity_checks.resource_stats(tables, 0, END_NS)["steal_mean"] == pytest.approx(0.06)
 
 
 @given(st.floats(0.0, 0.3), st.floats(0.2, 1.0), st.integers(0, 100))
@@ -120,7 +120,7 @@ def of_two_jobs(variant="fair", times_alone=1.5, marked=(0, 0), job=None, **chan
         }
     )
     told = pa.table({"job": ["j1", "j2"], "delivered_ce_segments": pa.array(marked, pa.int64())})
-    return checks.missing_marks(SimpleNamespace(spec=spec, job=job), {"iterations": iterations, "flows": told})
+    return validity_checks.missing_marks(SimpleNamespace(spec=spec, job=job), {"iterations": iterations, "flows": told})
 
 
 def test_a_slowed_dcqcn_job_without_marks_makes_the_trial_invalid():

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectors/sampler/meaning.hpp"
+#include "collectors/sampler/counter_types.hpp"
 
 #include <algorithm>
 #include <array>

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from roundabout.plan import PlannedTrial
 from roundabout.spec import ResolvedJob
-from roundabout.store.rates import compute_increments
+from roundabout.store.counter_increments import compute_increments
 from roundabout.store.reasons import RESENT
 
 STOLEN_MAX = 0.03  # by other virtual machines, of the whole trial's CPU

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The period of a job's iterations, by the autocorrelation of the rate at which its workers send."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.fft
+
+from analysis.statistics.cumulative_counter import Floats
+from roundabout.core.errors import RoundaboutError
+
+LEAST_LIKENESS = 0.4
+"""Correlation of the rate with itself one period later; noise and random bursts stay below."""
+SAME_LIKENESS = 0.8
+"""The shortest lag with this share of the best likeness is the period; longer ones are its multiples."""
+OVERSAMPLING = 3
+"""Points a sample on which the rate is held against itself, so that a period falls between no two of them."""
+LEAST_LAG = 5 * OVERSAMPLING
+"""Points in a period."""
+QUIET_SHARE = 0.1
+"""Of the rate at which a job sends; what sends less is computing."""
+
+
+class NoPeriodError(RoundaboutError):
+    """The counters show no iterations."""
+
+
+class Series(NamedTuple):
+    """Bytes sent until `at_ms`."""
+
+    at_ms: Floats
+    bytes: Floats
+
+    def until(self, at_ms: Floats) -> Floats:
+        """Return the bytes sent until these instants, linear between samples."""
+        return np.interp(at_ms, self.at_ms, self.bytes)
+
+
+def find_period(series: Series) -> tuple[float, float]:
+    """Return the shortest lag (ms) with the largest autocorrelation of the rate, and that correlation (of 1)."""
+    sent = np.diff(series.bytes)
+    if len(sent) < 2 * LEAST_LAG or sent.std() < QUIET_SHARE * sent.mean():
+        raise NoPeriodError("found that bytes were sent evenly, expected phases that send and phases that do not")
+    likeness = _autocorrelation(sent)
+    inner = likeness[1:-1]
+    peaks = 1 + np.flatnonzero((inner >= likeness[:-2]) & (inner > likeness[2:]))
+    peaks = peaks[peaks >= LEAST_LAG]
+    best = likeness[peaks].max(initial=0.0)
+    if best < LEAST_LIKENESS:
+        raise NoPeriodError(
+            f"found no period: the rate is like itself by {best:.2f} of 1 at best, expected {LEAST_LIKENESS} or more",
+            "the job must run alone, for ten iterations or more, each of them several samples long",
+        )
+    lag = peaks[np.argmax(likeness[peaks] >= SAME_LIKENESS * best)]
+    left, middle, right = likeness[lag - 1 : lag + 2]
+    vertex = 0.5 * (left - right) / (left - 2 * middle + right)
+    return float((lag + vertex) * (series.at_ms[1] - series.at_ms[0])), float(middle)
+
+
+def _autocorrelation(values: Floats) -> Floats:
+    """Return the autocorrelation for lags up to half the length, each by as many values as overlap there.
+
+    1 at lag 0.
+    """
+    length, lags = len(values), len(values) // 2 + 1
+    spectrum = scipy.fft.rfft(values - values.mean(), 2 * length)
+    products = scipy.fft.irfft(np.abs(spectrum) ** 2, 2 * length)[:lags]
+    result: Floats = products / products[0] * length / np.arange(length, length - lags, -1)
+    return result
