@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 from typing import Protocol
 
-from analysis.records import chakra, inspector, kineto, nccl_tests
 from analysis.records.call import Record, RecordError
 from analysis.records.files import read_head
-from analysis.records.nccl_tests import Fabric
+from analysis.records.readers import chakra, inspector, kineto, nccl_tests
+from analysis.records.readers.nccl_tests import Fabric
 
 SHOWN_BYTES = 40
 EXECUTION_TRACE = re.compile(rb'\s*\{.*"nodes"\s*:\s*\[', re.DOTALL)

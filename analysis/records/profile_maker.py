@@ -21,8 +21,8 @@ from roundabout.store.files import return_to_caller, write_text
 
 if TYPE_CHECKING:
     from analysis.records.call import Record
-    from analysis.records.nccl_tests import Fabric
     from analysis.records.profile import RecordedProfile
+    from analysis.records.readers.nccl_tests import Fabric
     from analysis.statistics.phases import Estimate
 
 UNNAMED = "recorded"

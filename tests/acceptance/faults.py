@@ -11,7 +11,7 @@ from roundabout.runner.transports import TOOL
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
 from roundabout.testbeds.lab.ecn import marking
-from roundabout.testbeds.lab.network import network
+from roundabout.testbeds.lab.network import port_queues
 from roundabout.testbeds.lab.network.namespaces import run_inside
 from roundabout.testbeds.lab.provider import LabProvider
 
@@ -66,7 +66,7 @@ def halves(node: str, device: str) -> Spoil:
 
     def spoil(lab: Lab) -> None:
         port = next(each for each in lab.ports if (each.switch, each.interface) == (node, device))
-        rate = network.port_queues(lab.layout, lab.record.calibration, lab.scale)[port].drain_bytes_per_s * 8 // 2
+        rate = port_queues.port_queues(lab.layout, lab.record.calibration, lab.scale)[port].drain_bytes_per_s * 8 // 2
         change = ["tc", "class", "change", "dev", device, "parent", "1:1", "classid", "1:2"]
         _run(lab, node, *change, "htb", "rate", str(rate), "ceil", str(rate))
 
@@ -80,7 +80,7 @@ def unmarked(lab: Lab) -> None:
 
 def other_thresholds(lab: Lab) -> None:
     """One port marks from Kmax on, as if it had another class's thresholds."""
-    queues = network.port_queues(lab.layout, lab.record.calibration, lab.scale)
+    queues = port_queues.port_queues(lab.layout, lab.record.calibration, lab.scale)
     port = next(each for each in queues if (each.switch, each.towards) == ("tor0", "tor1"))
     ecn = lab.record.calibration.ecn
     marking.set_thresholds(

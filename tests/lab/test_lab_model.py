@@ -19,7 +19,7 @@ from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.calibration.calibration import DEFAULT, Ecn, load_calibration
 from roundabout.testbeds.lab.checks import host_requirements, host_settings
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
-from roundabout.testbeds.lab.network import network, paths, rates
+from roundabout.testbeds.lab.network import kernel_refusal, paths, port_queues, rates
 from roundabout.testbeds.lab.network.layout import lay_out
 
 pytestmark = pytest.mark.unit
@@ -77,27 +77,30 @@ def test_hosts_behind_a_port(topology):
 
 def test_queues_drain_at_the_payload_rate_with_headers(topology):
     calibration = load_calibration()
-    queue = next(iter(network.port_queues(lay_out(topology), calibration, 50).values()))
+    queue = next(iter(port_queues.port_queues(lay_out(topology), calibration, 50).values()))
     assert queue.drain_bytes_per_s == pytest.approx(43e9 / 8 / 50 * 1514 / 1448, rel=1e-6)
     assert queue.limit_bytes == calibration.queue_bytes.lossless
-    lossy = next(iter(network.port_queues(lay_out(star_of_stars(2, 2)), calibration, 50).values()))
+    lossy = next(iter(port_queues.port_queues(lay_out(star_of_stars(2, 2)), calibration, 50).values()))
     assert lossy.limit_bytes == calibration.queue_bytes.lossy
     short = lay_out(load_topology("configuration-b-drops-2500kb"))
-    assert {queue.limit_bytes for queue in network.port_queues(short, calibration, 50).values()} == {50_000}
-    assert {queue.limit_bytes for queue in network.port_queues(short, calibration, 50, 5).values()} == {250_000}
-    (nic,) = network.nic_queues(short, calibration, 50).values()
+    assert {queue.limit_bytes for queue in port_queues.port_queues(short, calibration, 50).values()} == {50_000}
+    assert {queue.limit_bytes for queue in port_queues.port_queues(short, calibration, 50, 5).values()} == {250_000}
+    (nic,) = port_queues.nic_queues(short, calibration, 50).values()
     assert nic.limit_bytes == calibration.queue_bytes.lossless  # what waits in a sender's own NIC is not lost
 
 
 def test_packets_are_as_long_as_the_real_ones_where_each_of_those_is_sent():
     jumbo, calibration = load_topology("configuration-b-jumbo"), load_calibration()
-    assert [network.mtu_bytes(jumbo, scale) for scale in (100, 100 / 17.4, 2, 1)] == [1500, 1566, 4500, 9000]
-    assert network.mtu_bytes(load_topology("configuration-b"), 1) == 1500
+    assert [port_queues.mtu_bytes(jumbo, scale) for scale in (100, 100 / 17.4, 2, 1)] == [1500, 1566, 4500, 9000]
+    assert port_queues.mtu_bytes(load_topology("configuration-b"), 1) == 1500
     layout = lay_out(jumbo)
     for dilation, headers in ((1, 1514 / 1448), (100, 9014 / 8948)):
         drains = {
-            *(queue.drain_bytes_per_s for queue in network.port_queues(layout, calibration, 100, dilation).values()),
-            *(queue.drain_bytes_per_s for queue in network.nic_queues(layout, calibration, 100, dilation).values()),
+            *(
+                queue.drain_bytes_per_s
+                for queue in port_queues.port_queues(layout, calibration, 100, dilation).values()
+            ),
+            *(queue.drain_bytes_per_s for queue in port_queues.nic_queues(layout, calibration, 100, dilation).values()),
         }
         assert drains == {round(24.75e9 / 8 / 100 * headers)}
 
@@ -200,7 +203,7 @@ def test_missing_requirements_are_named_before_a_lab_is_built(monkeypatch, tmp_p
 def test_a_refusal_of_the_kernel_says_what_was_being_made():
     with (
         pytest.raises(LabError, match="the kernel refused the queue of tor0: No such file") as caught,
-        network.explain_refusal("the queue of tor0"),
+        kernel_refusal.explain_refusal("the queue of tor0"),
     ):
         raise NetlinkError(errno.ENOENT)
     assert "sch_htb" in str(caught.value.hint)
@@ -323,7 +326,7 @@ def asking(**changed):
         for (name, job), priority in zip(fair.jobs.items(), priorities, strict=True)
     }
     spec, calibration = fair.model_copy(update={"jobs": jobs, **changed}), load_calibration()
-    queues = network.port_queues(lay_out(spec.topology), calibration, 100, 1, spec)
+    queues = port_queues.port_queues(lay_out(spec.topology), calibration, 100, 1, spec)
     sysctl = host_settings.settings_document(spec, "s0", calibration, 1)["sysctl"]
     return {**next(iter(queues.values())).fifos}, host_settings.ecn_thresholds(spec, calibration, 100), sysctl
 
@@ -345,7 +348,7 @@ def test_drop_tail_queues_hold_1_ms_mark_nothing_and_use_tail_probes():
     assert asking(queue="drop-tail", tcp=Tcp(tail_loss_probes=False))[2]["net.ipv4.tcp_early_retrans"] == 0
     short = star_of_stars(2, 2).model_copy(update={"queue_bytes": 2_500_000})
     spec = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"queue": "drop-tail", "topology": short})
-    queue = next(iter(network.port_queues(lay_out(short), load_calibration(), 100, 1, spec).values()))
+    queue = next(iter(port_queues.port_queues(lay_out(short), load_calibration(), 100, 1, spec).values()))
     assert queue.limit_bytes == 25_000  # as the topology has it
     spec = load_experiment("unfair-vgg19").cells[0].spec.model_copy(update={"queue": "drop-tail"})
     routes = [host_settings.settings_document(spec, "s0", load_calibration(), dilation)["route"] for dilation in (1, 5)]

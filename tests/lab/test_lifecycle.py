@@ -16,7 +16,7 @@ import pytest
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.ecn import marking
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
-from roundabout.testbeds.lab.network import network, paths, rates
+from roundabout.testbeds.lab.network import paths, port_queues, rates
 from roundabout.testbeds.lab.network.namespaces import run_inside
 
 from .conftest import (
@@ -115,18 +115,18 @@ def test_up_undoes_what_it_made_when_a_step_fails(topology, lab_name, monkeypatc
 @pytest.mark.parametrize(("factor", "measured"), [(0.93, r"39\.\d\d|40\.0\d"), (1.08, r"4[56]\.\d\d")])
 def test_wrong_rate_of_the_trunk_is_an_error(topology, lab_name, monkeypatch, factor, measured):
     """Too fast as well: its access links are as fast as it, so one flow alone would not show it."""
-    true_queues = network.port_queues
+    true_queues = port_queues.port_queues
 
     def wrong(*words):
         return {
-            port: network.Queue(round(queue.drain_bytes_per_s * factor), queue.limit_bytes)
+            port: port_queues.Queue(round(queue.drain_bytes_per_s * factor), queue.limit_bytes)
             if port.towards == "tor1"
             else queue
             for port, queue in true_queues(*words).items()
         }
 
     name = lab_name()
-    monkeypatch.setattr(network, "port_queues", wrong)
+    monkeypatch.setattr(port_queues, "port_queues", wrong)
     monkeypatch.setattr(rates, "PATIENCE_S", 1.0)
     message = rf"link L1, from tor0 to tor1: measured ({measured}) Gbit/s of payload, expected 43 within 3%"
     with pytest.raises(LabError, match=message):

@@ -13,7 +13,7 @@ from roundabout.spec import Transport, TrialSpec, load_experiment
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
 from roundabout.testbeds.lab.ecn import marking
-from roundabout.testbeds.lab.network import network
+from roundabout.testbeds.lab.network import port_queues
 from roundabout.testbeds.lab.network.namespaces import run_inside
 from tests.lab.conftest import NOTHING, bpf_objects, bpf_objects_alive, traces, wait_until
 
@@ -40,7 +40,7 @@ def ports(lab: Lab) -> set[tuple[tuple[int, int], ...]]:
 
     def ask(ifindex: int) -> dict[int, int]:
         with IPRoute() as netlink:
-            return network.read_fifos(netlink, ifindex)
+            return port_queues.read_fifos(netlink, ifindex)
 
     found = (run_inside(pids[port.switch], lambda port=port: ask(port.ifindex)) for port in lab.ports)
     return {tuple(sorted(each.items())) for each in found}
@@ -53,26 +53,27 @@ def thresholds(lab: Lab) -> set[tuple[int, int]]:
 def test_ports_get_the_transports_queue_for_a_trial_only(topology, lab_name):
     lab = Lab.create(topology, lab_name(), verify=False)
     built = ports(lab), thresholds(lab)
-    cnps, never = (network.HTB_CNPS, network.CNPS_LIMIT_BYTES), NEVER_MARK.kmin_bytes
+    cnps, never = (port_queues.HTB_CNPS, port_queues.CNPS_LIMIT_BYTES), NEVER_MARK.kmin_bytes
     deep = lab.record.calibration.queue_bytes.lossless
 
     lab.prepare(trial(queue="drop-tail"))
-    assert ports(lab) == {((network.HTB_DATA, 53_750), cnps)}
+    assert ports(lab) == {((port_queues.HTB_DATA, 53_750), cnps)}
     assert thresholds(lab) == {(never, never)}
     assert lab.read_back(trial(queue="drop-tail")) == []
 
     lab.prepare(trial("dctcp", queue="step"))
-    assert ports(lab) == {((network.HTB_DATA, deep), cnps)}
+    assert ports(lab) == {((port_queues.HTB_DATA, deep), cnps)}
     assert thresholds(lab) == {(30_000, 30_000)}
     assert lab.read_back(trial("dctcp", queue="step")) == []
-    short = f"found queues of [{deep}, {network.CNPS_LIMIT_BYTES}] bytes, expected [53750, {network.CNPS_LIMIT_BYTES}]"
+    of_cnps = port_queues.CNPS_LIMIT_BYTES
+    short = f"found queues of [{deep}, {of_cnps}] bytes, expected [53750, {of_cnps}]"
     marks = f"marks: found Kmin, Kmax, Pmax 30000 30000 1, expected {never} {never} 1"
     drifted = [f"{port.switch}'s port to {port.towards}" for port in lab.ports]
     expected = [f"{port} {marks}" for port in drifted] + [f"{port}: {short}" for port in drifted]
     assert lab.read_back(trial(queue="drop-tail")) == expected
 
     lab.prepare(trial("dcqcn", priorities=(HIGH, LOW)))
-    assert ports(lab) == {((network.HTB_DATA, deep), cnps, (network.HTB_FIRST + 1, deep))}
+    assert ports(lab) == {((port_queues.HTB_DATA, deep), cnps, (port_queues.HTB_FIRST + 1, deep))}
 
     lab.prepare(trial("dcqcn"))
     assert (ports(lab), thresholds(lab)) == built
@@ -86,7 +87,7 @@ def ranked_lab(request, topology, lab_name, monkeypatch) -> Lab:
     spec = trial(priorities=(HIGH, LOW))
     lab.prepare(spec)
     step = Ecn(kmin_bytes=THRESHOLD_BYTES, kmax_bytes=THRESHOLD_BYTES, pmax=1)
-    queues = network.port_queues(lab.layout, lab.record.calibration, lab.scale, lab.dilation, spec)
+    queues = port_queues.port_queues(lab.layout, lab.record.calibration, lab.scale, lab.dilation, spec)
     marking.set_thresholds(lab.files, queues, step, spec.queue_of_priority)
     for host in lab.hosts:
         lab_sysctl(lab, host, "tcp_ecn", 1)

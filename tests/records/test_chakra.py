@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.records import chakra
 from analysis.records.call import Call, RecordError
+from analysis.records.readers import chakra
 from tests.records.record_writers import (
     COMM_TYPES,
     INT64,

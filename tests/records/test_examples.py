@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.records import chakra, inspector
 from analysis.records.call import RecordError
 from analysis.records.formats import fabric_of, format_of
+from analysis.records.readers import chakra, inspector
 
 pytestmark = pytest.mark.unit
 

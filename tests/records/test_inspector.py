@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.records import inspector
 from analysis.records.call import Call, RecordError
+from analysis.records.readers import inspector
 from tests.records.record_writers import COLLECTIVES, MESSAGES, Inspector, member_of
 
 pytestmark = pytest.mark.unit

@@ -7,10 +7,10 @@ from statistics import median
 
 import pytest
 
-from analysis.records import inspector
 from analysis.records.collective_groups import find_families
 from analysis.records.job import join_records
 from analysis.records.profile import make_profile
+from analysis.records.readers import inspector
 from tests.records.record_writers import Inspector
 from tests.records.synthetic_records import MS, Made, data_parallel
 

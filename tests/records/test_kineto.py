@@ -10,7 +10,7 @@ import pytest
 
 from analysis.records.call import RecordError
 from analysis.records.formats import format_of
-from analysis.records.kineto import read
+from analysis.records.readers.kineto import read
 
 pytestmark = pytest.mark.unit
 

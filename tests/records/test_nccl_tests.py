@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from analysis.records import nccl_tests
 from analysis.records.call import RecordError
+from analysis.records.readers import nccl_tests
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from roundabout.runner.session.host_settings import settings_command
 from roundabout.runner.testbed import ExporterTarget
 from roundabout.runner.trial.sampler import TRANSPORTS
 from roundabout.testbeds.lab.lifecycle.lab import Lab
-from roundabout.testbeds.lab.network import network, paths
+from roundabout.testbeds.lab.network import paths, port_queues
 from roundabout.testbeds.lab.network.layout import HOST_INTERFACE
 
 
@@ -34,7 +34,7 @@ def lab_targets(lab: Lab) -> Iterator[ExporterTarget]:
                 transports=TRANSPORTS,
                 settings=[*enter, *settings_command(host, lab.settings_state)],
             )
-    queues = network.port_queues(lab.layout, lab.record.calibration, lab.scale, lab.dilation)
+    queues = port_queues.port_queues(lab.layout, lab.record.calibration, lab.scale, lab.dilation)
     for switch in lab.topology.switches:
         ports = [port for port in lab.ports if port.switch == switch]
         ways = {port.interface: LinkDirection(port.link, switch, port.towards) for port in ports}

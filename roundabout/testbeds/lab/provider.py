@@ -26,7 +26,7 @@ from roundabout.testbeds.lab.checks import host_settings
 from roundabout.testbeds.lab.checks.doctor import examine_machine
 from roundabout.testbeds.lab.exporter_targets import lab_targets
 from roundabout.testbeds.lab.lifecycle.inventory import lab_inventory
-from roundabout.testbeds.lab.network import cc_allowlist, network
+from roundabout.testbeds.lab.network import cc_allowlist, port_queues
 from roundabout.testbeds.lab.network.layout import lay_out
 
 
@@ -78,7 +78,7 @@ class LabProvider(SshTestbedProvider):
         for host in trial.topology.hosts:
             host_settings.settings_document(trial, host, calibration, self.dilation)
         host_settings.ecn_thresholds(trial, calibration, calibration.scale / self.dilation)
-        network.port_queues(lay_out(trial.topology), calibration, calibration.scale, self.dilation, trial)
+        port_queues.port_queues(lay_out(trial.topology), calibration, calibration.scale, self.dilation, trial)
 
     def create_hosts(self, topology: Topology, name: str) -> HostGroup:
         """Build the lab called `name`."""

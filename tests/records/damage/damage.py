@@ -3,8 +3,8 @@
 
 from pathlib import Path
 
-from analysis.records import chakra, inspector, nccl_tests
 from analysis.records.call import Record, RecordError
+from analysis.records.readers import chakra, inspector, nccl_tests
 
 EXAMPLES = Path(__file__).parents[1].joinpath("examples")
 READERS = {"inspector": inspector, "chakra": chakra, "nccl-tests": nccl_tests}

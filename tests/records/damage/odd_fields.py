@@ -9,10 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from analysis.records import chakra, inspector, kineto, nccl_tests
 from analysis.records.call import Call, RecordError
 from analysis.records.formats import Format
 from analysis.records.job import Exchange, Job, join_records
+from analysis.records.readers import chakra, inspector, kineto, nccl_tests
 from tests.records.record_writers import COMM_TYPES, Inspector
 from tests.records.synthetic_records import MS
 

@@ -14,7 +14,7 @@ from roundabout.spec.transports.queues import step_bytes
 from roundabout.testbeds.lab.calibration.calibration import CERTAIN, NEVER_MARK, Calibration, Ecn
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network.layout import HOST_INTERFACE, NETWORK
-from roundabout.testbeds.lab.network.network import mtu_bytes
+from roundabout.testbeds.lab.network.port_queues import mtu_bytes
 
 SYSCTLS = {
     "net.ipv4.tcp_no_metrics_save": 1,  # a trial must not know the one before

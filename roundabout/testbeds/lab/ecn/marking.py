@@ -14,7 +14,7 @@ from roundabout.testbeds.lab.calibration.calibration import Ecn
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network import paths
 from roundabout.testbeds.lab.network.layout import Layout
-from roundabout.testbeds.lab.network.network import Queue
+from roundabout.testbeds.lab.network.port_queues import Queue
 
 Program = Literal["mark_by_backlog", "mark_by_virtual_queue"]
 FORCED: Program | None = None  # tests try the one for older kernels too

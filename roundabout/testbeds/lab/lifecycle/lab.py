@@ -26,7 +26,7 @@ from roundabout.testbeds.lab.ecn import bpffs, marking
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.lifecycle import lab_record as record, ssh
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
-from roundabout.testbeds.lab.network import network, nodes, paths, rates
+from roundabout.testbeds.lab.network import network, nodes, paths, port_queues, rates
 from roundabout.testbeds.lab.network.layout import Layout, lay_out
 
 if TYPE_CHECKING:
@@ -251,19 +251,22 @@ class Lab(Scaling):
                 "give jobs a `priority`, or run it on a rack",
             )
         ecn, queues = self._requested_queues(trial)
-        network.update_queues(queues, self.live_pids(), self.record.calibration.burst_bytes)
+        port_queues.update_queues(queues, self.live_pids(), self.record.calibration.burst_bytes)
         marking.set_thresholds(self.files, queues, ecn, trial.queue_of_priority)
 
     def read_back(self, trial: TrialSpec) -> list[str]:
         """Return the ports whose thresholds or queues differ from `prepare`: port, found and expected."""
         ecn, queues = self._requested_queues(trial)
-        return [*marking.find_differences(self.files, queues, ecn), *network.find_differences(queues, self.live_pids())]
+        return [
+            *marking.find_differences(self.files, queues, ecn),
+            *port_queues.find_differences(queues, self.live_pids()),
+        ]
 
-    def _requested_queues(self, trial: TrialSpec) -> tuple[Ecn, dict[Port, network.Queue]]:
+    def _requested_queues(self, trial: TrialSpec) -> tuple[Ecn, dict[Port, port_queues.Queue]]:
         """Return the marking and queues of ports in a trial."""
         calibration = self.record.calibration
         ecn = host_settings.ecn_thresholds(trial, calibration, self.scale / self.dilation)
-        return ecn, network.port_queues(self.layout, calibration, self.scale, self.dilation, trial)
+        return ecn, port_queues.port_queues(self.layout, calibration, self.scale, self.dilation, trial)
 
     def switch_samplers(self) -> list[list[str]]:
         """Return a sampler command for each switch, to be run on this machine."""
@@ -287,7 +290,7 @@ class Lab(Scaling):
 
     def set_thresholds(self, ecn: Ecn) -> None:
         """Change every port's marking thresholds. The lab's record keeps the original ones."""
-        queues = network.port_queues(self.layout, self.record.calibration, self.scale, self.dilation)
+        queues = port_queues.port_queues(self.layout, self.record.calibration, self.scale, self.dilation)
         marking.set_thresholds(self.files, queues, ecn)
 
 
@@ -345,9 +348,9 @@ def _build(lab: paths.LabPaths, plan: record.LabRecord, lock: int, *, verify: bo
     lab.pid_file("any").parent.mkdir(mode=0o700)
     ssh.write_files(lab, layout.hosts, lock)
     pids = nodes.start_all(lab, topology.hosts, topology.switches, plan.clock_shift_ns)
-    queues = network.port_queues(layout, plan.calibration, plan.scale, plan.dilation)
-    nic_queues = network.nic_queues(layout, plan.calibration, plan.scale, plan.dilation)
-    mtu = network.mtu_bytes(topology, plan.scale / plan.dilation)
+    queues = port_queues.port_queues(layout, plan.calibration, plan.scale, plan.dilation)
+    nic_queues = port_queues.nic_queues(layout, plan.calibration, plan.scale, plan.dilation)
+    mtu = port_queues.mtu_bytes(topology, plan.scale / plan.dilation)
     network.build(layout, queues, nic_queues, pids, burst_bytes=plan.calibration.burst_bytes, mtu=mtu)
     marker = marking.attach(lab, layout, queues, pids, plan.calibration.ecn, lock)
     measured = rates.measure_links(layout, queues, pids, plan.scale) if verify else ()

@@ -21,7 +21,7 @@ from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.lifecycle.lab_record import LinkMeasurement, PortMeasurement
 from roundabout.testbeds.lab.network.layout import Layout
 from roundabout.testbeds.lab.network.namespaces import run_inside
-from roundabout.testbeds.lab.network.network import Queue
+from roundabout.testbeds.lab.network.port_queues import Queue
 
 TOLERANCE = 0.03
 WARM_UP_S = 0.015

@@ -12,7 +12,9 @@ from io import BytesIO
 from pathlib import Path
 
 from analysis.records.call import Call, Kind, Record, RecordError
-from analysis.records.chakra_nodes import (
+from analysis.records.fields import JSON, MOST, FieldError, quote_value, require_list, require_text, require_whole
+from analysis.records.files import open_record
+from analysis.records.readers.chakra_nodes import (
     COLLECTIVE,
     JSON_START,
     RECEIVE,
@@ -23,8 +25,6 @@ from analysis.records.chakra_nodes import (
     read_messages,
     read_nodes,
 )
-from analysis.records.fields import JSON, MOST, FieldError, quote_value, require_list, require_text, require_whole
-from analysis.records.files import open_record
 
 NAME = "Chakra's execution trace"
 SCHEMAS = ("1.0.2-chakra.0.0.4", "1.0.3-chakra.0.0.4", "1.1.0-chakra.0.0.4", "1.1.1-chakra.0.0.4", "0.0.4")

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues of a lab's ports and NICs: HTB classes at the drain rate, with a FIFO of limited length each."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.rtnl import tcmsg
+
+from roundabout.runner.hosts.host_group import Port
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.frames import frame_bytes, segment_bytes
+from roundabout.spec.topology import Topology
+from roundabout.spec.transports.queues import drop_tail_bytes
+from roundabout.testbeds.lab.calibration.calibration import Calibration
+from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.network.kernel_refusal import explain_refusal
+from roundabout.testbeds.lab.network.layout import Layout
+from roundabout.testbeds.lab.network.namespaces import run_inside
+
+MOST_QUEUE_BYTES = 1 << 32  # of a FIFO, whose limit has 32 bits
+LEAST_MTU_BYTES = 1500  # shorter packets would cost more CPU, and headers
+HTB_ROOT, HTB_LINK, HTB_DATA = 0x10000, 0x10001, 0x10002
+HTB_CNPS = 0x10003
+HTB_FIRST = 0x10010  # and so on, for queues that are served before HTB_DATA (ecn.h)
+HTB_LEAST_SHARE = 1e-4  # of the rate: HTB knows no class without one of its own, which it has before any priority
+CNPS_SHARE = 0.1  # of the rate, far more than they need; beyond it they would wait with data
+CNPS_LIMIT_BYTES = 1 << 20
+# An ACK that is ECT is of a congestion control that needs ECN, and brings echoes of marks, as a CNP would: 52 bytes of
+# IP with ECT(0); TCP; 32 bytes of header, so no data, and neither SYN nor FIN nor RST.
+CNP_KEYS = ["0x00020034/0x0003ffff+0", "0x00060000/0x00ff0000+8", "0x80000000/0xf0070000+32"]
+ETH_P_ALL = 0x0003
+
+# pyroute2 knows pfifo only; the two have the same options, a limit, counted in packets or in bytes.
+tcmsg.plugins["bfifo"] = tcmsg.plugins["pfifo"]
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The shaping of a port: its drain rate, headers included, and the length of each of its classes.
+
+    Of several `classes` of data, the last one is served first, and each before those that come before it.
+    """
+
+    drain_bytes_per_s: int
+    limit_bytes: int
+    classes: int = 1
+
+    @property
+    def fifos(self) -> dict[int, int]:
+        """Return the length of its FIFOs, in bytes, by their classes' handles; the first is served first."""
+        own = [HTB_DATA, *(HTB_FIRST + place for place in range(1, self.classes))]
+        return {HTB_CNPS: CNPS_LIMIT_BYTES, **dict.fromkeys(own[::-1], self.limit_bytes)}
+
+
+def port_queues(
+    layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0, trial: TrialSpec | None = None
+) -> dict[Port, Queue]:
+    """Return the queue of every port: its payload rate, with headers, divided by the scale.
+
+    Deep if nothing may be lost.
+
+    A trial may ask for another length than its topology has, and for classes of its own.
+    """
+    topology, bytes_scale = layout.topology, scale / dilation
+    classes = 1 + max(trial.queue_of_priority.values(), default=0) if trial else 1
+    mtu = mtu_bytes(topology, bytes_scale)
+    short = trial is not None and trial.queue == "drop-tail" and topology.queue_bytes is None
+
+    def limit(port: Port) -> int:
+        if short:
+            return round(drop_tail_bytes(port.payload_rate_gbps) / bytes_scale)
+        return _limit_bytes(topology, calibration, bytes_scale)
+
+    for port in layout.ports:
+        _check_limit(limit(port), mtu, bytes_scale)
+    return {
+        port: Queue(_drain_bytes_per_s(port.payload_rate_gbps, scale, mtu), limit(port), classes)
+        for port in layout.ports
+    }
+
+
+def nic_queues(layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0) -> dict[str, Queue]:
+    """Return the queues of hosts whose NIC limits them to their link's rate, by host. Packets in them are not lost."""
+    limit = calibration.queue_bytes.lossless
+    mtu = mtu_bytes(layout.topology, scale / dilation)
+    return {
+        cable.ends[1].node: Queue(_drain_bytes_per_s(cable.link.payload_rate_gbps, scale, mtu), limit)
+        for cable in layout.cables
+        if cable.link.nic_queue
+    }
+
+
+def _limit_bytes(topology: Topology, calibration: Calibration, bytes_scale: float) -> int:
+    sizes = calibration.queue_bytes
+    if topology.queue_bytes is not None:
+        return round(topology.queue_bytes / bytes_scale)
+    return sizes.lossless if topology.queue == "lossless" else sizes.lossy
+
+
+def _check_limit(found: int, mtu: int, bytes_scale: float) -> None:
+    """Raise LabError for a queue that holds no packet, or more bytes than the kernel counts."""
+    if not frame_bytes(mtu) <= found < MOST_QUEUE_BYTES:
+        raise LabError(
+            f"a port's queue of {found * bytes_scale:.10g} bytes has {found} in this lab, "
+            f"expected {frame_bytes(mtu)} (one packet) to {MOST_QUEUE_BYTES - 1}",
+            "choose other queue_bytes, --scale or --dilation",
+        )
+
+
+def mtu_bytes(topology: Topology, bytes_scale: float) -> int:
+    """Return the MTU of the lab's devices: the topology's, divided like all bytes as far as packets may be so short.
+
+    Where one stands for many, headers are shaped away: a link's payload rate is the topology's all the same.
+    """
+    return max(LEAST_MTU_BYTES, round(topology.mtu_bytes / bytes_scale))
+
+
+def _drain_bytes_per_s(payload_rate_gbps: float, scale: float, mtu: int) -> int:
+    return round(payload_rate_gbps * 1e9 / 8 / scale * frame_bytes(mtu) / segment_bytes(mtu))
+
+
+def update_queues(queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_bytes: int) -> None:
+    """Give ports of a standing lab these queues. An equal queue stays; packets in another one are lost.
+
+    Raises:
+        LabError: the kernel refused.
+    """
+    for switch in {port.switch for port in queues}:
+        own = {port: queue for port, queue in queues.items() if port.switch == switch}
+        run_inside(pids[switch], partial(_renew_ports, own, burst_bytes))
+
+
+def _renew_ports(queues: Mapping[Port, Queue], burst_bytes: int) -> None:
+    with IPRoute() as netlink:
+        for port, queue in queues.items():
+            if read_fifos(netlink, port.ifindex) != queue.fifos:
+                with explain_refusal(f"the queue of {port.switch}'s port to {port.towards}"):
+                    netlink.tc("del", "htb", port.ifindex, HTB_ROOT)
+                    shape_device(netlink, port.ifindex, queue, burst_bytes)
+
+
+def find_differences(queues: Mapping[Port, Queue], pids: Mapping[str, int]) -> list[str]:
+    """Describe the ports whose FIFOs are not these."""
+    found: dict[Port, dict[int, int]] = {}
+    for switch in {port.switch: None for port in queues}:
+        own = [port for port in queues if port.switch == switch]
+        found |= run_inside(pids[switch], partial(_read_port_fifos, own))
+    return [
+        f"{port.switch}'s port to {port.towards}: found queues of {_by_class(found[port])} bytes, "
+        f"expected {_by_class(queue.fifos)}"
+        for port, queue in queues.items()
+        if found[port] != queue.fifos
+    ]
+
+
+def _by_class(limits: Mapping[int, int]) -> list[int]:
+    return [limit for _, limit in sorted(limits.items())]
+
+
+def _read_port_fifos(ports: Iterable[Port]) -> dict[Port, dict[int, int]]:
+    with IPRoute() as netlink:
+        return {port: read_fifos(netlink, port.ifindex) for port in ports}
+
+
+def read_fifos(netlink: IPRoute, ifindex: int) -> dict[int, int]:
+    """Return the length of a device's FIFOs, in bytes, by their classes' handles."""
+    fifos = (each for each in netlink.get_qdiscs(index=ifindex) if each.get_attr("TCA_KIND") == "bfifo")
+    return {each["parent"]: each.get_attr("TCA_OPTIONS")["limit"] for each in fifos}
+
+
+def shape_device(netlink: IPRoute, ifindex: int, queue: Queue, burst_bytes: int) -> None:
+    """Limit a device to its queue's drain rate, with the class that stands for CNPs before all others.
+
+    On RoCE networks CNPs have a priority of their own. Several classes of data borrow nearly all of the link's rate
+    from it, and it lends to the first.
+    """
+    burst = {"burst": burst_bytes, "cburst": burst_bytes, "quantum": burst_bytes}
+    rate = queue.drain_bytes_per_s
+    netlink.tc("add", "htb", ifindex, HTB_ROOT, default=HTB_DATA & 0xFFFF)
+    netlink.tc("add-class", "htb", ifindex, HTB_LINK, parent=HTB_ROOT, rate=rate, **burst)
+    data_share = 1 - CNPS_SHARE if queue.classes == 1 else HTB_LEAST_SHARE
+    for prio, (handle, limit) in enumerate(queue.fifos.items()):
+        share = CNPS_SHARE if handle == HTB_CNPS else data_share
+        own = {"rate": round(share * rate), "ceil": rate, "prio": prio}
+        netlink.tc("add-class", "htb", ifindex, handle, parent=HTB_LINK, **own, **burst)
+        netlink.tc("add", "bfifo", ifindex, parent=handle, limit=limit)
+    cnps = {"protocol": ETH_P_ALL, "prio": 1, "target": HTB_CNPS, "keys": CNP_KEYS}
+    netlink.tc("add-filter", "u32", ifindex, parent=HTB_ROOT, **cnps)
