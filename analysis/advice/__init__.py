@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Advice for jobs of a cluster.
 
-Which should share links, shifted by how much, or not at all (docs/how-to/advice.md).
+The advice names jobs that may share links, the time-shifts that they need, and jobs to separate
+(docs/how-to/advice.md).
 """

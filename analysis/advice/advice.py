@@ -26,17 +26,19 @@ from roundabout.spec.errors import list_choices, quote_value, suggest
 from roundabout.spec.reader.yaml_source import Content, load_yaml
 
 WORTH = 1.02
-"""A mean gain from which shifting is advised, if the whole interval is one of gains."""
+"""Least mean gain (a ratio of iteration times) at which shifting is advised; the gain's whole interval must be above 1.
+"""
 LOSS = 0.98
-"""No job may be expected to gain less."""
+"""Least gain (a ratio of iteration times) that each job must be expected to have; below it shifting is not advised."""
 COST = 1.1
-"""Jobs of which one takes so much longer than alone should not meet."""
+"""Largest cost (iteration time over that alone) that a job may have; jobs that exceed it should not share a link."""
 MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.04)
-"""Of an iteration: by how much phases are widened at both ends, so that late ones do not meet; all are tried."""
+"""Shares of an iteration by which phases are widened at both ends, so that late phases do not overlap; all are tried.
+"""
 SIMULATED = 3
-"""Placements of which the cost is worked out: the best by score."""
+"""Number of placements, the best by score, whose cost the flow-level model computes."""
 MOST_JOBS = 8
-"""Of so many jobs all placements are looked at."""
+"""Largest number of jobs for which all placements are enumerated; their number grows exponentially."""
 
 
 class Verdict(Enum):
@@ -50,7 +52,10 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class JobGroup:
-    """Jobs that share links: the advice, its reason, and the outlook. `score` is None if no circle holds them."""
+    """Jobs that share links: the advice, its reason, and the outlook.
+
+    `score` is None if no unified circle fits the jobs.
+    """
 
     jobs: tuple[str, ...]
     verdict: Verdict
@@ -61,7 +66,9 @@ class JobGroup:
 
 @dataclass(frozen=True)
 class Placement:
-    """A candidate: the jobs that cross each link; `meeting` is of all that share one, None if none do.
+    """A candidate placement: the jobs that cross each link.
+
+    `meeting` holds all jobs that share a link; None without any.
 
     An excluded candidate has a `reason` instead.
     """
@@ -90,7 +97,7 @@ class Advice:
 
 
 def advise(jobs: Sequence[ObservedJob], capacity_gbps: float, candidates: Sequence[Candidate]) -> Advice:
-    """Advise on all pairs of these jobs, and on candidate placements; those with unknown jobs are excluded."""
+    """Return advice on all pairs of jobs and on the candidate placements. Candidates with unknown jobs are excluded."""
     names = [each.job for each in jobs]
     pairs = {
         frozenset(pair): advise_group(jobs, {"link": pair}, capacity_gbps) for pair in itertools.combinations(names, 2)
@@ -100,7 +107,7 @@ def advise(jobs: Sequence[ObservedJob], capacity_gbps: float, candidates: Sequen
 
 
 def advise_group(jobs: Sequence[ObservedJob], crossing: Crossing, capacity_gbps: float) -> JobGroup:
-    """Advise on jobs that share links of that capacity."""
+    """Return advice on jobs that share links; `crossing` lists the jobs of each link. No advice if a job is unknown."""
     by_name = {each.job: each for each in jobs}
     names = tuple(dict.fromkeys(job for members in crossing.values() for job in members))
     unknown = [name for name in names if not by_name[name].found]
@@ -190,7 +197,7 @@ def _exclusion_reason(jobs: Mapping[str, ObservedJob], candidate: Candidate) -> 
 
 
 def partitions(jobs: Sequence[ObservedJob], links: int) -> list[Candidate]:
-    """Return all ways to put the known jobs on so many equal links; none for more than `MOST_JOBS` jobs."""
+    """Return every way to put the known jobs on at most `links` equal links; none for more than `MOST_JOBS` jobs."""
     names = [each.job for each in jobs if each.found]
     if not 1 < len(names) <= MOST_JOBS:
         return []
@@ -217,7 +224,7 @@ def _partitions(names: Sequence[str], most: int) -> Iterator[list[list[str]]]:
 
 
 def read_placements(path: Path, jobs: Sequence[ObservedJob]) -> list[Candidate]:
-    """Return the candidate placements of a YAML file: by name, the jobs that cross each link. Raises SpecError."""
+    """Return the placements in a YAML file, which lists for each name the jobs on each link. Raises SpecError."""
     content = load_yaml(path, MOST_YAML_BYTES, all_text=True)
     if not isinstance(content.root, Mapping) or not content.root:
         raise content.error((), quote_value(content.root), "placements by name")

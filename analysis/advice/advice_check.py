@@ -17,14 +17,14 @@ from roundabout.store import Run
 
 GAIN = "speedup of mean iteration time, mean of jobs"
 COMMON_FIELDS = frozenset({"tcp", "queue", "priority_queues"})
-"""Of trials, beside topology and jobs."""
+"""Fields of a trial, besides topology and jobs, that the experiment copies from the run's trials."""
 
 
 def experiment(name: str, run: Run, jobs: Sequence[ObservedJob], meetings: Sequence[JobGroup]) -> dict[str, Any]:
-    """Return the experiment of these groups, as its file has it: each job alone, shared, and shifted if advised.
+    """Return the content of an experiment's file that runs each group of jobs alone, shared, and shifted if advised.
 
-    Jobs are played as in the run, and share links for as long as the slowest of them needs for `ITERATIONS`. Groups of
-    jobs that share no link there are left out, and those without advice. Raises AdviceError if none is left.
+    Jobs are played as in the run, and share links for as long as the slowest of them needs for `ITERATIONS`. Groups
+    without advice, and groups that share no link in the run, are left out. Raises AdviceError if no group is left.
     """
     known = {job.job: find_lone_job(run, job.job) for job in jobs if job.found}
     advised = sorted((each for each in meetings if each.outlook), key=lambda each: sorted(each.jobs))

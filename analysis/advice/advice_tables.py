@@ -21,7 +21,7 @@ EXPECTED = (
     Column("cost", ".2f"),
     Column("advice", kind="words"),
 )
-"""Columns of what is expected of jobs that meet."""
+"""Columns of the expected figures of jobs that share links."""
 EXPLAINED = (
     f"Expected by the fluid model, in the mean of {ITERATIONS} iterations: gain is what sharing takes from a common "
     "start over what it takes shifted (by chance: from any start), cost what it takes from a common start over alone."

@@ -14,24 +14,24 @@ from roundabout.spec.frames import HEADER_BYTES
 from roundabout.store.counter_increments import WRAPS_BITS, Increments, compute_increments
 
 HOSTS = ("host", "instance", "node")
-"""Labels and columns that name hosts; the first one is taken of several that fit equally well."""
+"""Labels and columns that usually name hosts; of several that fit equally well the first is used."""
 GAP = 5.0
-"""Times the usual distance of samples: what is longer is a gap."""
+"""A gap is a distance between samples of more than this multiple of their median distance."""
 MOST_MISSING = 0.25
-"""Of the time: where gaps and resets take more of it, nothing is read from the counter."""
+"""Largest share of the time that gaps and resets may take; a counter that exceeds it is refused."""
 FASTER = 4.0
-"""Times the link's rate that a host's interface has at most, a guess: bounds what a counter gained while it wrapped."""
+"""Rate of a host's interface over the link's rate, at most; a guess. It bounds the gain of a counter that wrapped."""
 UNEVEN = 2.0
-"""Times the fastest rise elsewhere that a counter of 32 bits may have gained while it wrapped, a guess."""
+"""Largest rise of a 32-bit counter across a wrap, over its fastest rise elsewhere; a guess. A faster one is a reset."""
 FALLS = 0.25
-"""Share of changes that may be falls: values with more falls, and with more than MOST_RESETS, are no counter."""
+"""Largest share of falls among changes. Values that exceed it, with more than MOST_RESETS falls, are no counter."""
 MOST_RESETS = 2
 RESETS = 0.001
-"""Of a counter's changes: where more are falls that are no wraps, and more than MOST_RESETS, it is no counter."""
+"""Largest share of resets among changes. Values that exceed it, with more than MOST_RESETS resets, are no counter."""
 ON_WIRE = 1.1
-"""Times the capacity that a counter may have on average: headers of small packets take 5 % beside the payload."""
+"""Largest mean rate of a counter over the payload capacity: headers of small packets add 5 %, and rates vary."""
 END_NS = 2.0**62
-"""The year 2116: differences of earlier times are 64-bit integers."""
+"""Latest valid time, in the year 2116: differences of earlier times fit into 64-bit integers."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,19 @@ class HostCounter:
 
     @property
     def count_falls(self) -> tuple[int, int]:
-        """Return the numbers of falls and of changes, of bytes or of packets: of the values that fell more often."""
+        """Return the number of falls and the number of changes, of bytes or of packets, whichever fell more often."""
         counted = [values for values in (self.bytes, self.packets) if values is not None]
         steps = [np.diff(values[~np.isnan(values)]) for values in counted]
         return max((int((each < 0).sum()), int((each != 0).sum())) for each in steps)
 
     def to_sent_bytes(self, capacity_gbps: float) -> WorkerCounter:
-        """Return what the counter gained since its first sample, without headers if packets are counted.
+        """Return the bytes that the host sent since the first sample, without headers if packets are counted.
 
-        Bytes that a reset or an unreadable sample hides count as 0: their iteration differs from the others and is
-        left out.
+        Bytes that a reset or an unreadable sample hides count as 0. The affected iteration then differs from the
+        others, and folding leaves it out.
 
-        Raises AdviceError if too much of the time is missing, or if the counter gained more than a link can carry.
+        Raises AdviceError with fewer than two samples, if too much of the time is missing, and if the values are no
+        counter or rise faster than a link can carry.
         """
         if len(self.at_ns) < 2:
             found = "one sample" if len(self.at_ns) else "no sample"
@@ -120,7 +121,7 @@ class HostCounter:
 
 
 def check_counters(hosts: Mapping[str, HostCounter], named: Collection[str], source: str) -> None:
-    """Raise AdviceError for the first one of the `named` hosts whose values fall too often for a counter."""
+    """Raise AdviceError for the first of the `named` hosts whose values fall too often for a counter."""
     for host in sorted(named):
         fell, changed = hosts[host].count_falls if host in hosts else (0, 0)
         if fell > max(MOST_RESETS, FALLS * changed):
@@ -130,7 +131,10 @@ def check_counters(hosts: Mapping[str, HostCounter], named: Collection[str], sou
 
 
 def make_counter(at: Any, unit_ns: int, counts: Any, packets: Any, where: str) -> HostCounter:
-    """Make a counter of samples in any order. Raises AdviceError, which begins with `where`."""
+    """Return the counter of samples in any order, `at` in units of `unit_ns`.
+
+    Raises AdviceError, which begins with `where`.
+    """
     when = at.astype(np.float64) * unit_ns
     if np.isnan(when).any():
         raise AdviceError(f"{where}: found a sample without a time, expected one for each")
@@ -155,7 +159,10 @@ def _readable(values: Any, where: str) -> Floats:
 
 
 def host_column(columns: Mapping[str, Iterable[str]], named: Collection[str]) -> str | None:
-    """Return the column, or label, whose values name most of the hosts `named`; in doubt the first one of HOSTS."""
+    """Return the column, or label, whose values name most of the hosts `named`; of equals the first in HOSTS.
+
+    None if no column names any of the hosts, and none is in HOSTS.
+    """
     usual = [name for name in HOSTS if name in columns]
     fits = {name: len({host_of(value, named) for value in values} & {*named}) for name, values in columns.items()}
     best = max((*usual, *columns), key=lambda name: fits[name], default=None)
@@ -163,7 +170,7 @@ def host_column(columns: Mapping[str, Iterable[str]], named: Collection[str]) ->
 
 
 def host_of(value: str, named: Collection[str]) -> str:
-    """Return the host of an address: without its port, unless jobs name the host with it."""
+    """Return the host of an address, without its port unless `named` contains the address as it is."""
     host, _, port = value.rpartition(":")
     has_port = host and port.isdecimal() and (":" not in host or host.endswith("]"))
     return host if value not in named and has_port else value

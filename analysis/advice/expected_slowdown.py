@@ -22,34 +22,34 @@ from roundabout.spec.cassini import Timetable
 
 DRAWS = 39
 TRIED = 4
-"""Draws by which one of several schedules is chosen; they are no part of what is then expected of it."""
+"""Number of draws by which a schedule is chosen; the chosen schedule's outlook uses other draws."""
 HARDER, LEAST_JITTER = 3.0, 0.01
-"""A schedule is chosen by jitter so many times as strong as was seen, or of this share of the period."""
+"""Jitter with which schedules are compared: this multiple of the observed one, or at least this share of the period."""
 PERIOD_FACTORS = (1.0, 1.005, 1.01, 1.02, 1.04, 1.08)
-"""By how much the periods of a schedule are stretched; all are tried. Who is late has the more room to catch up."""
+"""Factors by which a schedule's periods are stretched; all are tried. A longer period lets a late job catch up."""
 EARLY = 1e-6
-"""Of a period: the threshold of schedules. Nobody begins before it is due."""
+"""Threshold of schedules as a share of the period, so small that no job begins early."""
 LEAST_MS = 1e-3
-"""What stands for a phase that a draw leaves no time."""
+"""Least duration of a drawn phase, ms."""
 FLOW_LEVEL_ERROR = 1.10
-"""On a real link jobs that meet lose more than water would: in a lab ten groups over DCQCN took 0.97 to 1.10 times what
-the model says (docs/how-to/advice.md). So far beyond its greatest draw reach what meeting costs, and what a shift gains
-by avoiding it; of other transports that is a guess."""
+"""Factor by which costs and gains may exceed the flow-level model's greatest draw. In the lab ten groups over DCQCN
+took 0.97 to 1.10 times the model's time (docs/how-to/advice.md); for other transports it is a guess.
+"""
 SIGMAS = 3.92
-"""Standard deviations in an interval of 95 %."""
+"""Width of a 95 % interval in standard deviations."""
 
 Crossing = Mapping[str, Sequence[str]]
 Schedule = Mapping[str, Timetable]
-"""Of the jobs that share links, by name."""
+"""Timetables of the jobs that share links, by name."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """Ratios of iteration times by job, over `ITERATIONS` of its mean iterations.
+    """Expected ratios of mean iteration times by job, over `ITERATIONS` iterations.
 
     `gain` is shared from a common start over shifted, `cost` shared over alone, `cost_shifted` shifted over alone.
-    `cost_mean` and `gain_mean` are of all jobs; `gain_anywhere` is the latter where jobs had begun anywhere instead,
-    and its value a mean over that. Without a schedule, nothing is shifted and there is no gain.
+    `cost_mean` and `gain_mean` are means over jobs. `gain_anywhere` is `gain_mean` over random starts instead of a
+    common one. Without a schedule, no job is shifted and there is no gain.
     """
 
     schedule: Schedule | None
@@ -68,7 +68,7 @@ def compute_outlook(
     choices: Sequence[ScoredCandidate] = (),
     seed: int = 0,
 ) -> Outlook:
-    """Return the outlook of jobs that cross links of that capacity, shifted by the best of Cassini's choices."""
+    """Return the outlook of jobs that cross links of `capacity_gbps`, shifted by the best of Cassini's `choices`."""
     names = list(dict.fromkeys(job for members in crossing.values() for job in members))
     rates = {(link, ""): capacity_gbps * BYTES_PER_MS_OF_GBPS for link in crossing}
     generator = np.random.default_rng(seed)
@@ -143,9 +143,9 @@ def _with_more_jitter(job: ObservedJob) -> ObservedJob:
 
 
 def schedule_of(jobs: Mapping[str, ObservedJob], scored: ScoredCandidate) -> Schedule:
-    """Return Cassini's time-shifts, and periods that each job can keep: no iteration is squeezed.
+    """Return timetables with Cassini's time-shifts, and with periods that each job can keep: no iteration is squeezed.
 
-    A period is at least its job's plus one standard deviation, or a late job would never catch up.
+    A period is at least the job's own plus one standard deviation, because otherwise a late job would never catch up.
     """
     return joint_timetables(scored.links, EARLY, {name: job.jitter_ms for name, job in jobs.items()})
 
@@ -155,7 +155,7 @@ def _stretch_schedule(schedule: Schedule, by: float) -> Schedule:
 
 
 def apply_schedule(schedule: Schedule, names: Sequence[str], jobs: Sequence[FluidJob]) -> list[FluidJob]:
-    """Return the jobs of these names shifted and held; a job that shares no link is unconstrained."""
+    """Return the jobs, called `names`, with the schedule's shifts and timetables; jobs outside it are unchanged."""
     return [
         replace(job, start_ms=schedule[name].shift_ms, timetable=schedule[name]) if name in schedule else job
         for name, job in zip(names, jobs, strict=True)
@@ -163,14 +163,14 @@ def apply_schedule(schedule: Schedule, names: Sequence[str], jobs: Sequence[Flui
 
 
 def mean_ms(jobs: Sequence[FluidJob], rates: Mapping[Direction, float]) -> list[float]:
-    """Return each job's mean iteration while all run, at least `ITERATIONS`."""
+    """Return each job's mean iteration time, ms, while all jobs run for at least `ITERATIONS`."""
     return [float(np.mean(times)) for times in iteration_times(jobs, rates, ITERATIONS)]
 
 
 def fluid_job(
     phases: Sequence[tuple[float, float | None]], path: Sequence[Direction], stretches: Sequence[float] = (1.0,)
 ) -> FluidJob:
-    """Return a job of one stream on its path; phases are their length in ms and, if they send, bytes."""
+    """Return a job of one stream on a path; a phase is its length in ms and its bytes, None while computing."""
     parts: list[ComputePhase | SendPhase] = []
     for ms, size in phases:
         stream = Stream(0, 0, tuple(path), size or 0.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs observed by counters: each one's period, phases and jitter, or the reason why there is no advice for it."""
+"""Jobs as observed in byte counters: each job's period, phases and jitter, or the reason why it gets no advice."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -22,20 +22,21 @@ from roundabout.spec.errors import list_choices
 from roundabout.store import Run, StoreError
 
 UNSTABLE = 0.02
-"""Of a period: by how much its halves' may differ, and how wide its interval may be."""
+"""Largest difference between the periods of both halves, and largest width of the period's interval, as shares of it.
+"""
 SILENT = 0.1
-"""Of the time: a job that sent nothing for so long at the end has ended."""
+"""A job has ended if it sent nothing in this last share of the time."""
 NEAR = 0.05
-"""Of the capacity: jobs whose rates add up to it so nearly, where all of them send, fill a link together."""
+"""Jobs saturate a link together if their rates, while all send, add up to the capacity within this share of it."""
 TOGETHER = 0.1
-"""Of the time for which a job sends: for less, it does not matter what it does beside others."""
+"""Least share of a job's sending time that overlaps with others before saturation is examined."""
 MOST_TOGETHER = 4
-"""Jobs on one link."""
+"""Largest number of jobs on one link."""
 
 
 @dataclass(frozen=True)
 class ObservedJob:
-    """An observed job: the findings, and the standard deviation of its iterations' lengths.
+    """An observed job: its found profile, and the standard deviation of its iterations' lengths.
 
     Without `found`, `reason` says why there is no advice.
     """
@@ -47,7 +48,7 @@ class ObservedJob:
 
     @property
     def circle(self) -> Circle:
-        """Return its phases as they are on its circle."""
+        """Return the job's sending phases as arcs of its circle."""
         found = self.found
         assert found is not None
         period_ms = found.period_ms.value
@@ -64,7 +65,7 @@ class ObservedJob:
 
 
 def observe_run(run: Run) -> tuple[list[ObservedJob], float]:
-    """Return each job of a run, and the bottleneck's payload rate, Gbit/s.
+    """Return each job of a run with its findings, and the bottleneck's payload rate, Gbit/s.
 
     A job is observed in the last valid trial in which it was alone. Raises StoreError if the run has no trial.
     """
@@ -94,7 +95,10 @@ def _observe_trial(run: Run, job: str) -> ObservedJob:
 
 
 def observe_counters(hosts: Mapping[str, HostCounter], sending: Senders, capacity_gbps: float) -> list[ObservedJob]:
-    """Return each job by the counters of its hosts, from a time in which the jobs did not slow each other down."""
+    """Return each job's findings from its hosts' counters.
+
+    Jobs that share a host, or fill a link together, get a reason instead.
+    """
     reasons = senders.shared_hosts(sending)
     sent: dict[str, list[WorkerCounter]] = {}
     for job, names in sending.items():
@@ -121,7 +125,10 @@ def _counter_of_host(hosts: Mapping[str, HostCounter], name: str, capacity_gbps:
 
 
 def observe_job(job: str, workers: Sequence[WorkerCounter], last_ns: int | None = None) -> ObservedJob:
-    """Return a job by its workers' counters; if it ended long before `last_ns`, that is the reason for no advice."""
+    """Return a job's findings from its workers' counters, or the reason why there are none.
+
+    A reason is, for example, that the job ended long before `last_ns`.
+    """
     try:
         folded = fold_iterations(workers)
         reason = _end_reason(workers, last_ns, folded.period_ms) or _instability_reason(folded)
@@ -195,6 +202,6 @@ def _rates_gbps(sent: Mapping[str, Sequence[WorkerCounter]]) -> dict[str, Floats
 
 
 def read_jobs(source: str, sending: Senders, capacity_gbps: float) -> list[ObservedJob]:
-    """Return each job by a table of counters or a Prometheus server's answer. Raises AdviceError or SpecError."""
+    """Return each job's findings from a table of counters or a Prometheus server. Raises AdviceError or SpecError."""
     named = {host for hosts in sending.values() for host in hosts}
     return observe_counters(sources.read(source, named), sending, capacity_gbps)

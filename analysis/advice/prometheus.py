@@ -24,7 +24,7 @@ from roundabout.spec.reader.json_source import Location
 from roundabout.spec.reader.yaml_source import Content, decode
 
 TIMEOUT_S = 30
-MOST_BYTES = 1 << 30  # of a stored answer: fifty million samples
+MOST_BYTES = 1 << 30  # largest stored answer, bytes: fifty million samples
 
 
 def read_from_server(url: str, named: Collection[str]) -> dict[str, HostCounter]:

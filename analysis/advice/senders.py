@@ -14,14 +14,14 @@ from roundabout.spec.reader.json_source import Location
 from roundabout.spec.reader.yaml_source import Content, load_yaml
 
 Senders = Mapping[str, tuple[str, ...]]
-"""By job, its hosts."""
+"""Hosts that send for each job, by the job's name."""
 
 SLURM = "as `squeue --json` has it"
 LIST_PART = re.compile(r"([^\s\[\],]|\[[^\[\]]+\])+")
 RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 MOST_HOSTS = 10_000
-MOST_YAML_BYTES = 1_000_000  # reading that much YAML takes ten seconds
-MOST_JSON_BYTES = 1 << 30  # `squeue --json` writes 10 kB for each job
+MOST_YAML_BYTES = 1_000_000  # largest file of YAML: reading that much takes ten seconds
+MOST_JSON_BYTES = 1 << 30  # largest file of JSON: `squeue --json` writes 10 kB for each job
 
 
 def read_senders(path: Path) -> Senders:
@@ -51,7 +51,7 @@ def read_senders(path: Path) -> Senders:
 
 
 def shared_hosts(senders: Senders) -> dict[str, str]:
-    """Return the jobs whose bytes cannot be told from another's, because they share a sending host, with the reason."""
+    """Return, by job, why its bytes cannot be distinguished from another job's: both use the same sending host."""
     reasons: dict[str, str] = {}
     for one, other in itertools.combinations(senders, 2):
         if both := sorted({*senders[one]} & {*senders[other]}):
@@ -103,7 +103,7 @@ def _hosts(content: Content, where: Location, found: Any) -> tuple[str, ...]:
 
 
 class HostsError(Exception):
-    """A list of hosts in another form than Slurm's."""
+    """A list of hosts that is not in Slurm's form."""
 
     def __init__(self, found: str, expected: str) -> None:
         super().__init__(found)

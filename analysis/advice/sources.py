@@ -14,7 +14,7 @@ READERS = {".csv": tables.read_table, ".parquet": tables.read_table, ".json": pr
 def read(source: str, named: Collection[str] = ()) -> dict[str, HostCounter]:
     """Return the counters of each host in a `.csv`, `.parquet` or `.json` file, or in a Prometheus server's answer.
 
-    The label, or column, that has the hosts `named` tells the host. Raises AdviceError or SpecError.
+    A host is identified by the label, or column, that contains the hosts `named`. Raises AdviceError or SpecError.
     """
     if source.startswith(("http://", "https://")):
         found = prometheus.read_from_server(source, named)

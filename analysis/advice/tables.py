@@ -15,12 +15,12 @@ from roundabout.spec.errors import list_choices, quote_value
 from roundabout.spec.reader.yaml_source import open_without_waiting
 
 NS = {"controller_ns": 1, "at_ns": 1, "at_ms": 10**6, "at_s": 10**9}
-"""Columns of times, with their unit in ns; the table `counters` of a run has the first one."""
+"""Names of time columns, with their unit in ns; the table `counters` of a run has the first one."""
 BYTES = ("tx_bytes", "bytes")
 PACKETS = "tx_packets"
 INTERFACE = "interface"
 TEXT = pacsv.ConvertOptions(column_types=dict.fromkeys((*HOSTS, INTERFACE), pa.string()))
-"""Types of columns with names, which stay text as written: a host `01` is no number."""
+"""Types of the columns that hold names: they stay text, because a host `01` is no number."""
 
 
 def read_table(path: Path, named: Collection[str]) -> dict[str, HostCounter]:
@@ -39,7 +39,7 @@ def read_table(path: Path, named: Collection[str]) -> dict[str, HostCounter]:
 
 
 def parse_table(table: pa.Table, source: str, named: Collection[str] = ()) -> dict[str, HostCounter]:
-    """Return the counters of each host in a table, by the column that has the hosts `named`. Raises AdviceError."""
+    """Return the counters of each host in a table, by the column that names the hosts `named`. Raises AdviceError."""
     names = table.column_names
     when, count = (_column(names, known, source) for known in (tuple(NS), BYTES))
     numbers = [when, count, *([PACKETS] if PACKETS in names else [])]

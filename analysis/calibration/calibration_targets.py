@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets of a calibration of the lab: graded figures of a dilated run, to be met without dilation.
+"""Targets of a calibration of the lab: figures of a time-dilated run that a run without dilation must meet.
 
-All are dimensionless, and none is a paper's, though the run's set of parameters may have been chosen by one. The
-tolerances are ours.
+All targets are dimensionless, and none comes from a paper, though a paper may have determined the run's set of
+parameters. The tolerances are ours.
 """
 
 import math
@@ -20,24 +20,24 @@ from roundabout.spec.experiment import FAIR, Cell
 from roundabout.store import Run, StoreError
 
 ALLOWED_SHARE = 0.1
-"""Of a share of bandwidth in the first iteration, as a part of it."""
+"""Tolerance of the bandwidth share in the first iteration, as a share of the target."""
 ALLOWED_SPEEDUP = 0.02
-"""Of a speed-up of the median iteration."""
+"""Tolerance of a speed-up of the median iteration time, absolute."""
 ALLOWED_MARKS = 0.15
-"""Of marks an iteration, over those of the fair cell."""
+"""Tolerance of the marks per iteration over the fair cell's, absolute."""
 ALLOWED_EXCESS_SHARE = 0.02
-"""Of the median fair iteration over the fluid model's."""
+"""Tolerance of the median fair iteration time over the fluid model's, absolute."""
 
 ALLOWED_DRIFT = 0.03
-"""Of the last quarter of fair iterations against the first."""
+"""Tolerance of the last quarter of fair iterations over the first, absolute."""
 
 LEAST_ITERATIONS = 8
-"""Of a run: its first and last quarter are compared."""
+"""Least iterations of a run, because its first and last quarter are compared."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A figure to be met, and its tolerance."""
+    """A figure that a calibrated run must meet within its tolerance."""
 
     name: str
     value: float
@@ -46,7 +46,7 @@ class Target:
 
 @dataclass(frozen=True)
 class TargetFit:
-    """The figure found for each target, and its deviation in tolerances, with its sign."""
+    """The figure found for each target, and its signed deviation in units of the tolerance."""
 
     found: Mapping[str, float]
     off: Mapping[str, float]
@@ -78,9 +78,9 @@ class _MeasuredCell:
 
 
 def training_experiment(run: Run) -> Experiment:
-    """Return the experiment of a candidate.
+    """Return the experiment by which a candidate calibration is measured.
 
-    Each of the run's cells in which jobs share links, once, without expectations.
+    It has each of the run's cells in which jobs share links, with one repetition and without expectations.
 
     Raises:
         StoreError: time was not dilated in this run, it has too few iterations, or its cells name several sets of
@@ -105,11 +105,11 @@ def training_experiment(run: Run) -> Experiment:
 
 
 def targets_of(run: Run) -> tuple[Target, ...]:
-    """Return the figures of a run that others are to meet: of each fair cell, and of each other one beside it.
+    """Return the figures that a calibration must meet: of each fair cell, and of other cells relative to a fair one.
 
     Raises:
-        StoreError: a cell in which jobs meet has no valid trial, or no fair cell beside it, or one of the figures is
-            not to be had of it.
+        StoreError: a cell in which jobs share links has no valid trial, or no fair cell at the same levels, or lacks
+            the data for one of the figures.
     """
     cells = cells_of(run)
     asked = [CellId(cell.levels) for cell in experiment_of(run).cells if cell.spec.has_concurrent_jobs]
@@ -121,7 +121,10 @@ def targets_of(run: Run) -> tuple[Target, ...]:
 
 
 def compare_with_targets(targets: Sequence[Target], run: Run) -> TargetFit:
-    """Compare a candidate's run with the targets. Raises StoreError as `targets_of` does."""
+    """Return the figures of a candidate's run and their deviations from the targets.
+
+    Raises StoreError as `targets_of` does.
+    """
     found = {each.name: each.value for each in targets_of(run)}
     if missing := [each.name for each in targets if each.name not in found]:
         raise StoreError(f"{run.path}: found no {missing[0]}, expected it as in the run that is to be met")

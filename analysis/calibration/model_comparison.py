@@ -19,9 +19,9 @@ from roundabout.store import Run, StoreError
 
 @dataclass(frozen=True)
 class ModelComparison:
-    """A predicted figure with its tolerance, and the measured one with its 95 % interval.
+    """A predicted figure with its tolerance, and the measured figure with its 95 % interval.
 
-    The interval decides; without one, with too few repetitions, the verdict is open.
+    The interval decides the verdict. Without an interval, as with too few repetitions, the verdict is `inconclusive`.
     """
 
     foretold: float | None
@@ -31,7 +31,7 @@ class ModelComparison:
 
     @property
     def verdict(self) -> Word:
-        """Return whether the whole measured interval lies near the prediction, or none of it."""
+        """Return the verdict: `pass` if all of the interval lies within the tolerance, `fail` if none of it does."""
         if self.foretold is None or self.measured is None:
             return NOT_MEASURED
         return judge_interval(self.ci95, Limits(self.foretold - self.allowed, self.foretold + self.allowed))
@@ -39,7 +39,7 @@ class ModelComparison:
 
 @dataclass(frozen=True)
 class Row:
-    """One cell: `speedup` is None of a fair one, to which others are compared."""
+    """The comparisons of one cell; `speedup` is None for a fair cell, which is the baseline of the others."""
 
     levels: dict[str, Any]
     share: ModelComparison
@@ -52,7 +52,7 @@ class Row:
 
 
 def refuse_another(run: Run, experiment: Experiment) -> None:
-    """Raise StoreError if the run's experiment has changed, because names of levels alone say too little."""
+    """Raise StoreError if a cell of the run has other jobs or links than the cell of equal levels in `experiment`."""
     own = {CellId(cell.levels): cell.spec for cell in experiment.cells}
     for cell in experiment_of(run).cells:
         asked = own.get(CellId(cell.levels))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predictions of DCQCN's mean field for an experiment's cells, each beside the same cell with all jobs alike."""
+"""Predictions of DCQCN's mean field for an experiment's cells, relative to the same cells with equal transports."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,16 +26,16 @@ from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import Cell, Experiment
 
 EQUAL_PERIOD_SHARE = 1.2
-"""Jobs whose last iterations differ by no more than this settle together; others (1:2) go on changing."""
+"""Jobs settle if the ratio of their last iteration times is at most this; others, such as 1:2, keep changing."""
 
 
 @dataclass(frozen=True)
 class Prediction:
     """The predicted figures of one cell.
 
-    `share` is the first job's bandwidth over the second's in the first iteration. `speedup` is that of the job that
-    gains least, of iterations as they settle, or of the median of the last half if jobs do not keep pace.
-    `interleaved` is the iteration, counted from 1, from which jobs stay interleaved.
+    `share` is the first job's bandwidth over the second's in the first iteration. `speedup` belongs to the job that
+    gains least: of its settled iteration, or of the median of its last half if jobs do not settle. `interleaved` is the
+    iteration, counted from 1, from which jobs stay interleaved.
     """
 
     cell: Cell
@@ -61,7 +61,7 @@ class Prediction:
 
 
 def typical_ms(meeting: SharedLinkScenario, job: str) -> float:
-    """Return the value that the median of a long run of a job's iterations approaches."""
+    """Return the iteration time of a job, ms, that the median of a long run approaches."""
     last = [meeting.settled_ms(each) for each in meeting.spans]
     if max(last) <= EQUAL_PERIOD_SHARE * min(last):
         return meeting.settled_ms(job)
@@ -70,7 +70,7 @@ def typical_ms(meeting: SharedLinkScenario, job: str) -> float:
 
 
 def split_by_support(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[Cell]]]:
-    """Return the cells that the model covers, and by reason those that it does not.
+    """Return the cells that the model covers, and the other cells by the reason for which they are not covered.
 
     Raises ScenarioError if it covers none.
     """
@@ -88,7 +88,7 @@ def split_by_support(cells: Iterable[Cell]) -> tuple[list[Cell], dict[str, list[
 
 
 def predict_cells(cells: Sequence[Cell], iterations: int, told: ProgressCallback = ignore_progress) -> list[Prediction]:
-    """Predict these cells; `told` is called meanwhile with the finished share.
+    """Return a prediction of each cell; `told` is called meanwhile with the finished share, from 0 to 1.
 
     Raises ScenarioError if the model does not cover one.
     """
@@ -106,7 +106,7 @@ def predict_cells(cells: Sequence[Cell], iterations: int, told: ProgressCallback
 
 
 def fair_version(spec: TrialSpec) -> TrialSpec:
-    """Return the trial with the last job's transport for all, or with that transport without MLTCP."""
+    """Return the trial in which all jobs use the last job's transport; MLTCP is replaced by its base transport."""
     last = list(spec.jobs.values())[-1].transport
     last = last.model_copy(update={"name": base_of(last)})
     jobs = {name: job.model_copy(update={"transport": last}) for name, job in spec.jobs.items()}
@@ -146,7 +146,7 @@ def table(experiment: Experiment, found: Sequence[Prediction]) -> Table:
 def figure(found: Sequence[Prediction]) -> Figure:
     """Draw share and speed-up over the first job's T.
 
-    A line a set, a column of panels for each choice of thresholds.
+    Each set of parameters is a line, and each choice of thresholds a column of panels.
     """
     ways = list(dict.fromkeys(_way(each) for each in found))
     sets = style.job_colours(list(dict.fromkeys(_set(each) for each in found)))
@@ -186,7 +186,7 @@ def _way(each: Prediction) -> str:
 
 
 def refusal_lines(left_out: Mapping[str, Sequence[Cell]]) -> list[str]:
-    """Return a line for each reason, and the cells that it keeps from being predicted."""
+    """Return a line of text for each reason, with the cells that could not be predicted for it."""
     return [f"left out {', '.join(CellId(each.levels).name for each in some)}: {why}" for why, some in left_out.items()]
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a fabric from the trials of an acceptance.
+"""Figures of a fabric from the trials of an acceptance test.
 
-Of each shared link, of packets' classes, of the job's slowdown.
+They describe each shared link, the packets' traffic classes, and the job's slowdown.
 
-Invalid trials have figures here, too, because the cause may be a fault of the fabric.
+Invalid trials count too, because a fault of the fabric may have made them invalid.
 """
 
 from collections import Counter
@@ -25,9 +25,12 @@ Pair = tuple[str, str]
 
 
 class LinkSharing(NamedTuple):
-    """Flows that shared a link: their use of its payload rate, their fairness, and their packets' fate.
+    """Figures of the flows that share a link.
 
-    None: not known.
+    `use` is their share of the link's payload rate, `jain` Jain's fairness index, and `marked` the share of marked
+    segments. `drops` and `pauses` are counts.
+
+    A figure is None if it is unknown.
     """
 
     use: float | None
@@ -38,7 +41,7 @@ class LinkSharing(NamedTuple):
 
 
 def link_figures(run: Run, links: Mapping[str, str]) -> dict[str, LinkSharing]:
-    """Return the figures by variant, whose link is in `links`."""
+    """Return the figures of shared links by variant; `links` names the link of each variant."""
     tables = {name: run.table(name, valid_only=False) for name in ("iterations", "flows", "queue", "device_counters")}
     specs = {str(each["variant"]): TrialSpec.model_validate(each["spec"]) for each in run.trials()}
     return {
@@ -51,9 +54,9 @@ def link_figures(run: Run, links: Mapping[str, str]) -> dict[str, LinkSharing]:
 
 
 def retransmissions(run: Run) -> dict[Pair, tuple[int, int]]:
-    """Return the segments that each host retransmitted to each other, and those that arrived there, in all trials.
+    """Return for each pair of hosts the segments retransmitted and the segments delivered, summed over all trials.
 
-    RDMA is left out: NICs retransmit, and count in counters of their own.
+    RDMA is left out, because NICs retransmit by themselves and have counters of their own.
     """
     flows = run.table("flows", valid_only=False)
     flows = flows.filter(pc.is_valid(flows["retransmitted"])).group_by(["host", "peer"])
@@ -62,7 +65,7 @@ def retransmissions(run: Run) -> dict[Pair, tuple[int, int]]:
 
 
 def dscp_counts(run: Run) -> dict[Pair, Counter[int]]:
-    """Return the number of packets with data from host to host by DSCP, in both hosts' captures."""
+    """Return for each pair of hosts the number of received packets with payload, by DSCP, from the hosts' captures."""
     packets = run.table("packets", valid_only=False).unify_dictionaries()
     packets = packets.filter(pc.greater(packets["payload_bytes"], 0))
     out = packets.filter(pc.equal(packets["direction"], "out"))
@@ -77,7 +80,10 @@ def dscp_counts(run: Run) -> dict[Pair, Counter[int]]:
 
 
 def slowdowns(run: Run, job: str, idle: str) -> dict[str, Measured]:
-    """Return a job's mean iteration time over that of `idle`, by variant, and of that one over its profile's."""
+    """Return a job's mean iteration time by variant, over that in variant `idle`.
+
+    The figure of `idle` itself is over the profile's time alone.
+    """
     cells = {cell.variant: cell for cell in cells_of(run) if cell.trials}
     times = {name: estimate(cell.repetitions(job), np.mean) for name, cell in cells.items()}
     found = {name: ratio(each, times[idle]) for name, each in times.items() if name != idle and idle in times}

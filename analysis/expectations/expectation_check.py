@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of an expectation's words: quantities and printed figures. The modules that measure are not imported."""
+"""The check of the names in an expectation, quantities and printed figures, without importing the measuring modules."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -22,7 +22,7 @@ from roundabout.spec.expectation import (
 
 
 class Term(NamedTuple):
-    """A quantity as expectations know it; the fields are those of `Quantity`."""
+    """A quantity's name and requirements, without its function; the fields are those of `Quantity`."""
 
     name: str
     needs: Sequence[str]
@@ -31,7 +31,7 @@ class Term(NamedTuple):
 
 
 class Vocabulary(NamedTuple):
-    """The words of expectations: quantities by name, and the shape of each printed figure by its name."""
+    """The names that expectations may use: quantities by name, and the shape of each printed figure by name."""
 
     quantities: dict[str, Term]
     printed: dict[str, str]
@@ -39,7 +39,7 @@ class Vocabulary(NamedTuple):
 
 @cache
 def vocabulary() -> Vocabulary:
-    """Return every word, remembered from the last start, since the modules that define them take a second to import."""
+    """Return every known name, cached on disk between starts, because importing the defining modules takes a second."""
     terms, printed = cached_answer("vocabulary", (), _words)
     return Vocabulary({term[0]: Term(*term) for term in terms}, printed)
 
@@ -53,7 +53,10 @@ def _words() -> tuple[tuple[list[Term], dict[str, str]], bool]:
 
 
 def complain(expectation: Expectation, cells: Sequence[TrialCell]) -> Complaint | None:
-    """Return what is wrong with an expectation about these cells: its quantity, a printed figure, a missing field."""
+    """Return the first error of an expectation: an unknown name, a wrong field or a wrong shape.
+
+    None if it is valid.
+    """
     known = vocabulary().quantities
     if expectation.what not in known:
         expected = f"a quantity ({list_choices(known)})"
@@ -91,7 +94,7 @@ def _wrong_name(expectation: Expectation) -> Complaint | None:
 
 
 def printed_names(expectation: Expectation) -> list[tuple[tuple[str, ...], str, str]]:
-    """Return the printed figures that an expectation names: the field, the name, and the shape that it must have."""
+    """Return for each printed figure that an expectation names: the field's path, the name, and the required shape."""
     fields: list[tuple[tuple[str, ...], Any, str]] = []
     match expectation:
         case Value():

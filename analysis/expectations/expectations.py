@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations in numbers: printed figures looked up, with their source."""
+"""Expectations in numbers, in which names of printed figures are replaced by the figures and their sources."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Limits:
-    """The bounds of an expected figure; None is open."""
+    """The bounds of an expected figure; None stands for no bound."""
 
     at_least: float | None = None
     at_most: float | None = None
@@ -53,9 +53,10 @@ class PrintedCurve:
     points: Points | Callable[[float], float]
 
     def compare_points(self, measured: Points) -> list[tuple[float, float, float | None]]:
-        """Return points to compare: x, the paper's y there and the measured one, None if that was not measured.
+        """Return points to compare: x, the paper's y, and the measured y or None.
 
-        An equation is compared at each measured point, a printed point with the line through measured ones.
+        An equation is compared at each measured point; a printed point is compared with the line through measured
+        points.
         """
         if callable(self.points):
             curve = self.points
@@ -68,7 +69,7 @@ class PrintedCurve:
 
 @dataclass(frozen=True)
 class ResolvedExpectation:
-    """An expectation in numbers. `tolerance` is that of a value; `source` and `rows` say where it is printed."""
+    """An expectation in numbers. `tolerance` applies to a single value; `source` and `rows` say where it is printed."""
 
     paper: float | None = None
     tolerance: float | None = None
@@ -83,12 +84,15 @@ class ResolvedExpectation:
     rows: tuple[str, ...] = ()
 
     def tolerance_of(self, paper: float) -> float:
-        """Return the allowed distance of a measured figure from the paper's."""
+        """Return the allowed distance of a measured figure from the figure `paper`, in the quantity's unit."""
         return self.tolerance if self.tolerance is not None else abs(paper) * (self.within or 0.0)
 
 
 def resolve(expectation: Expectation) -> ResolvedExpectation:
-    """Look up an expectation's printed figures. Raises UsageError if one is missing, or of another shape."""
+    """Return the expectation with its printed figures as numbers.
+
+    Raises UsageError for an unknown name, or a figure of the wrong shape.
+    """
     entries = [_take(name, shape) for _, name, shape in printed_names(expectation)]
     source, places = _sources(expectation, entries)
     known = _NUMBERS[expectation.kind](expectation)
@@ -96,7 +100,7 @@ def resolve(expectation: Expectation) -> ResolvedExpectation:
 
 
 def describe_expected(expectation: Expectation, expected: ResolvedExpectation, names: Collection[str]) -> str:
-    """Describe the expectation in words; of a row, those of the columns `names`, if there are any."""
+    """Return the expectation as text; for a row only the columns `names`, if it has any of them."""
     columns = {name: each for name, each in expected.columns.items() if name in names}
     return _listed(columns, expectation) if columns and isinstance(expectation, Row) else expected.text
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of a congestion control from training jobs: whether they interleave, and whether one of them pays for it."""
+"""Figures of a congestion control from training jobs: whether jobs interleave, and how slow the slowest job is."""
 
 import numpy as np
 

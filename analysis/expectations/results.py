@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The typed results of studies: computed once, stored as summary.json (docs/reference/summary.schema.json), and shown.
 
-All iterations of all valid repetitions count; what depends on when is named (`last_half`), not trimmed by eye.
+All iterations of all valid repetitions count. Statistics of a part of a run have their own field, such as `last_half`.
 """
 
 import math
@@ -24,15 +24,17 @@ from roundabout.spec.base import Level
 from roundabout.store import Run
 
 SCHEMA: Literal[4] = 4
-"""3: a 99th percentile from a thousand iterations on only, and the longest one; verdicts by intervals."""
+"""Version of summary.json. Since version 3 a 99th percentile needs a thousand iterations, and intervals decide
+verdicts.
+"""
 
 LimitName = Literal["alone", "fair", "interleaved"]
 
-LEAST_POSSIBLE = 0.01  # of an iteration: less to gain is within what iterations vary by
+LEAST_POSSIBLE = 0.01  # share of an iteration; a smaller possible gain is within iterations' variation
 
 
 class Result(BaseModel):
-    """A part of the results. A stored one may hold derived fields, which are not read."""
+    """A part of the results. Unknown fields of a stored part are ignored, because they are derived."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", serialize_by_alias=True)
 
@@ -53,7 +55,7 @@ class Statistics(Result):
 class LastHalf(Statistics):
     """Statistics of the second half of each repetition's iterations.
 
-    `gain_of_possible` is the part of interleaving's possible gain over the baseline that was gained.
+    `gain_of_possible` is the gain over the baseline as a share of the gain that interleaving could bring.
     """
 
     gain_of_possible: float | None
@@ -84,9 +86,9 @@ class Marks(Result):
 
 
 class JobCell(Statistics):
-    """One job in one cell. `limit` names its flow-level limit.
+    """The results of one job in one cell. `limit` names the flow-level limit to compare with.
 
-    Its figures are of `repetitions`; `invalid` trials of the cell are left out.
+    Figures are computed from `repetitions` trials; the cell's `invalid` trials are left out.
     """
 
     variant: str
@@ -115,7 +117,7 @@ class JobCell(Statistics):
 
     @property
     def limit_ms(self) -> float | None:
-        """Return its flow-level limit; None without one."""
+        """Return the job's flow-level limit, ms; None if cross traffic leaves the job no capacity."""
         found: float | None = getattr(self.fluid, f"{self.limit}_ms")
         return found
 
@@ -138,9 +140,9 @@ class InvalidTrial(Result):
 
 
 class Summary(Result):
-    """The common fields of all studies' results; each adds its own.
+    """The fields that all studies' results have; each study adds its own.
 
-    `study` tells which one it was, and its comparison.
+    `study` names the kind of study and the factor or baseline that it compares.
     """
 
     schema_version: Literal[4] = Field(default=4, alias="schema")
@@ -188,9 +190,10 @@ def common_fields(run: Run, study: StudyChoice) -> dict[str, Any]:
 
 
 def gain_of_possible(cell: CellTrials, baseline: CellTrials | None, job: str, limits: Limits) -> float | None:
-    """Return the gained part of interleaving's possible gain over the baseline, by medians over the last half.
+    """Return the gain over the baseline as a share of interleaving's possible gain, by medians over the last half.
 
-    None if hardly any gain is possible: a part of it would be a part of the iterations' variation.
+    None without a baseline, and if the possible gain is below `LEAST_POSSIBLE`, which is within the iterations'
+    variation.
     """
     if baseline is None or baseline is cell or job not in baseline.times:
         return None
@@ -200,7 +203,7 @@ def gain_of_possible(cell: CellTrials, baseline: CellTrials | None, job: str, li
 
 
 def finite_or_none(value: float) -> float | None:
-    """Return None for infinity, which JSON lacks."""
+    """Return the value, or None if it is infinite, because JSON has no infinity."""
     return float(value) if math.isfinite(value) else None
 
 
@@ -251,7 +254,7 @@ def _marks(marks: JobMarks | None) -> Marks | None:
 
 
 def iteration_statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
-    """Return median, mean, tail and longest of a job's iterations, with intervals; `unit` ends the names."""
+    """Return median, mean, 99th percentile and maximum of all iterations, with intervals; names end with `unit`."""
     together = np.concatenate(repetitions)
     measured = {
         "median": estimate(repetitions, np.median, at_least=0),

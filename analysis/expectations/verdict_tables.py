@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expectations and findings: a table for the screen, cards and a table of claims for the page."""
+"""Tables of expectations and verdicts for the screen, and cards and a table of claims for the page."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ TONES = {"pass": Tone.GOOD, "fail": Tone.BAD, "inconclusive": Tone.OPEN, "not me
 
 
 def with_figures(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Return the verdicts on expectations in figures."""
+    """Return the verdicts on numeric expectations, which are not claims in words."""
     return [each for each in verdicts if each.kind != "claim"]
 
 
@@ -49,9 +49,9 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
 
 
 def cards(verdicts: Sequence[Verdict]) -> Html:
-    """Return a card for each expectation in figures with its measurement and verdict.
+    """Return a card for each numeric expectation with its measurement and verdict.
 
-    Or the reason why none is judged.
+    Return the reason instead if no expectation is judged.
     """
     figures = with_figures(verdicts)
     if why := _why_not(figures):
@@ -73,7 +73,7 @@ def cards(verdicts: Sequence[Verdict]) -> Html:
 
 
 def agreement_table(verdicts: Sequence[Verdict], paper: str) -> Html:
-    """Return each measured claim of a paper, the finding, and whether they agree; the others are folded."""
+    """Return a table of a paper's claims with findings and verdicts; claims that were not measured are collapsed."""
     claims = claims_only(verdicts)
     known = _known(claims)
     columns = (_head(paper), _head("here"), _head(""))
@@ -91,7 +91,7 @@ def agreement_table(verdicts: Sequence[Verdict], paper: str) -> Html:
 
 
 def summarize(verdicts: Sequence[Verdict], paper: str) -> Html:
-    """Return how many claims agree, and which do not."""
+    """Return a paragraph that counts the claims that agree and lists those that do not."""
     claims = claims_only(verdicts)
     known = _known(claims)
     if not known:
@@ -108,7 +108,7 @@ def summarize(verdicts: Sequence[Verdict], paper: str) -> Html:
 
 
 def describe(verdict: Verdict) -> str:
-    """Describe the subject of an expectation in words."""
+    """Return the subject of an expectation as text."""
     of = f": {verdict.of}" if verdict.of else ""
     over = f" over {verdict.over}" if verdict.over else ""
     job = f", {verdict.job}" if verdict.job else ""

@@ -50,10 +50,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Verdict:
-    """An expectation and the findings. Fields that do not apply to its kind are None.
+    """An expectation, what was measured, and the verdict. Fields that do not apply to the kind of expectation are None.
 
-    Of several cases, `measured` is the one that is off most; all of them are `parts`. `expected` and `found` are texts
-    for people. `rows` are its rows of the scoreboard.
+    With several cases, `measured` is the case that deviates most, and `parts` holds all cases. `expected` and `found`
+    are texts for people. `rows` are the scoreboard's rows that the verdict belongs to.
     """
 
     kind: str
@@ -98,7 +98,7 @@ def judge(reading: CachedReading, study: str) -> tuple[Verdict, ...]:
 
 
 def expectations(experiment: Experiment, study: str) -> list[papers.Claim]:
-    """Return what an experiment expects, and what papers claim of every run of its kind of `study`."""
+    """Return the expectations of an experiment, and the papers' claims about every run of its kind of `study`."""
     return [*(papers.Claim(each, {}) for each in _complete(experiment)), *papers.claims(study)]
 
 
@@ -108,10 +108,9 @@ def judge_expectation(
     shows: Callable[[Collection[str]], tuple[str, ...]] | None = None,
     unjudged: str = "",
 ) -> Verdict:
-    """Judge one expectation of a run; or give the reason `unjudged` why not.
+    """Return the verdict on one expectation of a run; with the reason `unjudged` nothing is measured.
 
-    `shows` returns the rows of the scoreboard that it shows beside those that it names itself, by kinds of cross
-    traffic.
+    `shows` returns further rows of the scoreboard for the measured kinds of cross traffic.
     """
     try:
         quantity, expected = find_quantity(expectation.what), resolve(expectation)
@@ -253,7 +252,7 @@ def _judge_near(case: Case, paper: float, expected: ResolvedExpectation, name: s
 
 
 def judge_bounds(case: Case, limits: Limits, name: str | None = None) -> Part:
-    """Judge a case's interval by limits: `inconclusive` if a limit lies inside it, or if there is no interval."""
+    """Return a case's verdict by limits: `inconclusive` if a limit lies inside its interval, or without an interval."""
     word = judge_interval(case.ci95, limits)
     return Part(name or case.name, case.value, case.ci95, word, at_least=limits.at_least, at_most=limits.at_most)
 
@@ -272,7 +271,7 @@ def _compare_with_previous(case: Case, before: Sequence[Case]) -> Word:
 
 
 def judge_interval(interval: Interval | None, limits: Limits) -> Word:
-    """Judge whether all of an interval is within limits, or none of it."""
+    """Return `pass` if the whole interval is within limits, `fail` if none of it is, else `inconclusive`."""
     if interval is None:
         return "inconclusive"
     low, high = interval
@@ -282,7 +281,7 @@ def judge_interval(interval: Interval | None, limits: Limits) -> Word:
 
 
 def combine(words: Sequence[Word]) -> Word:
-    """Combine verdicts: all measured parts must agree."""
+    """Return `fail` if any verdict is, else `inconclusive` if any is, else `pass` if any is, else `not measured`."""
     if "fail" in words:
         return "fail"
     if "inconclusive" in words:

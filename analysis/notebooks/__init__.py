@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notebooks on a run: the one of its report, and a starter for one's own."""
+"""Notebooks on a run: the notebook of its report, and a starter for a user's own analysis."""
 
 import re
 from pathlib import Path
@@ -15,13 +15,13 @@ from roundabout.store.files import make_directory, write_text
 
 FOLDER = "notebooks"
 STARTER = Path(__file__).with_name("starter.md")
-LICENCE = re.compile(r"\A# SPDX-.*\n")  # before jupytext's header, which that would hide
+LICENCE = re.compile(r"\A# SPDX-.*\n")  # removed, because it would hide jupytext's header behind it
 STYLE = "# The page's own look\nfrom analysis.render import page\n\npage.style_block()"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def notebook_on_run(source: Path, run: Run) -> NotebookNode:
-    """Return the notebook in `source`, a file that jupytext reads, with the run's folder in its cell of parameters."""
+    """Return the notebook in `source`, a file for jupytext, with the run's folder set in its parameters cell."""
     notebook: NotebookNode = jupytext.reads(LICENCE.sub("", source.read_text()), source.suffix)
     notebook["metadata"] = {"kernelspec": KERNEL}  # a pairing with its source would keep JupyterLab from it
     (cell,) = (cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", []))
@@ -30,9 +30,9 @@ def notebook_on_run(source: Path, run: Run) -> NotebookNode:
 
 
 def write_notebooks(run: Run) -> dict[Path, bool]:
-    """Write a run's missing notebooks into its folder, and return their paths, and whether each is new.
+    """Write a run's missing notebooks into its folder, and return each path with True if it is new.
 
-    Existing ones may have been edited, and stay. Raises UsageError and StoreError.
+    Existing notebooks stay, because users may have edited them. Raises UsageError and StoreError.
     """
     report, own = notebook_on_run(study_of(experiment_of(run)).notebook, run), notebook_on_run(STARTER, run)
     report.cells.insert(0, nbformat.v4.new_code_cell(STYLE))  # type: ignore[no-untyped-call]

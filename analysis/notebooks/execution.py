@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The execution of a notebook in this process, because Jupyter's kernel would import everything in a second one.
+"""The execution of a notebook in this process, because Jupyter's kernel would be a second process with its own imports.
 
 Cells are plain Python: without magics, and without `display`. A cell shows the value of its last line and its output.
 """
@@ -26,7 +26,7 @@ class CellTimeoutError(Exception):
 def execute(notebook: NotebookNode, timeout_s: float) -> None:
     """Run the code cells in order, and store each one's output.
 
-    Raises CellTimeoutError, and whatever a cell raises.
+    Raises CellTimeoutError if a cell takes longer than `timeout_s`, and any exception that a cell raises.
     """
     printed = StringIO()
     names: dict[str, Any] = {"__name__": "__main__", "print": partial(print, file=printed)}

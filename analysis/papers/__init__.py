@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The papers' printed figures, as data with sources: one file a paper, and the scoreboard's rows of all of them."""
+"""The papers' printed figures as data with sources, one file for each paper, and all rows of the scoreboard."""
 
 from functools import cache
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class PrintedEntry(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Return where it is printed, with the paper's name."""
+        """Return the place where the entry is printed, with the paper's name."""
         return f"{self.paper.name}, {self.entry.source or self.row.source}"
 
 

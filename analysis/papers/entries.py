@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from roundabout.spec.expectation import Expectation
 
 Figures = float | Mapping[str, float] | tuple[tuple[float, float], ...] | Callable[[float], float]
-"""One figure; figures by name (a table's row); points (x, y); or an equation."""
+"""A number; numbers by name (a table's row); points (x, y); or an equation."""
 
 
 @dataclass(frozen=True)
 class Entry:
     """A printed figure to which measurements can be compared.
 
-    `name` is its name in the paper, which expectations use: `fig-1d` is `hotnets/fig-1d`. `doubt` describes what is
-    doubtful about it.
+    Expectations use `name` with the paper's key before it: `fig-1d` becomes `hotnets/fig-1d`. `doubt` describes any
+    doubt about the figure.
     """
 
     name: str
@@ -23,12 +23,12 @@ class Entry:
     figures: Figures
     unit: str
     source: str = ""
-    """Where it is printed, if not where its row says."""
+    """The place where the entry is printed; empty if it is the row's."""
     doubt: str = ""
 
     @property
     def shape(self) -> str:
-        """Return its shape: a figure, a row (figures by name) or a curve (points, or an equation)."""
+        """Return the shape of the entry: `figure`, `row` (figures by name) or `curve` (points, or an equation)."""
         if isinstance(self.figures, Mapping):
             return "row"
         return "figure" if isinstance(self.figures, float | int) else "curve"
@@ -36,9 +36,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """A result of the papers, a row of the scoreboard: its subject, its headline figures as text, and its place.
+    """A result of a paper, which is a row of the scoreboard: its subject, its headline figures as text, and its place.
 
-    `entries` are its figures.
+    `entries` are the figures to which measurements can be compared.
     """
 
     id: str
@@ -50,16 +50,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Claim:
-    """A paper's statement in words, as an expectation of every run of its kind of study, and the rows it shows.
+    """A paper's statement in words, as an expectation of every run of a kind of study, and the scoreboard's rows.
 
-    `rows` names kinds of cross traffic of a row about one kind.
+    `rows` maps each row's id to the kind of cross traffic that the row is about; None for any kind.
     """
 
     expectation: Expectation
     rows: Mapping[str, str | None]
 
     def shows(self, kinds: Collection[str]) -> tuple[str, ...]:
-        """Return the rows that it shows with these kinds of cross traffic."""
+        """Return the ids of the claim's rows for runs with these kinds of cross traffic."""
         return tuple(row for row, kind in self.rows.items() if kind is None or kind in kinds)
 
 
@@ -69,8 +69,8 @@ class Paper:
 
     key: str
     name: str
-    """What people call it."""
+    """The paper's usual name."""
     rows: tuple[Row, ...]
     claims: tuple[Claim, ...] = ()
     study: str | None = None
-    """The kind of study whose runs its claims are about."""
+    """The kind of study whose runs the claims are about."""

@@ -25,7 +25,7 @@ LIGHT_GBPS, HEAVY_GBPS = 8.0, 20.0
 
 @dataclass(frozen=True)
 class Setting:
-    """One of the chapter's three sweeps: its cross traffic, the training's transport, and the number of workers."""
+    """One of the chapter's three load sweeps: its cross traffic, training's transport, and the number of workers."""
 
     traffic: str
     transport: str
@@ -42,10 +42,10 @@ SETTINGS = (IPERF, CONSISTENT, BURST)
 
 @dataclass(frozen=True)
 class Model:
-    """A row of Table 3.1: alone, on four workers, over RDMA.
+    """A row of Table 3.1: a model that trains alone on four workers over RDMA.
 
-    `parameters` are those by which equation 3.1 gives the tables' MB, with three workers as with four, to all digits
-    printed: those of the public models (for BERT, the large uncased one with its masked-language head).
+    `parameters` is the public model's number of parameters (for BERT, the large uncased model with its masked-language
+    head). With it equation 3.1 gives all printed digits of the tables' MB for three and for four workers.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Model:
     required_gbps: float
 
     def data_mb(self, workers: int) -> float:
-        """Return the data per iteration (equation 3.1; Tables 3.1, 3.2, 3.4 and 3.6)."""
+        """Return the data per iteration on each link, MB of 10^6 bytes (equation 3.1; Tables 3.1, 3.2, 3.4 and 3.6)."""
         return data_per_iteration_mb(self.parameters, workers)
 
 
@@ -79,15 +79,15 @@ class Observed:
     setting: Setting
     model: str
     congestion_gbps: float | None
-    """The load at the congestion point, where the text gives it (Figures 3-2 to 3-4)."""
+    """The load at the congestion point (Figures 3-2 to 3-4); None if the text does not give it."""
     congestion_mb: float
-    """Its data per iteration (Tables 3.2, 3.4, 3.6)."""
+    """The data per iteration at the congestion point, MB (Tables 3.2, 3.4, 3.6)."""
     worst_required_gbps: float
-    """What the most congested case should need (Tables 3.3, 3.5, 3.7: "theoretical")."""
+    """The bandwidth that the most congested case needs in theory (Tables 3.3, 3.5, 3.7: "theoretical")."""
     worst_available_gbps: float
-    """And what it was left with ("experimental")."""
+    """The bandwidth that cross traffic left the most congested case (same tables: "experimental")."""
     spare_gbps: float
-    """The mean difference of the two where the link is saturated (Table 3.8)."""
+    """The mean of available less required bandwidth at loads that saturate the link (Table 3.8)."""
 
 
 OBSERVED = (
@@ -109,7 +109,7 @@ OBSERVED = (
 INTRA_ITERATION = MappingProxyType(
     {(BERT, 30): (9.82, 9.46), (BERT, 80): (3.62, 3.27), (RESNET, 30): (8.42, 8.40), (RESNET, 80): (7.24, 4.13)}
 )
-"""By model and load in %: mean rates in Gbit/s of flows 1 and 2 of Figure 3-9 under consistent traffic (Table 3.11)."""
+"""Mean rates of flows 1 and 2 of Figure 3-9, Gbit/s, by model and load in %, under consistent traffic (Table 3.11)."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ FITS = (
 
 @dataclass(frozen=True)
 class Quality:
-    """A printed R^2, an average unless `of` is one model. Salamy does not give the domain."""
+    """A printed R^2, an average unless `of` names one model. Salamy does not say whether it is of t or of log t."""
 
     source: str
     of: str

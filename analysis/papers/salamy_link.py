@@ -29,14 +29,14 @@ from analysis.statistics.degradation.model import iteration_time_s
 from roundabout.spec.frames import frame_bytes, payload_share, segment_bytes
 
 ALL_BUT_TWO_GBPS = 23.0
-"""All printed loads are below it but those of two rows of Table 3.7."""
+"""A load that exceeds all printed loads except those in two rows of Table 3.7."""
 MTUS_BYTES = (1500, 4200, 9000)
-"""Ethernet's; the least that carries RoCE's longest packets; jumbo frames."""
+"""MTUs to compare: Ethernet's standard, the least for RoCE's longest packets, and jumbo frames."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A printed speed of training: the cross traffic as counted, and the needed payload."""
+    """A printed case of training under load: the cross traffic as counted, and training's need of payload, Gbit/s."""
 
     observed: Observed
     load_gbps: float
@@ -52,18 +52,18 @@ class Counting:
 
     @property
     def name(self) -> str:
-        """Return the name in the table."""
+        """Return the name of the way to count, as tables show it."""
         if self.mtu_bytes is None:
             return "as printed: no headers"
         return f"MTU {self.mtu_bytes}, loads are {'frames' if self.frames else 'payload'}"
 
     @property
     def carries_gbps(self) -> float:
-        """Return the payload that the link carries."""
+        """Return the payload rate that the link carries, Gbit/s."""
         return LINK_GBPS * (1.0 if self.mtu_bytes is None else payload_share(self.mtu_bytes))
 
     def left_gbps(self, case: Case) -> float:
-        """Return the payload that the link could have carried beyond a case; below 0 the case is impossible."""
+        """Return the link's unused payload rate in a case, Gbit/s; a value below 0 makes the case impossible."""
         counted = 1.0
         if self.mtu_bytes and self.frames and case.observed.setting != IPERF:
             counted = segment_bytes(self.mtu_bytes) / frame_bytes(self.mtu_bytes)
@@ -74,7 +74,7 @@ COUNTINGS = (Counting(None), *(Counting(mtu, frames) for mtu in MTUS_BYTES for f
 
 
 def most_congested(setting: Setting) -> list[Case]:
-    """Return the rows of Table 3.3, 3.5 or 3.7."""
+    """Return the most congested case of each model: the rows of Table 3.3, 3.5 or 3.7."""
     return [
         Case(each, LINK_GBPS - each.worst_available_gbps, each.worst_required_gbps)
         for each in OBSERVED
@@ -83,9 +83,11 @@ def most_congested(setting: Setting) -> list[Case]:
 
 
 def saturated(setting: Setting) -> list[Case]:
-    """Return the column of Table 3.8. The need of its means is not printed: at least that of the most congested case.
+    """Return each model's mean case at saturation (Table 3.8).
 
-    If loads are frames, the remainder is too large by the headers of the additional need.
+    The need of a mean is not printed, so the need of the most congested case stands for it, as a lower bound.
+
+    If loads are counted as frames, the unused rate is therefore too large by the headers of the remaining need.
     """
     return [
         Case(each, LINK_GBPS - each.spare_gbps - each.worst_required_gbps, each.worst_required_gbps)
@@ -108,7 +110,7 @@ def at_congestion(setting: Setting) -> list[Case]:
 
 
 def excess_over_theory(observed: Observed, carried_gbps: float) -> float | None:
-    """Return the share by which data at the congestion point exceed an iteration's, for a link of that rate.
+    """Return the share by which data at the congestion point exceed an iteration's data, on a link of `carried_gbps`.
 
     None if the point's load is not printed.
     """
@@ -125,7 +127,7 @@ def _data_mb(observed: Observed) -> float:
 
 
 def congestion_time_s(observed: Observed, load_gbps: float) -> float:
-    """Return the iteration time at the congestion point, s, whose load is `load_gbps`.
+    """Return the iteration time at the congestion point, s, if its load is `load_gbps`.
 
     It follows from the table's MB, because the text prints the time with two digits.
     """
@@ -133,27 +135,27 @@ def congestion_time_s(observed: Observed, load_gbps: float) -> float:
 
 
 def slope_of_full_link(fit: Printed, load_gbps: float) -> float:
-    """Return the slope of log t along a printed curve, over that of a link that is full at that load."""
+    """Return the slope of log t of a printed fit at a load, over the slope that a saturated link has there."""
     return float(fit.b * fit.n / (LINK_GBPS - load_gbps) ** fit.n)
 
 
 def full_from_gbps(fit: Printed) -> float:
-    """Return the load from which a printed curve is as steep as a full link.
+    """Return the load, Gbit/s, from which a printed fit is as steep as a saturated link.
 
-    There (C - BW) t, a point's MB, is least.
+    At that load (C - BW) t, the data of a congestion point, is least.
     """
     return LINK_GBPS - float((fit.b * fit.n) ** (1 / fit.n))
 
 
 def least_mb(fit: Printed) -> float:
-    """Return the least MB of any congestion point on a printed curve, however it is found."""
+    """Return the least data, MB, that any congestion point on a printed fit could have."""
     load_gbps = full_from_gbps(fit)
     time_s = iteration_time_s(np.array(load_gbps), fit.a_s, fit.b, fit.n, LINK_GBPS)
     return float(experimental_mb(LINK_GBPS - load_gbps, time_s))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return lines of Markdown: words to the left, figures to the right."""
+    """Return a table as lines of Markdown, with words aligned to the left and figures to the right."""
     rule = ["---", *["---:"] * (len(head) - 1)]
     return [f"| {' | '.join(row)} |" for row in (head, rule, *rows)]
 
@@ -171,9 +173,9 @@ COLUMNS: tuple[tuple[str, list[Case]], ...] = (
 
 
 def remaining_bandwidth() -> list[str]:
-    """Return the remaining bandwidth of the link by each way to read the tables, Gbit/s.
+    """Return a table of the link's unused bandwidth by each way to read the tables, Gbit/s.
 
-    The range of each column's rows.
+    A cell holds the range over the rows of one printed table.
     """
     rows = []
     for counting in COUNTINGS:
@@ -184,7 +186,7 @@ def remaining_bandwidth() -> list[str]:
 
 
 def congestion_points() -> list[str]:
-    """Return Salamy's congestion points above theory, with one number for the link's payload rate."""
+    """Return a table of the data at Salamy's congestion points beyond theory, for one payload rate of the link."""
     carried = [(f"{each.carries_gbps:.2f}", each.carries_gbps) for each in COUNTINGS if not each.frames]
     rows = [
         (
@@ -199,7 +201,7 @@ def congestion_points() -> list[str]:
 
 
 def slopes() -> list[str]:
-    """Return how steep printed curves are at first, and the least MB of a congestion point on each."""
+    """Return a table of the printed fits' slopes without load, and of the least data of a congestion point on each."""
     of = {(each.model, each.setting.traffic, each.setting.transport): each for each in OBSERVED}
     rows = []
     for fit in FITS:
