@@ -20,11 +20,11 @@ _registered: dict[str, "Quantity"] = {}
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity of a run: its name and unit, and the function that measures it.
+    """A quantity of a run: its name, its unit, and the function that measures it.
 
-    `digits` are those after the point when it is shown, and `signed` gives it a sign then. `needs` are the required
-    fields of an expectation, `jobs` the jobs that it names, and `by` is the property that names a table's columns.
-    `curve` marks answers that are curves, and `note` describes its cases in words.
+    `digits` is the number of digits after the point in texts, and `signed` adds a sign. `needs` are the required fields
+    of an expectation, `jobs` the jobs that must exist, and `by` is the property that names a table's columns. `curve`
+    marks quantities that are curves, and `note` describes the cases in words.
     """
 
     name: str
@@ -60,10 +60,11 @@ def quantity(  # noqa: PLR0913 - each is one thing to say about it
     jobs: tuple[str, ...] = (),
     note: Callable[[Sequence[Case]], str] | None = None,
 ) -> Callable[[Callable[[QuantityRequest], Answer]], Callable[[QuantityRequest], Answer]]:
-    """Register a function that measures a quantity; its docstring describes that, after the verb.
+    """Register a function that measures a quantity; the first line of its docstring describes the quantity to users.
 
-    It returns cases, or curves if `curve` is set: none if the run lacks it. Every quantity may be asked `of` a variant,
-    `at` levels and of a `job`; `needs` names the required ones, `over` among them.
+    The function returns cases, or curves if `curve` is set, and an empty list if the run lacks the data. Expectations
+    may restrict every quantity by `of` (a variant), `at` (levels) and `job`. `needs` names the fields that are
+    required, among them `over`, the variant to compare with.
     """
 
     def register(measure: Callable[[QuantityRequest], Answer]) -> Callable[[QuantityRequest], Answer]:
@@ -91,5 +92,5 @@ def find_quantity(name: str) -> Quantity:
 
 
 def hint_for(name: str) -> str:
-    """Return a hint for a misspelt name."""
+    """Return a hint for an unknown quantity: a similar name, or the command that lists all names."""
     return suggest(name, all_quantities()) or "`roundabout scoreboard --quantities` lists them"

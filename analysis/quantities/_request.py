@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request of a quantity, and its answer."""
+"""The request for a quantity of a run, and its answer as cases or curves."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,7 +24,7 @@ class CachedReading:
         self._made: dict[Hashable, Any] = {}
 
     def cached(self, make: Callable[["CachedReading"], T]) -> T:
-        """Return the cached result of `make` for the run."""
+        """Return `make(self)`, which is computed at the first call only."""
         if make not in self._made:
             self._made[make] = make(self)
         return cast("T", self._made[make])
@@ -36,7 +36,7 @@ class CachedReading:
 
     @property
     def is_exact(self) -> bool:
-        """Return True if the run was computed without random flows, so that a repetition would be equal."""
+        """Return True if the run was computed without random parts, so that a repetition would give equal figures."""
         drawn = any(cell.spec.has_random_parts for cell in self.experiment.cells)
         return read_fidelity(self.run.manifest["testbed"]).nature == "computed" and not drawn
 
@@ -47,7 +47,7 @@ class CachedReading:
 
     @property
     def sweeps(self) -> Sequence[JobSweep]:
-        """Return each job of a run over loads under each kind of cross traffic; empty for other runs."""
+        """Return a load sweep for each job and kind of cross traffic; empty if the run does not vary the load."""
         return self.cached(_sweeps)
 
 
@@ -67,7 +67,8 @@ def _sweeps(reading: CachedReading) -> Sequence[JobSweep]:
 class Case:
     """A figure, in the quantity's unit, with its 95 % interval if there is one.
 
-    `properties` are the terms of `only`, `by` and the names in a table's row: a variant, a job, a model, a level.
+    `properties` describe the case (variant, job, model, levels). The expectation's fields `only`, `by` and `row` select
+    cases by them.
     """
 
     name: str
@@ -77,13 +78,13 @@ class Case:
 
     @property
     def exactly(self) -> "Case":
-        """Return the case as an exact figure."""
+        """Return the case with an interval of width 0, for an exact figure."""
         return replace(self, ci95=(self.value, self.value))
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A measured curve: points (x, y), x rising; `ends` are the lower and the upper ends of their intervals."""
+    """A measured curve of points (x, y) with rising x; `ends` are the lower and upper ends of y's 95 % intervals."""
 
     name: str
     points: Points
@@ -94,7 +95,7 @@ class Curve:
     def from_figures(
         cls, name: str, measured: Sequence[tuple[float, Measured]], properties: Mapping[str, str] | None = None
     ) -> "Curve":
-        """Return the curve of figures by x; without intervals if one lacks its interval."""
+        """Return the curve of (x, figure) pairs; it has no intervals if any figure lacks one."""
         points = tuple((x, figure) for x, (figure, _) in measured)
         intervals = [(x, ends) for x, (_, ends) in measured if ends is not None]
         low, high = (tuple((x, ends[side]) for x, ends in intervals) for side in (0, 1))
@@ -102,13 +103,13 @@ class Curve:
 
     @property
     def exactly(self) -> "Curve":
-        """Return the curve with exact points."""
+        """Return the curve with intervals of width 0, for exact points."""
         return replace(self, ends=(self.points, self.points))
 
 
 @dataclass(frozen=True)
 class QuantityRequest:
-    """The part of a run that an expectation is about: a variant (all if None), a job, levels."""
+    """The part of a run for which a quantity is requested: variant `of`, `job` and levels `at`; None stands for all."""
 
     reading: CachedReading
     of: str | None = None
@@ -117,34 +118,34 @@ class QuantityRequest:
     at: Mapping[str, Any] | None = None
 
     def cells_of(self, variant: str | None) -> list[CellTrials]:
-        """Return the measurements of a variant at the requested levels."""
+        """Return the measured cells of a variant, or of all if None, at the requested levels."""
         return [cell for cell in self.reading.cells if variant in (None, cell.variant) and cell.id.matches(self.at)]
 
     @property
     def cells(self) -> list[CellTrials]:
-        """Return the measurements of the requested variant."""
+        """Return the measured cells of the requested variant and levels."""
         return self.cells_of(self.of)
 
     def jobs(self, cell: CellTrials) -> list[str]:
-        """Return the requested jobs of a cell that were measured."""
+        """Return the requested jobs that were measured in a cell."""
         return [job for job in cell.spec.jobs if job in cell.times and self.job in (None, job)]
 
     def pairs_with_baseline(self) -> Iterator[tuple[CellTrials, CellTrials, str]]:
-        """Yield each cell, its baseline of variant `over` at the same other levels, and each job."""
+        """Yield each cell, the cell of variant `over` at the same other levels, and each job that both have."""
         for cell in self.cells:
             base = baseline_of(self.cells_of(self.over), cell, str(self.over))
             if base and base is not cell:
                 yield from ((cell, base, job) for job in self.jobs(cell) if job in base.times)
 
     def name_of(self, cell: CellTrials) -> str:
-        """Return the name of the cell, by the levels in which the requested ones differ."""
+        """Return a name for the cell made of the levels in which the requested cells differ."""
         others = [each.levels for each in self.cells if each is not cell]
         own = {name: level for name, level in cell.levels.items() if any(each[name] != level for each in others)}
         return (CellId(own).name if "variant" in own else CellId(own).other_levels) or cell.name
 
     @property
     def sweeps(self) -> list[JobSweep]:
-        """Return the requested sweeps."""
+        """Return the load sweeps of the requested variant, job and levels."""
         return [
             each
             for each in self.reading.sweeps
@@ -156,7 +157,7 @@ class QuantityRequest:
     def each_job(self, statistic: Callable[[Array], float]) -> list[Case]:
         """Return a case for each job and cell, with an interval.
 
-        `statistic` is of the iterations of all repetitions.
+        `statistic` is applied to the iteration times of all repetitions together, ms.
         """
         return [
             self.case(cell, job, *estimate(cell.repetitions(job), statistic))
@@ -167,9 +168,9 @@ class QuantityRequest:
     def each_repetition(
         self, made: Mapping[tuple[str, str], T], figure: Callable[[Sequence[T]], Measured]
     ) -> list[Case]:
-        """Return a case for each job and cell in `made`, by trial and job.
+        """Return a case for each requested cell and job that has values in `made`, which holds them by trial and job.
 
-        `figure` is of the values of all repetitions.
+        `figure` turns the values of all repetitions into a figure with its interval.
         """
         return [
             self.case(cell, job, *figure(found))
@@ -180,11 +181,11 @@ class QuantityRequest:
 
     @staticmethod
     def repetitions(made: Mapping[tuple[str, str], T], cell: CellTrials, job: str) -> list[T]:
-        """Return the values in `made` of a job of a cell, one for each repetition that has it."""
+        """Return a job's values in `made`, one for each repetition of the cell that has a value."""
         return [made[trial, job] for trial in cell.trials if (trial, job) in made]
 
     def case(self, cell: CellTrials, job: str, value: float, ci95: Interval | None = None) -> Case:
-        """Return a figure of one job of a cell, named by what tells it from the other requested ones."""
+        """Return the case of one job of a cell; its name tells it from the other requested cells and jobs."""
         profile = cell.spec.jobs[job].profile
         name = job if len(self.cells) == 1 else f"{self.name_of(cell)}, {job}"
         return Case(name, value, ci95, cell.properties | {"job": job, "profile": profile.name, "model": profile.model})

@@ -9,7 +9,7 @@ from analysis.statistics.cumulative_counter import Floats
 
 
 def spans_of_sharing_jobs(asked: QuantityRequest) -> list[tuple[CellTrials, list[Spans]]]:
-    """Return the cells whose jobs share links, with each trial's spans of communication, in ms."""
+    """Return the requested cells whose jobs share links, each with its trials' spans of communication by job, ms."""
     found = asked.reading.cached(_courses)
     cells = [cell for cell in asked.cells if not cell.spec.one_job_at_a_time and len(cell.times) > 1]
     return [(cell, [found[trial] for trial in cell.trials]) for cell in cells]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of a cluster's schedulers: all iterations of all jobs together, as the interleaving thesis pools them.
+"""Comparisons of a cluster's schedulers over all iterations of all jobs, pooled as in the interleaving thesis.
 
-Two schedulers are held against each other over repetitions that both have, whose trials share trace and guesses. Jobs
-do the same work under both, but not always in as many iterations: a scheduler may give them more workers or fewer.
+Two schedulers are compared over the repetitions that both have, whose trials share trace and guesses. Jobs do the same
+work under both schedulers, but not always in equally many iterations, because schedulers may differ in the workers that
+they give a job.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,27 +28,27 @@ p99: Statistic = partial(np.quantile, q=TAIL)
 
 @quantity("speedup of mean iteration time over all jobs", unit="times", needs=("over",), by="variant")
 def of_mean(asked: QuantityRequest) -> list[Case]:
-    """Mean of all iterations of all jobs under scheduler `over` over that under `of`; one number a cluster."""
+    """Return the ratio of mean iteration times of all jobs together, under variant `over` over those under `of`."""
     return _speedups(asked, np.mean)
 
 
 @quantity("speedup of 99th percentile iteration time over all jobs", unit="times", needs=("over",), by="variant")
 def of_tail(asked: QuantityRequest) -> list[Case]:
-    """Return the ratio of 99th percentiles under scheduler `over` and `of`; needs a thousand iterations of each."""
+    """Return the 99th percentile under variant `over` over that under `of`; both need a thousand iterations."""
     return _speedups(asked, p99, LEAST_TAIL)
 
 
 @quantity("mean iteration time over a dedicated cluster's", unit="times", by="variant")
 def slowed(asked: QuantityRequest) -> list[Case]:
-    """Return the mean over all iterations of their time over that with the same workers and no other job."""
+    """Return the mean over iterations of iteration time over the time with the same workers in a dedicated cluster."""
     return [_case(cell, *estimate(cell.slowdowns, np.mean)) for cell in _cells(asked, asked.of)]
 
 
 @quantity("fewer ECN marks per iteration of a model", unit="times", digits=1, needs=("over",), by="model")
 def fewer_marks(asked: QuantityRequest) -> list[Case]:
-    """Return by model the mean marks of an iteration under scheduler `over` over those under `of`.
+    """Return, by model, the mean ECN marks per iteration under variant `over` over those under `of`.
 
-    Infinite without marks under `of`.
+    The ratio is infinite without marks under `of`. Models without marks under `over` are left out.
     """
     cases = []
     for of, over in _pairs(asked):
@@ -63,19 +64,19 @@ def fewer_marks(asked: QuantityRequest) -> list[Case]:
 
 @quantity("mean job completion time", unit="s", digits=0, by="variant")
 def completion(asked: QuantityRequest) -> list[Case]:
-    """Return the time from arrival to end, of the jobs that ended."""
+    """Return the mean time from a job's arrival to its end, over jobs that ended; the mean of repetitions."""
     return _lives(asked, lambda life: life.completion_s)
 
 
 @quantity("mean queueing delay", unit="s", digits=0, by="variant")
 def queueing(asked: QuantityRequest) -> list[Case]:
-    """Return the time from arrival to the first placement, of the jobs that were placed."""
+    """Return the mean time from a job's arrival to its first placement, over placed jobs; the mean of repetitions."""
     return _lives(asked, lambda life: life.queueing_s)
 
 
 @quantity("worst finish-time fairness", unit="times", by="variant")
 def fairness(asked: QuantityRequest) -> list[Case]:
-    """Return the largest of the jobs' times in the cluster over those in a dedicated one; the mean of repetitions."""
+    """Return the largest ratio of a job's time in the cluster to that in a dedicated one; the mean of repetitions."""
     return _lives(asked, lambda life: life.fairness, max)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each of two jobs' bandwidth when they first share the link."""
+"""The bandwidth of each of two jobs while they first share a link."""
 
 from analysis.quantities import Case, QuantityRequest, mean_of, quantity
 from analysis.reading.cells import first_overlaps
@@ -9,7 +9,7 @@ PAIR = ("j1", "j2")
 
 @quantity("first-iteration bandwidth", unit="Gbit/s", digits=1, jobs=PAIR)
 def bandwidth(asked: QuantityRequest) -> list[Case]:
-    """Rate at which a host of j1, and of j2, sends while both send for the first time; the mean of repetitions."""
+    """Return the rates at which a host of j1 and one of j2 send while both jobs first send; the mean of repetitions."""
     cases = []
     for cell in asked.cells:
         met = [] if cell.spec.one_job_at_a_time else first_overlaps(asked.reading.run, cell, PAIR)

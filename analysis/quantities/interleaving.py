@@ -14,9 +14,9 @@ from analysis.reading.traces import shared_share_of_spans
 from analysis.statistics.cumulative_counter import Floats
 
 MS = 1000
-"""In a second."""
+"""Milliseconds in a second."""
 ARRIVAL_TOLERANCE = 0.99
-"""Of the optimum: the theory's numbers of iterations are printed for within 1 % of it."""
+"""Share of the optimal offset at which jobs count as apart: the theory's printed figures are for within 1 % of it."""
 
 
 @quantity("end of the first iteration", unit="s", digits=3)
@@ -27,13 +27,13 @@ def first_ends(asked: QuantityRequest) -> list[Case]:
 
 @quantity("start of the second communication", unit="s", digits=3)
 def second_sends(asked: QuantityRequest) -> list[Case]:
-    """Return the begin of a job's second communication; the mean of repetitions."""
+    """Return when a job's second communication begins, from the first job's start; the mean of repetitions."""
     return _each_job(asked, lambda spans: float(spans[1, 0]) / MS)
 
 
 @quantity("end of the first iteration, first job over second", unit="times", needs=("of",))
 def lead(asked: QuantityRequest) -> list[Case]:
-    """Return the first job's time for its first iteration over the second's; the mean of repetitions."""
+    """Return the end of the first job's first iteration over that of the second's; the mean of repetitions."""
     cases = []
     for cell, trials in spans_of_sharing_jobs(asked):
         one, other = list(trials[0])[:2]
@@ -51,11 +51,11 @@ def _describe_never(cases: Sequence[Case]) -> str:
 
 @quantity("iteration from which jobs stay interleaved", digits=1, note=_describe_never)
 def interleaved(asked: QuantityRequest) -> list[Case]:
-    """Return the first of ten iterations running in which phases overlap by less than 5 % of the shorter.
+    """Return the first of ten consecutive iterations in which phases overlap by less than 5 % of the shorter one.
 
-    Infinite without one.
+    The figure is infinite if a repetition has no such iteration.
 
-    Iterations are counted by the first job's, from 1; the mean of repetitions.
+    Iterations of the first job are counted, from 1. The figure is the mean of repetitions.
     """
     return [
         _case(asked, cell, [first_lasting(compute_overlaps(spans)) for spans in trials], 1)
@@ -65,7 +65,7 @@ def interleaved(asked: QuantityRequest) -> list[Case]:
 
 @quantity("iterations until jobs are apart", digits=1, note=_describe_never)
 def arrived(asked: QuantityRequest) -> list[Case]:
-    """Return the iterations until two jobs' offset is, to 1 %, the shorter one's time of sending alone."""
+    """Return the number of iterations until two jobs' offset reaches 99 % of the shorter communication time alone."""
     return [
         _case(
             asked,
@@ -79,9 +79,9 @@ def arrived(asked: QuantityRequest) -> list[Case]:
 
 @quantity("growth of the offset in an iteration, in odds", unit="times")
 def growth(asked: QuantityRequest) -> list[Case]:
-    """Return the growth of two jobs' offset, in theory (S + I) / I for shares by F.
+    """Return the factor by which the odds of two jobs' offset grow per iteration; MLTCP's theory says (S + I) / I.
 
-    The median while they move apart, the mean of those.
+    It is the median over the iterations in which jobs move apart, and the mean of repetitions.
     """
     cases = []
     for cell, parts in _pairs(asked):
@@ -93,7 +93,7 @@ def growth(asked: QuantityRequest) -> list[Case]:
 
 @quantity("offset between jobs by iteration", unit="ms", digits=1, curve=True)
 def offset(asked: QuantityRequest) -> list[Curve]:
-    """Return the distance from a begin of the first job's communication to the nearest one of another's.
+    """Return by iteration the distance between the first job's begin of communication and another job's nearest one.
 
     The mean of repetitions.
     """
@@ -109,7 +109,7 @@ def offset(asked: QuantityRequest) -> list[Curve]:
 
 @quantity("sending at once", unit="%", digits=0)
 def at_once(asked: QuantityRequest) -> list[Case]:
-    """Return, of the time in which any job sends, the share in which several do, over whole trials.
+    """Return the share of the time in which any job sends that several jobs send, over whole trials.
 
     The mean of repetitions.
     """

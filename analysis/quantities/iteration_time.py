@@ -22,7 +22,7 @@ def mean(asked: QuantityRequest) -> list[Case]:
 
 @quantity("99 % tail of iteration time", unit="ms", digits=1)
 def tail(asked: QuantityRequest) -> list[Case]:
-    """Return the time that one iteration in a hundred exceeds; not measured by fewer than a thousand."""
+    """Return the time that one iteration in a hundred exceeds; not measured with fewer than a thousand iterations."""
     found = (
         (cell, job, intervals.tail_estimate(cell.repetitions(job))) for cell in asked.cells for job in asked.jobs(cell)
     )
@@ -31,7 +31,7 @@ def tail(asked: QuantityRequest) -> list[Case]:
 
 @quantity("drift of iteration time", unit="%", digits=1)
 def drift(asked: QuantityRequest) -> list[Case]:
-    """Return the mean of the last quarter of a repetition's iterations above that of the first."""
+    """Return the excess of the mean of a repetition's last quarter of iterations over that of its first quarter."""
     return [
         asked.case(cell, job, *mean_of([_drift(times) for times in cell.repetitions(job)]))
         for cell in asked.cells

@@ -15,7 +15,7 @@ from analysis.statistics.intervals import Array, Measured, estimate, ratio
 
 @quantity("ECN marks per iteration", unit="marks", digits=0)
 def marks(asked: QuantityRequest) -> list[Case]:
-    """Return the mean marks of a job's packets over all iterations."""
+    """Return the mean number of ECN marks of a job's packets per iteration."""
     told = zip(asked.reading.cells, asked.reading.cached(_marks), strict=True)
     return [
         asked.case(cell, job, *estimate(own[job].known, np.mean, at_least=0))
@@ -28,7 +28,7 @@ def marks(asked: QuantityRequest) -> list[Case]:
 
 @quantity("marks and drops per iteration", unit="packets", digits=1, by="variant")
 def lost(asked: QuantityRequest) -> list[Case]:
-    """Return the packets that all switch ports marked or dropped in an iteration of the first job.
+    """Return the packets that all switch ports together marked or dropped per iteration of the first job.
 
     The mean of repetitions.
     """
@@ -46,7 +46,7 @@ def _describe_ratio(cases: Sequence[Case]) -> str:
 
 @quantity("fewer marks and drops per iteration", unit="times", needs=("over",), by="variant", note=_describe_ratio)
 def fewer(asked: QuantityRequest) -> list[Case]:
-    """Return the marks and drops of variant `over` over those of `of`; infinite, without interval, if `of` has none."""
+    """Return marks and drops per iteration of variant `over` over those of `of`; infinite if `of` has none."""
     cases = []
     for cell in asked.cells:
         base = baseline_of(asked.cells_of(asked.over), cell, str(asked.over))

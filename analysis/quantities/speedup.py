@@ -19,7 +19,7 @@ from analysis.statistics.intervals import Measured
 
 @quantity("speedup of median iteration time", unit="times", needs=("of", "over"))
 def of_median(asked: QuantityRequest) -> list[Case]:
-    """Median iteration time of variant `over` over that of `of`: of one job, or of the job that gains least."""
+    """Return the median iteration time of variant `over` over that of `of`, for `job` or the job that gains least."""
     slow, fast = (next(iter(asked.cells_of(variant)), None) for variant in (asked.over, asked.of))
     found = speedup(slow, fast, asked.job) if slow and fast else None
     return [Case(asked.job or "least", *found)] if found else []
@@ -27,19 +27,19 @@ def of_median(asked: QuantityRequest) -> list[Case]:
 
 @quantity("speedup of mean iteration time", unit="times", needs=("over",))
 def of_mean(asked: QuantityRequest) -> list[Case]:
-    """Mean iteration time of variant `over` over that of `of`, by job."""
+    """Return the mean iteration time of variant `over` over that of `of`, by job."""
     return _each_job(asked, lambda slow, fast, job: (speedup_of_mean(slow, fast, job), ""))
 
 
 @quantity("speedup of median iteration time, last half", unit="times", needs=("over",))
 def of_last_half(asked: QuantityRequest) -> list[Case]:
-    """Median iteration time of variant `over` over that of the second half of each repetition, by job."""
+    """Return the median iteration time of `over` over that of the second half of each repetition of `of`, by job."""
     return _each_job(asked, lambda slow, fast, job: (speedup_of_last_half(slow, fast, job), ""))
 
 
 @quantity("speedup of 99 % tail of iteration time", unit="times", needs=("over",))
 def of_tail(asked: QuantityRequest) -> list[Case]:
-    """Return the ratio of 99 % tails; of the longest iterations, named so, if either has fewer than a thousand."""
+    """Return the ratio of 99 % tails, or of the longest iterations if a variant has fewer than a thousand."""
     return _each_job(asked, speedup_of_tail)
 
 
@@ -53,7 +53,7 @@ def of_slow(asked: QuantityRequest) -> list[Case]:
 def of_jobs(asked: QuantityRequest) -> list[Case]:
     """Return the mean of the jobs' speed-ups of mean iteration time.
 
-    Advice predicts that of one run, so it has no interval.
+    It has no interval, because advice predicts the figure of one run.
     """
     found: dict[str, tuple[CellTrials, list[float]]] = {}
     for fast, slow, job in asked.pairs_with_baseline():

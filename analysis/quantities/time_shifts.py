@@ -18,7 +18,7 @@ MINUTE_NS, MINUTE_MS = 60e9, 60e3
 
 @quantity("compatibility score", by="variant")
 def score(asked: QuantityRequest) -> list[Case]:
-    """Return equation 4.2 for the given jobs, on the link where it is lowest; payload is the capacity."""
+    """Return Cassini's compatibility score (equation 4.2) on the link with the lowest; capacity is the payload rate."""
     found = ((cell, asked.reading.cached(_scores).get(cell.id.name)) for cell in asked.cells)
     return [Case(asked.name_of(cell), least, None, cell.properties) for cell, least in found if least is not None]
 
@@ -31,7 +31,7 @@ def median(asked: QuantityRequest) -> list[Case]:
 
 @quantity("median communication time over that", unit="times", needs=("over",))
 def of_median(asked: QuantityRequest) -> list[Case]:
-    """Median communication time over that under variant `over`, `alone` for example, by job."""
+    """Return the median communication time over that under variant `over`, for example `alone`, by job."""
     return _over_baseline(asked, np.median)
 
 
@@ -43,22 +43,22 @@ def of_tail(asked: QuantityRequest) -> list[Case]:
 
 @quantity("adjustments per minute", unit="a minute", digits=1)
 def adjustments(asked: QuantityRequest) -> list[Case]:
-    """Return the number of delays by the agent of some worker of a job with a timetable."""
+    """Return the number of iterations per minute in which an agent delays some worker of a job with a timetable."""
     return asked.each_repetition(asked.reading.cached(_adjustments), partial(mean_of, at_least=0))
 
 
 @quantity("drift from the timetable", unit="ms/min", digits=1)
 def drift(asked: QuantityRequest) -> list[Case]:
-    """Return how much later, or earlier, than its timetable a job begins from minute to minute.
+    """Return by how much per minute a job's begins move against its timetable; positive if they become later.
 
-    It is the slope of a line through all iterations of its first worker, whether it is held or not: one that is late
-    once and catches up has none.
+    The figure is the slope of a line through the begins of the first worker's iterations, before any delay. A worker
+    that is late once and catches up has no drift.
     """
     return asked.each_repetition(asked.reading.cached(_drifts), mean_of)
 
 
 def timetable_figures(reading: CachedReading, cell: CellTrials) -> dict[str, Measured]:
-    """Return the most adjustments per minute, and the largest drift, of the cell's jobs with timetables."""
+    """Return, over a cell's jobs with timetables, the most `adjustments` per minute and the largest `drift`, ms/min."""
     asked = QuantityRequest(reading)
     found = {}
     for name, make, least in (("adjustments", _adjustments, 0.0), ("drift", _drifts, -math.inf)):

@@ -7,14 +7,14 @@ from analysis.quantities import CachedReading, Case, QuantityRequest, mean_of, q
 from analysis.reading.data import Series, by_iteration
 from analysis.statistics.intervals import Array, Measured
 
-TEN_ITERATIONS = 10  # iterations' mean: a single batch's loss says little
+TEN_ITERATIONS = 10  # over which losses are averaged: a single batch's loss says little
 
 
 @quantity("loss left", unit="%", digits=1)
 def left(asked: QuantityRequest) -> list[Case]:
-    """Return the mean loss of a repetition's last ten iterations over that of its first ten.
+    """Return the mean loss of a repetition's last ten iterations as a share of that of its first ten.
 
-    Of jobs that train twenty.
+    Jobs with fewer than twenty iterations have no figure.
     """
     return asked.each_repetition(asked.reading.cached(_losses), _remaining_loss)
 

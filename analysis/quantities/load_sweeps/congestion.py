@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The load at which congestion first dominates, the link's payload there, and the bandwidth unused beyond."""
+"""The load at which congestion first dominates, the data per iteration there, and the unused bandwidth beyond it."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from analysis.statistics.intervals import Measured, average, difference, transfo
 
 @quantity("load at the congestion point", unit="Gbit/s", digits=1, by="model")
 def load(asked: QuantityRequest) -> list[Case]:
-    """Return the load where the line through the first levels and the next ones' tangent cross (Appendix A.2)."""
+    """Return the load at which the line through the first levels crosses the next levels' tangent (Appendix A.2)."""
     return each_sweep(asked, _of_sweep(_crossing_load))
 
 
@@ -25,46 +25,46 @@ def load_as_printed(asked: QuantityRequest) -> list[Case]:
 
 @quantity("data at the congestion point above theory", unit="%", digits=0, signed=True, by="model")
 def above_theory(asked: QuantityRequest) -> list[Case]:
-    """Return by how much the link's possible data in an iteration there exceed an iteration's (equation 3.1)."""
+    """Return the excess of the link's possible data per iteration, at that load, over the iteration's (eq. 3.1)."""
     return each_sweep(asked, _of_sweep(excess_percent))
 
 
 @quantity("data at the congestion point above theory as Salamy takes it", unit="%", digits=0, signed=True, by="model")
 def above_theory_as_printed(asked: QuantityRequest) -> list[Case]:
-    """Return that excess for a link of 25 Gbit/s, headers counted as payload (Tables 3.2, 3.4 and 3.6)."""
+    """Return the excess over theory for a link of 25 Gbit/s, headers counted as payload (Tables 3.2, 3.4 and 3.6)."""
     return each_sweep(asked, _of_sweep_as_printed(excess_percent))
 
 
 @quantity("bandwidth unused at the heaviest load", unit="Gbit/s", by="model")
 def unused(asked: QuantityRequest) -> list[Case]:
-    """Return the bandwidth that cross traffic leaves less the need of iterations, at the heaviest load measured."""
+    """Return the bandwidth that cross traffic leaves, less the need of iterations, at the heaviest measured load."""
     return each_sweep(asked, _of_sweep(_unused))
 
 
 @quantity("bandwidth unused at the heaviest load as Salamy takes it", unit="Gbit/s", by="model")
 def unused_as_printed(asked: QuantityRequest) -> list[Case]:
-    """Return that bandwidth for a link of 25 Gbit/s, headers counted as unused (Tables 3.3, 3.5 and 3.7)."""
+    """Return the unused bandwidth for a link of 25 Gbit/s, headers counted as unused (Tables 3.3, 3.5 and 3.7)."""
     return each_sweep(asked, _of_sweep_as_printed(_unused))
 
 
 @quantity("bandwidth unused when saturated", unit="Gbit/s", by="model")
 def spare(asked: QuantityRequest) -> list[Case]:
-    """Return the mean unused bandwidth of the levels from the congestion point on.
+    """Return the mean unused bandwidth over the levels at and above the congestion point.
 
-    Its interval takes that point as known.
+    The interval treats the congestion point as known.
     """
     return each_sweep(asked, _of_sweep(_spare))
 
 
 @quantity("bandwidth unused when saturated as Salamy takes it", unit="Gbit/s", by="model")
 def spare_as_printed(asked: QuantityRequest) -> list[Case]:
-    """Return that mean for a link of 25 Gbit/s, headers counted as unused (Table 3.8)."""
+    """Return the mean unused bandwidth for a link of 25 Gbit/s, headers counted as unused (Table 3.8)."""
     return each_sweep(asked, _of_sweep_as_printed(_spare))
 
 
 @quantity("bandwidth unused when saturated, more than under iperf", unit="Gbit/s", signed=True, by="model")
 def more_spare(asked: QuantityRequest) -> list[Case]:
-    """Return that mean under web-search traffic, less that of the model under iperf."""
+    """Return the mean unused bandwidth when saturated under web-search traffic, less the model's under iperf."""
     of = {(each.properties["model"], each.properties["traffic"]): each for each in spare(asked)}
     return [
         Case(f"{model}, {traffic}", *difference((each.value, each.ci95), (iperf.value, iperf.ci95)), each.properties)
@@ -81,7 +81,7 @@ def unused_share(asked: QuantityRequest) -> list[Case]:
 
 @quantity("share of the link unused when saturated as Salamy takes it", unit="%", digits=1, by="traffic")
 def unused_share_as_printed(asked: QuantityRequest) -> list[Case]:
-    """Return that share for a link of 25 Gbit/s, headers counted as unused (chapter 4)."""
+    """Return the unused share for a link of 25 Gbit/s, headers counted as unused (chapter 4)."""
     return average_by(each_sweep(asked, _of_sweep_as_printed(_share)), "traffic")
 
 
@@ -99,7 +99,7 @@ def _crossing_load(curve: SweepFit) -> Measured | None:
 
 
 def excess_percent(curve: SweepFit) -> Measured | None:
-    """Return the demand at the congestion point beyond the data of an iteration, %; None without such a point."""
+    """Return the excess of data at the congestion point over an iteration's, %; None without a congestion point."""
     point = curve.congestion
     if point is None:
         return None

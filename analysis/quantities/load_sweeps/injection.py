@@ -12,16 +12,16 @@ from analysis.reading.data import query
 from analysis.statistics.intervals import Array, Measured, exact
 
 BEYOND = 0.995
-"""Readings above this quantile count in no skewness: packets that left back to back, faster than the link."""
+"""Quantile above which readings are left out of the skewness: those packets left back to back, faster than the link."""
 
 
 @quantity("skewness of the injection rate, to either side", by="traffic")
 def skew(asked: QuantityRequest) -> list[Case]:
-    """Return the skewness of the rates at the heaviest captured load, in each way to read them.
+    """Return the absolute skewness of send rates at the heaviest captured load, for each way to read rates.
 
-    The mean of repetitions, 0 if symmetric.
+    The figure is the mean of repetitions, and 0 for a symmetric distribution.
 
-    Salamy says that there is a tail and a skew (Figure 3-8), and not to which side.
+    It has no sign, because Salamy states a tail and a skew (Figure 3-8) but not the side.
     """
     found = asked.reading.cached(_injected)
     cases = []
@@ -38,7 +38,7 @@ def skew(asked: QuantityRequest) -> list[Case]:
 
 @quantity("injection rate over the load asked for", unit="times", by="traffic")
 def mean(asked: QuantityRequest) -> list[Case]:
-    """Return the mean of the rates at the heaviest captured load, over that load; the mean of repetitions."""
+    """Return the mean send rate at the heaviest captured load over the requested load; the mean of repetitions."""
     return [
         Case(kind, *mean_of([float(each.gbps.mean()) / each.asked_gbps for each in some]), {"traffic": kind})
         for kind, some in asked.reading.cached(_injected).items()
@@ -47,7 +47,7 @@ def mean(asked: QuantityRequest) -> list[Case]:
 
 @quantity("time between bursts of the load", unit="ms", digits=1)
 def period(asked: QuantityRequest) -> list[Case]:
-    """Return the median time from the first planned flow of a burst to that of the next."""
+    """Return the median time between the first planned flows of consecutive bursts."""
     return [Case("bursts", *exact(float(np.median(np.diff(begins)))))] if len(begins := _bursts(asked)[0]) > 1 else []
 
 

@@ -8,9 +8,9 @@ from analysis.reading.cross_traffic.intra_iteration_rates import IntraIterationR
 
 @quantity("bandwidth inside an iteration", unit="Gbit/s", by="flow")
 def bandwidth(asked: QuantityRequest) -> list[Case]:
-    """Return the rates of flow 1, without cross traffic, and flow 2, which shares its link with it.
+    """Return the rates of flow 1, without cross traffic, and of flow 2, whose link carries cross traffic.
 
-    The mean over packets.
+    Each rate is the mean over packets while iterations communicate.
     """
     return [
         Case(

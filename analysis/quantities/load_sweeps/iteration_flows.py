@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rates of a ring's nodes inside iterations, by one reading a packet."""
+"""The rates of a ring's nodes inside iterations, with one reading for each packet."""
 
 from analysis.quantities import CachedReading, Case, QuantityRequest, quantity
 from analysis.reading.cross_traffic.iteration_flows import (
@@ -14,28 +14,28 @@ from analysis.statistics.intervals import Measured
 
 @quantity("bandwidth inside an iteration, by packets", unit="Gbit/s", by="flow")
 def bandwidth(asked: QuantityRequest) -> list[Case]:
-    """Return the rates of flow 1, without cross traffic, and flow 2, which shares its link with it.
+    """Return the rates of flow 1, without cross traffic, and of flow 2, whose link carries cross traffic.
 
-    The mean of readings.
+    Each rate is the mean of one reading a packet.
     """
     return [_case(each, flow, each.over_packets(flow)) for each in _requested(asked) for flow in WORKERS]
 
 
 @quantity("bandwidth inside an iteration over what would suffice", unit="times", by="flow")
 def beyond(asked: QuantityRequest) -> list[Case]:
-    """Return the rate of a node, by packets, over the even rate that sends as much in as long a communication."""
+    """Return a node's rate by packets over the constant rate that would send the same bytes in the same time."""
     return [_case(each, flow, each.over_sufficient(flow)) for each in _requested(asked) for flow in WORKERS]
 
 
 @quantity("bandwidth of flow 1 above that of flow 2", unit="Gbit/s", signed=True)
 def above(asked: QuantityRequest) -> list[Case]:
-    """Return, inside an iteration and by packets, how much faster a node without cross traffic sends."""
+    """Return the rate of flow 1 less that of flow 2 inside iterations, by packets; only flow 2 meets cross traffic."""
     return [Case(_name(each), *each.difference, _properties(each)) for each in _requested(asked)]
 
 
 @quantity("bandwidth kept from 30 to 80 % load", unit="times", by="flow")
 def kept_bandwidth(asked: QuantityRequest) -> list[Case]:
-    """Return the rate of either flow inside an iteration, by packets, under heavy load over that under light load."""
+    """Return each flow's rate inside iterations, by packets, at 80 % load over that at 30 % load."""
     return [
         _case(heavy, flow, kept_share(light, heavy, flow))
         for light, heavy in light_and_heavy_pairs(_requested(asked))

@@ -11,18 +11,18 @@ from analysis.reading.cross_traffic.load_sweeps import JobSweep
 from analysis.statistics.intervals import Measured, ratio
 
 CARRIED = 0.8
-"""The share of a link's payload rate that Salamy's 20 of 25 Gbit/s are."""
+"""Salamy's heavy load, 20 of 25 Gbit/s, as a share of the link's payload rate."""
 
 
 @quantity("burst over consistent traffic, mean at 30 % load", unit="times", by="model")
 def means(asked: QuantityRequest) -> list[Case]:
-    """Mean iteration time under burst traffic over that under consistent, with 8 Gbit/s of either, payload."""
+    """Return the mean iteration time under burst traffic over that under consistent traffic, at 8 Gbit/s of payload."""
     return _burst_over_consistent(asked, lambda _: LIGHT_GBPS, _mean)
 
 
 @quantity("burst over consistent traffic, 99 % tail at 80 % load", unit="times", by="model")
 def tails(asked: QuantityRequest) -> list[Case]:
-    """Return the 99 % tail under burst traffic over that under consistent, with 20 Gbit/s of either, payload."""
+    """Return the 99 % tail under burst traffic over that under consistent traffic, at 20 Gbit/s of payload."""
     return _burst_over_consistent(asked, lambda _: HEAVY_GBPS, _tail)
 
 
@@ -38,7 +38,7 @@ def _loads(cases: Sequence[Case]) -> str:
 
 @quantity("TCP over RDMA", unit="times", by="load", note=_loads)
 def transports(asked: QuantityRequest) -> list[Case]:
-    """Mean iteration time under consistent traffic over TCP, over that over RDMA; without load, and near 20 Gbit/s."""
+    """Return the ratio of mean iteration times with TCP and with RDMA, without load and near 20 Gbit/s."""
     own = [study for study in asked.sweeps if study.loaded.traffic == "consistent"]
     of = {(study.loaded.model, study.loaded.transport): study for study in own}
     cases = []

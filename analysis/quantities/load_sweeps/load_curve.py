@@ -17,7 +17,7 @@ from analysis.statistics.intervals import Measured, transform
 
 @quantity("iteration time under load", unit="s", digits=3, curve=True)
 def curve(asked: QuantityRequest) -> list[Curve]:
-    """Mean iteration time (s) by load of cross traffic (payload, Gbit/s), a curve a sweep."""
+    """Return the mean iteration time (s) by load of cross traffic (payload, Gbit/s), one curve for each sweep."""
     curves = []
     for study in asked.sweeps:
         points = [(level.load_gbps, level.mean_s) for level in levels(study)]
@@ -27,25 +27,25 @@ def curve(asked: QuantityRequest) -> list[Curve]:
 
 @quantity("iteration time without load", unit="s", digits=3, by="model")
 def without(asked: QuantityRequest) -> list[Case]:
-    """Mean iteration time without cross traffic."""
+    """Return the mean iteration time without cross traffic."""
     return each_sweep(asked, _alone_s)
 
 
 @quantity("iteration time at 30 % load", unit="s", digits=3, by="model")
 def light(asked: QuantityRequest) -> list[Case]:
-    """Mean iteration time near 8 Gbit/s."""
+    """Return the mean iteration time near a load of 8 Gbit/s."""
     return each_sweep(asked, lambda study: _at(study, LIGHT_GBPS))
 
 
 @quantity("iteration time at 80 % load", unit="s", digits=3, by="model")
 def heavy(asked: QuantityRequest) -> list[Case]:
-    """Mean iteration time near 20 Gbit/s."""
+    """Return the mean iteration time near a load of 20 Gbit/s."""
     return each_sweep(asked, lambda study: _at(study, HEAVY_GBPS))
 
 
 @quantity("bandwidth needed without load", unit="Gbit/s", by="model")
 def needed(asked: QuantityRequest) -> list[Case]:
-    """Return the data of an iteration over its time without cross traffic."""
+    """Return the data of an iteration over the iteration time without cross traffic."""
 
     def of(study: JobSweep) -> Measured | None:
         time_s = _alone_s(study)

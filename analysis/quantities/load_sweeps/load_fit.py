@@ -13,13 +13,13 @@ from analysis.statistics.intervals import Measured, exact, transform
 
 @quantity("R² of the fit", digits=3, by="model")
 def r_squared(asked: QuantityRequest) -> list[Case]:
-    """Return R^2 of log t over the levels, of the fit that predicts levels best."""
+    """Return R^2 of log t over the levels, for the fit that best predicts levels left out."""
     return each_sweep(asked, lambda study: exact(study.fit.r_squared.log) if study.fit else None)
 
 
 @quantity("fit with Salamy's n and C", by="coefficient", digits=3)
 def as_printed(asked: QuantityRequest) -> list[Case]:
-    """Return A (s) and B of a fit with the n and C that Salamy held for the same model, traffic and transport."""
+    """Return A (s) and B of a fit with Salamy's n and C for the same model, traffic and transport."""
     cases = []
     for study in asked.sweeps:
         if study.as_printed and (fit := study.as_printed.fit):
@@ -39,7 +39,7 @@ def _kinds(cases: Sequence[Case]) -> str:
 
 @quantity("n of the best fit over Salamy's", by="model", note=_kinds)
 def exponent(asked: QuantityRequest) -> list[Case]:
-    """Return the best of n = 1/2, 1 and 2 with C fixed, by its predictions of levels, over Salamy's."""
+    """Return n of the fit that best predicts levels left out (n = 1/2, 1 or 2, C fixed), over Salamy's n."""
 
     def of(study: JobSweep) -> Measured | None:
         best = study.choice and n_of_best(study.choice)

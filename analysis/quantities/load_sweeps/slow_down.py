@@ -8,19 +8,19 @@ from analysis.quantities.load_sweeps.sweep_levels import each_sweep, slowdown_ne
 
 @quantity("slow-down at 30 % load", unit="times", by="model")
 def light(asked: QuantityRequest) -> list[Case]:
-    """Mean iteration time near 8 Gbit/s over that without load."""
+    """Return the mean iteration time near a load of 8 Gbit/s over that without load."""
     return each_sweep(asked, lambda study: slowdown_near(study, LIGHT_GBPS))
 
 
 @quantity("slow-down at 80 % load", unit="times", by="model")
 def heavy(asked: QuantityRequest) -> list[Case]:
-    """Mean iteration time near 20 Gbit/s over that without load."""
+    """Return the mean iteration time near a load of 20 Gbit/s over that without load."""
     return each_sweep(asked, lambda study: slowdown_near(study, HEAVY_GBPS))
 
 
 @quantity("slow-down at 80 % load, at worst", unit="times", digits=1, by="model")
 def worst(asked: QuantityRequest) -> list[Case]:
-    """Return, by model, the largest slowdown under web-search traffic of any kind, over any transport."""
+    """Return, by model, the largest slowdown at 80 % load under any web-search traffic, over any transport."""
     found: dict[str, Case] = {}
     for each in heavy(asked):
         model = each.properties["model"]

@@ -17,7 +17,7 @@ def _describe_average(cases: Sequence[Case]) -> str:
 
 @quantity("99 % tail above the mean at 80 % load", unit="%", digits=0, note=_describe_average)
 def tail(asked: QuantityRequest) -> list[Case]:
-    """Return the mean of all sweeps near 20 Gbit/s with iterations enough for a tail."""
+    """Return the excess of the 99 % tail over the mean near 20 Gbit/s, averaged over sweeps with enough iterations."""
     found = [level_near(study, HEAVY_GBPS) for study in asked.sweeps]
     ratios = [ratio(level.p99_s, level.mean_s) for level in found if level and level.p99_s]
     if not ratios:
@@ -28,13 +28,13 @@ def tail(asked: QuantityRequest) -> list[Case]:
 
 @quantity("spread of iteration times at 30 % load", unit="%", by="traffic")
 def light(asked: QuantityRequest) -> list[Case]:
-    """Return the standard deviation over the mean near 8 Gbit/s; by traffic, the mean of sweeps."""
+    """Return iteration times' standard deviation over their mean near 8 Gbit/s, averaged over a traffic's sweeps."""
     return _spread(asked, LIGHT_GBPS)
 
 
 @quantity("spread of iteration times at 80 % load", unit="%", digits=1, by="traffic")
 def heavy(asked: QuantityRequest) -> list[Case]:
-    """Return the standard deviation over the mean near 20 Gbit/s; by traffic, the mean of sweeps."""
+    """Return iteration times' standard deviation over their mean near 20 Gbit/s, averaged over a traffic's sweeps."""
     return _spread(asked, HEAVY_GBPS)
 
 

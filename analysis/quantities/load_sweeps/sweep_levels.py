@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common parts of quantities of runs over loads: the level of a sweep near a load, and cases of sweeps."""
+"""Functions that quantities of load sweeps share: the level near a load, ratios at a load, and cases of sweeps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from analysis.statistics.intervals import Array, Measured, average, estimate, ra
 
 @dataclass(frozen=True)
 class Level:
-    """Iterations of one job at one load (payload, Gbit/s), s; an array a repetition."""
+    """Iteration times of one job at one load (payload, Gbit/s), s; one array for each repetition."""
 
     load_gbps: float
     repetitions_s: tuple[Array, ...]
 
     @property
     def times_s(self) -> Array:
-        """Return the iteration times of all repetitions."""
+        """Return the iteration times of all repetitions, s, as one array."""
         return np.concatenate(self.repetitions_s)
 
     @property
@@ -31,17 +31,17 @@ class Level:
 
     @property
     def p99_s(self) -> Measured | None:
-        """Return the 99 % tail; None with too few iterations."""
+        """Return the 99th percentile of all iterations, s; None with too few iterations."""
         return tail_estimate(self.repetitions_s)
 
 
 def levels(study: JobSweep) -> list[Level]:
-    """Return every level, by rising load."""
+    """Return all levels of a sweep in the order of their loads."""
     return sorted(map(_level, study.loaded.levels.values()), key=lambda level: level.load_gbps)
 
 
 def level_near(study: JobSweep, load_gbps: float) -> Level | None:
-    """Return the level that stands for a load; None if none is near."""
+    """Return the level nearest to a load; None if it is more than `NEAR_GBPS` away."""
     level = min(levels(study), key=lambda each: abs(each.load_gbps - load_gbps), default=None)
     return level if level and abs(level.load_gbps - load_gbps) <= NEAR_GBPS else None
 
@@ -49,10 +49,10 @@ def level_near(study: JobSweep, load_gbps: float) -> Level | None:
 def ratio_at_equal_load(
     one: JobSweep, other: JobSweep, load_gbps: float, figure: Callable[[Level], Measured | None]
 ) -> tuple[float, Measured] | None:
-    """Return `one`'s figure over `other`'s at equal load of cross traffic, payload: the load, and the ratio.
+    """Return a load of cross traffic (payload, Gbit/s), and `one`'s figure over `other`'s at that load.
 
-    Measured loads differ from the requested ones, for each kind in its own way, and times rise steeply with them. The
-    load is the one nearest to `load_gbps` that both reach; None if it is not near.
+    Each kind of cross traffic misses its requested loads differently, and times rise steeply with loads, so figures are
+    interpolated. The load is the one nearest to `load_gbps` that both sweeps cover; None if it is not near.
     """
     ours, theirs = _by_load(one, figure), _by_load(other, figure)
     if not ours or not theirs:
@@ -70,10 +70,10 @@ def _by_load(study: JobSweep, figure: Callable[[Level], Measured | None]) -> lis
 
 
 def interpolate(load_gbps: float, figures: Sequence[tuple[float, Measured]]) -> Measured:
-    """Return a figure at a load (payload, Gbit/s) from the figures at other loads, by rising load.
+    """Return a figure at a load (payload, Gbit/s), interpolated between figures in the order of their loads.
 
-    Figures and the ends of their intervals lie on straight lines between logarithms. The interval is too wide rather
-    than too narrow, because levels were measured independently. It is None if any interval is missing or reaches 0.
+    Logarithms of figures and of intervals' ends are interpolated linearly. The interval is too wide rather than too
+    narrow, because levels were measured independently. It is None if any interval is missing or reaches 0.
     """
     loads_gbps, measured = zip(*figures, strict=True)
     values, intervals = zip(*measured, strict=True)
@@ -88,13 +88,13 @@ def interpolate(load_gbps: float, figures: Sequence[tuple[float, Measured]]) -> 
 
 
 def unloaded_level(study: JobSweep) -> Level | None:
-    """Return the level without any load."""
+    """Return the level without cross traffic; None if the sweep has no such level."""
     repetitions = study.loaded.levels.get(0.0)
     return _level(repetitions) if repetitions else None
 
 
 def slowdown_near(study: JobSweep, load_gbps: float) -> Measured | None:
-    """Return the iteration time near a load over that without load."""
+    """Return the mean iteration time near a load over that without load; None without either level."""
     level, without = level_near(study, load_gbps), unloaded_level(study)
     return ratio(level.mean_s, without.mean_s) if level and without else None
 
@@ -105,7 +105,7 @@ def _level(repetitions: Sequence[tuple[float, Array]]) -> Level:
 
 
 def sweep_properties(study: JobSweep) -> dict[str, str]:
-    """Return the properties that tell sweeps apart."""
+    """Return the properties by which expectations select a sweep: variant, job, model, traffic, transport, levels."""
     loaded = study.loaded
     own = {
         "variant": loaded.variant,
@@ -119,18 +119,18 @@ def sweep_properties(study: JobSweep) -> dict[str, str]:
 
 
 def case(study: JobSweep, measured: Measured) -> Case:
-    """Return a figure of a sweep."""
+    """Return a sweep's figure as a case, with the sweep's name and properties."""
     return Case(study.name, *measured, sweep_properties(study))
 
 
 def each_sweep(asked: QuantityRequest, measure: Callable[[JobSweep], Measured | None]) -> list[Case]:
-    """Return a case for each sweep with a known figure."""
+    """Return a case for each requested sweep for which `measure` returns a figure."""
     found = ((study, measure(study)) for study in asked.sweeps)
     return [case(study, measured) for study, measured in found if measured is not None]
 
 
 def average_by(cases: Sequence[Case], name: str) -> list[Case]:
-    """Return the averages of cases that share a property."""
+    """Return a case for each value of the property `name`: the average of the cases that have the value."""
     groups: dict[str, list[Measured]] = {}
     for each in cases:
         groups.setdefault(each.properties[name], []).append((each.value, each.ci95))
