@@ -12,7 +12,7 @@ TIMER, GAP = "T_us", "cnp_gap_us"
 
 
 class AppliedParameter(NamedTuple):
-    """A parameter of a transport: as requested, None if the testbed has its own; and as applied on hosts."""
+    """A transport's parameter as requested (None if the testbed chose it), and as applied on hosts."""
 
     transport: str
     parameter: str
@@ -21,16 +21,16 @@ class AppliedParameter(NamedTuple):
 
 
 def applied_parameters(run: Run) -> list[AppliedParameter]:
-    """Return every value that differs in any valid trial, in the order of trials; empty if nothing was set on hosts."""
+    """Return each distinct parameter of the valid trials, in their order; empty if nothing was set on hosts."""
     valid = (record for record in run.trials() if record["valid"])
     return list(dict.fromkeys(each for record in valid for each in _of_trial(record)))
 
 
 def timer_warnings(values: Sequence[AppliedParameter]) -> list[str]:
-    """Return a warning for timers T that elapse equally often in the gap between two CNPs.
+    """Return a warning if timers T of different lengths elapse equally often in the gap between two CNPs.
 
-    A cut begins T anew (DCQCN, SIGCOMM'15, section 3): while all packets are marked there is a CNP each gap, and only
-    how often T elapses in it matters.
+    A rate cut restarts T (DCQCN, SIGCOMM'15, section 3). While all packets are marked, each gap brings a CNP, so only
+    the number of times that T elapses in a gap matters.
     """
     gaps = [float(each.on_hosts) for each in values if each.parameter == GAP]
     timers = {float(each.on_hosts): each.asked for each in values if each.parameter == TIMER}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of attempts at trials, and the reasons of repeats."""
+"""Numbers of attempts at trials, and the reasons for repeating them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from roundabout.store.reasons import RESENT
 
 @dataclass(frozen=True)
 class CellAttempts:
-    """The attempts at one cell: their number, the invalid ones, and those with retransmitted segments."""
+    """The attempts at one cell: how many there were, how many were invalid, and how many had retransmitted segments."""
 
     cell: CellId
     made: int
@@ -21,7 +21,7 @@ class CellAttempts:
 
 
 def count_attempts(run: Run) -> list[CellAttempts]:
-    """Return the attempts by cell, in the experiment's order; cells without any are missing."""
+    """Return the attempts at each cell, in the experiment's order; cells without an attempt are left out."""
     made: dict[CellId, list[dict[str, Any]]] = {CellId(cell.levels): [] for cell in experiment_of(run).cells}
     for record in (*run.rejected_records(), *run.trials()):
         made[CellId.of(record)].append(record)

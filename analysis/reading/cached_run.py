@@ -12,7 +12,10 @@ T = TypeVar("T")
 
 
 class CachedRun(Run):
-    """A finished run with a cache of the results of functions marked `cached_per_run`. Do not modify these."""
+    """A finished run that caches the results of functions marked `cached_per_run`.
+
+    Callers must not modify the results.
+    """
 
     def __init__(self, run: Run) -> None:
         super().__init__(run.path)
@@ -28,7 +31,7 @@ class CachedRun(Run):
 
 
 def cached_per_run(make: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run, P], T]:
-    """Mark a function of a run, with hashable arguments, whose result a `CachedRun` caches."""
+    """Return the function, which is then computed once for each `CachedRun` and each set of hashable arguments."""
 
     @wraps(make)
     def reader(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -54,18 +54,21 @@ class CellId:
 
     @property
     def other_levels(self) -> str:
-        """Return the levels of all factors but the variant. A factor is called by its last part if that is unique."""
+        """Return the levels of all factors but the variant, as text.
+
+        A factor is named by the last part of its path if that is unique.
+        """
         levels = self.without_factor("variant").levels
         ends = Counter(name.rpartition(".")[2] for name in levels)
         short = {name: end if ends[end := name.rpartition(".")[2]] == 1 else name for name in levels}
         return " · ".join(f"{short[name]} {level}" for name, level in levels.items())
 
     def without_factor(self, factor: str) -> "CellId":
-        """Return the id without one factor, by which comparable cells are found."""
+        """Return the id without `factor`; cells that differ only in `factor` have equal ids then."""
         return CellId({name: level for name, level in self.levels.items() if name != factor})
 
     def matches(self, at: Mapping[str, Any] | None) -> bool:
-        """Return True if the factors named in `at` have these levels."""
+        """Return True if each factor in `at` has the level that `at` gives; always True for None."""
         return (at or {}).items() <= self.levels.items()
 
 
@@ -73,9 +76,9 @@ class CellId:
 class CellTrials:
     """The valid trials of a cell.
 
-    `trials` holds their keys in the order of repetitions, and `times` per job and repetition the iteration times in ms.
-    A job's iteration lasts as long as its slowest worker's, from that worker's own start to its own end of
-    communication: no two clocks are compared.
+    `trials` holds the trials' keys in the order of repetitions, and `times` the iteration times in ms by job and
+    repetition. A job's iteration lasts as long as its slowest worker's, from the worker's own start to its own end of
+    communication, so no two clocks are compared.
     """
 
     id: CellId
@@ -100,7 +103,7 @@ class CellTrials:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Return the properties by which expectations choose its figures: each level, and the variant."""
+        """Return the properties by which expectations select the cell's figures: each level, and the variant."""
         return {name: str(level) for name, level in self.levels.items()} | {"variant": self.variant}
 
     @property
@@ -110,19 +113,19 @@ class CellTrials:
 
     @property
     def transports(self) -> str:
-        """Return the experiment's settings of each job's congestion control; once if all are equal."""
+        """Return the settings of each job's congestion control as text; only one text if all are equal."""
         texts = {name: _describe_transport(job.transport) for name, job in self.spec.jobs.items()}
         if len(set(texts.values())) == 1:
             return next(iter(texts.values()))
         return ", ".join(f"{job} {text}" for job, text in texts.items())
 
     def repetitions(self, job: str) -> list[Array]:
-        """Return the iteration times of one job, one array a repetition."""
+        """Return the iteration times of a job, ms, one array for each repetition."""
         return [self.times[job][number] for number in sorted(self.times[job])]
 
 
 def jobs_of(cells: Iterable[CellTrials]) -> list[str]:
-    """Every job that was measured in one of them, in the experiment's order."""
+    """Return every job that was measured in any of the cells, in the experiment's order."""
     return list(dict.fromkeys(job for cell in cells for job in cell.jobs))
 
 
@@ -181,16 +184,16 @@ def _cut_to_shortest(series: Sequence[Array]) -> list[Array]:
 
 
 def first_shares(run: Run, cell: CellTrials, one: str, other: str) -> list[float]:
-    """Return the bytes of job `one` over those of job `other`, per trial, while both send for the first time."""
+    """Return for each trial the bytes of job `one` over those of job `other` while both send for the first time."""
     return [ours / theirs for _, (ours, theirs) in first_overlaps(run, cell, (one, other)) if theirs]
 
 
 def first_overlaps(run: Run, cell: CellTrials, pair: tuple[str, str]) -> list[tuple[float, tuple[float, float]]]:
-    """Return per trial how long two jobs both send for the first time, in s, and the bytes of each one's hosts then.
+    """Return for each trial how long two jobs first send together, s, and the bytes that each job's hosts send then.
 
-    That is from the later end of compute to the earlier end of communication in the first two iterations that overlap,
-    by the counters of the hosts' interfaces (every 10 ms, linear between samples; headers included). Trials whose
-    counters do not cover that time are left out, and so are all if the jobs share a host.
+    The time runs from the later end of compute to the earlier end of communication in the first two iterations that
+    overlap. Bytes are read from the hosts' interface counters (every 10 ms, linear between samples; headers included).
+    Trials whose counters do not cover the time are left out, and all trials if the jobs share a host.
     """
     if {*cell.spec.jobs[pair[0]].hosts} & {*cell.spec.jobs[pair[1]].hosts}:
         return []
@@ -208,14 +211,14 @@ def first_overlaps(run: Run, cell: CellTrials, pair: tuple[str, str]) -> list[tu
 def baseline_of(
     cells: Iterable[CellTrials], cell: CellTrials, level: Level, factor: str = "variant"
 ) -> CellTrials | None:
-    """Return the baseline of `cell`: the cell of this variant, or level of a factor, at the others' same levels."""
+    """Return the cell that equals `cell` in all factors but `factor`, where it has `level`; None if there is none."""
     around = cell.id.without_factor(factor)
     alike = (each for each in cells if each.id.without_factor(factor) == around)
     return next((each for each in alike if each.levels.get(factor, each.variant) == level), None)
 
 
 def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> Measured | None:
-    """Return the median iteration time of `slow` over that of `fast`: of one job, or of the job that gains least.
+    """Return the median iteration time of `slow` over that of `fast`, of `job` or, if None, of the least gaining one.
 
     Medians are over all iterations of all repetitions. None without a common job.
     """
@@ -241,9 +244,9 @@ def speedup_of_last_half(slow: CellTrials, fast: CellTrials, job: str) -> Measur
 
 
 def speedup_of_tail(slow: CellTrials, fast: CellTrials, job: str) -> tuple[Measured, str]:
-    """Return the ratio of 99th percentiles.
+    """Return the 99th percentile of a job's iteration times in `slow` over that in `fast`, and an empty note.
 
-    Of the longest iterations, with a note, if either has too few iterations.
+    If either cell has too few iterations, return the ratio of the longest iterations, with a note that says so.
     """
     both = [cell.repetitions(job) for cell in (slow, fast)]
     tails = [tail_estimate(each) for each in both]
@@ -255,7 +258,7 @@ def speedup_of_tail(slow: CellTrials, fast: CellTrials, job: str) -> tuple[Measu
 
 
 def communication(iterations: pa.Table, trial: str, job: str) -> Integers:
-    """Return when a job communicates, ns, shape (iterations, 2): from its first phase's begin to its last one's end."""
+    """Return begin and end of a job's communication in each iteration, ns, as an array of shape (iterations, 2)."""
     rows = filter_rows(iterations, trial=trial, job=job)
     return np.column_stack([rows["compute_end_ns"].to_numpy(), rows["comm_end_ns"].to_numpy()])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measurements of a run, one call each: DuckDB reads the run's tables in place.
+"""Functions that read a run's measurements; DuckDB reads the run's tables in place.
 
 Only valid trials count. Bytes are the paper's, instants are on the run's clock. Data that a run lacks, because it is
 older or could not measure them, are missing from the answer. Marks per iteration are in marks.py.
@@ -25,7 +25,7 @@ from roundabout.store.files import LOST_MESSAGE
 from roundabout.store.schemas import TABLES, schema
 
 Series = dict[tuple[str, str], Floats]
-"""By trial and job, one figure an iteration."""
+"""One figure for each iteration, by trial and job."""
 
 
 class HostPlace(NamedTuple):
@@ -53,7 +53,7 @@ class PortPlace(NamedTuple):
 
 
 def query(run: Run, sql: str, **values: Any) -> pa.Table:
-    """Return DuckDB's answer to `sql`, in which `values` are written $name.
+    """Return DuckDB's answer to `sql`, in which $name stands for the value called `name`.
 
     Tables have the names of docs/reference/store.md. Raises StoreError if a table cannot be read.
     """
@@ -71,9 +71,9 @@ def query(run: Run, sql: str, **values: Any) -> pa.Table:
 
 
 def by_iteration(run: Run, figure: str) -> Series:
-    """Return `figure`, an SQL expression over all workers of an iteration, in the iterations' order.
+    """Return `figure`, an SQL aggregate over an iteration's workers, for each iteration in order.
 
-    Of jobs that have it.
+    Iterations and jobs for which the figure is null are left out.
     """
     rows = query(
         run,
@@ -88,9 +88,9 @@ def by_iteration(run: Run, figure: str) -> Series:
 
 @cached_per_run
 def iterations(run: Run) -> pa.Table:
-    """Return one row for each iteration of a job, its workers taken together.
+    """Return a table with one row for each iteration of a job, its workers taken together.
 
-    In the order of trials, jobs and iterations.
+    Rows are in the order of trials, jobs and iterations.
 
     Columns: trial, variant, levels, repetition, job, iteration (from 0); start_ns and compute_end_ns, the first
     worker's; comm_end_ns, the last one's; iteration_ms, the slowest worker's, from its own start to its own end, so
@@ -109,20 +109,20 @@ def iterations(run: Run) -> pa.Table:
 
 @cached_per_run
 def counters(run: Run, counter: str) -> dict[HostPlace, CumulativeCounter]:
-    """Return a cumulative column of the table `counters`, such as `tx_bytes`, of each host's one sampled interface."""
+    """Return a cumulative column of the table `counters`, such as `tx_bytes`, for each host's sampled interface."""
     found = _samples(run, "counters", counter, HostPlace._fields)
     return {HostPlace(row["trial"], row["host"]): counter_of_row(row) for row in found}
 
 
 @cached_per_run
 def ports(run: Run, counter: str) -> dict[PortPlace, CumulativeCounter]:
-    """Return a cumulative column of the table `queue`, `tx_bytes`, `drops` or `marks`, of each switch port."""
+    """Return a cumulative column of the table `queue` (`tx_bytes`, `drops` or `marks`) for each switch port."""
     found = _samples(run, "queue", counter, PortPlace._fields)
     return {PortPlace(row["trial"], row["link"], row["towards"]): counter_of_row(row) for row in found}
 
 
 def device_counters(run: Run, counter: str) -> dict[DevicePlace, CumulativeCounter]:
-    """Return counters of the table `device_counters` whose names match the regular expression `counter` as a whole."""
+    """Return the counters of the table `device_counters` whose whole names match the regular expression `counter`."""
     rows = query(
         run,
         """
@@ -156,14 +156,14 @@ def backlogs(run: Run) -> dict[PortPlace, tuple[Integers, Integers]]:
 
 
 def rows_with_arrays(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `table`, with numpy arrays for lists of integers; an array with nulls is one of objects."""
+    """Yield the rows of `table` with lists of integers as numpy arrays; an array with nulls has type object."""
     columns = table.combine_chunks()
     for place in range(table.num_rows):
         yield {name: _value(columns[name][place]) for name in columns.column_names}
 
 
 def counter_of_row(row: dict[str, Any]) -> CumulativeCounter:
-    """Return the counter whose samples a row holds as arrays: at_ns and counts, with width_bits and bound_ns."""
+    """Return the counter whose samples a row holds: arrays `at_ns` and `counts`, and `width_bits` and `bound_ns`."""
     gained = compute_increments(row["at_ns"], row["counts"], row["width_bits"]).gained
     return CumulativeCounter.from_increments(row["at_ns"], gained, row["bound_ns"])
 
@@ -192,5 +192,5 @@ def _value(scalar: pa.Scalar) -> Any:
 
 
 def filter_rows(table: pa.Table, **values: Any) -> pa.Table:
-    """Return the rows of `table` whose columns have these values."""
+    """Return the rows of `table` whose columns have the given values."""
     return table.filter(reduce(and_, (pc.field(column) == value for column, value in values.items())))

@@ -14,14 +14,15 @@ CANNOT = (
     "microseconds instead of every few; the reaction point's constants are calibrated for that",
     "GPUs: a job is its profile, played over real sockets",
 )
-"""Of labs that did not say so themselves yet."""
+"""Limits of labs whose stored runs do not state their limits."""
 
 
 @dataclass(frozen=True)
 class Fidelity:
     """A run's fidelity.
 
-    `nature` is real, emulated or computed; `stamp` one line, `about` a paragraph; `cannot`, its limits.
+    `nature` is real, emulated or computed. `stamp` describes the fidelity in a line, `about` in a paragraph, and
+    `cannot` lists the limits.
     """
 
     nature: str
@@ -31,7 +32,7 @@ class Fidelity:
 
 
 def read_fidelity(testbed: dict[str, Any]) -> Fidelity:
-    """Return the fidelity in the testbed's block of a manifest or summary. Without one, it is of a lab or a rack."""
+    """Return the fidelity stated in the testbed's block of a manifest or summary, else that of a lab or a rack."""
     if said := testbed.get("fidelity"):
         return Fidelity(**{**said, "cannot": tuple(said["cannot"])})
     if not testbed["emulated"]:
@@ -47,7 +48,7 @@ def read_fidelity(testbed: dict[str, Any]) -> Fidelity:
 
 
 def fidelity_of(run: Run) -> Fidelity:
-    """Return a run's fidelity, with the parts of its trainers that the project has never run."""
+    """Return a run's fidelity; its limits include the parts of the run's trainers that the project has never run."""
     said = read_fidelity(run.manifest["testbed"])
     jobs = [job for cell in experiment_of(run).cells for job in cell.spec.jobs.values()]
     ways = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machines that took part in a run, and whether they agree on a trial that each measured."""
+"""The machines that took part in a run, and their measurements of a trial that each machine repeated."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -13,7 +13,9 @@ from analysis.reading.cached_run import cached_per_run
 from roundabout.store import Run
 
 AGREE = 0.05
-"""How far apart machines' median iteration times may be, by the smallest: a guess. It decides a word, no figure."""
+"""Largest difference of machines' median iteration times, as a share of the smallest, at which machines agree: a guess.
+It decides a word in reports, but no figure.
+"""
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,9 @@ class ReferenceTrial:
 
 @dataclass(frozen=True)
 class Machines:
-    """The machines of a run. `trials`: the number of each, by name. `facts`: of each.
+    """The machines of a run: the number of trials and the facts of each machine, by its name.
 
-    `differing`: the facts that differ.
+    `differing` names the facts that differ between machines. `reference` is None without a repeated trial.
     """
 
     trials: Mapping[str, int]
@@ -45,7 +47,10 @@ class Machines:
 
 @cached_per_run
 def read_machines(run: Run) -> Machines:
-    """Return the machines of the run's trials. Older runs do not record them: none. Raises StoreError."""
+    """Return the machines of the run's trials; empty for older runs, which do not record machines.
+
+    Raises StoreError.
+    """
     told = [record["machine"] for record in run.trials() if "machine" in record]
     facts = {each["name"]: {name: value for name, value in each.items() if name != "name"} for each in told}
     names = dict.fromkeys(name for each in facts.values() for name in each)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measured profile of a job that ran alone, and its difference from the played one."""
+"""The measured profile of a job that ran alone, and its difference from the played profile."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from roundabout.store import Run, StoreError, Units
 
 @dataclass(frozen=True)
 class LoneJob:
-    """A job in a trial of its own."""
+    """A job that ran alone in a trial."""
 
     run: Run
     trial: str
@@ -32,15 +32,15 @@ class LoneJob:
         return self.spec.jobs[self.name]
 
     def workers(self) -> list[WorkerCounter]:
-        """Return the counters of its workers' hosts, without packet headers.
+        """Return the counters of the job's hosts, without packet headers.
 
-        Packets are counted as they are, while bytes were multiplied by the testbed's scale. Pure acknowledgements are
-        headers alone, and vanish. Raises StoreError if a counter fell.
+        Stored bytes were multiplied by the testbed's scale, packets were not, so headers are scaled here. Pure
+        acknowledgements consist of headers and add nothing. Raises StoreError if a counter fell.
         """
         return [self._sent(host) for host in self.job.workers]
 
     def timed_ms(self) -> float:
-        """Return the median iteration time measured by its workers; playing takes a little longer than the profile."""
+        """Return the median iteration time that workers measured, ms; it is a little longer than the profile's."""
         rows = iterations(self.run)
         return float(np.median(rows.filter(pc.field("trial") == self.trial)["iteration_ms"].to_numpy()))
 
@@ -65,7 +65,9 @@ class LoneJob:
 
 
 def find_lone_job(run: Run, job: str, among: Collection[str] | None = None, variant: str | None = None) -> LoneJob:
-    """Return the last valid trial of `run` in which `job` was the only one; among the keys `among` and of `variant`.
+    """Return the last valid trial of `run` in which `job` ran alone.
+
+    Only trials with a key in `among` and of the variant count, where these are given.
 
     Raises:
         StoreError: there is none.
@@ -86,9 +88,9 @@ def find_lone_job(run: Run, job: str, among: Collection[str] | None = None, vari
 
 
 def profile_of(measured: LoneJob, found: FoundProfile, name: str) -> Profile:
-    """Return the findings as a profile, with the origin and certainty of its figures.
+    """Return what was found in counters as a profile, whose sources give the run and the intervals.
 
-    Raises StoreError for a job whose hosts do not all send alike, because counters do not tell senders from receivers.
+    Raises StoreError for a job whose hosts do not all send alike, because counters do not show who receives.
     """
     pattern = measured.job.common_pattern
     if pattern is None:
@@ -117,14 +119,14 @@ def _phases(found: FoundProfile, pattern: Pattern) -> Iterator[Phase]:
 
 
 def phase_names(sends: Sequence[bool]) -> list[str]:
-    """Return names of phases in their order, by whether each sends: with numbers if several do the same."""
+    """Return a name for each phase, `send` or `compute`, with a number if there are several of the kind."""
     kinds = ["send" if each else "compute" for each in sends]
     numbers = {kind: count(1) for kind in kinds}
     return [f"{kind}-{next(numbers[kind])}" if kinds.count(kind) > 1 else kind for kind in kinds]
 
 
 def describe_phase(phase: FoundPhase) -> str:
-    """Describe a found phase, for a profile's sources."""
+    """Return a found phase's duration, bytes and rate as text, for a profile's sources."""
     sent = (
         f", {format_estimate(phase.bytes, 1, 1e6)} MB at {format_estimate(phase.gbps, 2)} Gbit/s" if phase.sends else ""
     )
@@ -132,14 +134,14 @@ def describe_phase(phase: FoundPhase) -> str:
 
 
 def format_estimate(estimate: Estimate, digits: int, unit: float = 1.0) -> str:
-    """Format a figure with its interval, for a profile's sources."""
+    """Return a figure with its interval as text, divided by `unit`, for a profile's sources."""
     value, low, high = (f"{each / unit:.{digits}f}" for each in (estimate.value, estimate.low, estimate.high))
     return f"{value} ({low} to {high})"
 
 
 @dataclass(frozen=True)
 class ConstantRatePart:
-    """A part of a played iteration at one rate, as counters can tell it from the next."""
+    """A part of a played iteration with a constant rate, which counters can distinguish from the next part."""
 
     begin_ms: float
     duration_ms: float
@@ -147,14 +149,14 @@ class ConstantRatePart:
 
     @property
     def gbps(self) -> float:
-        """Return its demand; 0 while computing."""
+        """Return the demand, Gbit/s; 0 while computing."""
         return self.bytes * 8 / self.duration_ms / 1e6
 
 
 def iteration_parts(profile: Profile, found: FoundProfile) -> list[ConstantRatePart] | None:
-    """Return the iteration of a profile as counters tell it, one part a rate; None if other phases were found.
+    """Return a profile's iteration as parts of constant rate; None if they do not match the found phases.
 
-    It is rotated to match the findings best, because counters cannot tell which phase of an iteration is its first.
+    The parts are rotated to match the found phases best, because counters do not show which phase comes first.
     """
     parts: list[tuple[float, float]] = []
     for phase in profile.phases:
@@ -194,10 +196,11 @@ def _have_equal_rate(one: tuple[float, float], other: tuple[float, float]) -> bo
 
 @dataclass(frozen=True)
 class Difference:
-    """The largest difference of the findings from the played profile.
+    """The largest differences between a found and the played profile.
 
-    `period_share` is of the period played; `edge_share`, of phases' beginnings and ends, too; `demand_share` is of the
-    demand played. The latter two are None if other phases were found.
+    `period_share` is the difference of the periods, and `edge_share` that of phases' begins or ends, as shares of the
+    played period. `demand_share` is the difference of demands as a share of the played demand. Both latter shares are
+    None if other phases were found.
     """
 
     period_share: float
@@ -206,7 +209,7 @@ class Difference:
 
 
 def compare_profiles(found: FoundProfile, played: Profile) -> Difference:
-    """Compare the findings with the played profile."""
+    """Return the largest differences between a found and the played profile."""
     period_share = abs(found.period_ms.value / played.alone_ms - 1)
     parts = iteration_parts(played, found)
     if parts is None:

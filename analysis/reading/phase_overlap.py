@@ -15,17 +15,19 @@ from roundabout.spec import TrialSpec
 OVERLAP = 0.05
 """Jobs are interleaved while their communication phases overlap by less than this part of the shorter phase."""
 LASTING_ITERATIONS = 10
-"""Iterations running for which that must hold. Both bounds are ours; the papers draw interleaving, and define none."""
+"""Number of consecutive iterations for which jobs must be interleaved. Both bounds are ours: the papers draw
+interleaving, but do not define it.
+"""
 
 Spans = Mapping[str, Floats]
-"""By job: begin and end of communication in each iteration, in any unit of time; shape (iterations, 2)."""
+"""Begin and end of communication in each iteration, by job, in any unit of time; shape (iterations, 2)."""
 
 
 def compute_overlaps(spans: Spans) -> Floats:
-    """Return the largest overlap of any two jobs' phases in each iteration, over the shorter of both phases.
+    """Return for each iteration the largest overlap of two jobs' phases, as a share of the shorter phase.
 
-    An overlap counts in the first job's iteration in which it begins. Iterations go from one end of communication to
-    the next, and count until the first job is through.
+    An overlap counts in the iteration of the first job in which it begins. Iterations go from one end of communication
+    to the next. Only iterations before the end of the job that ends first count.
     """
     ends = _while_all_run(spans)[:, 1]
     largest = np.zeros(len(ends))
@@ -39,9 +41,9 @@ def compute_overlaps(spans: Spans) -> Floats:
 
 
 def first_lasting(overlap: Floats) -> int | None:
-    """Return the first iteration, counted from 1, from which jobs are interleaved for LASTING running.
+    """Return the first iteration, counted from 1, of `LASTING_ITERATIONS` consecutive interleaved ones.
 
-    None without one.
+    None if there is no such iteration.
     """
     apart = (overlap < OVERLAP).astype(int)
     running = (
@@ -54,9 +56,9 @@ def first_lasting(overlap: Floats) -> int | None:
 
 
 def compute_offsets(spans: Spans) -> dict[str, Floats]:
-    """Return, for each other job, the distance of its nearest begin from each begin of the first job's communication.
+    """Return, by job, the distance from each begin of the first job's communication to the job's nearest begin.
 
-    That is a distance on the circle of an iteration, at most half of it; shape (iterations,).
+    The distance is at most half an iteration; each array has shape (iterations,).
     """
     _first, *others = spans
     begins = _while_all_run(spans)[:, 0]
@@ -71,10 +73,10 @@ def _while_all_run(spans: Spans) -> Floats:
 
 
 def simulate_from_spans(spec: TrialSpec, spans: Spans) -> tuple[dict[str, Floats], dict[str, Floats]] | None:
-    """Return the trial in the flow-level model, whose jobs begin to communicate as far apart as in `spans`, ms.
+    """Return the spans and the iteration times, ms, of a trial in the flow-level model, by job.
 
-    By job: when it communicates, as `spans` are, and its iteration times. MLTCP's F is in the model; timers and jitter
-    are not. None beside cross traffic, which is drawn.
+    Jobs begin to communicate at the same distances as in `spans`, ms. The model has MLTCP's F, but no timers and no
+    jitter. None for a trial with cross traffic, because its flows are random.
     """
     if spec.cross_traffic:
         return None

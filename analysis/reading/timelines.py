@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The history of a cluster's jobs: the timeline.json of each trial (docs/how-to/cluster-runs.md), and their iterations.
 
-A trial's jobs are allocations there: a job on one placement. No two trials share them, so cells.py knows none of them.
+A cluster trial's jobs are allocations: a trace's job on one placement. No two trials share allocations, so cells.py
+does not read such trials.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -36,7 +37,7 @@ class _StoredModel(BaseModel):
 
 
 class Request(_StoredModel):
-    """A job as its trace has it."""
+    """A job of a trace, as it was submitted."""
 
     name: str
     model: str
@@ -47,7 +48,7 @@ class Request(_StoredModel):
 
 
 class Allocation(_StoredModel):
-    """A job on one placement, with at most one timetable; the trial's job of that name."""
+    """A job on one placement, with at most one timetable. `name` is the name of the trial's job that played it."""
 
     name: str
     job: str
@@ -60,7 +61,10 @@ class Allocation(_StoredModel):
 
 
 class Decision(_StoredModel):
-    """A scheduler's answer; `scores` are its candidates' if Cassini ranked them, None for one with loops."""
+    """A scheduler's answer.
+
+    `scores` are those of its candidates if Cassini ranked them, None for a candidate with loops.
+    """
 
     at_s: float
     why: str
@@ -70,7 +74,7 @@ class Decision(_StoredModel):
 
     @property
     def known_scores(self) -> list[float]:
-        """Return the scores of the candidates without loops, of which the best one was chosen."""
+        """Return the scores of the candidates without loops; the best of these was chosen."""
         return [score for score in self.scores or () if score is not None]
 
 
@@ -86,22 +90,22 @@ class JobHistory(_StoredModel):
 
     @property
     def completion_s(self) -> float | None:
-        """Return the time from its arrival to its end."""
+        """Return the time from the job's arrival to its end, s; None if it did not end."""
         return None if self.ended_s is None else self.ended_s - self.arrived_s
 
     @property
     def queueing_s(self) -> float | None:
-        """Return the time from its arrival to its first placement."""
+        """Return the time from the job's arrival to its first placement, s; None if it was never placed."""
         return None if self.started_s is None else self.started_s - self.arrived_s
 
     @property
     def fairness(self) -> float | None:
-        """Return Themis' finish-time fairness, rho: time in the shared cluster over that in a dedicated one."""
+        """Return Themis' finish-time fairness rho: time in the shared cluster over that in a dedicated one, or None."""
         return None if self.completion_s is None else self.completion_s / self.dedicated_s
 
 
 class Timeline(_StoredModel):
-    """The whole timeline, seconds from the trace's start; allocations from the trial's."""
+    """The timeline of a cluster trial, in seconds from the trace's start; allocations count from the trial's start."""
 
     version: Literal[1] = Field(alias="schema")
     scheduler: str
@@ -113,7 +117,7 @@ class Timeline(_StoredModel):
 
     @cached_property
     def models(self) -> dict[str, str]:
-        """Return the model of each job."""
+        """Return each job's model, by the job's name."""
         return {each.name: each.model for each in self.requests}
 
     @property
@@ -132,9 +136,9 @@ class Timeline(_StoredModel):
 class CompletedIterations:
     """Every iteration that a trial's jobs completed, in the order of jobs and iterations: arrays of equal length.
 
-    `models` names the model of each, `start_s` when it began, from the trial's start; `dedicated_ms` is what it takes
-    with the same workers and no one else on any link: what the stint's profile takes alone. `marks` are its packets'
-    that switches marked, nan where that is not known.
+    `models` and `jobs` name the model and job of each iteration, and `start_s` is its begin from the trial's start.
+    `dedicated_ms` is the time with the same workers and no other traffic, as the allocation's profile gives it. `marks`
+    counts ECN marks of its packets, nan if unknown.
     """
 
     models: Names
@@ -146,7 +150,7 @@ class CompletedIterations:
 
     @property
     def slowdowns(self) -> Floats:
-        """Return the times over those in a dedicated cluster."""
+        """Return each iteration's time over its time in a dedicated cluster."""
         return self.times_ms / self.dedicated_ms
 
     def of_model(self, model: str) -> "CompletedIterations":
@@ -157,7 +161,7 @@ class CompletedIterations:
 
 @dataclass(frozen=True)
 class ClusterTrial:
-    """A valid trial of a cluster."""
+    """A valid trial of a cluster: its timeline and its completed iterations."""
 
     key: str
     spec: TrialSpec
@@ -167,14 +171,14 @@ class ClusterTrial:
 
     @property
     def window_start_s(self) -> float | None:
-        """Return the start of its window in the trace, from which allocations are counted; None of a whole trace."""
+        """Return the start of the trial's window in the trace, s; None if the trial played the whole trace."""
         cluster = self.spec.cluster
         return cluster.slice.from_s if cluster and cluster.slice else None
 
 
 @dataclass(frozen=True)
 class ClusterCell:
-    """The valid trials of one scheduler at the same other levels, by repetition; those of one number share a trace."""
+    """The valid trials of one variant at one set of other levels, by repetition; equal repetitions share a trace."""
 
     id: CellId
     trials: Mapping[int, ClusterTrial]
@@ -186,17 +190,17 @@ class ClusterCell:
 
     @property
     def first(self) -> ClusterTrial:
-        """Return the trial that figures show."""
+        """Return the trial of the lowest repetition, which figures show."""
         return self.trials[min(self.trials)]
 
     @property
     def times_ms(self) -> list[Array]:
-        """Return all iterations of all jobs, one array a repetition."""
+        """Return the times of all iterations of all jobs, ms, one array for each repetition."""
         return [trial.points.times_ms for trial in self.trials.values()]
 
     @property
     def slowdowns(self) -> list[Array]:
-        """Return all iterations as multiples of a dedicated cluster's."""
+        """Return all iteration times over those in a dedicated cluster, one array for each repetition."""
         return [trial.points.slowdowns for trial in self.trials.values()]
 
     @property
@@ -205,14 +209,14 @@ class ClusterCell:
         return sorted({model for trial in self.trials.values() for model in trial.points.models})
 
     def marks(self, model: str) -> list[Array]:
-        """Return known marks per iteration of a model's jobs, one array a repetition that has any."""
+        """Return the known marks per iteration of a model's jobs, one array for each repetition that has any."""
         counted = (trial.points.of_model(model).marks for trial in self.trials.values())
         return [known for each in counted if len(known := each[np.isfinite(each)])]
 
 
 @cached_per_run
 def read_clusters(run: Run) -> list[ClusterCell]:
-    """Return every cell with a valid trial that has a timeline and an iteration, in the experiment's order.
+    """Return every cell that has a valid trial with a timeline and a completed iteration, in the experiment's order.
 
     Raises StoreError if a timeline cannot be read.
     """
@@ -228,7 +232,7 @@ def read_clusters(run: Run) -> list[ClusterCell]:
 
 
 def cell_of_variant(cells: Iterable[ClusterCell], cell: ClusterCell, variant: str) -> ClusterCell | None:
-    """Return the cell of this variant, at the others' same levels."""
+    """Return the cell of `variant` that equals `cell` in all other factors; None if there is none."""
     alike = (each for each in cells if each.id.without_factor("variant") == cell.id.without_factor("variant"))
     return next((each for each in alike if each.variant == variant), None)
 
@@ -236,7 +240,7 @@ def cell_of_variant(cells: Iterable[ClusterCell], cell: ClusterCell, variant: st
 def pair_by_repetition(
     over: ClusterCell, of: ClusterCell, what: Callable[[ClusterTrial], Array]
 ) -> list[tuple[Array, Array]]:
-    """Return the values of two cells, by the repetitions that both have, whose trials share their trace."""
+    """Return pairs of `what` of both cells, for each repetition that both have; its trials share their trace."""
     return [(what(over.trials[number]), what(trial)) for number, trial in of.trials.items() if number in over.trials]
 
 

@@ -18,11 +18,11 @@ BIN_MS = 10.0
 
 @dataclass(frozen=True)
 class TrialTrace:
-    """A trial, in ms from the instant at which its first job started; arrays per bin have one value per `BIN_MS`.
+    """A trial over time, in ms from the start of its first job. Arrays by bin have one value for each `BIN_MS`.
 
-    `spans` are begin and end of communication per job and iteration, shape (iterations, 2). `rates` are Gbit/s on the
-    wire, sent by a job's first worker: all workers of a ring send at the same pace. `backlog_bytes` is that of the
-    bottleneck at the bins' beginnings, in the direction in which that worker sends; None if it was not measured.
+    `spans` holds begin and end of communication by job, shape (iterations, 2). `rates` are those of each job's first
+    worker on the wire, Gbit/s, because all workers of a ring send at the same pace. `backlog_bytes` is the bottleneck's
+    backlog at the bins' begins, in the first job's direction; None if it was not measured.
     """
 
     cell: CellTrials
@@ -40,22 +40,22 @@ def read_traces(run: Run, cells: Sequence[CellTrials]) -> list[list[TrialTrace]]
 
 
 def median_trial(trials: Sequence[TrialTrace]) -> TrialTrace:
-    """Return the cell's trial of median duration; of two in the middle the quicker one."""
+    """Return the trial of median duration; the shorter of the middle two if their number is even."""
     return sorted(trials, key=lambda trace: max(each[-1, 1] for each in trace.spans.values()))[(len(trials) - 1) // 2]
 
 
 def communication_spans(run: Run, cell: CellTrials, trial: str) -> tuple[int, dict[str, Floats]]:
-    """Return the start of a trial's first job, ns.
+    """Return the start of a trial's first job, ns, and the spans of communication of each job.
 
-    And by job, the spans of communication: ms since, (iterations, 2).
+    Spans are in ms from that start, arrays of shape (iterations, 2).
     """
     return _communicating(iterations(run), cell, trial)
 
 
 def spans_of_cells(run: Run, cells: Iterable[CellTrials]) -> dict[str, dict[str, Floats]]:
-    """Return the spans of communication by trial and job, of cells whose jobs share links.
+    """Return the spans of communication by trial and job, for cells whose jobs run at the same time.
 
-    Ms since the first job's start.
+    Spans are in ms from the first job's start.
     """
     of_jobs = iterations(run)
     sharing = [cell for cell in cells if not cell.spec.one_job_at_a_time]
@@ -95,7 +95,7 @@ def _bottleneck_port(cell: CellTrials, trial: str) -> PortPlace | None:
 
 
 def mean_per_iteration(trace: TrialTrace, values: Floats, job: str) -> Floats:
-    """Return the mean of a trace's bins over each iteration of `job`, from one end of communication to the next."""
+    """Return the mean of `values`, one for each bin, over each iteration of `job`, from end to end of communication."""
     ends = np.minimum(np.searchsorted(trace.edges_ms, trace.spans[job][:, 1]), len(values))
     total = np.concatenate([[0.0], np.cumsum(values)])
     return np.diff(total[ends], prepend=0.0) / np.maximum(np.diff(ends, prepend=0), 1)
@@ -107,7 +107,7 @@ def shared_share(by_job: Mapping[str, Floats], begin_ms: float, end_ms: float) -
 
 
 def shared_share_of_spans(spans: Iterable[Floats], begin: float, end: float) -> float:
-    """Return, of the time between `begin` and `end` that any of these spans cover, the share that several do."""
+    """Return the share of the time covered by any span that several spans cover, between `begin` and `end`."""
     clipped = np.concatenate([np.clip(each, begin, end) for each in spans])
     edges, steps = clipped.T.ravel(), np.repeat([1, -1], len(clipped))
     order = np.argsort(edges, kind="stable")

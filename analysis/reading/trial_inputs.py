@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs of a trial from earlier trials.
 
-They are measured profiles, and what follows from profiles: time-shifts by the fluid model, and Cassini's timetables.
+Inputs are measured profiles, time-shifts that the flow-level model computes from profiles, and Cassini's timetables.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,16 +25,17 @@ from roundabout.spec.cassini import Clock
 from roundabout.store import Run
 
 SHIFT_ITERATIONS = 6
-"""Over which a time-shift must hold. Measured periods are off by their error: longer, and jobs that fit slide apart."""
+"""Iterations over which a time-shift is evaluated. With more, errors of measured periods would let matching jobs drift.
+"""
 
 Found = Mapping[str, LoneJob]
-"""By job, the trial in which it was alone."""
+"""The trial in which each job ran alone, by the job's name."""
 
 
 def resolve_inputs(run: Run, spec: TrialSpec, depends_on: Sequence[str]) -> dict[str, dict[str, InputValue]]:
-    """Return the value of each field (job -> field) that jobs of `spec` take from earlier trials, keyed `depends_on`.
+    """Return by job and field the values that jobs of `spec` take from the earlier trials with the keys `depends_on`.
 
-    Raises StoreError if such a trial is missing, or lacks the value; CassiniError if it leaves no timetables.
+    Raises StoreError if an earlier trial is missing or lacks the value, and CassiniError if no timetables follow.
     """
     fields = list(dict.fromkeys(field for job in spec.jobs.values() for field in job.inputs))
     result: dict[str, dict[str, InputValue]] = {name: {} for name, job in spec.jobs.items() if job.inputs}
@@ -50,9 +51,9 @@ def resolve_inputs(run: Run, spec: TrialSpec, depends_on: Sequence[str]) -> dict
 
 
 def with_measured_profiles(run: Run, cells: Sequence[CellTrials]) -> TrialSpec:
-    """Return the jobs of these cells, as trials under Cassini had measured them; as given if none had.
+    """Return a trial of the cells' jobs with the profiles measured for Cassini; with those given if none were measured.
 
-    Raises StoreError if the trials that measured them are missing, or lack the value.
+    Raises StoreError if the measuring trials are missing, or lack a profile.
     """
     told = {trial["trial"]: trial.get("given", {}) for trial in run.trials()}
     for cell in cells:

@@ -19,7 +19,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 COLUMNS = ("panel", "series", "part", "x_label", "y_label", "x", "x_to", "y", "y_to")
-"""`part`: the repetition, or their median; the job, where the figure has no key of those.
+"""Columns of the CSV. `part` is the repetition, or `median` over repetitions, or the job if the figure has no key of
+jobs.
 
 `x_to` and `y_to` are the other ends of bars and areas.
 """
@@ -28,7 +29,7 @@ Ends = tuple[Any, Any, Any, Any]
 
 
 def csv_of(figure: Figure) -> str:
-    """Return a row for each point of every line; if a panel has none, for each instant of every area, or each bar."""
+    """Return CSV with a row for each point of a line; panels without lines have rows for points of areas, or bars."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)

@@ -17,10 +17,10 @@ SHOWN_MS = 2400.0
 
 
 def draw_link_use(traces: Sequence[TrialTrace], link: str | None = None, *, settled: bool = False) -> Figure:
-    """Draw a link's use by the jobs that share it, stacked, one row a trial, beside its capacity.
+    """Draw the stacked rates of the jobs that share a link, with its capacity, one panel for each trial.
 
-    HotNets'22, Figures 2a and 2b, and the interleaving thesis' Figure 4.16. The link is the bottleneck unless named;
-    shown are the first `SHOWN_MS`, or, once settled, the last in which all jobs run.
+    As in HotNets'22, Figures 2a and 2b, and the interleaving thesis' Figure 4.16. The link is the bottleneck unless
+    `link` names one. Panels show the first `SHOWN_MS`, or with `settled` the last ones in which all jobs run.
     """
     result, axes = new_figure(len(traces), 1, 1.0 + 1.45 * len(traces), sharex=True)
     colours = job_colours(jobs_of(trace.cell for trace in traces))

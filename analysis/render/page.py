@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as HTML, which Jinja2 escapes. Nothing on a page is loaded from elsewhere."""
+"""Results as HTML, escaped by Jinja2. A page loads nothing from other files or servers."""
 
 import base64
 import re
@@ -34,9 +34,9 @@ NOTHING = Html("<p>Too little was measured for this.</p>")
 
 
 def render_document(title: str, body: str) -> str:
-    """Return a complete document around `body`, which is markup.
+    """Return a complete HTML document around `body`, which is markup.
 
-    With its contents, if it has any, and figures numbered.
+    The document has a table of contents if `body` has headings, and its figures are numbered.
     """
     headings = [(id_, Markup(text)) for id_, text in HEADING.findall(body)]  # noqa: S704 - of the body, as below
     contents = fill_template("contents", headings=headings) if headings else Html("")
@@ -46,13 +46,13 @@ def render_document(title: str, body: str) -> str:
 
 
 def style_block() -> Html:
-    """Return the page's style, for the output of a notebook in JupyterLab alone."""
+    """Return the page's style as a block that applies only to a notebook's output in JupyterLab."""
     style = _TEMPLATES.get_template("page.css").render().replace(":root", "&")
     return Html(f"<style>.jp-RenderedHTML {{ {style} }}</style>")
 
 
 def table_html(table: Table) -> Html:
-    """Return a table that scrolls on a narrow page; intervals and notes are under their figures."""
+    """Return a table as HTML that scrolls on a narrow page; intervals and notes stand below their figures."""
     table = table.for_medium("page")
     if not table.sections:
         return fill_template("paragraph", text=table.empty) if table.empty else NOTHING
@@ -60,7 +60,7 @@ def table_html(table: Table) -> Html:
 
 
 def figure_html(figure: Figure | None, caption: str, alt: str) -> Html:
-    """Return a figure with its caption, its data as CSV and itself as PDF. `caption` may be markup."""
+    """Return a figure as HTML with its caption, and links to its data as CSV and to a PDF. `caption` may be markup."""
     if figure is None:
         return Html("<p>Nothing was measured that could be drawn here.</p>")
     svg = _save_figure(figure, "svg", Date=None)
@@ -74,32 +74,32 @@ def figure_html(figure: Figure | None, caption: str, alt: str) -> Html:
 
 
 def concatenate(parts: Iterable[Html]) -> Html:
-    """Return the parts one after the other; a line if there is none."""
+    """Return the parts joined in order; without parts a sentence that too little was measured."""
     return Html("").join(parts) or NOTHING
 
 
 def paragraph(words: str) -> Html:
-    """Return a paragraph of plain words; empty without any."""
+    """Return a paragraph of plain text; an empty string without text."""
     return fill_template("paragraph", text=words) if words else Html("")
 
 
 def bold_heading(words: str) -> Html:
-    """Return the subject of the following in bold; empty without words."""
+    """Return a heading in bold; an empty string without text."""
     return fill_template("strong", text=words) if words else Html("")
 
 
 def named_values(what: str, pairs: Sequence[tuple[str, str]]) -> Html:
-    """Return a paragraph of several things by name; empty without any."""
+    """Return a paragraph that lists names with their values; an empty string without pairs."""
     return fill_template("by_name", what=what, pairs=pairs) if pairs else Html("")
 
 
 def list_html(title: str, lines: Sequence[str]) -> Html:
-    """Return a list under a line that names it; empty without items."""
+    """Return a list below a title; an empty string without lines."""
     return fill_template("list", title=title, lines=lines) if lines else Html("")
 
 
 def fill_template(template: str, **values: Any) -> Html:
-    """Return a template of `templates/` with its values, which are escaped unless they are markup."""
+    """Return a template of `templates/` filled with values, which are escaped unless they are markup."""
     return Html(_TEMPLATES.get_template(f"{template}.html").render(**values))
 
 

@@ -14,7 +14,7 @@ MARKS = {Tone.GOOD: ("✓", "green"), Tone.BAD: ("✗", "red"), Tone.OPEN: ("?",
 
 
 def table_renderable(table: Table, *, title_style: str = "bold") -> RenderableType:
-    """Return a table; intervals and notes are on a second line."""
+    """Return a table for the screen; intervals and notes are on a cell's second line."""
     table = table.for_medium("screen")
     if not table.sections and table.empty:
         return Text(table.empty, style="dim")
@@ -35,7 +35,7 @@ def table_renderable(table: Table, *, title_style: str = "bold") -> RenderableTy
 
 
 def facts_renderable(pairs: Sequence[tuple[str, str]]) -> RenderableType:
-    """Return terms and their values, without empty ones."""
+    """Return a grid of terms and their values, without pairs whose value is empty."""
     grid = RichTable.grid(padding=(0, 2))
     for term, text in pairs:
         if text:

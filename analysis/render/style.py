@@ -17,12 +17,12 @@ BOTH = "#33302e"
 JOBS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 VARIANTS = {"alone": "#8a929b", "fair": "#CC79A7", "unfair": "#009E73", "mltcp": "#56B4E9", "cassini": "#D55E00"}
 FREE = ("#E69F00", "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#F0E442", "#8a929b")
-"""For variants that have no colour of their own, from the most to the least legible beside each other."""
+"""Colors of variants without a color of their own; the first ones are the most legible beside each other."""
 WIDTH = 9.6
 KEY_LETTERS = 60
-"""That a row of a key has room for."""
+"""Number of letters for which a row of a key has room."""
 ROW = 3
-"""Panels beside each other."""
+"""Largest number of panels in a row."""
 
 RC: Any = {
     "axes.axisbelow": True,
@@ -58,7 +58,7 @@ RC: Any = {
 
 
 def new_figure(rows: int, columns: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
-    """Return a figure of the common width, and its axes in reading order.
+    """Return a figure of the common width, and its axes row by row.
 
     `height` in inches; `options` as for subplots.
     """
@@ -69,7 +69,7 @@ def new_figure(rows: int, columns: int, height: float, **options: Any) -> tuple[
 
 
 def new_panels(count: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
-    """Return a figure of `count` axes of the same height and y-axis, up to `ROW` beside each other."""
+    """Return a figure of `count` axes with a common y-axis, at most `ROW` in a row of `height` inches."""
     rows = -(-count // ROW)
     result, axes = new_figure(rows, min(count, ROW), height * rows, sharey=True, **options)
     for spare in axes[count:]:
@@ -78,7 +78,7 @@ def new_panels(count: int, height: float, **options: Any) -> tuple[Figure, list[
 
 
 def job_colours(jobs: Sequence[str]) -> dict[str, str]:
-    """Return a color for each job, by its place in the experiment."""
+    """Return a color for each job, by its position in the experiment."""
     return {job: JOBS[place % len(JOBS)] for place, job in enumerate(jobs)}
 
 
@@ -90,21 +90,21 @@ def variant_colours(variants: Sequence[str]) -> dict[str, str]:
 
 
 def add_note(axes: Axes, x: float, y: float, text: str, colour: str = SOFT, **options: Any) -> None:
-    """Add a label beside its subject, legible on lines and bands."""
+    """Add a text label at (x, y) that stays legible on lines and bands."""
     look = {"fontsize": 8.5, "color": colour, "va": "center", **options}
     label = axes.annotate(text, (x, y), xytext=look.pop("offset", (0, 0)), textcoords="offset points", **look)
     label.set_path_effects([withStroke(linewidth=2.5, foreground="white")])
 
 
 def draw_level(axes: Axes, y: float, text: str, *, below: bool = False) -> None:
-    """Draw a dashed horizontal line with its meaning at the right end."""
+    """Draw a dashed horizontal line at `y`, labeled with `text` at its right end, above or `below` the line."""
     axes.axhline(y, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=1.5)
     side: dict[str, Any] = {"va": "top", "offset": (0, -3)} if below else {"va": "bottom", "offset": (0, 2)}
     add_note(axes, axes.get_xlim()[1], y, text, ha="right", **side)
 
 
 def draw_word_key(axes: Axes, coloured: dict[str, str], weight: str = "bold") -> None:
-    """Draw a key made of colored words, right above the axes, in as many rows as the figure's width needs."""
+    """Draw a key of colored words above the axes, in as many rows as the figure's width requires."""
     rows: list[list[Artist]] = [[]]
     letters = 0
     for word, colour in coloured.items():

@@ -9,14 +9,14 @@ from typing import Literal, TypeVar
 
 T = TypeVar("T")
 Ends = tuple[float | None, float | None]
-"""Of an interval; None where nothing bounds it."""
+"""The lower and upper end of an interval; None for an unbounded end."""
 
 SOFT_BREAK, SOFT_HYPHEN = "\u200b", "\u00ad"
-"""Where a column's title may be broken, as narrow screens need it."""
+"""Characters at which a column's title may be broken on narrow screens."""
 
 
 class Tone(Enum):
-    """The meaning of a word for the row before it."""
+    """The meaning of a word, by which it is colored."""
 
     GOOD = "pass"
     BAD = "fail"
@@ -26,7 +26,7 @@ class Tone(Enum):
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its title, and how figures in it are written: a format, and a unit behind it.
+    """A column: its title, and the format and the unit in which its figures are written.
 
     `kind` is its content: figures, words (which begin at the left), names (bold words) or code. `wraps` lets words
     among figures take several lines. `only` restricts it to the screen or to the page, which is wider.
@@ -40,13 +40,13 @@ class Column:
     only: Literal["screen", "page"] | None = None
 
     def format(self, value: float | str | None) -> str:
-        """Format a value of the column."""
+        """Return a value in the column's format; text as it is, empty for None."""
         if value is None or isinstance(value, str):
             return value or ""
         return f"{value:{self.form}}{self.unit}"
 
     def format_ends(self, interval: Ends | None) -> tuple[str, str] | None:
-        """Format an interval's ends, empty where open; exact values have none."""
+        """Return an interval's ends in the column's format, empty for an open end; None for an exact value."""
         if interval is None or (interval[0] is not None and interval[0] == interval[1]):
             return None
         low, high = ("" if end is None else f"{end:{self.form}}" for end in interval)
@@ -55,7 +55,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure or a word; under it its interval, or a note. `why` explains the note."""
+    """A figure or a word, with an interval or a note below it. `why` explains the note."""
 
     value: float | str | None = None
     interval: Ends | None = None
@@ -66,7 +66,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Section:
-    """Rows that belong together, one cell a column; with a title, that has a line of its own."""
+    """Rows that belong together, with one cell for each column. A title stands on a line of its own."""
 
     rows: tuple[tuple[Cell, ...], ...]
     title: str = ""
@@ -74,9 +74,9 @@ class Section:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, and sections of rows. `caption` stands below; `empty` replaces missing rows.
+    """A table of columns and sections of rows. `caption` stands below; `empty` replaces missing rows.
 
-    The screen shows titles; on the page, headings and text stand around tables. `tight` keeps figures on one line.
+    The screen shows titles; a page has headings and text around tables instead. `tight` keeps figures on one line.
     """
 
     columns: tuple[Column, ...]
@@ -87,7 +87,7 @@ class Table:
     tight: bool = False
 
     def for_medium(self, medium: Literal["screen", "page"]) -> "Table":
-        """Return the table with the columns of a medium."""
+        """Return the table with only the columns that the medium shows."""
         kept = [place for place, column in enumerate(self.columns) if column.only in (None, medium)]
         sections = (
             Section(tuple(tuple(row[place] for place in kept) for row in section.rows), section.title)
@@ -100,7 +100,7 @@ class Table:
 def group_by_name(
     items: Iterable[T], name: Callable[[T], str], row: Callable[[T], Sequence[Cell]]
 ) -> tuple[Section, ...]:
-    """Return a section for each run of items of one name, which stands in the first of its rows."""
+    """Return a section for each run of consecutive items with one name; only its first row shows the name."""
     sections = []
     for text, same in groupby(items, key=name):
         rows = [(Cell(text if place == 0 else ""), *row(item)) for place, item in enumerate(same)]
@@ -111,22 +111,22 @@ def group_by_name(
 def group_by_title(
     items: Iterable[T], title: Callable[[T], str], row: Callable[[T], Sequence[Cell]]
 ) -> tuple[Section, ...]:
-    """Return a section for each run of items of one title, on a line above its rows."""
+    """Return a section for each run of consecutive items with one title, which stands above its rows."""
     return tuple(Section(tuple(tuple(row(item)) for item in same), text) for text, same in groupby(items, key=title))
 
 
 def one_section(rows: Iterable[Sequence[Cell]]) -> tuple[Section, ...]:
-    """Return all rows in one section; none without rows."""
+    """Return all rows as one section; an empty tuple without rows."""
     found = tuple(tuple(row) for row in rows)
     return (Section(found),) if found else ()
 
 
 REPETITIONS = Column("n", "d", only="page")
-"""Of how many repetitions a row's figures are."""
+"""The number of repetitions that a row's figures are computed from; only pages show the column."""
 
 
 def repetitions_cell(count: int, invalid: int) -> Cell:
-    """Return the number of repetitions, and of invalid trials that are left out."""
+    """Return a cell with the number of repetitions, and a note on invalid trials that are left out."""
     return Cell(count, note=f"{invalid} left out" if invalid else "")
 
 
@@ -134,12 +134,12 @@ TAIL = "p99\nor max"
 
 
 def tail_cell(p99: float | None, ci95: Ends | None, longest: float, count: int) -> Cell:
-    """Return a 99th percentile; with too few iterations the greatest value, and their number."""
+    """Return a cell with the 99th percentile; if it is None, with the longest value and a note on the number."""
     return Cell(longest, note=f"max of {count}") if p99 is None else Cell(p99, ci95)
 
 
 def format_interval(ends: tuple[str, str]) -> str:
-    """Format an interval in words; an unbounded end is open."""
+    """Return an interval as text, such as `1 to 3` or `up to 3`, from its formatted ends."""
     low, high = ends
     if low and high:
         return f"{low} to {high}"

@@ -3,8 +3,8 @@
 
 A port counts marks by the host whose packet it marked, and so by the job whose worker runs there. Iteration i of a job
 lasts from the begin of its first worker to the begin of the next iteration's; the last one ends with its last worker.
-What cannot be attributed stays unattributed, not guessed: the marks of all iterations and the unattributed ones add up
-to the gain of the port's counter. (Figures 4.13 and 4.14 of the interleaving thesis.)
+No mark is attributed by a guess: the marks of all iterations and the unattributed marks add up to the gain of the
+port's counter. (Figures 4.13 and 4.14 of the interleaving thesis.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class IterationEdges:
 class Attribution:
     """The gain of a port's counter, attributed to jobs.
 
-    `jobs` holds one value an iteration of each job; where it is not known, its count is 0. The rest is unattributed:
+    `jobs` holds one value for each iteration of each job, with the count 0 if it is unknown. The rest is unattributed:
 
     outside     the job is known, the iteration is not: it came before the first, after the last, or in a gap of the
                 samples
@@ -46,7 +46,7 @@ class Attribution:
 
     @property
     def unattributed(self) -> int:
-        """Return the part that no iteration can claim."""
+        """Return the part of the gain that is attributed to no iteration."""
         return self.outside + self.no_job + self.no_source
 
 
@@ -56,11 +56,11 @@ def attribute(
     others: Sequence[CumulativeCounter],
     iterations: Mapping[str, IterationEdges],
 ) -> Attribution:
-    """Attribute the gain of `port` to the iterations of jobs.
+    """Return the gain of `port`, attributed to the iterations of jobs.
 
-    `sources` holds, by job, the counters of its hosts at this port: an empty list if none of them was ever counted, so
-    that each of its iterations gained 0; None if it is unknown, so that none of its iterations is known. `others` are
-    the counters of hosts without a job, or with several.
+    `sources` holds the counters of each job's hosts at the port. An empty list means that the port never counted the
+    job, so each iteration gained 0; None means that all of the job's iterations are unknown. `others` are the counters
+    of hosts without a job, or with several jobs.
     """
     of_jobs = sum(each.total_gain for parts in sources.values() for each in parts or ())
     of_others = sum(each.total_gain for each in others)

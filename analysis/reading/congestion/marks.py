@@ -23,7 +23,9 @@ NIC_COUNTERS = {
     "drops": r"[rt]x_discards_phy",
     "pauses": r"rx_prio\d_pause",
 }
-"""What a host's NIC counts of what arrives there (and of what it could not send); marks are counted by receivers."""
+"""Patterns of NIC counters' names by what they count. NICs count marks and pauses as receivers, drops in both
+directions.
+"""
 
 PLACE = {"trial": pa.string(), "link": pa.string(), "towards": pa.string(), "counter": pa.string()}
 ITERATIONS = pa.schema({**PLACE, "job": pa.string(), "iteration": pa.int64(), "count": pa.int64(), "bound": pa.int64()})
@@ -39,9 +41,9 @@ class PerIteration(NamedTuple):
     """A counter attributed to the iterations of jobs; `counted_by` is `switch ports` or `NICs`.
 
     `iterations` has one row for each iteration of a job and place at which its traffic is counted: trial, link, towards
-    (the node at the link's other end), counter, job, iteration (from 0), count (null if the samples do not tell) and
-    bound, its error. `ports` has one row a place: the counter's gain from the first sample to the last, and the parts
-    of it that no iteration can claim: outside, no_job, no_source (see iteration_attribution.Attribution).
+    (the node at the link's other end), counter, job, iteration (from 0), count (null if unknown) and bound, the error
+    of count. `ports` has one row for each place: the counter's gain from the first sample to the last, and its
+    unattributed parts outside, no_job and no_source (see iteration_attribution.Attribution).
     """
 
     counted_by: str
@@ -52,9 +54,9 @@ class PerIteration(NamedTuple):
 class JobMarks(NamedTuple):
     """One job's marks (or drops, or pauses) in one cell, over all places that count them.
 
-    `repetitions` has one array a repetition, one value an iteration, nan if it is not known; repetitions without any
-    known value are left out. No value is off by more than `bound`. `unattributed_share` is the part of the count at
-    these places that no iteration of any job can claim; None without a count.
+    `repetitions` has one array for each repetition with one value for each iteration, nan if unknown. Repetitions
+    without any known value are left out. No value is off by more than `bound`. `unattributed_share` is the share of the
+    places' counts that is attributed to no iteration; None without a count.
     """
 
     counted_by: str
@@ -64,7 +66,7 @@ class JobMarks(NamedTuple):
 
     @property
     def known(self) -> list[Array]:
-        """Return the repetitions, with the iterations that are known of all of them."""
+        """Return the repetitions, restricted to the iterations whose values are known in all repetitions."""
         repetitions = stack_to_shortest(self.repetitions)
         return list(repetitions[:, np.isfinite(repetitions).all(axis=0)])
 
@@ -81,8 +83,8 @@ class _Place(NamedTuple):
 def per_iteration(run: Run, what: str = "marks") -> PerIteration | None:
     """Return ECN `marks`, `drops` or `pauses` per iteration of each job; None if nothing counted them.
 
-    Switch ports count them. The table `marks` attributes them, or there is only one job whose traffic leaves by a port.
-    If no switch can be asked, the NICs of the jobs' hosts count.
+    Counts come from switch ports. They are attributed by the table `marks`, or to the only job whose traffic leaves by
+    a port. If no switch reports counts, those of the NICs of the jobs' hosts are used.
     """
     specs = {record["trial"]: TrialSpec.model_validate(record["spec"]) for record in run.trials()}
     of_jobs = _iterations(run)
@@ -104,7 +106,7 @@ def per_iteration(run: Run, what: str = "marks") -> PerIteration | None:
 
 
 def marks_of_cells(run: Run, cells: Sequence[CellTrials], what: str = "marks") -> list[dict[str, JobMarks]]:
-    """Return per cell, and per job of which they are known, the marks per iteration."""
+    """Return for each cell the marks (or drops, or pauses) per iteration of each job for which they are known."""
     counted = per_iteration(run, what) if cells else None
     if counted is None:
         return [{} for _ in cells]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks or drops of all switch ports together, by iteration, whichever job's packets they were."""
+"""Marks or drops of all switch ports together, by iteration, of any job's packets."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,11 +14,11 @@ WHAT = ("marks", "drops")
 
 
 def count_signals(run: Run, cells: Sequence[CellTrials], what: Sequence[str] = WHAT) -> dict[str, Array]:
-    """Return the packets marked or dropped in each iteration of the first job, by trial, from begin to begin.
+    """Return by trial the packets that all ports marked or dropped in each iteration of the first job; nan if unknown.
 
-    Nan if unknown.
+    An iteration lasts from its begin to the begin of the next one.
 
-    Trials without a known counter of any port are left out.
+    Trials without any port's counters are left out.
     """
     of_jobs = iterations(run)
     counted = [{place: own for place, own in ports(run, each).items() if len(own.at_ns)} for each in what]
@@ -36,6 +36,6 @@ def count_signals(run: Run, cells: Sequence[CellTrials], what: Sequence[str] = W
 
 
 def counts_of_cell(found: Mapping[str, Array], cell: CellTrials) -> list[Array]:
-    """Return the known counts of a cell's trials, an array a trial, without unknown iterations."""
+    """Return the counts of a cell's trials, one array for each trial, without unknown iterations and empty trials."""
     known = [found[trial][np.isfinite(found[trial])] for trial in cell.trials if trial in found]
     return [each for each in known if len(each)]

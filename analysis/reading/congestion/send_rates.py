@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rate at which cross traffic was put into the network, from captures of its senders (Salamy, Figures 3-8 and B-5).
+"""The rate at which senders put cross traffic into the network, from their captures (Salamy, Figures 3-8 and B-5).
 
-Salamy does not say how an instantaneous rate was had from packets, and a histogram's shape hangs on it. A capture
-carries three ways (`READINGS_BY`): the moving average of Figure B-5 once a packet, as its samples are packets, which
-weighs fast moments more than slow ones; the same at even distances of time, which does not; and the payload of windows
-of time, which needs no gaps between packets. The rate of a single packet is none: packets leave back to back, and the
-gap between two stamps is the tap's.
+Salamy does not say how an instantaneous rate follows from packets, and a histogram's shape depends on it. A capture
+allows three ways (`READINGS_BY`). The first reads the moving average of Figure B-5 once a packet, which weighs fast
+moments more than slow ones. The second reads the same average at even distances of time. The third counts the payload
+in windows of time, which needs no gaps between packets. A single packet has no rate: packets leave back to back, and
+the gap between two stamps is the tap's.
 """
 
 from collections.abc import Mapping
@@ -22,16 +22,16 @@ from roundabout.store import Run
 WIDTH = 18
 """Packets in the moving average (Figure B-5)."""
 READINGS = 60_000
-"""As many as in Figure 3-8."""
+"""Number of readings, as in Figure 3-8."""
 READINGS_BY = ("time", "packet", "window")
-"""At even distances of time, once a packet, and in windows that last as long as WIDTH packets on average."""
+"""Ways to read rates: at even distances of time, once a packet, and in windows as long as WIDTH packets on average."""
 
 
 @dataclass(frozen=True)
 class SendRates:
-    """The rates at which a sender put one kind of cross traffic out; arrays of one length.
+    """The rates at which a sender sent one kind of cross traffic, as arrays of one length.
 
-    They are read at even distances of time; `readings_gbps` holds them by each of READINGS_BY.
+    `gbps` is read at even distances of time, `at_ns`; `readings_gbps` holds the rates for each of READINGS_BY.
     """
 
     kind: str
@@ -47,16 +47,16 @@ class SendRates:
 
 
 def skewness(values: Floats) -> float:
-    """Return 0 if values lie symmetrically about their mean, more with a tail of high ones."""
+    """Return the skewness of values: 0 if they are symmetric about their mean, positive with a tail of high values."""
     away = values - values.mean()
     return float((away**3).mean() / (away**2).mean() ** 1.5)
 
 
 def send_rates(run: Run, most: int = 1) -> list[SendRates]:
-    """Return the send rates of each kind of cross traffic, in the first `most` captured trials at the heaviest load.
+    """Return the send rates of each kind of cross traffic in at most `most` captured trials at the heaviest load.
 
-    Only packets from while the jobs ran count, because captures begin earlier. A sender that is a worker too is left
-    out, because a capture does not tell its job's packets from those of the cross traffic.
+    Only packets sent while jobs ran count, because captures begin earlier. Senders that are workers too are left out,
+    because a capture does not distinguish a job's packets from cross traffic.
     """
     packets = query(
         run,

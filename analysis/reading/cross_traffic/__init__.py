@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cross traffic of a run: its loads, schedules, and what jobs send beside it."""
+"""Cross traffic of a run: its loads, its planned flows, and the rates of jobs beside it."""

@@ -3,9 +3,9 @@
 
 Salamy's thesis ("Network Requirements for Distributed Machine Learning Training in the Cloud") calls it the packet
 injection rate: outbound packets whose payload is not zero, so that no packet counts twice, seen through a moving
-average of 18 (Figure B-5), 30 or 50 samples (Figures 3-10 and 3-11). It does not say what is averaged. Here it is the
-payload of so many packets over the time that they took: the average of single packets' rates would weigh the shortest
-gaps most, and be infinite where two stamps coincide.
+average of 18 (Figure B-5), 30 or 50 samples (Figures 3-10 and 3-11). The thesis does not say what is averaged. Here it
+is the payload of consecutive packets over the time that they took. An average of single packets' rates would weigh the
+shortest gaps most, and be infinite if two stamps coincide.
 """
 
 from dataclasses import dataclass
@@ -22,18 +22,18 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class FlowPackets:
-    """The packets that one flow of one host injected, in the order of time; bytes are the paper's."""
+    """The packets that one flow of one host sent, in the order of time; bytes are in the paper's scale."""
 
     trial: str
     host: str
-    flow: int  # its number in the host's capture
+    flow: int  # number of the flow in the host's capture
     destination: str
     at_ns: Integers  # on the run's clock
     payload_bytes: Integers
 
 
 def flows_of_packets(packets: pa.Table) -> list[FlowPackets]:
-    """Return the flows of the table `packets`, by Salamy's filter, largest first."""
+    """Return the flows of outbound packets with payload (Salamy's filter) in the table `packets`, largest first."""
     kept = packets.filter(pc.and_(pc.equal(packets["direction"], "out"), pc.greater(packets["payload_bytes"], 0)))
     place = ("trial", "host", "flow")
     kept = kept.filter(pc.is_valid(kept["flow"])).sort_by([(name, "ascending") for name in (*place, "controller_ns")])
@@ -50,10 +50,10 @@ def flows_of_packets(packets: pa.Table) -> list[FlowPackets]:
 
 
 def moving_average_gbps(at_ns: Integers, payload_bytes: Integers, width: int) -> tuple[Integers, Floats]:
-    """Return Gbit/s over each `width` consecutive packets, and the instant of the last of them.
+    """Return the instants of packets, ns, and the mean rate over the last `width` packets at each, Gbit/s.
 
-    A packet takes the time since the one before, so the first has none: there are `width` values fewer than packets.
-    nan if all of them have one stamp. `at_ns` must not fall. Raises ValueError for a width below 1.
+    A packet takes the time since the previous packet, so there are `width` values fewer than packets. A value is nan if
+    its packets have one stamp. `at_ns` must not fall. Raises ValueError for a width below 1.
     """
     if width < 1:
         raise ValueError(f"width is {width}, expected at least 1 packet")

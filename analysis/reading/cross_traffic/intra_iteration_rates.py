@@ -21,9 +21,9 @@ LOADS = {30: LIGHT_GBPS, 80: HEAVY_GBPS}
 
 
 class Rates(NamedTuple):
-    """Means in Gbit/s: over the time of communication, and over the sent bytes, as one reading a packet gives it.
+    """Mean rates in Gbit/s: over the time of communication, and over the sent bytes, as one reading a packet gives it.
 
-    The second is the higher, the more a sender waits and then hurries.
+    `over_packets` exceeds `over_time` the more, the more the sender's rate varies.
     """
 
     over_time: float
@@ -32,9 +32,9 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True)
 class IntraIterationRates:
-    """One job at the load nearest to one of Salamy's, which are in percent of the link.
+    """The rates of one job at the load nearest to one of Salamy's; `percent` is Salamy's name of the load.
 
-    Flow 1 leaves a worker without cross traffic, for another such; flow 2 leaves the worker that receives it.
+    Flow 1 goes from one worker without cross traffic to another; flow 2 leaves the worker that receives cross traffic.
     """
 
     loaded: JobUnderLoad
@@ -45,13 +45,13 @@ class IntraIterationRates:
 
     @property
     def printed(self) -> tuple[float, float] | None:
-        """Return both flows' means as Salamy prints them, in Gbit/s."""
+        """Return the means of flows 1 and 2 that Salamy prints, Gbit/s; None if there are none for this case."""
         return INTRA_ITERATION.get((self.loaded.model, self.percent)) if self.loaded.traffic == "consistent" else None
 
 
 @cached_per_run
 def intra_iteration_rates(run: Run) -> list[IntraIterationRates]:
-    """Return the rates of jobs whose cross traffic comes from no worker, by workers' counters (every 10 ms)."""
+    """Return the rates inside iterations of jobs near Salamy's loads, from workers' counters (every 10 ms)."""
     jobs = jobs_under_load(run)
     wanted = [(loaded, percent, _nearest(loaded, load)) for loaded in jobs for percent, load in LOADS.items()]
     rates = _rates(run, {loaded.cells[asked] for loaded, _, asked in wanted})
@@ -69,7 +69,7 @@ def _nearest(loaded: JobUnderLoad, load_gbps: float) -> float:
 
 
 def flow_senders(spec: TrialSpec, job: ResolvedJob) -> list[str]:
-    """Return the workers that flows 1 and 2 leave; empty if there is no such pair."""
+    """Return the workers that send flows 1 and 2; empty if there is no such pair, or a worker sends cross traffic."""
     senders = {each.sender for each in spec.cross_traffic.values()}
     shared = {host for each in spec.cross_traffic.values() for host in each.receivers}
     apart = [sender for sender, receiver in job.pairs if not {sender, receiver} & shared]

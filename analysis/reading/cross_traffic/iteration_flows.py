@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The flows between the nodes of a ring inside iterations, packet by packet (Salamy, Figures 3-9 to 3-11, Table 3.11).
 
-Flow 1 leaves a worker that meets no cross traffic for another such, flow 2 the worker that receives it, and flow 3 is
-the cross traffic. A ring conserves bytes: over whole iterations flows 1 and 2 have the same mean. What Salamy prints
-of both differs, so it is the mean of readings, one a packet: a moving average of 30 packets at 30 % load and of 50 at
-80 %. That mean is the higher, the more a sender waits and then hurries, and never below the mean over time.
+Flow 1 goes from one worker without cross traffic to another, flow 2 leaves the worker that receives cross traffic, and
+flow 3 is the cross traffic. A ring conserves bytes: over whole iterations flows 1 and 2 have the same mean. Salamy's
+figures of both differ, so they must be means of one reading a packet: a moving average of 30 packets at 30 % load, and
+of 50 at 80 %. Such a mean grows with the variation of a sender's rate, and is never below the mean over time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,23 +27,24 @@ from roundabout.spec.frames import HEADER_BYTES
 from roundabout.store import Run, Units
 
 WIDTHS = {30: 30, 80: 50}
-"""By load in %: packets in the moving average (captions of Figures 3-10 and 3-11)."""
+"""Packets in the moving average, by load in % (captions of Figures 3-10 and 3-11)."""
 Place = tuple[str, str]
-"""A trial and a host."""
+"""A trial's key and a host."""
 Sent = tuple[Integers, Integers]
-"""When what was read of a host left it, in ns, and how many bytes of payload."""
+"""The readings of a host: the instants at which bytes left it, ns, and the bytes of payload."""
 NOTHING: Sent = (np.empty(0, np.int64), np.empty(0, np.int64))
 WORKERS = (1, 2)
-"""The flows that leave workers."""
+"""Numbers of the flows that workers send."""
 
 
 @dataclass(frozen=True)
 class FlowReadings:
-    """The readings of a host's flow from a trial's first iteration to its last: arrays of one length.
+    """The readings of a host's flow from a trial's first iteration to its last, as arrays of one length.
 
-    `at_ns` is the end of each, `payload_bytes` its weight in the mean: a packet, or the bytes since the sample before.
-    `over_iterations_gbps` is the total over all the time, compute phases included, and `sufficient_gbps` the total over
-    the time in which the host's worker communicated, the rate of an even sender; nan of a host without a worker.
+    `at_ns` is the end of a reading, and `payload_bytes` its weight in the mean: the bytes of a packet, or since the
+    last sample. `over_iterations_gbps` is all bytes over the whole time, compute phases included. `sufficient_gbps` is
+    all bytes over the time in which the host's worker communicated, which is the rate of a constant sender; nan for a
+    host without a worker.
     """
 
     host: str
@@ -55,7 +56,7 @@ class FlowReadings:
 
     @property
     def over_packets_gbps(self) -> float:
-        """Return the mean of the readings."""
+        """Return the mean of the readings, weighted by payload, Gbit/s."""
         return float(np.average(self.gbps, weights=self.payload_bytes))
 
 
@@ -63,9 +64,9 @@ class FlowReadings:
 class RingFlows:
     """A cell in which a job's ring shares links with cross traffic.
 
-    Flows 1, 2 and 3 by trial, and begins of iterations, in ns.
+    `flows` holds flows 1, 2 and 3 of each trial, and `begins_ns` the begins of its iterations.
 
-    `captured` tells whether readings are packets; else they are samples of counters, every 10 ms.
+    `captured` is True if readings are packets; otherwise they are samples of counters, every 10 ms.
     """
 
     cell: CellTrials
@@ -87,7 +88,7 @@ class RingFlows:
 
     @property
     def asked_gbps(self) -> float:
-        """Return the requested load of cross traffic."""
+        """Return the requested load of cross traffic, Gbit/s."""
         return self.cell.spec.cross_traffic_gbps
 
     @property
@@ -97,7 +98,7 @@ class RingFlows:
 
     @property
     def printed(self) -> tuple[float, float] | None:
-        """Return Salamy's means of flows 1 and 2, Gbit/s."""
+        """Return the means of flows 1 and 2 that Salamy prints, Gbit/s; None if there are none for this case."""
         near = abs(self.asked_gbps - LOADS[self.percent]) <= NEAR_GBPS
         return INTRA_ITERATION.get((self.model, self.percent)) if near else None
 
@@ -114,25 +115,25 @@ class RingFlows:
         return mean_of([each.over_iterations_gbps for each in self.repetitions_of(flow)])
 
     def sufficient(self, flow: int) -> Measured:
-        """Return the even rate at which a worker would have sent as much in as long, Gbit/s."""
+        """Return the constant rate that sends the flow's bytes in the time in which its worker communicated, Gbit/s."""
         return mean_of([each.sufficient_gbps for each in self.repetitions_of(flow)])
 
     def over_sufficient(self, flow: int) -> Measured:
-        """Return the mean of a worker's readings over its sufficient rate."""
+        """Return the mean of a flow's readings over its sufficient rate (see `sufficient`)."""
         return mean_of([each.over_packets_gbps / each.sufficient_gbps for each in self.repetitions_of(flow)])
 
     @property
     def difference(self) -> Measured:
-        """Return the mean of flow 1's readings less that of flow 2's of the same repetition, Gbit/s."""
+        """Return the mean of flow 1's readings less flow 2's, averaged over repetitions, Gbit/s."""
         pairs = zip(*map(self.repetitions_of, WORKERS), strict=True)
         return mean_of([one.over_packets_gbps - other.over_packets_gbps for one, other in pairs])
 
 
 @cached_per_run
 def iteration_flows(run: Run) -> list[RingFlows]:
-    """Return every cell with such a ring, in the experiment's order.
+    """Return every cell in which some workers of a ring receive cross traffic from another host.
 
-    By captured packets, or by counters without captures.
+    Cells are in the experiment's order. Readings come from captured packets if all hosts have them, else from counters.
     """
     cells = [(cell, job, hosts) for cell in cells_of(run) for job in cell.jobs if (hosts := _hosts(cell.spec, job))]
     trials = [trial for cell, _, _ in cells for trial in cell.trials]
@@ -162,7 +163,7 @@ def light_and_heavy_pairs(found: Sequence[RingFlows]) -> list[tuple[RingFlows, R
 
 
 def kept_share(light: RingFlows, heavy: RingFlows, flow: int) -> Measured:
-    """Return a flow's bandwidth in readings under heavy load over that under light load."""
+    """Return the mean of a flow's readings in the cell `heavy` over that in `light`."""
     return ratio(heavy.over_packets(flow), light.over_packets(flow))
 
 

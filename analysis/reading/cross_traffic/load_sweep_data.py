@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs under cross traffic: iteration times of each by the sent payload, as in Salamy's sweeps."""
+"""Jobs under cross traffic: each job's iteration times by the payload rate of cross traffic, as in Salamy's sweeps."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -22,16 +22,16 @@ from roundabout.store import Run, Units
 LOAD = "load_gbps"
 """The factor that changes the load, unless the experiment's study names another."""
 NEAR_GBPS = 2.5
-"""How far from a load a level may lie to stand for it."""
+"""Largest distance, Gbit/s, between a load and the level that stands for it."""
 
 
 @dataclass
 class JobUnderLoad:
     """A job under one kind of cross traffic, level by level.
 
-    `setting` holds the levels of the other factors. By the load that was asked for, `levels` holds one pair a
-    repetition: the load that was sent (payload, Gbit/s), and the iteration times in s; and `cells` which cell of
-    the experiment that is. `spec` is that of the heaviest load.
+    `setting` holds the levels of the other factors. `levels` maps a requested load to one pair for each repetition: the
+    sent load (payload, Gbit/s) and the iteration times, s. `cells` maps a requested load to the experiment's cell.
+    `spec` is the trial's specification at the heaviest load.
     """
 
     variant: str
@@ -55,7 +55,7 @@ class JobUnderLoad:
 
     @property
     def transport(self) -> str:
-        """Return RDMA, or its emulation, or TCP."""
+        """Return the transport that the job's own stands for in the papers, such as RDMA or TCP."""
         return self.job.transport.stands_for
 
     @property
@@ -65,7 +65,7 @@ class JobUnderLoad:
 
     @property
     def id(self) -> tuple[CellId, str]:
-        """Return its identity among the others of its run."""
+        """Return what identifies the sweep within its run: the other factors' levels, and the job."""
         return self.setting, self.job_name
 
     @property
@@ -79,20 +79,20 @@ class JobUnderLoad:
         return self.job.profile.comm_bytes / 1e6
 
     def fluid_s(self, load_gbps: float, iterations: int = ITERATIONS) -> float:
-        """Return the flow-level model's iteration time at a load of cross traffic.
+        """Return the flow-level model's iteration time, s, at a load of cross traffic.
 
-        Infinite if that leaves no capacity.
+        The time is infinite if cross traffic leaves no capacity.
         """
         limits = fluid_limits(_with_load(self.spec, load_gbps), iterations)[self.job_name]
         return limits.fair_ms / 1e3
 
     def fluid_line(self, loads_gbps: Array) -> Array:
-        """Return the model's iteration times at many loads, in s, for figures; of one iteration, as all are alike."""
+        """Return the flow-level model's iteration times, s, at many loads, for figures."""
         iterations = 2 if len(self.spec.jobs) == 1 else ITERATIONS
         return np.array([self.fluid_s(load, iterations) for load in loads_gbps])
 
     def times_s(self, load_gbps: float) -> Array:
-        """Return the iteration times of the level that stands for a load; empty if none is near."""
+        """Return the iteration times, s, at the level nearest to a load; empty if it is more than `NEAR_GBPS` away."""
         at = {float(np.mean([load for load, _ in each])): each for each in self.levels.values()}
         nearest = min(at, key=lambda load: abs(load - load_gbps), default=np.inf)
         if abs(nearest - load_gbps) > NEAR_GBPS:
@@ -101,7 +101,10 @@ class JobUnderLoad:
 
     @property
     def sweep(self) -> Sweep:
-        """Return the sweep by measured load; levels with equal loads are merged. Raises DegradationError."""
+        """Return the sweep by measured load, with levels of equal loads merged.
+
+        Raises DegradationError if the levels make no sweep.
+        """
         loads = ((float(np.mean([load for load, _ in each])), each) for each in self.levels.values())
         together = groupby(sorted(loads, key=itemgetter(0)), key=itemgetter(0))
         levels = [Level(load, tuple(times for _, each in same for _, times in each)) for load, same in together]
@@ -109,12 +112,12 @@ class JobUnderLoad:
 
 
 def load_factor(experiment: Experiment) -> str:
-    """Return the factor that changes the load."""
+    """Return the name of the factor that changes the load."""
     return experiment.study.over or LOAD
 
 
 def varies_load(experiment: Experiment) -> bool:
-    """Return True if a factor changes the load: one that the study names, or loads as numbers."""
+    """Return True if a factor changes the load: the factor that the study names, or one whose levels are loads."""
     over = load_factor(experiment)
     levels = experiment.factors.get(over, ())
     told = over != LOAD or not any(isinstance(level, str) for level in levels)
@@ -126,7 +129,7 @@ def varies_load(experiment: Experiment) -> bool:
 def jobs_under_load(run: Run) -> list[JobUnderLoad]:
     """Return every job of the run under each kind of cross traffic, in the experiment's order.
 
-    None without varied loads.
+    The list is empty if the experiment does not vary the load.
     """
     experiment = experiment_of(run)
     over = load_factor(experiment)
@@ -157,10 +160,10 @@ def jobs_under_load(run: Run) -> list[JobUnderLoad]:
 
 @cached_per_run
 def sent_loads(run: Run) -> dict[str, float]:
-    """Return the rate of cross traffic sent while the jobs ran, by trial, payload, Gbit/s.
+    """Return by trial the payload rate, Gbit/s, of the cross traffic that was sent while jobs ran.
 
-    It is counted at the senders' interfaces, less the job's bytes of a sender that is a worker too. If a counter was
-    reset, or does not cover the whole time, the receivers' own figure is used. A trial without either is left out.
+    The rate is counted at the senders' interfaces, less the job's bytes if a sender is a worker too. If a counter was
+    reset or does not cover the whole time, the receivers' figure is used. Trials without either are left out.
     """
     scale = Units.from_manifest(run.manifest["testbed"]).bytes_scale
     totals: defaultdict[str, float] = defaultdict(float)
@@ -174,9 +177,10 @@ def sent_loads(run: Run) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class CrossTrafficOutcome:
-    """One cross traffic in one trial, by its generator's report; `payload_gbps` is that of all the trial's.
+    """One cross traffic in one trial, as its generator reported it.
 
-    What it did not say is None. Loads are payload, Gbit/s.
+    `payload_gbps` is the sent rate of all cross traffic of the trial. Loads are payload, Gbit/s. Figures that the
+    generator did not report are None.
     """
 
     trial: str

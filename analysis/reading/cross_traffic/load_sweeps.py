@@ -23,12 +23,12 @@ from roundabout.store import Run
 Found = TypeVar("Found")
 
 POINTS = 48
-"""Of the fluid model's line in figures."""
+"""Number of points of the flow-level model's line in figures."""
 
 
 @dataclass(frozen=True, eq=False)
 class SweepFit:
-    """A sweep and the figures read from it. None marks one that could not be computed."""
+    """A sweep with its congestion point and fit, which are None if they could not be computed."""
 
     sweep: Sweep
     data_mb: float
@@ -37,7 +37,7 @@ class SweepFit:
 
     @property
     def spare_gbps(self) -> float | None:
-        """Return the mean of available less needed bandwidth, where the link is saturated (Table 3.8)."""
+        """Return the mean of available less needed bandwidth at loads that saturate the link, Gbit/s (Table 3.8)."""
         if self.congestion is None:
             return None
         return spare_capacity_gbps(self.sweep, self.data_mb, self.congestion.load_gbps)
@@ -45,7 +45,7 @@ class SweepFit:
 
 @dataclass(frozen=True, eq=False)
 class JobSweep:
-    """One job under one kind of cross traffic. None marks a missing part, and the text gives the reason."""
+    """One job under one kind of cross traffic. A missing part is None, and its `why_no_...` gives the reason."""
 
     loaded: JobUnderLoad
     name: str
@@ -63,7 +63,7 @@ class JobSweep:
 
     @property
     def observed(self) -> Observed | None:
-        """Return Salamy's observations of this model, traffic and transport, with as many workers."""
+        """Return Salamy's figures for the same model, traffic, transport and number of workers; None without any."""
         own = (self.loaded.model, self.loaded.traffic, self.loaded.transport, len(self.loaded.job.workers))
         settings = ((each, each.setting) for each in OBSERVED)
         return next(
@@ -73,21 +73,21 @@ class JobSweep:
 
     @property
     def printed(self) -> Printed | None:
-        """Return the fit that Salamy prints for it."""
+        """Return the fit that Salamy prints for the same model, traffic and transport; None if there is none."""
         own = (self.loaded.model, self.loaded.traffic, self.loaded.transport)
         return next((each for each in FITS if own == (each.model, each.traffic, each.transport)), None)
 
     @property
     def curve(self) -> SweepFit | None:
-        """Return the sweep with its chosen fit."""
+        """Return the sweep with its congestion point and its chosen fit; None without a sweep."""
         return SweepFit(self.sweep, self.loaded.data_mb, self.congestion, self.fit) if self.sweep else None
 
     @cached_property
     def as_printed(self) -> SweepFit | None:
-        """Return the sweep by Salamy's own choices, only for comparison with Salamy's figures.
+        """Return the sweep evaluated by Salamy's own choices, only for comparison with Salamy's figures.
 
-        The link has `LINK_GBPS` throughout, its rate with headers and all; a congestion point's straight portion may
-        have any slope; the fit has the n and the C of the printed one. None where Salamy printed nothing of it.
+        The link's capacity is `LINK_GBPS`, its rate with headers. The linear portion before the congestion point may
+        have any slope, and the fit has the printed fit's n and C. None if Salamy printed nothing about this sweep.
         """
         if self.sweep is None or (self.observed is None and self.printed is None):
             return None
@@ -102,7 +102,7 @@ class JobSweep:
 
     @property
     def fluid_line(self) -> tuple[Array, Array]:
-        """Return loads in Gbit/s, evenly up to the heaviest measured one, and the flow-level model's times in s."""
+        """Return evenly spaced loads up to the heaviest measured one, Gbit/s, and the flow-level model's times, s."""
         if self.sweep is None:
             return np.empty(0), np.empty(0)
         loads_gbps = np.linspace(0, self.sweep.loads_gbps[-1], POINTS)
@@ -111,7 +111,7 @@ class JobSweep:
 
 @cached_per_run
 def job_sweeps(run: Run) -> list[JobSweep]:
-    """Return every sweep of the run, in Salamy's order; others come last."""
+    """Return every sweep of the run, in Salamy's order; sweeps that Salamy does not have come last."""
     loaded = sorted(jobs_under_load(run), key=_rank)
     return [_job_sweep(each, name) for each, name in zip(loaded, sweep_names(loaded), strict=True)]
 
@@ -126,9 +126,10 @@ def _rank(loaded: JobUnderLoad) -> tuple[int, ...]:
 
 
 def sweep_names(loaded: Sequence[JobUnderLoad]) -> list[str]:
-    """Return the names in reports.
+    """Return each sweep's name in reports.
 
-    Model, traffic and transport, and the first other level that tells equal ones apart.
+    A name has model, traffic and transport, and, if several are equal, the first other property that distinguishes
+    them.
     """
     by_name = defaultdict[str, list[JobUnderLoad]](list)
     for each in loaded:

@@ -10,16 +10,16 @@ from analysis.statistics.intervals import Array
 from roundabout.store import Run
 
 LOAD_GBPS = 7.3
-"""The load of Figure B-4; the nearest one of a run stands for it."""
+"""The load of Figure B-4, Gbit/s; the nearest load of a run is shown."""
 WIDTH_MS = 1.0
-"""Of a burst (Salamy, section 2.5; docs/reference/load-file.md)."""
+"""Width of a burst, ms (Salamy, section 2.5; docs/reference/load-file.md)."""
 
 
 @dataclass(frozen=True)
 class PlannedFlows:
-    """One load: its flows in the order of planned starts, in ms from the first burst's.
+    """The planned flows of one load in the order of their starts, in ms from the first burst.
 
-    `bursts_ms` are the begins of bursts, and `mean_gbps` the load from the first of them to the last.
+    `bursts_ms` are the begins of bursts, and `mean_gbps` is the load from the first burst to the last.
     """
 
     asked_gbps: float
@@ -30,9 +30,9 @@ class PlannedFlows:
 
 
 def planned_flows(run: Run) -> PlannedFlows | None:
-    """Return the first trial under burst traffic of the load nearest to `LOAD_GBPS`.
+    """Return the planned flows of the first trial under burst traffic at the load nearest to `LOAD_GBPS`.
 
-    None with fewer than two bursts.
+    None if the trial has fewer than two bursts.
     """
     flows = query(
         run,
