@@ -48,7 +48,7 @@ class CellId:
 
     @property
     def name(self) -> str:
-        """Return the name in tables and figures: the variant if there are several, and the levels of other factors."""
+        """Return the name in tables and figures: the variant, if there are several, and the other factors' levels."""
         variant = self.variant if "variant" in self.levels or not self.other_levels else ""
         return " · ".join(each for each in (variant, self.other_levels) if each)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles from records that clusters already have of their jobs' collectives.
+"""Profiles of jobs from profiler records of their collectives, which clusters often have already.
 
-One module a format, which reads `Record`s.
+Each format has a module that reads its files as `Record`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The common result of every format's reader: one process's calls of collectives."""
+"""The common result of every format's reader: the calls of collectives of one process."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,11 @@ class RecordError(UsageError):
 class Call:
     """One collective, or one message, in which one process took part.
 
-    `begin_ns` and `end_ns` are of the process's own host's clock, from any epoch. `payload_bytes` is the vector that
-    the collective is about: of an all-gather what each has in the end, of a reduce-scatter what each has at first,
-    of an all-to-all what each has, of messages what is sent. `group` is the communicator's name in the record, `number`
-    counts the calls of its kind in it (None where the record does not), `rank` is this process's rank in it. `peer` is
-    the other one's rank there, of messages, or the root's, of broadcasts and reduces; None of others.
+    `begin_ns` and `end_ns` are read from the clock of the process's host, from any epoch. `payload_bytes` is the size
+    of the whole vector: for an all-gather the result of each rank, for a reduce-scatter and an all-to-all the input of
+    each rank, for a message the bytes sent. `group` is the communicator's name in the record, and `rank` the process's
+    rank in it. `number` counts the calls of one kind in the group, None if the record does not. `peer` is the rank of a
+    message's other end, or of the root of a broadcast or reduce; None for other kinds.
     """
 
     kind: Kind
@@ -40,10 +40,10 @@ class Call:
 class Record:
     """The record of one process.
 
-    `rank` and `world` are of the whole job, None if the record lacks them; `members` are the global ranks of each
-    group, in its order, if known. `steps_ns` are begins and ends of iterations that it names. `lost` is the number of
-    calls that it reports as lost, or that its numbers leave out, and `losses` describe them, a sentence each. `notes`
-    are further facts for a reader of the profile.
+    `rank` and `world` are the process's rank in the job and the job's size, None if the record lacks them. `members`
+    maps a group to the global ranks in its order, if known. `steps_ns` are begins and ends of the iterations that the
+    record names. `lost` is the number of calls that the record reports as lost, or that are missing from its numbers,
+    and each sentence in `losses` describes some of them. `notes` are further sentences for the profile.
     """
 
     path: Path

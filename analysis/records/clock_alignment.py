@@ -10,10 +10,11 @@ import numpy as np
 from analysis.records.call import Call, Kind, Record, RecordError
 
 TOGETHER: tuple[Kind, ...] = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
-"""Nobody is done with these before everybody nearly is: their ends tell one host's clock from another's."""
+"""Kinds of collectives that all ranks finish at nearly the same time, so their ends show the offsets of hosts' clocks.
+"""
 
 CallsByRank = dict[int, Call]
-"""A call, by the job's ranks that took part in it."""
+"""The records of one call, by the rank in the job that wrote each."""
 
 
 def clock_offsets(records: Sequence[Record], whole: Sequence[CallsByRank]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Communication patterns (docs/reference/patterns.md) of a job's exchanges.
 
-Their groups, and the bytes that a worker sends.
+Each pattern has its groups of workers, and the bytes that a worker sends.
 """
 
 from collections import Counter, defaultdict
@@ -13,9 +13,9 @@ from analysis.records.job import Exchange, Job
 from roundabout.spec.patterns import Pattern
 
 SMALL = 0.01
-"""Of all bytes: exchanges of a pattern and a division into groups that hold less are left out. A guess."""
+"""Least share of all bytes that a family must have; smaller families are left out. A guess."""
 ALIKE = 0.1
-"""Groups whose bytes differ by less do the same, side by side."""
+"""Groups whose bytes differ by less than this share count as parallel groups of one family."""
 
 PATTERN_OF: dict[Kind, Pattern] = {
     "all-reduce": "ring",
@@ -26,16 +26,17 @@ PATTERN_OF: dict[Kind, Pattern] = {
     "reduce": "pipeline",
     "send": "pipeline",
 }
-"""As NCCL's rings go: in a broadcast each but the last passes all of it on, in a reduce towards the root."""
+"""The pattern of each kind of collective, as NCCL's rings send it: broadcasts and reduces pass all bytes along a chain.
+"""
 Members = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class CollectiveFamily:
-    """Exchanges of one pattern, in parallel groups. `kinds` are their kinds, `bytes` a worker's total.
+    """The exchanges of one pattern in parallel groups.
 
-    Bytes are those that a profile's phase says of its pattern; `members` are the members of exchanges that are meant,
-    which of messages are parts of `groups`.
+    `kinds` are the kinds of exchanges, and `bytes` is a worker's total as a profile's phase of the pattern gives it.
+    `members` are the ranks of the family's exchanges; for messages these are pairs within `groups`.
     """
 
     pattern: Pattern
@@ -49,11 +50,11 @@ class CollectiveFamily:
         return exchange.kind in self.kinds and exchange.members in self.members
 
     def seen_by(self, worker: int) -> frozenset[Members]:
-        """Return the members of the exchanges that count for a worker.
+        """Return the members of the exchanges whose bytes count for a worker.
 
-        Those in which it sends, or else those in which it receives.
+        For messages these are exchanges in which the worker sends, or, if there are none, in which it receives.
 
-        So a worker within a chain counts the bytes that it passes on once, and the last one counts those that it
+        A worker within a chain therefore counts the bytes that it passes on once, and the last worker those that it
         receives.
         """
         if self.kinds != ("send",):
@@ -63,7 +64,7 @@ class CollectiveFamily:
 
 
 def sent_bytes(exchange: Exchange) -> int:
-    """Return the bytes that each worker sends in it, as the pattern's `bytes` are defined.
+    """Return the bytes that each worker sends in an exchange, as a pattern's `bytes` are defined.
 
     In a ring of n an all-reduce sends 2(n-1)/n of the vector, an all-gather or a reduce-scatter (n-1)/n, as does an
     all-to-all (NVIDIA/nccl-tests, doc/PERFORMANCE.md); broadcasts, reduces and messages all of it.
@@ -77,9 +78,9 @@ def sent_bytes(exchange: Exchange) -> int:
 
 
 def find_families(job: Job) -> tuple[list[CollectiveFamily], list[CollectiveFamily]]:
-    """Return a job's families, the largest first, and those that are ignored as small.
+    """Return a job's families, the largest first, and the families that are left out as too small.
 
-    Raises RecordError (see `_chains`).
+    Raises RecordError if no bytes are exchanged, or if messages form no chains (see `_chains`).
     """
     found = [*_parallel_groups(job.exchanges), *_pipelines(job)]
     total = sum(each.bytes for each in found)

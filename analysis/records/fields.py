@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 
 MOST = 2**53
-"""Of whole numbers: as microseconds 285 years, and in nanoseconds still a 64-bit integer."""
+"""Largest whole number: 285 years in microseconds, which still fits into 64 bits in nanoseconds."""
 
 
 class _Ambiguous:
@@ -40,29 +40,29 @@ ValueError, or RecursionError for objects that are nested too deep."""
 
 
 def describe_json_error(error: ValueError | RecursionError) -> str:
-    """Return why JSON cannot be decoded, in our own words where Python's are about itself."""
+    """Return the reason why JSON cannot be decoded, without Python's remarks about its own limits."""
     if isinstance(error, json.JSONDecodeError):
         return str(error)
     return "nested too deep" if isinstance(error, RecursionError) else "a number of thousands of digits"
 
 
 def require_mapping(of: Any, name: str) -> dict[str, Any]:
-    """Return an object of JSON. Raises FieldError."""
+    """Return the object in a field. Raises FieldError if it is missing or has another type."""
     return _require(of, name, dict, "an object")
 
 
 def require_list(of: Any, name: str) -> list[Any]:
-    """Return a list of JSON. Raises FieldError."""
+    """Return the list in a field. Raises FieldError if it is missing or has another type."""
     return _require(of, name, list, "a list")
 
 
 def require_text(of: Any, name: str) -> str:
-    """Return a string of JSON. Raises FieldError."""
+    """Return the string in a field. Raises FieldError if it is missing or has another type."""
     return _require(of, name, str, "text")
 
 
 def require_whole(of: dict[str, Any], name: str, least: int = 0, most: int = MOST) -> int:
-    """Return a whole number of JSON, from `least` to `most`. Raises FieldError."""
+    """Return the whole number in a field. Raises FieldError unless it is from `least` to `most`."""
     value: Any = of.get(name)
     if type(value) is not int or not least <= value <= most:
         limit = "2^53" if most == MOST else most
@@ -71,7 +71,7 @@ def require_whole(of: dict[str, Any], name: str, least: int = 0, most: int = MOS
 
 
 def require_real(of: dict[str, Any], name: str) -> float:
-    """Return a number of JSON, 0 or more. Raises FieldError."""
+    """Return the number in a field. Raises FieldError unless it is 0 or more."""
     value: Any = of.get(name)
     if type(value) not in (int, float) or not 0 <= value <= MOST:
         raise FieldError(f"field {name}: found {quote_value(value)}, expected a number from 0 to 2^53")
@@ -79,7 +79,7 @@ def require_real(of: dict[str, Any], name: str) -> float:
 
 
 def quote_value(value: Any) -> str:
-    """Return a value as a message quotes it: short, on one line."""
+    """Return a value as short text on one line, for a message."""
     if value is None:
         return "none"
     if value is AMBIGUOUS:

@@ -15,12 +15,12 @@ from analysis.records.call import RecordError
 GZIP = b"\x1f\x8b"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 HEAD_BYTES = 1 << 16
-"""From which the format is told."""
+"""Number of a file's first bytes from which its format is determined."""
 
 
 @contextmanager
 def open_record(path: Path) -> Iterator[BinaryIO]:
-    """Open a file behind its byte order mark; unpack it if it is gzipped, and turn UTF-16 into UTF-8.
+    """Yield a file's content without its byte order mark, unpacked if it is gzipped, and UTF-16 as UTF-8.
 
     Raises RecordError for a file that cannot be read or unpacked.
     """
@@ -50,14 +50,14 @@ def _decode(file: BinaryIO) -> BinaryIO:
 
 
 def read_head(path: Path) -> bytes:
-    """Return the beginning of a file: `HEAD_BYTES`, or all of a shorter one. Raises RecordError."""
+    """Return the first `HEAD_BYTES` of a file's unpacked content, or all of a shorter file. Raises RecordError."""
     with open_record(path) as file:
         return file.read(HEAD_BYTES)
 
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Stop the garbage collector, which walks all of a growing tree again and again: half of the time of parsing."""
+    """Stop the garbage collector, whose repeated walks of a growing tree take half of the time of parsing."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

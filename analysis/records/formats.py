@@ -13,30 +13,30 @@ from analysis.records.readers.nccl_tests import Fabric
 SHOWN_BYTES = 40
 EXECUTION_TRACE = re.compile(rb'\s*\{.*"nodes"\s*:\s*\[', re.DOTALL)
 SCHEMA = re.compile(rb'"(schema|op_schema|rf_id)"\s*:')
-"""Fields of PyTorch's ExecutionTraceObserver: a schema beside its nodes, or in each."""
+"""Fields by which a trace of PyTorch's ExecutionTraceObserver is recognized, to refuse it with a hint."""
 
 
 class Format(Protocol):
-    """A module that reads one format of records: one file is the record of one process.
+    """A module that reads one format of records, in which a file is the record of one process.
 
-    A format that is no record of a job, but of a fabric's speed, is `nccl_tests` instead; its `read` returns that.
+    The module `nccl_tests` differs: its files hold a fabric's speed and no job, and its `read` returns a `Fabric`.
     """
 
     NAME: str
-    """As people know it, such as `PyTorch Kineto's trace`."""
+    """The format's name in messages, such as `PyTorch Kineto's trace`."""
 
     def recognizes(self, head: bytes) -> bool:
         """Return True if a file that begins with `head` (unpacked) is of this format, whatever follows."""
 
     def read(self, path: Path) -> Record:
-        """Return the record of the process; read by `files.open_record`, which unpacks. Raises RecordError."""
+        """Return the record in a file, which may be gzipped (see `files.open_record`). Raises RecordError."""
 
 
 FORMATS: tuple[Format, ...] = (kineto, inspector, chakra)
 
 
 def format_of(path: Path) -> Format:
-    """Return the format of a file. Raises RecordError for an unknown one."""
+    """Return the module that reads a file's format. Raises RecordError for an unknown format."""
     beginning = read_head(path)
     found = next((each for each in FORMATS if each.recognizes(beginning)), None)
     if found is None and EXECUTION_TRACE.match(beginning) and SCHEMA.search(beginning):
@@ -52,5 +52,5 @@ def format_of(path: Path) -> Format:
 
 
 def fabric_of(path: Path) -> Fabric | None:
-    """Return a fabric's figures if the file has them; None for any other. Raises RecordError."""
+    """Return the fabric's speed in a file of nccl-tests; None for a file of another format. Raises RecordError."""
     return nccl_tests.read(path) if nccl_tests.recognizes(read_head(path)) else None

@@ -12,27 +12,30 @@ from analysis.records.clock_alignment import CallsByRank, clock_offsets, offsets
 from analysis.records.fields import quote_value
 
 MOST_LOST = 0.03
-"""Of the calls. A guess: so much less is sent than was; more would hide phases, or move them."""
+"""Largest share of calls that may be lost: a guess. The profile lacks their bytes, and more would hide or move phases.
+"""
 SHOWN = 8
 MOST_END_DISTANCE_NS = 10 * 10**9
-"""Ends of one call on two hosts by compared clocks: if they are farther apart, a time is wrong. A guess, far above the
-drift of clocks within a record (0.1 s an hour) and above the time that a rank waits for another."""
+"""Largest distance between the ends of one call on two hosts, ns, after clocks were compared; a larger one means a
+wrong time. A guess, far above the drift of clocks within a record (0.1 s an hour) and above ranks' waits for each
+other.
+"""
 MOST_SHIFTS = 32
-"""Calls that a rank may lack before its first, where calls are paired by when they end."""
+"""Largest number of calls that a rank may lack at its begin, if calls are paired by the times of their ends."""
 
 Group = tuple[str, tuple[int, ...] | None]
-"""A communicator's name in a record, and its ranks where that tells them: some tools name several groups alike."""
+"""A communicator's name in a record, with its ranks if the record has them, because some tools reuse names."""
 CallShape = tuple[str | int | None, ...]
-"""By what a call is known among those of its group."""
+"""The fields that identify a call among those of its group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A collective, or a message, as all its participants record it.
 
-    `members` are the job's ranks in the order of the group; of a message, sender and receiver; of a broadcast from the
-    root on, of a reduce up to the root. Instants are of the clock of the job's rank 0. Its end is the median of its
-    members' ends, and its duration that of the quickest, which waited least for others.
+    `members` are the job's ranks in the order of the group: sender and receiver of a message, a broadcast's ranks from
+    the root on, a reduce's ranks up to the root. Instants are on rank 0's clock. The end is the median of the members'
+    ends. The duration is the shortest of the members', because that member waited least for others.
     """
 
     kind: Kind
@@ -44,7 +47,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Job:
-    """The records of a job by rank, their exchanges by begin, and the share of unmatched calls.
+    """A job's records by rank, its exchanges in the order of their begins, and the share of unmatched calls.
 
     `ahead_ns` is how far each rank's clock is ahead of that of rank 0; `steps_ns` are rank 0's.
     """
@@ -56,12 +59,12 @@ class Job:
 
     @property
     def file_names(self) -> str:
-        """Return the names of its files, for a message."""
+        """Return the names of the job's files, for a message."""
         return _names(self.records)
 
     @property
     def steps_ns(self) -> tuple[tuple[int, int], ...]:
-        """Return the iterations, if the records name them."""
+        """Return the begins and ends of iterations, if the records name iterations, on rank 0's clock."""
         return self.records[0].steps_ns
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A job's profile from its records, and their caveats."""
+"""A job's profile from its profiler records, with sentences on the records' gaps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,12 +24,12 @@ PATTERN_CAVEATS = {
 }
 
 MOST_OUTSIDE = 0.001
-"""Of an iteration's bytes in no phase that sends: beyond it that is said."""
+"""Share of an iteration's bytes outside all sending phases above which a caveat is added."""
 
 
 @dataclass(frozen=True)
 class RecordedProfile:
-    """A profile made of records, its origin, and sentences on what the records lack."""
+    """A profile made from records, with the joined job, its iterations, and sentences on the records' gaps."""
 
     format: str
     job: Job
@@ -40,7 +40,10 @@ class RecordedProfile:
 
 
 def read_records(paths: Sequence[Path]) -> tuple[str, list[Record]]:
-    """Return the name of the files' format, and their records. Raises RecordError for files of several formats."""
+    """Return the name of the files' format, and their records.
+
+    Raises RecordError for files of several formats, and files that cannot be read.
+    """
     formats: dict[str, Path] = {}
     records = []
     for path in paths:
@@ -54,16 +57,16 @@ def read_records(paths: Sequence[Path]) -> tuple[str, list[Record]]:
 
 
 def make_profile(paths: Sequence[Path], name: str, units: Units | None = None) -> RecordedProfile:
-    """Make a profile of these files, one of each process of a job.
+    """Return the profile of a job with one record file for each process.
 
-    `units` are those of the testbed on which the job ran, if it was scaled; the profile is in the papers'. Raises
-    RecordError for files that cannot be read, or lack data for a profile.
+    `units` are the units of the testbed on which the job ran, if its rates were scaled; the profile is in the papers'
+    units. Raises RecordError for files that cannot be read, or lack data for a profile.
     """
     return profile_of_records(*read_records(paths), name, units)
 
 
 def profile_of_records(what: str, records: Sequence[Record], name: str, units: Units | None = None) -> RecordedProfile:
-    """Make a profile of records in the format called `what`."""
+    """Return the profile of a job with these records, whose format is called `what`. Raises RecordError."""
     job = join_records([_in_papers_units(each, units or Units()) for each in records])
     kept, small = find_families(job)
     found = find_iterations(job, kept)
@@ -181,7 +184,7 @@ def _caveats(
 
 
 def families_in_order(found: RecordTimeline) -> list[CollectiveFamily]:
-    """Return the families of the phases, in order."""
+    """Return the families of collectives in the order of the phases in which they first occur."""
     return list(dict.fromkeys(part.family for parts in found.parts for part in parts))
 
 

@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 
 UNNAMED = "recorded"
 MOST_RANKS = 8
-"""Shown one by one."""
+"""Largest number of ranks that the screen lists one by one."""
 NEAR_BEST = 0.9
 
 
 def report_records(paths: Sequence[Path], target: Path | None, console: Console, *, as_json: bool) -> None:
-    """Show the content of record files, and store the profile at `target`."""
+    """Print the content of record files, as JSON with `as_json`, and store the profile at `target`.
+
+    Raises UsageError for files of jobs beside files of a fabric, and for a `target` without a job.
+    """
     from analysis.records.formats import fabric_of  # noqa: PLC0415 - `--help` need not wait for it
 
     fabrics = [fabric_of(path) for path in paths]
@@ -87,7 +90,7 @@ def _manifest_above(path: Path) -> Path | None:
 
 
 def profile_yaml(profile: Profile) -> str:
-    """Return the content of a profile's file."""
+    """Return a profile as the YAML of a profile's file."""
     text = dump(profile.model_dump(mode="json", exclude_none=True), width=118)
     return f"# yaml-language-server: $schema=../schema/profile.json\n{text}"
 
@@ -137,13 +140,13 @@ def _describe_groups(groups: Sequence[Sequence[int]], records: "Sequence[Record]
 
 
 def estimate_cell(estimate: "Estimate", digits: int, unit: float = 1.0) -> Text:
-    """Return a figure of a table, with the farther end of its interval."""
+    """Return a figure with the distance to the farther end of its interval, such as `12.3 ±0.4`."""
     most = max(estimate.value - estimate.low, estimate.high - estimate.value)
     return Text.assemble(f"{estimate.value / unit:.{digits}f} ", (f"±{most / unit:.{digits}f}", "dim"))
 
 
 def untitled_table(title: str) -> Table:
-    """Return a table under its title."""
+    """Return an empty table with its title above, aligned to the left."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
     table.title = title
     return table

@@ -16,22 +16,22 @@ from analysis.statistics.phase_folding import FoldedIterations, WorkerCounter, f
 from analysis.statistics.phases import FoundProfile, find_phases_in
 
 SAMPLES = 4_000
-"""Of each counter."""
+"""Number of samples of each byte counter."""
 LEAST_SAMPLES = 60
-"""In an iteration; else less of the record is looked at, from its middle."""
+"""Least number of samples in an iteration; with fewer, a shorter part of the record, around its middle, is used."""
 ZOOM = 4
 MOST_ZOOMS = 6
 LONGEST_NS = 2**63 // (2 * SAMPLES)
 """Longest record, 13 days: times of samples stay within 64 bits. A longer record has a wrong time."""
 LEAST_MS = 0.001
-"""Of a phase: a profile has times in microseconds."""
+"""Least duration of a phase, ms, because profiles have times in microseconds."""
 OVERLAP = 0.05
-"""Of a phase's bytes: families that hold less of them are not named."""
+"""Least share of a phase's bytes that a family must have to be named."""
 
 
 @dataclass(frozen=True)
 class PhasePart:
-    """A family's part of a found phase, as shares of the phase's bytes and of its time."""
+    """The part of a family of collectives in a found phase, as shares of the phase's bytes and of its time."""
 
     family: CollectiveFamily
     bytes_share: float
@@ -40,7 +40,7 @@ class PhasePart:
 
 @dataclass(frozen=True)
 class RecordTimeline:
-    """The found iterations, and the parts of each phase, in order; `looked_at_ms` of the record were used."""
+    """The found iterations, and the parts of each phase, in order; `used_ms` is the used length of the record."""
 
     found: FoundProfile
     parts: tuple[tuple[PhasePart, ...], ...]
@@ -48,9 +48,10 @@ class RecordTimeline:
 
 
 def find_iterations(job: Job, families: Sequence[CollectiveFamily]) -> RecordTimeline:
-    """Find the iterations of a job, by folding.
+    """Find the iterations of a job by folding its busiest worker's bytes over time.
 
-    The first step that the profiler names is left out. Raises RecordError if no iterations are found.
+    The first step that the profiler names is left out. Raises RecordError if no iterations are found, or if times are
+    implausible.
     """
     worker = _busiest_worker(job, families)
     begin_ns = job.steps_ns[1][0] if len(job.steps_ns) > 1 else job.exchanges[0].begin_ns

@@ -22,7 +22,7 @@ Facts = Iterable[tuple[str, str]]
 
 
 def page_header(run: Run, results: Summary) -> Html:
-    """Return the page's head: the experiment, the run, and how real it is."""
+    """Return the page's head: the experiment, the run, and the fidelity of its figures."""
     experiment = run.manifest["experiment"]
     count = experiment["repetitions"]
     facts = [
@@ -36,7 +36,7 @@ def page_header(run: Run, results: Summary) -> Html:
 
 
 def invalid_trials(trials: Sequence[InvalidTrial]) -> Html:
-    """Return the trials that count in no figure, and the reasons."""
+    """Return a list of the trials that count in no figure, with the reasons."""
     if not trials:
         return paragraph("No trial was invalid.")
     columns = Column("invalid trial", kind="words"), Column("key", kind="code"), Column("why", kind="words")
@@ -46,12 +46,12 @@ def invalid_trials(trials: Sequence[InvalidTrial]) -> Html:
 
 
 def fidelity_notes(results: Summary) -> Html:
-    """Return how real the figures are, and what cannot be seen."""
+    """Return a paragraph on the fidelity of the figures, and on the testbed's limits."""
     return fill_template("fidelity", fidelity=results.testbed.fidelity)
 
 
 def headroom(run: Run) -> Html:
-    """Return the CPU left in the worst valid trial, and the trainers' lateness."""
+    """Return the most used CPU, the most stolen CPU and the trainers' largest lateness over all trials."""
     trials = run.table("trials")
     names = ("busy_max", "steal_max", "steal_mean", "late_p90_ms", "stalled_share")
     worst = {name: pc.max(trials[name]).as_py() for name in names}
@@ -71,7 +71,7 @@ def headroom(run: Run) -> Html:
 
 
 def applied_settings(run: Run) -> Html:
-    """Return the transports' requested settings beside the applied ones, with a warning for equal timers."""
+    """Return a table of the transports' requested and applied parameters, with a warning for timers of equal effect."""
     values = settings.applied_parameters(run)
     timers = [
         f"{each.transport}: T of {each.asked:g} µs is {each.on_hosts:g} µs on hosts."
@@ -103,7 +103,7 @@ def _citation(run: Run) -> str:
 
 
 def provenance(run: Run) -> Html:
-    """Return the code, place, time and clocks of the measurements."""
+    """Return where figures come from: sessions, testbed, machines, clock error, transports, hosts and programs."""
     manifest = run.manifest
     sessions = manifest["sessions"]
     changes = manifest["experiment"].get("set")

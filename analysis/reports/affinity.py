@@ -18,19 +18,19 @@ from roundabout.spec.base import Level
 LINK = "#57606a"
 ROW_INCHES = 0.62
 NOTED = 0.4
-"""Where on an edge its weight stands, between job and link."""
+"""Position of an edge's label, as a share of the way from job to link."""
 PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
 
 
 def place_jobs(name: str, spec: TrialSpec) -> ScoredCandidate:
-    """Return the scored placement of an experiment's jobs, under a name. Raises CassiniError, of a loop for example."""
+    """Return the scored placement of a trial's jobs, called `name`. Raises CassiniError, for example for a loop."""
     links = best_rotations(spec)
     crossing = {link: tuple(circle.job for circle in found.unified.circles) for link, found in links.items()}
     return ScoredCandidate(Candidate(name, crossing), fmean([found.score for found in links.values()] or [1.0]), links)
 
 
 def placements(cells: Iterable[tuple[Mapping[str, Level], TrialSpec]]) -> list[ScoredCandidate]:
-    """Return one placement for all variants, of each combination of the other levels in which jobs share links."""
+    """Return a scored placement for each combination of levels other than the variant in which jobs share links."""
     specs: dict[str, TrialSpec] = {}
     for levels, spec in cells:
         if spec.has_concurrent_jobs:
@@ -39,7 +39,7 @@ def placements(cells: Iterable[tuple[Mapping[str, Level], TrialSpec]]) -> list[S
 
 
 def table(found: Sequence[ScoredCandidate]) -> Table:
-    """Return a row for each edge: a job on a link."""
+    """Return a table with a row for each edge, which is a job on a link."""
     columns = (
         Column("link", kind="names"),
         Column("score", ".3f"),
@@ -73,7 +73,7 @@ def record(found: ScoredCandidate) -> dict[str, Any]:
 
 
 def figure(found: Sequence[ScoredCandidate]) -> Figure:
-    """Draw jobs on the left, their shared links on the right; on each edge the job's time-shift there."""
+    """Draw the affinity graphs: jobs on the left, shared links on the right, and the time-shift on each edge."""
     drawn = [each for each in found if each.links]
     most = max((max(len(each.links), len(each.shifts_ms)) for each in drawn), default=1)
     result, axes = style.new_panels(max(len(drawn), 1), 0.5 + ROW_INCHES * max(most, 2))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs side by side: common variants, levels and jobs, and the speed-up of the others over the first."""
+"""Comparison of runs by their common variants, levels and jobs: the speed-up of each other run over the first."""
 
 from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
@@ -32,7 +32,7 @@ class ComparedRun(Result):
 
 
 class RunSide(Result):
-    """A job in one of the runs."""
+    """The figures of a job in one cell of one of the runs."""
 
     repetitions: int
     iterations: int
@@ -41,7 +41,7 @@ class RunSide(Result):
 
 
 class ComparedCell(Result):
-    """A job in A and in another run, and the speed-up of that over A."""
+    """The figures of a job in one cell of the first run A and of another run, and the other run's speed-up over A."""
 
     run: str
     variant: str
@@ -54,7 +54,7 @@ class ComparedCell(Result):
 
 
 class Comparison(Result):
-    """Runs, A first, and every cell that A shares with another."""
+    """The compared runs, the first run A first, and every cell that A shares with another run."""
 
     runs: tuple[ComparedRun, ...]
     cells: tuple[ComparedCell, ...]
@@ -65,9 +65,9 @@ class Comparison(Result):
 
 
 def compare(one: Run, *others: Run, mixed: bool = False) -> Comparison:
-    """Compare every cell that `one` shares with another.
+    """Return the comparison of every cell that run `one` shares with another run.
 
-    Its median in each, and the speed-up over `one` with its interval.
+    It has each job's median iteration time in both runs, and the speed-up over `one` with its interval.
 
     Raises CompareError if runs share no cell, and, unless `mixed`, if their natures differ (one is real and another is
     not).
@@ -96,7 +96,10 @@ def _summary_of(run: Run) -> Summary:
 
 
 def pairs(one: Run, other: Run) -> Iterator[tuple[CellTrials, CellTrials, str]]:
-    """Yield every job of every cell that both runs have. Raises CompareError if there is none."""
+    """Yield the cell in `one`, the cell in `other` and the job, for all that both have.
+
+    Raises CompareError for none.
+    """
     there = {(cell.id, cell.variant): cell for cell in cells_of(other)}
     found = [
         (cell, twin, job)

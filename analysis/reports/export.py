@@ -21,13 +21,14 @@ from roundabout.store.schemas import TABLES, columns
 
 DICTIONARY = "columns"
 LINKS = 1
-"""The trace's process of links; jobs are those after it. 0 would be the idle process of a kernel."""
+"""Process id of links in the trace; jobs have the ids after it. Id 0 would be the idle process of a kernel."""
 
 
 def export_tables(run: Run, folder: Path) -> Iterator[tuple[Path, int]]:
     """Write every table with rows into `folder`/<table>.csv, and the columns' meanings into columns.csv.
 
-    Rows are of valid trials; `trials` has all. Yields each file and its rows. Raises StoreError.
+    Only valid trials have rows, except that `trials` lists all. Yields each file and its number of rows. Raises
+    StoreError.
     """
     make_directory(folder)
     written = []
@@ -45,11 +46,11 @@ def export_tables(run: Run, folder: Path) -> Iterator[tuple[Path, int]]:
 
 
 def export_trace(run: Run, which: str) -> str:
-    """Return a committed trial, named by its key, by a prefix of it, or `first`, as JSON in Chrome's trace format.
+    """Return a committed trial as JSON in Chrome's trace format; `which` is a prefix of its key, or `first`.
 
-    A process a job and a thread a worker: iterations, and in them computing and communication; link rates and backlogs
-    are counters. Times are whole us from the first start, so that nesting is exact in any reader's arithmetic. Format:
-    "Trace Event Format", Google 2016. Raises StoreError if there is no such trial.
+    Each job is a process and each worker a thread, whose iterations contain computing and communication. Link rates and
+    backlogs are counters. Times are whole us from the first start, so that nesting is exact in any reader's arithmetic.
+    Format: "Trace Event Format", Google 2016. Raises StoreError if there is no such trial.
     """
     record = _trial(run, which)
     iterations, queue = (

@@ -22,19 +22,19 @@ from roundabout.spec.condition import Condition, parse_condition
 from roundabout.store import Run
 
 ALPHA = 0.01
-"""How often a comparison of runs that are alike may break any of its rules."""
+"""Probability with which a comparison of equal runs may break any of its rules."""
 QUANTITIES: Mapping[str, Callable[[Array], float]] = {
     "median": np.median,
     "mean": np.mean,
     "p90": partial(np.quantile, q=0.9),
     "p99": partial(np.quantile, q=0.99),
 }
-"""Of iteration times."""
+"""Statistics of iteration times that rules may name."""
 TONES = {"fail": Tone.BAD, "pass": Tone.GOOD, "inconclusive": Tone.UNKNOWN}
 
 
 class Rule(NamedTuple):
-    """A change that must not happen: a quantity of iteration times above, or below, A's by more than a bound."""
+    """A change that must not happen: a statistic of iteration times above, or below, run A's by more than a bound."""
 
     condition: Condition
 
@@ -43,30 +43,31 @@ class Rule(NamedTuple):
 
     @property
     def quantity(self) -> str:
-        """Return the name of the quantity."""
+        """Return the name of the statistic in `QUANTITIES`."""
         return self.condition.quantity
 
     def p_value(self, one: Sequence[Array], other: Sequence[Array]) -> float:
-        """Return the probability of the repetitions' iteration times under the rule."""
+        """Return the probability (p) of the repetitions' iteration times if the rule is kept: `one` is A, `other` B."""
         a, b = ([float(QUANTITIES[self.quantity](each)) for each in side] for side in (one, other))
         if self.condition.is_upper:
             return p_value_of_excess(a, b, self.ratio)
         return p_value_of_excess(b, a, 1 / self.ratio)
 
     def is_broken(self, a: float, b: float) -> bool:
-        """Return True if the quantity, exactly `a` in A and `b` in the other run, changed by more than it may."""
+        """Return True if a statistic of exactly `a` in A and `b` in the other run breaks the rule."""
         return self.condition.is_met(b, a * self.ratio)
 
     @property
     def ratio(self) -> float:
-        """The largest, or smallest, allowed ratio of the other run's quantity to A's."""
+        """Return the bound as a ratio of the other run's statistic to A's."""
         return 1 + self.condition.bound / 100
 
 
 class RuleVerdict(Result):
     """The verdict on one rule of one job in one cell of a run, against A.
 
-    `chance` is p, corrected for all rules judged at once. A computed figure is exact: its chance is 0 or 1.
+    `change` is the other run's statistic over A's, less 1. `chance` is p, corrected for all rules judged at once; it is
+    0 or 1 for computed figures, which are exact.
     """
 
     rule: str
@@ -80,7 +81,7 @@ class RuleVerdict(Result):
 
 
 class RuleCheck(NamedTuple):
-    """The check of a rule on a job's iteration times in a cell of a run, beside those of A."""
+    """The check of a rule on a job's iteration times in one cell, by repetition: `one` of A, `other` of `run`."""
 
     rule: Rule
     run: Run
@@ -92,7 +93,7 @@ class RuleCheck(NamedTuple):
 
     @property
     def missing_data(self) -> str:
-        """Return the reason why it cannot be judged; empty if it can."""
+        """Return the reason why the rule cannot be judged; an empty string if it can be."""
         if self.exact:
             return ""
         for side in (self.one, self.other):
@@ -104,12 +105,12 @@ class RuleCheck(NamedTuple):
 
     @property
     def figures(self) -> tuple[float, float]:
-        """Return the quantity of all iterations, in A and in the other run."""
+        """Return the rule's statistic over all iterations in A and in the other run."""
         quantity = QUANTITIES[self.rule.quantity]
         return float(quantity(np.concatenate(self.one))), float(quantity(np.concatenate(self.other)))
 
     def verdict(self, chance: float | None) -> RuleVerdict:
-        """Return the verdict; `chance` is None if it cannot be judged."""
+        """Return the verdict for the corrected p `chance`; None stands for a rule that cannot be judged."""
         a, b = self.figures
         return RuleVerdict(
             rule=str(self.rule),
@@ -124,7 +125,10 @@ class RuleCheck(NamedTuple):
 
 
 def parse_rule(text: str) -> Rule:
-    """Parse a rule, such as `p99 > 5 %`. Raises UsageError."""
+    """Return the rule in a text such as `p99 > 5 %`.
+
+    Raises UsageError for a wrong text, or a bound of -100 % or less.
+    """
     condition = parse_condition(text, tuple(QUANTITIES), "%")
     if condition.bound <= -100:
         raise UsageError(f"--fail-if: found {text!r}, expected a change of more than -100 %")
@@ -164,7 +168,7 @@ def _is_exact(run: Run) -> Callable[[CellTrials], bool]:
 
 
 def table(judged: Sequence[RuleVerdict]) -> RenderableType:
-    """Return every rule, for the screen."""
+    """Return a table of all verdicts for the screen."""
     columns = (
         *(Column("rule", kind="words"), Column("", kind="words"), Column("job", kind="words")),
         *(Column("change", "+.1%"), Column("chance", ".2g"), Column("", kind="words")),
@@ -187,7 +191,7 @@ def table(judged: Sequence[RuleVerdict]) -> RenderableType:
 
 
 def junit(judged: Sequence[RuleVerdict]) -> str:
-    """Return JUnit XML: a case for each rule, cell, job and run; inconclusive ones are skipped."""
+    """Return JUnit XML with a test case for each rule, cell, job and run; inconclusive cases are marked as skipped."""
     count = {verdict: sum(each.verdict == verdict for each in judged) for verdict in TONES}
     counted = {"tests": len(judged), "failures": count["fail"], "skipped": count["inconclusive"]}
     suite = ET.Element("testsuite", {"name": "roundabout compare"} | {key: str(each) for key, each in counted.items()})
@@ -206,5 +210,5 @@ def _word(each: RuleVerdict) -> Cell:
 
 
 def failed_rules(judged: Sequence[RuleVerdict]) -> Iterator[RuleVerdict]:
-    """Yield the rules that fail."""
+    """Yield the verdicts that are `fail`."""
     return (each for each in judged if each.verdict == "fail")

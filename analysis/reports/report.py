@@ -19,7 +19,7 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.store import Run
 from roundabout.store.files import write_text
 
-TIMEOUT_S = 300  # of a cell; a figure takes less than a second
+TIMEOUT_S = 300  # for one cell; a figure takes less than a second
 
 
 class ReportError(RoundaboutError):
@@ -27,7 +27,7 @@ class ReportError(RoundaboutError):
 
 
 def terminal_report(results: Summary) -> RenderableType:
-    """Return the study's tables, every verdict, invalid trials, and how real it is; for 80 columns."""
+    """Return the study's tables, all verdicts, the invalid trials and the run's fidelity, for 80 columns."""
     return Group(
         *find_study(results.study.kind or DEFAULT).screen(results),
         *map(screen.table_renderable, verdict_tables.screen(results.expectations)),

@@ -30,7 +30,7 @@ from roundabout.store import Run
 ErrorHandler = Callable[[RoundaboutError], None]
 
 MOST = 3
-"""So many findings of a row are listed on the screen; all of them are in the page and in JSON."""
+"""Largest number of findings that the screen lists for a row; the page and the JSON have all."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class ShowingExperiment:
 
 @dataclass(frozen=True)
 class ScoreboardRow:
-    """A row of the scoreboard."""
+    """A row of the scoreboard: a paper's result and the experiments that show it."""
 
     id: str
     paper: str
@@ -65,12 +65,12 @@ class ScoreboardRow:
 
     @property
     def measured(self) -> list[Verdict]:
-        """Return all measured expectations of it."""
+        """Return all measured expectations of the row's experiments."""
         return [each for showing in self.showings for each in showing.measured]
 
     @property
     def computed(self) -> bool:
-        """Return True if all figures are of computed runs."""
+        """Return True if there are measured figures and all of them come from computed runs."""
         return bool(self.measured) and all(each.nature == "computed" for each in self.showings if each.measured)
 
     @property
@@ -80,7 +80,7 @@ class ScoreboardRow:
 
     @property
     def bases(self) -> list[str]:
-        """Return the bases of agreement."""
+        """Return the bases of the measured figures, such as `predicted`, each once."""
         return list(dict.fromkeys(each.basis for each in self.measured if each.basis))
 
     @property
@@ -110,10 +110,10 @@ class ScoreboardRow:
 def read_scoreboard(
     runs: Path, complain: ErrorHandler, root: Path = EXPERIMENTS, now: datetime | None = None
 ) -> list[ScoreboardRow]:
-    """Return all rows, in the order of the papers, with the newest valid run of each experiment.
+    """Return all rows, in the order of the papers, each with its experiments' newest valid runs below `runs`.
 
-    Experiments are those of the catalog and of `runs`. Left out are runs without a valid trial, runs with overrides,
-    computed runs if a measured one exists, and unreadable runs, whose error `complain` receives.
+    Experiments come from the catalog `root` and from `runs`. Runs without a valid trial, runs with overrides, and
+    computed runs beside measured ones are left out. So are unreadable runs, whose error is passed to `complain`.
     """
     shown = _rows_by_experiment(root)
     newest = {run.experiment: (run, summary) for run, summary in newest_runs(runs, complain)}
@@ -135,7 +135,7 @@ def scoreboard_record(lines: Sequence[ScoreboardRow]) -> dict[str, Any]:
 
 
 def format_age(seconds: float) -> str:
-    """Format an age in one unit."""
+    """Return an age as text in whole days, hours or minutes; `now` below a minute."""
     for unit, length_s in (("day", 86_400), ("hour", 3600), ("minute", 60)):
         count = int(seconds // length_s)
         if count:
@@ -144,7 +144,7 @@ def format_age(seconds: float) -> str:
 
 
 def table(lines: Sequence[ScoreboardRow]) -> RenderableType:
-    """Return a row for each result, and under it the findings, for the screen."""
+    """Return a table for the screen with a row for each result, and its findings below."""
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
     result.title = "What the papers show, and what is shown here"
     result.add_column("result", style="bold", max_width=18)
@@ -156,7 +156,7 @@ def table(lines: Sequence[ScoreboardRow]) -> RenderableType:
 
 
 def quantity_table() -> Table:
-    """Return the quantities of `expect:`."""
+    """Return a table of the quantities that `expect:` may name."""
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("quantity", "unit", "what it is"):
         result.add_column(name)
@@ -166,7 +166,7 @@ def quantity_table() -> Table:
 
 
 def summarize(lines: Sequence[ScoreboardRow]) -> str:
-    """Return how many rows are measured, and how they agree."""
+    """Return a sentence on how many rows were measured and how many agree with the papers."""
     known = [line for line in lines if line.measured]
     computed = sum(line.computed for line in known)
     words = [f"{word} {sum(line.verdict == word for line in known)}" for word in ("pass", "fail", "inconclusive")]
@@ -208,7 +208,7 @@ def _verdict_text(line: ScoreboardRow) -> Text:
 
 
 def describe_briefly(verdict: Verdict) -> str:
-    """Describe the finding beside the paper's figure."""
+    """Return a verdict's finding beside the paper's figure, as short text."""
     what = verdict.claim or describe(verdict)
     return f"{what}: {verdict.found}" + ("" if verdict.claim else f" (paper {verdict.expected})")
 

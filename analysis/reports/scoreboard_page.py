@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scoreboard as a page.
 
-A row for each result, with a small picture of the paper's figures and the measured ones.
+Each result has a row with a small picture of the paper's figures and the measured ones.
 """
 
 import base64
@@ -26,7 +26,7 @@ from roundabout.store.files import write_text
 COLOURS = {"pass": "#009e73", "fail": "#d55e00", "inconclusive": "#e69f00"}
 WIDTH_IN, LINE_IN = 3.3, 0.24
 MOST = 9
-"""Figures in a picture."""
+"""Largest number of figures in a picture."""
 
 
 def write_page(lines: Sequence[ScoreboardRow], path: Path) -> Path:
@@ -60,7 +60,7 @@ def _image(line: ScoreboardRow) -> Html:
 
 
 def draw_row(line: ScoreboardRow) -> Figure | None:
-    """Draw paper against measured; the paper alone without a measurement, None if it printed no figure."""
+    """Draw the paper's figures and the measured ones, if any. None if the paper printed no figure."""
     mpl.rcParams.update(RC)
     curves = [each for each in line.measured if any(part.x is not None for part in each.parts)]
     parts = [

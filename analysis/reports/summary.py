@@ -14,7 +14,7 @@ from roundabout.store.files import read_json
 
 
 def summarize_run(run: Run) -> Summary:
-    """Compute the results of the run's study; the caller stores them. The same run gives the same.
+    """Return the results of the run's study, computed anew and deterministically; the caller stores them.
 
     Raises UsageError, and StoreError if any stored file is missing or changed.
     """
@@ -25,9 +25,9 @@ def summarize_run(run: Run) -> Summary:
 
 
 def stored_or_new(run: Run) -> Summary:
-    """Return the stored summary, or a new one where it is missing, damaged, an older version's or another run's.
+    """Return the stored summary; compute it if it is missing, damaged, of an older version or of another run.
 
-    Raises StoreError as `summarise` does.
+    Raises StoreError as `summarize_run` does.
     """
     results = study_of(experiment_of(run)).results
     with suppress(StoreError, ValidationError):

@@ -15,14 +15,14 @@ from roundabout.models.cassini import Rotations
 from roundabout.models.cassini.circles import Floats
 
 HUB, RIM = 0.42, 1.0
-"""Jobs' rings lie between these radii; what all send together is drawn from `RIM` on."""
+"""Radii between which jobs' rings lie; the total demand is drawn outwards from `RIM`."""
 BAND, MOST = 0.5, 1.0
-"""How high the link's capacity is drawn, if all that is sent then takes no more than `MOST`."""
+"""Height at which the link's capacity is drawn, and the largest height of the total demand."""
 EXCESS = "#b42318"
 
 
 def table(found: Rotations) -> Table:
-    """Return a row for each job."""
+    """Return a table with a row for each job: iteration time, turns, rotation and time-shift."""
     columns = (
         Column("job", kind="names"),
         Column("iteration,\nms", ".1f"),
@@ -41,9 +41,9 @@ def table(found: Rotations) -> Table:
 
 
 def verdict(found: Rotations, given_ms: Sequence[float] | None = None) -> str:
-    """Return score, its certainty, and the jobs that lower it by themselves, in lines.
+    """Return lines of text: the score, its uncertainty, and the jobs that lower it by themselves.
 
-    And the score of `given_ms` as shifts.
+    With `given_ms` a line gives the score of these time-shifts.
     """
     room = "with one job at a time" if found.strict else f"at {_describe_room(found)}"
     fits = ", fully compatible" if found.excess_gbps == 0 else ""
@@ -108,7 +108,7 @@ def record(found: Rotations, given_ms: Sequence[float] | None = None) -> dict[st
 
 
 def figure(found: Rotations) -> Figure:
-    """Draw the circles before and after rotation: a ring a job, and around them their total demand."""
+    """Draw the circles before and after rotation: a ring for each job, and their total demand around the rings."""
     drawn, axes = style.new_figure(1, 2, 5.6, subplot_kw={"projection": "polar"})
     jobs = [circle.job for circle in found.unified.circles]
     colours = list(style.job_colours(jobs).values())

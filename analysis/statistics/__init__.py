@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pure mathematics on samples: intervals, periods and phases, models of degradation. It knows no run and no file."""
+"""Pure mathematics on samples: intervals, periods and phases, and models of degradation.
+
+Nothing here reads runs or files.
+"""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cumulative counter over time, as known from its samples. Counts are integers throughout."""
+"""A cumulative counter over time, known from samples. Counts are integers."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -13,10 +13,10 @@ Truths = NDArray[np.bool_]
 
 
 class Gains(NamedTuple):
-    """The gains between consecutive edges: arrays with one value each.
+    """A counter's gains between consecutive edges, as arrays with one value for each gap.
 
-    `counts` sum up to the gain from the first edge to the last. Where `known`, no count is off by more than its
-    `bounds`; the others lie in part outside the samples, or in a gap in which the counter was lost.
+    The `counts` add up to the gain from the first edge to the last. A `known` count is off by at most its `bounds`. An
+    unknown one lies in part outside the samples, or in a gap in which the counter was lost.
     """
 
     counts: Integers
@@ -26,10 +26,10 @@ class Gains(NamedTuple):
 
 @dataclass(frozen=True)
 class CumulativeCounter:
-    """A counter's gain since its first sample: `totals` at `at_ns`, arrays of length n, both never falling.
+    """A counter's gain since its first sample: `totals` at the instants `at_ns`, arrays of length n that never fall.
 
-    `known`, of length n - 1, is false between samples where the gain is not known (the counter was reset, or gone): it
-    counts as 0 there. No instant is off by more than `bound_ns`.
+    `known`, of length n - 1, is False between samples whose gain is unknown because the counter was reset or missing;
+    the gain counts as 0 there. No instant is off by more than `bound_ns`.
     """
 
     at_ns: Integers
@@ -50,9 +50,9 @@ class CumulativeCounter:
         return int(self.totals[-1]) if len(self.totals) else 0
 
     def value_at(self, edges_ns: Integers) -> Integers:
-        """Return the total at each edge, linear between samples and rounded down.
+        """Return the total at each edge, interpolated linearly between samples and rounded down.
 
-        The nearest sample's outside of them.
+        Edges outside the samples get the nearest sample's total.
         """
         if len(self.at_ns) < 2:
             return np.zeros(len(edges_ns), np.int64)
@@ -64,10 +64,10 @@ class CumulativeCounter:
         return np.asarray(lower + step.astype(np.int64))
 
     def gains_between(self, edges_ns: Integers, bound_ns: int = 0) -> Gains:
-        """Return the gains between consecutive edges, which never fall and are not off by more than `bound_ns`.
+        """Return the gains between consecutive edges, which must not fall and are off by at most `bound_ns`.
 
-        A count between two samples may have come at any instant between them, and edges and samples may be off by their
-        bounds: so much may be on the wrong side of an edge.
+        A gain between two samples may have come at any instant between them, and edges and samples may be off by their
+        bounds. The gains' bounds cover both errors.
         """
         pieces = max(len(edges_ns) - 1, 0)
         totals = self.value_at(edges_ns)
@@ -83,15 +83,15 @@ class CumulativeCounter:
         return Gains(np.diff(totals), off[:-1] + off[1:], known)
 
     def restrict_to(self, begin_ns: int, end_ns: int) -> "CumulativeCounter":
-        """Return the counter restricted to an interval: it stands still before and after."""
+        """Return the counter restricted to an interval: its total is constant before and after."""
         begin, end = self.value_at(np.array([begin_ns, end_ns]))
         return replace(self, totals=np.clip(self.totals, begin, end) - begin)
 
     def rate(self, edges_ns: Integers) -> Floats:
-        """Return the mean rate between consecutive edges, per second; nan if it is not known."""
+        """Return the mean rate between consecutive edges, per second; nan if the gain is unknown."""
         gains = self.gains_between(edges_ns)
         return np.where(gains.known, gains.counts / np.diff(edges_ns) * 1e9, np.nan)
 
 
 EMPTY = CumulativeCounter.from_increments(np.zeros(0, np.int64), np.zeros(0, np.int64))
-"""A counter that was never sampled."""
+"""A counter without samples."""

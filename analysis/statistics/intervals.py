@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Intervals for figures made of repetitions of autocorrelated iterations.
 
-Iterations of one repetition depend on each other in ways that are not known; repetitions do not. So nothing but the
-scatter among repetitions tells how far a figure may be off, with Student's t for there being few of them:
+Iterations of one repetition depend on each other in unknown ways, but repetitions are independent. So only the scatter
+among repetitions shows how far a figure may be off, with Student's t because repetitions are few:
 
 - a median or a mean of all iterations has an interval as wide as the repetitions' own medians or means say;
 - a 99th percentile needs more: of 250 iterations two or three lie beyond it. Its interval runs between two of the
   longest iterations, by how many independent iterations the repetitions are worth (Woodruff 1952; Korn and Graubard
   1998, for samples that come in clusters);
-- those of ratios and averages are put together from those of their parts (MOVER: Zou and Donner 2008).
+- intervals of ratios and averages are combined from the intervals of their parts (MOVER: Zou and Donner 2008).
 
-tests/analysis/reading/test_intervals.py measures and prints how often they hold the truth.
+tests/analysis/reading/test_intervals.py measures and prints how often intervals hold the truth.
 """
 
 import math
@@ -26,9 +26,9 @@ Measured = tuple[float, Interval | None]
 """A figure and its 95 % interval."""
 
 LEAST_REPETITIONS = 4
-"""Below this many repetitions an interval would be a guess, and is not given."""
+"""Least number of repetitions for an interval; with fewer it would be a guess."""
 LEAST_TAIL = 1000
-"""Iterations, of all repetitions, below which a 99th percentile would be a guess: ten then lie beyond it."""
+"""Least iterations, over all repetitions, for a 99th percentile: ten lie beyond it; with fewer it would be a guess."""
 TAIL = 0.99
 _BEYOND = 0.025
 """On each side of a 95 % interval."""
@@ -37,30 +37,29 @@ _BEYOND = 0.025
 def estimate(
     repetitions: Sequence[Array], statistic: Callable[[Array], float], *, at_least: float = -math.inf
 ) -> Measured:
-    """Return a statistic (a median, a mean) of all repetitions together; its interval is one of Student's t about it.
+    """Return a statistic, such as a median, of all repetitions together, with an interval by Student's t.
 
-    Each repetition is an array of its iterations. The interval never falls below `at_least`, the bound of counts and
-    the like.
+    Each repetition is an array of iterations. The interval does not extend below `at_least`, such as 0 for counts.
     """
     figures = [float(statistic(each)) for each in repetitions]
     return scatter_interval(float(statistic(np.concatenate(repetitions))), figures, at_least)
 
 
 def stack_to_shortest(repetitions: Sequence[Array]) -> Array:
-    """Return series as the rows of one array, cut to the shortest, because departing jobs do not all get as far."""
+    """Return series as rows of one array, cut to the shortest, because jobs may depart at different iterations."""
     shortest = min(map(len, repetitions))
     return np.stack([each[:shortest] for each in repetitions])
 
 
 def mean_of(figures: Sequence[float], *, at_least: float = -math.inf) -> Measured:
-    """Return the mean of one figure a repetition; `at_least` as in `estimate`."""
+    """Return the mean of figures, one for each repetition, with its interval; `at_least` as in `estimate`."""
     return scatter_interval(math.fsum(figures) / len(figures), figures, at_least)
 
 
 def scatter_interval(figure: float, figures: Sequence[float], at_least: float = -math.inf) -> Measured:
-    """Return a figure with the interval of the single repetitions' scatter.
+    """Return a figure with the interval that follows from the scatter of the repetitions' own figures.
 
-    An infinite one has no scatter: it is only sure to be no less than the least of them.
+    An infinite figure has no scatter; its interval begins at the least of the repetitions' figures.
     """
     count = len(figures)
     if count < LEAST_REPETITIONS:
@@ -74,7 +73,7 @@ def scatter_interval(figure: float, figures: Sequence[float], at_least: float = 
 def tail_estimate(repetitions: Sequence[Array]) -> Measured | None:
     """Return the 99th percentile of all iterations of all repetitions; None with fewer than `LEAST_TAIL`.
 
-    If the interval would reach beyond the longest iteration, it ends there.
+    The interval ends at the longest iteration at most.
     """
     together = np.concatenate(repetitions)
     if len(together) < LEAST_TAIL:
@@ -93,7 +92,7 @@ def tail_estimate(repetitions: Sequence[Array]) -> Measured | None:
 
 
 def ratio(one: Measured, other: Measured) -> Measured:
-    """Return one positive figure over another that was measured independently."""
+    """Return one positive figure over another, with its interval; both were measured independently."""
     (figure, ends), (other_figure, other_ends) = one, other
     value = figure / other_figure
     if ends is None or other_ends is None or min(*ends, *other_ends) <= 0:
@@ -104,9 +103,9 @@ def ratio(one: Measured, other: Measured) -> Measured:
 
 
 def paired_ratio(pairs: Sequence[tuple[Array, Array]], statistic: Callable[[Array], float]) -> Measured:
-    """Return a statistic over another, all repetitions together; both of a repetition share its draws.
+    """Return the ratio of a statistic of both sides, over all repetitions; sides of one repetition are paired.
 
-    Its interval is one of the scatter of the repetitions' own ratios, which is less than their parts'.
+    The interval follows from the scatter of the repetitions' ratios, which is smaller than the sides' scatter.
     """
     figure, *figures = (
         float(statistic(one)) / float(statistic(other))
@@ -116,13 +115,13 @@ def paired_ratio(pairs: Sequence[tuple[Array, Array]], statistic: Callable[[Arra
 
 
 def difference(one: Measured, other: Measured) -> Measured:
-    """Return one figure less another that was measured independently."""
+    """Return one figure less another, with its interval; both were measured independently."""
     value, ends = average([one, transform(lambda each: -each, other)])
     return 2 * value, None if ends is None else (2 * ends[0], 2 * ends[1])
 
 
 def average(measured: Sequence[Measured]) -> Measured:
-    """Return the mean of figures that were measured independently."""
+    """Return the mean of independently measured figures, with its interval."""
     count = len(measured)
     value = math.fsum(figure for figure, _ in measured) / count
     ends = [(figure - ends[0], ends[1] - figure) for figure, ends in measured if ends is not None]
@@ -133,7 +132,7 @@ def average(measured: Sequence[Measured]) -> Measured:
 
 
 def least(measured: Iterable[Measured]) -> Measured:
-    """Return the least of several figures: at most the least of their upper ends, and at least the lowest end."""
+    """Return the least of several figures; its interval goes from the lowest lower end to the lowest upper end."""
     figures, intervals = zip(*measured, strict=True)
     if None in intervals:
         return min(figures), None
@@ -142,7 +141,7 @@ def least(measured: Iterable[Measured]) -> Measured:
 
 
 def transform(function: Callable[[float], float], measured: Measured) -> Measured:
-    """Return a monotonic function of a figure and its interval."""
+    """Return a monotonic function applied to a figure and to its interval."""
     figure, ends = measured
     if ends is None:
         return function(figure), None
@@ -151,14 +150,14 @@ def transform(function: Callable[[float], float], measured: Measured) -> Measure
 
 
 def exact(figure: float) -> Measured:
-    """Return an exact figure: counted, or planned."""
+    """Return a figure with an interval of width 0, for counted or planned figures."""
     return figure, (figure, figure)
 
 
 def redraw_means(repetitions: Sequence[float], draws: int, generator: np.random.Generator) -> Array:
-    """Return draws of the mean of a positive figure from its repetitions, by Student's t of its logarithm.
+    """Return `draws` random means of a positive figure, given its repetitions, by Student's t of the logarithm.
 
-    For results of many means without a formula: the 95 % interval lies between percentiles of as many results.
+    Results that depend on many means by no simple formula get their 95 % interval from the percentiles of such draws.
     """
     count = len(repetitions)
     off = np.std(repetitions, ddof=1) / np.mean(repetitions) / math.sqrt(count)
@@ -166,13 +165,13 @@ def redraw_means(repetitions: Sequence[float], draws: int, generator: np.random.
 
 
 def percentiles95(drawn: Array) -> Interval:
-    """Return the values between which 95 % of the drawn ones lie."""
+    """Return the two values between which 95 % of the drawn values lie."""
     low, high = np.quantile(drawn, [_BEYOND, 1 - _BEYOND], method="inverted_cdf")  # no means of infinite ones
     return float(low), float(high)
 
 
 def quantile_of_t(repetitions: int) -> float:
-    """Return the half width of an interval from this many repetitions, in standard errors."""
+    """Return the half width of a 95 % interval from this many repetitions, in standard errors."""
     return float(scipy.special.stdtrit(repetitions - 1, 1 - _BEYOND))
 
 

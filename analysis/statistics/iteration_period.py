@@ -10,19 +10,19 @@ from analysis.statistics.cumulative_counter import Floats
 from roundabout.core.errors import RoundaboutError
 
 LEAST_LIKENESS = 0.4
-"""Correlation of the rate with itself one period later; noise and random bursts stay below."""
+"""Least correlation of the rate with itself one period later; noise and random bursts stay below it."""
 SAME_LIKENESS = 0.8
-"""The shortest lag with this share of the best likeness is the period; longer ones are its multiples."""
+"""The period is the shortest lag with this share of the best correlation; longer lags are its multiples."""
 OVERSAMPLING = 3
-"""Points a sample on which the rate is held against itself, so that a period falls between no two of them."""
+"""Points per sample at which the rate is correlated, so that a period does not fall between two points."""
 LEAST_LAG = 5 * OVERSAMPLING
-"""Points in a period."""
+"""Least number of points in a period."""
 QUIET_SHARE = 0.1
-"""Of the rate at which a job sends; what sends less is computing."""
+"""Share of a job's sending rate below which it counts as computing."""
 
 
 class NoPeriodError(RoundaboutError):
-    """The counters show no iterations."""
+    """An error for counters that show no iterations."""
 
 
 class Series(NamedTuple):

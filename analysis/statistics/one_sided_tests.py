@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One-sided tests whether a figure is larger by a factor in one set of repetitions than in another."""
+"""One-sided tests for a figure that is larger by a factor in one set of repetitions than in another."""
 
 import math
 from collections.abc import Sequence
@@ -9,9 +9,10 @@ from scipy.special import stdtr
 
 
 def p_value_of_excess(one: Sequence[float], other: Sequence[float], ratio: float) -> float:
-    """Return the probability (p) of the repetitions if `other` is at most `ratio` times `one`.
+    """Return the probability (p) of such repetitions if the mean of `other` is at most `ratio` times that of `one`.
 
-    One-sided t of the logarithms, whose variances may differ (Welch 1947). Both are positive, and at least two.
+    The test is a one-sided t test of logarithms with unequal variances (Welch 1947). Each side needs at least two
+    positive figures.
     """
     logs = [np.log(each) for each in (one, other)]
     parts = [float(np.var(each, ddof=1)) / len(each) for each in logs]
@@ -23,7 +24,7 @@ def p_value_of_excess(one: Sequence[float], other: Sequence[float], ratio: float
 
 
 def correct_by_holm(likely: Sequence[float]) -> list[float]:
-    """Return each p corrected for their number (Holm 1979): the chance that any at or below it is one by chance."""
+    """Return each p corrected for the number of tests (Holm 1979)."""
     ranked = sorted(range(len(likely)), key=likely.__getitem__)
     adjusted, most = [0.0] * len(likely), 0.0
     for place, index in enumerate(ranked):

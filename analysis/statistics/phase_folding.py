@@ -11,15 +11,15 @@ from analysis.statistics.cumulative_counter import Floats, Integers
 from analysis.statistics.iteration_period import OVERSAMPLING, QUIET_SHARE, NoPeriodError, Series, find_period
 
 LEAST_ITERATIONS = 5
-"""Whole iterations that are needed to tell what repeats from what does not."""
+"""Least number of whole iterations that distinguish what repeats from what does not."""
 TIGHTNESS = 5.0
-"""What an odd length of one iteration costs, against the prominence of the edge that it would be read from."""
+"""Cost of an unusual iteration length, relative to the prominence of the edge that marks the iteration."""
 SAME_BYTES = 0.1
-"""Iterations whose bytes differ more from the median are left out: a warm-up, or one that was cut in two."""
+"""Iterations whose bytes differ from the median by more than this share are left out, such as a warm-up."""
 SAME_COURSE = 0.02
-"""Of the period: iterations whose bytes went out at other times are left out, such as those begun at another edge."""
+"""Iterations whose bytes went out at other times, by more than this share of the period, are left out."""
 MOST_SPREAD = 0.15
-"""Of the middle half of the iterations' lengths, as a share of their median; beyond it there is no period."""
+"""Largest spread of the middle half of iterations' lengths, as a share of their median; a larger one is no period."""
 ALIGNMENTS = 3
 GRID = 200
 SHARES = np.linspace(0.05, 0.95, 19)
@@ -27,19 +27,19 @@ SHARES = np.linspace(0.05, 0.95, 19)
 
 @dataclass(frozen=True)
 class WorkerCounter:
-    """One worker's counter: `payload_bytes` sent until `at_ns` (both ascending), at the papers' scale."""
+    """One worker's counter: the `payload_bytes` sent until `at_ns`, both ascending, at the papers' scale."""
 
     at_ns: Integers
     payload_bytes: Integers
 
 
 class FoldedIterations(NamedTuple):
-    """The samples of all iterations, folded.
+    """The samples of all iterations, laid upon each other.
 
-    `at` and `sent` are shares of the period and of an iteration's bytes, both from the middle of the longest quiet time
-    on, and `number` is the iteration of each; shape (samples,). `lengths_ms` holds the length of each iteration of each
-    worker, and `length_of` its number. `bytes` is one worker's payload in an iteration. `begins_ns` holds the begins of
-    the first worker's iterations, on the clock of its counter.
+    `at` and `sent` are shares of the period and of an iteration's bytes, counted from the middle of the longest quiet
+    time, and `number` is the iteration of each sample; shape (samples,). `lengths_ms` holds the length of each
+    iteration of each worker, and `length_of` the iteration's number. `bytes` is one worker's payload in an iteration.
+    `begins_ns` holds the begins of the first worker's iterations on its counter's clock.
     """
 
     at: Floats
@@ -53,7 +53,7 @@ class FoldedIterations(NamedTuple):
 
     @property
     def points(self) -> Floats:
-        """Return `at` and `sent` side by side."""
+        """Return `at` and `sent` as the columns of one array; shape (samples, 2)."""
         return np.column_stack([self.at, self.sent])
 
     @property
@@ -63,11 +63,11 @@ class FoldedIterations(NamedTuple):
 
     @property
     def period_ms(self) -> float:
-        """Return the median length of an iteration."""
+        """Return the median length of the iterations, ms."""
         return float(np.median(self.lengths_ms))
 
     def resample(self, generator: np.random.Generator) -> "FoldedIterations":
-        """Return as many iterations, drawn with repetition."""
+        """Return the same number of iterations, drawn at random with replacement."""
         numbers = np.unique(self.number)
         drawn = generator.choice(numbers, len(numbers))
         samples = np.concatenate([np.flatnonzero(self.number == number) for number in drawn])
@@ -81,7 +81,7 @@ class FoldedIterations(NamedTuple):
 
 
 def fold_iterations(workers: Sequence[WorkerCounter]) -> FoldedIterations:
-    """Fold the iterations of the job with these workers, which had the network to itself.
+    """Return the folded iterations of a job, from its workers' counters while the job had the network to itself.
 
     The period is first read from the autocorrelation of the workers' common rate. Its iterations are then found by
     dynamic programming over edges (Ellis, Beat Tracking by Dynamic Programming, JNMR 2007), and laid upon each other by

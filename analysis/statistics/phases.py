@@ -12,15 +12,15 @@ from analysis.statistics.iteration_period import QUIET_SHARE, NoPeriodError
 from analysis.statistics.phase_folding import FoldedIterations, WorkerCounter, fold_iterations
 
 DETAIL = 0.005
-"""Of an iteration's bytes: how near the broken line stays to the samples."""
+"""Largest distance of the broken line from the samples, as a share of an iteration's bytes."""
 SHORTEST = 0.015
-"""Of an iteration's length: what is shorter is no phase."""
+"""Least length of a phase, as a share of an iteration."""
 SAME_RATE = 0.1
-"""Of a rate: phases that follow each other differ by more."""
+"""Consecutive phases whose rates differ by less than this share are one phase."""
 MEDIAN_POINTS = 8
-"""Samples of which some may be wrong: read late, or of an iteration that went differently."""
+"""Number of neighboring samples that one median replaces, because single samples may be read late or be unusual."""
 LEAST = 1e-6
-"""What stands for no time and no bytes where they divide or bound."""
+"""Least time and least bytes, as shares, in place of 0 in divisions and bounds."""
 RESAMPLINGS = 100
 INTERVAL = (2.5, 97.5)
 
@@ -36,7 +36,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class FoundPhase:
-    """A part of an iteration at one rate; computing if `sends` is false.
+    """A part of an iteration with a constant rate; it is computing if `sends` is False.
 
     `begin_ms` counts from the iteration's beginning; `bytes` is one worker's payload, and `gbps` its rate.
     """
@@ -50,10 +50,10 @@ class FoundPhase:
 
 @dataclass(frozen=True)
 class FoundProfile:
-    """A job's profile by its counters: its period, and its phases in order, the longest quiet one first.
+    """A job's profile as counters show it: the period, and the phases in order, the longest quiet one first.
 
-    `iterations` is the number of used ones; `likeness` the correlation of the rate with itself one period later;
-    `outside_share` the share of an iteration's bytes that no sending phase holds.
+    `iterations` is the number of iterations used. `likeness` is the correlation of the rate with itself one period
+    later. `outside_share` is the share of an iteration's bytes outside all sending phases.
     """
 
     period_ms: Estimate
@@ -64,7 +64,7 @@ class FoundProfile:
 
 
 def find_phases(workers: Sequence[WorkerCounter]) -> FoundProfile:
-    """Find the period and the phases of the job with these workers, which had the network to itself.
+    """Find the period and the phases of a job, from its workers' counters while the job had the network to itself.
 
     Raises:
         NoPeriodError: see `fold_iterations` and `find_phases_in`.
@@ -75,8 +75,8 @@ def find_phases(workers: Sequence[WorkerCounter]) -> FoundProfile:
 def find_phases_in(folded: FoldedIterations) -> FoundProfile:
     """Find the period and the phases of a job whose iterations are folded.
 
-    Phases are the pieces of the broken line with the fewest vertices that stays within `DETAIL` of the course of an
-    iteration, fitted to the samples of all of them.
+    Phases are the pieces of a broken line fitted to the samples of all iterations. It has the fewest vertices with
+    which it stays within `DETAIL` of the iterations' mean course.
 
     Raises:
         NoPeriodError: bytes are sent at one rate only.

@@ -28,14 +28,15 @@ from analysis.records.readers.chakra_nodes import (
 
 NAME = "Chakra's execution trace"
 SCHEMAS = ("1.0.2-chakra.0.0.4", "1.0.3-chakra.0.0.4", "1.1.0-chakra.0.0.4", "1.1.1-chakra.0.0.4", "0.0.4")
-"""The first four are what chakra_converter writes of PyTorch, the last is a trace without a source."""
+"""Known schema versions. chakra_converter writes the first four for PyTorch; the last marks a trace without a source.
+"""
 REFUSED = {
     "1.0.1": "Chakra's own converter refuses it, too (its issue 198)",
     "1.1.1-chakra.1.0.0": "Chakra's converter 1.0.0 lists it and fails at its first node",
     "1.0.0": "only what Chakra's generator makes up says so, no job's trace",
 }
 RANK_IN_NAME = re.compile(r"\.(\d{1,9})\.(et|json)(\.gz)?$")
-"""`<prefix>.<rank>.et`, as Chakra's tools name traces; the jsonizer's output is named by hand."""
+"""The rank in a file's name: Chakra's tools write `<prefix>.<rank>.et`; people name the jsonizer's output."""
 GROUPS = "process_group:init"
 KINDS: dict[int, Kind] = {
     0: "all-reduce",
@@ -51,7 +52,7 @@ MESSAGES: dict[int, tuple[Kind, str]] = {SEND: ("send", "comm_dst"), RECEIVE: ("
 LINKED = "give the PyTorch Kineto trace that chakra_trace_link made it of: that one has times"
 
 Groups = dict[str, tuple[int, ...]]
-"""Global ranks by a process group's name."""
+"""The global ranks of each process group, by the group's name."""
 
 
 def recognizes(head: bytes) -> bool:
@@ -70,10 +71,10 @@ def recognizes(head: bytes) -> bool:
 def read(path: Path) -> Record:
     """Read a trace (see `formats.Format`).
 
-    `comm_size` are a rank's input bytes; the node that lists groups gives their ranks.
+    `comm_size` is read as a rank's input bytes. The groups' ranks come from the node that lists process groups.
 
-    Raises RecordError for an unknown schema, for a file without start times (chakra_converter sets none), or whose name
-    has no rank, and for a damaged one.
+    Raises RecordError for an unknown schema, a file without start times (chakra_converter sets none), a file name
+    without a rank, and a damaged file.
     """
     ranked = RANK_IN_NAME.search(path.name)
     with open_record(path) as file:

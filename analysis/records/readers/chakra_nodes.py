@@ -20,18 +20,19 @@ from analysis.records.fields import JSON, FieldError, quote_value, require_list,
 from analysis.records.files import HEAD_BYTES
 
 JSON_START = re.compile(rb'\s*\{\s*("attr"\s*:\s*\[|"version"\s*:\s*")')
-"""One character does not tell: `{` and white space are also lengths of a first message."""
+"""Begin of a JSON trace. A first character is not enough, because `{` and white space are valid lengths of a message.
+"""
 SEND, RECEIVE, COLLECTIVE = 5, 6, 7
 TYPES = {"COMM_SEND_NODE": SEND, "COMM_RECV_NODE": RECEIVE, "COMM_COLL_NODE": COLLECTIVE}
 SIZE = "comm_size"
-"""Attribute of COMM nodes only."""
+"""Name of the attribute with a node's bytes; only COMM nodes have it."""
 INTEGERS = ("int32Val", "int64Val", "uint32Val", "uint64Val")
-"""Fields of AttributeProto as JSON calls them: `comm_size` was unsigned before 2024-10 and is signed since."""
+"""Integer fields of AttributeProto in JSON: `comm_size` was unsigned before 2024-10 and is signed since."""
 STRING = "stringVal"
 MOST_BYTES = 1 << 28
-"""Of one message. A longer one is damaged, and reading it would exhaust the memory."""
+"""Largest size of a message, bytes. A longer one is damaged, and reading it would exhaust the memory."""
 LENGTH_BYTES = 10
-"""Of the varint before a message, at most."""
+"""Largest length, in bytes, of the varint before a message."""
 SCHEMA = """
 name: "et_def.proto" syntax: "proto3"
 message_type {
@@ -64,7 +65,7 @@ message_type {
 
 Its strings are bytes here, which have the same encoding, so that a name that is no UTF-8 does not spoil a trace."""
 POOL = DescriptorPool()
-"""Apart from protobuf's default pool, where another module may register Chakra's whole schema."""
+"""A pool besides protobuf's default pool, in which another module may register Chakra's whole schema."""
 POOL.Add(Parse(SCHEMA, FileDescriptorProto()))
 METADATA_MESSAGE, NODE_MESSAGE = (
     GetMessageClass(POOL.FindMessageTypeByName(name)) for name in ("GlobalMetadata", "Node")
@@ -73,7 +74,7 @@ METADATA_MESSAGE, NODE_MESSAGE = (
 
 @dataclass(slots=True)
 class Node:
-    """The used fields of a node; `values` are those of its inputs. 0 stands for a missing time."""
+    """The used fields of a node; `values` are the values of its inputs, and a time of 0 is missing."""
 
     name: str = ""
     type: int = 0
@@ -84,7 +85,7 @@ class Node:
 
 
 def read_nodes(file: BinaryIO) -> Iterator[Node]:
-    """Yield the metadata, then each node; of metadata `name` is the version.
+    """Yield the metadata, whose `name` is the schema's version, and then each node, from protocol buffers or JSON.
 
     Raises FieldError for a damaged or truncated file.
     """
@@ -98,7 +99,7 @@ def read_nodes(file: BinaryIO) -> Iterator[Node]:
 
 
 def read_messages(file: BinaryIO) -> Iterator[Node]:
-    """Yield the metadata, then each node, of protocol buffers (see `read_nodes`)."""
+    """Yield the metadata, and then each node, from protocol buffers (see `read_nodes`)."""
     for number, message in enumerate(_split_messages(file)):
         try:
             yield _parse_node(message) if number else _parse_metadata(message)

@@ -25,7 +25,7 @@ from analysis.records.files import no_garbage_collection, open_record
 NAME = "NCCL Inspector's log"
 VERSIONS = ("v4.0", "v4.1", "v4.2", "v4.3", "v4.4")
 COUNTED = ("v4.3", "v4.4")
-"""Versions whose communicator stands in a dump's first line only, which counts the lines below it."""
+"""Versions in which only a dump's first line names the communicator, with the number of lines that follow."""
 KINDS: dict[str, Kind] = {
     "AllReduce": "all-reduce",
     "AllGather": "all-gather",
@@ -36,14 +36,14 @@ KINDS: dict[str, Kind] = {
     "Recv": "receive",
 }
 PER_RANK = ("all-gather", "reduce-scatter")
-"""Kinds whose size in the log is one rank's part."""
+"""Kinds of collectives whose size in the log is one rank's part of the vector."""
 COUNTS = {"coll_perf": "coll_records", "p2p_perf": "p2p_records", "proxy_trace": "proxy_records"}
 RERUN_HINT = "record again with NCCL_INSPECTOR_DUMP_VERBOSE=1 (docs/reference/record-formats.md has the other settings)"
 
 Process = tuple[str, str, int]
 """Version of the format, host, process id."""
 Member = tuple[str, int]
-"""A communicator, and this process's rank in it; a process with several GPUs has several."""
+"""A communicator and the process's rank in it; a process with several GPUs has several such pairs."""
 
 
 def recognizes(head: bytes) -> bool:
@@ -52,10 +52,12 @@ def recognizes(head: bytes) -> bool:
 
 
 def read(path: Path) -> Record:
-    """Read a log. Times are the CPU's callbacks, from the first channel's start to the last one's stop.
+    """Return the record in a log.
 
-    Raises RecordError for a version that is not known, for a log without such times, and for a field that is wrong.
-    Blank lines are passed over. Lines that are no JSON, and those that a last dump lacks, count as lost.
+    Times are those of the CPU's callbacks, from the first channel's start to the last stop.
+
+    Blank lines are skipped. Lines that are not JSON, and lines missing from the last dump, count as lost. Raises
+    RecordError for an unknown version, a log without such times, and a wrong field.
     """
     log = _LogReader()
     number = 0

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reader of PyTorch's profiler (Kineto) trace of one rank: Chrome's JSON, with NCCL or gloo.
 
-Of what a call leaves in a trace one kind is counted: kernels, which run when bytes go; without them gloo's own events;
-never `c10d::...`, `nccl:...` and `record_param_comms`, which tell when a call was asked for.
+A call leaves several events in a trace, and only one kind is counted: kernels, which run while bytes are sent, or
+gloo's events if there are no kernels. `c10d::...`, `nccl:...` and `record_param_comms` are ignored, because they show
+when a call was requested.
 
 Source: libkineto/src/output_json.cpp of pytorch/kineto; src/device of NVIDIA/nccl and ROCm/rccl for kernels' names.
 """
@@ -35,8 +36,9 @@ NAME = "PyTorch Kineto's trace"
 SCHEMA = 1
 LIBRARY = re.compile("nccl|rccl|msccl", re.IGNORECASE)
 KERNEL = re.compile(r"(nccl|rccl|msccl)\w*kernel", re.IGNORECASE)
-"""NCCL's `ncclDevKernel_*`, `ncclKernel_*` (before 2.19), `ncclSymkDevKernel_*`, `ncclSymDevKernel_*` (2.27);
-RCCL has the first two and `mscclKernel_*`."""
+"""Names of kernels that communicate: NCCL's `ncclDevKernel_*`, `ncclKernel_*` (before 2.19), `ncclSymkDevKernel_*` and
+`ncclSymDevKernel_*` (2.27); RCCL's first two of these and `mscclKernel_*`.
+"""
 GLOO, STEP = "gloo:", "ProfilerStep#"
 NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 ASKED, ON_GPU = "record_param_comms", "gpu_user_annotation"
@@ -45,14 +47,14 @@ RANK_TEXT = re.compile(r"['\"]?(\d{1,7})['\"]?", re.ASCII)
 BRACKETS = ("[]", "()", "{}")
 CPP_NUMBER = re.compile(r"(?<=:)\s*-?(nan|inf)(?=\s*[,}])")
 CPP_NUMBERS = {"nan": " NaN", "inf": " Infinity"}
-"""Kineto prints a ratio of GPU properties that are 0 so, such as `"blocks per SM": inf`, which is no JSON."""
+"""C++'s spellings of numbers, such as `"blocks per SM": inf`, which Kineto prints for ratios of zeros, and JSON's."""
 RECORD = (
     "record with PyTorch 2.3 or later, which writes the arguments of kernels, with record_shapes=True, on GPUs with "
     "ProfilerActivity.CUDA, after init_process_group"
 )
 MOST_RANKS = 1 << 20
 LATEST_NS = 1 << 62
-"""The year 2116: later instants would not leave 64-bit integers room for differences."""
+"""Latest valid instant, in the year 2116: differences of earlier instants fit into 64-bit integers."""
 SHOWN = 8
 PEERS: dict[Kind, str] = {
     "send": "Dst Rank",
@@ -87,7 +89,9 @@ KINDS: dict[str, Kind | None] = {
     "init": None,
     "end": None,
 }
-"""By what PyTorch calls it, without strokes and `coalesced`; None for what moves nothing to speak of."""
+"""The kind of each collective by PyTorch's name, without underscores and `coalesced`; None if it moves hardly any
+bytes.
+"""
 SIZES = {
     "complexdouble": 16,
     **dict.fromkeys(("double", "long", "longint", "int64", "float64", "uint64", "complexfloat"), 8),
@@ -97,7 +101,7 @@ SIZES = {
     **dict.fromkeys(("float8e4m3fn", "float8e5m2", "float8e4m3fnuz", "float8e5m2fnuz", "float8e8m0fnu"), 1),
     "float4e2m1fnx2": 1,
 }
-"""Bytes of a number, by its type's name."""
+"""Bytes of a number, by the name of its type in PyTorch."""
 
 
 def recognizes(head: bytes) -> bool:
@@ -106,7 +110,7 @@ def recognizes(head: bytes) -> bool:
 
 
 def read(path: Path) -> Record:
-    """Read a trace (see `formats.Format`). The whole file is held in memory."""
+    """Return the record in a trace (see `formats.Format`), which is held in memory as a whole."""
     trace = _trace(path)
     rank, world = _identity(path, trace)
     try:
@@ -170,14 +174,14 @@ def _identity(path: Path, trace: dict[str, Any]) -> tuple[int, int]:
 
 
 class LossCounter:
-    """Counts what could not be read, by its name and field; of each field the first message is kept."""
+    """A counter of unreadable events by name and faulty field, with the first message about each field."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._messages: dict[tuple[str, str], str] = {}
 
     def add(self, name: Any, error: FieldError, count: int = 1) -> None:
-        """Count events of one name with one fault."""
+        """Count `count` events called `name` that have one fault."""
         label = name.split("(", maxsplit=1)[0].strip() if isinstance(name, str) else ""
         if not label.isprintable() or not label:
             label = f"events with the name {quote_value(name)}"
@@ -186,7 +190,7 @@ class LossCounter:
         self._messages.setdefault(key, str(error))
 
     def total(self) -> int:
-        """Return the number of events that were counted."""
+        """Return the number of counted events of all names."""
         return self._counts.total()
 
     def __str__(self) -> str:

@@ -24,21 +24,24 @@ from analysis.records.files import open_record
 
 NAME = "nccl-tests' JSON"
 VERSIONS = (1, 2, 3)
-"""1 since v2.17.3, 2 since v2.19.2 (times of each iteration), 3 since v2.19.6 (the first ones left out of these)."""
+"""Known versions of the output: 1 since v2.17.3, 2 since v2.19.2 (has times of iterations), 3 since v2.19.6 (without
+the times of the first iterations).
+"""
 JSON_START = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"(start_time|args)"')
 PLACES = ("out_of_place", "in_place")
 GBPS_OF_GBS = 8.0
 AVERAGE = (("average_bus_bandwidth", "bandwidth"), ("average_bus_bandwidith", "bandwidith"))
-"""As it is spelt since v2.17.9, and before."""
+"""Names of the mean bandwidth, as spelled since v2.17.9 and before."""
 
 
 @dataclass(frozen=True, slots=True)
 class SizeResult:
-    """The result of one size, in place or not: mean time of an operation, us, and rates, Gbit/s.
+    """The result for one size, in place or not: mean time of an operation, us, and rates, Gbit/s.
 
-    `checked` tells if results were.
+    `checked` is True if the program verified the results.
 
-    `size_bytes` is of the whole vector, as in `Call.payload_bytes`. `bus_gbps` is the rate of each rank's link.
+    `size_bytes` is the size of the whole vector, as in `Call.payload_bytes`. `bus_gbps` is the rate of each rank's
+    link.
     """
 
     size_bytes: int
@@ -53,8 +56,8 @@ class SizeResult:
 class Fabric:
     """A fabric's speed of one collective, such as `all_reduce`, among `ranks` on `hosts`; rates in Gbit/s.
 
-    `average_bus_gbps` is the program's own mean over sizes and places. Environment and arguments are not kept: they may
-    hold secrets.
+    `average_bus_gbps` is the program's own mean over sizes, in place and not. Environment and arguments are left out,
+    because they may hold secrets.
     """
 
     path: Path
@@ -68,15 +71,15 @@ class Fabric:
 
 
 def recognizes(head: bytes) -> bool:
-    """Return True if a file that begins with `head` is nccl-tests'."""
+    """Return True if a file that begins with `head` is JSON of nccl-tests."""
     return JSON_START.match(head) is not None
 
 
 def read(path: Path) -> Fabric:
-    """Read the program's measurements.
+    """Return the fabric's speed in a file of nccl-tests.
 
-    Raises RecordError for a version that is not known, for a file of a run that was broken off, for wrong results (no
-    rate of theirs means anything), and for times of the CPU alone (-C).
+    Raises RecordError for an unknown version, an aborted run, wrong results (whose rates mean nothing), and times of
+    the CPU alone (option -C).
     """
     with open_record(path) as file:
         content = file.read()

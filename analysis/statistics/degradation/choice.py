@@ -16,7 +16,7 @@ from analysis.statistics.intervals import Array, Measured, percentiles95
 
 @dataclass(frozen=True)
 class Candidate:
-    """The fixed coefficients of a model; None is fitted."""
+    """A model's fixed n and C; a coefficient of None is fitted."""
 
     n: float | None
     capacity_gbps: float | None
@@ -24,9 +24,10 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The chosen model, and each candidate's typical miss of a level left out, best first: 0.1 is a tenth too far.
+    """The chosen model, and the candidates with their typical misses of a level left out, best first.
 
-    `shares` are the shares of redrawn sweeps that choose each, None without such sweeps.
+    A miss of 0.1 means that predictions are off by a tenth. `shares` are the shares of redrawn sweeps that choose each
+    candidate; None without redrawn sweeps.
     """
 
     fit: Fit
@@ -35,7 +36,7 @@ class Choice:
 
 
 def candidates(link_gbps: float) -> list[Candidate]:
-    """Return Salamy's three n and a free one, at the link's rate and at a fitted C; never both free.
+    """Return models with Salamy's three n and a fitted n at C = the link's rate, and with Salamy's n at a fitted C.
 
     n and C trade off so closely that a sweep of a dozen levels does not tell them apart.
     """
@@ -49,9 +50,9 @@ def candidates(link_gbps: float) -> list[Candidate]:
 def choose(sweep: Sweep, among: Sequence[Candidate] | None = None, *, seed: int = 1) -> Choice:
     """Choose the candidate with the least leave-one-level-out error.
 
-    Its intervals hold the choices and fits of sweeps redrawn with `seed` (resampling.py). The first and the last level
-    take their turn too, so a model that cannot extrapolate by a level pays for it. Raises DegradationError with too few
-    levels for a candidate.
+    Intervals cover the choices and fits of sweeps redrawn with `seed` (resampling.py). The first and the last level are
+    left out in turn too, so a model that extrapolates badly is penalized. Raises DegradationError with too few levels
+    for a candidate.
     """
     among = candidates(sweep.link_gbps) if among is None else among
     misses = {each: left_out_miss(sweep, each) for each in among}
@@ -66,7 +67,7 @@ def choose(sweep: Sweep, among: Sequence[Candidate] | None = None, *, seed: int 
 
 
 def n_of_best(choice: Choice) -> Measured | None:
-    """Return the n of the candidate that predicts best among those with fixed n and C, with its interval."""
+    """Return n, with its interval, of the best candidate among those with fixed n and C; None without such."""
     held = {each: each.n for each in choice.misses if each.n is not None and each.capacity_gbps is not None}
     if not held:
         return None
@@ -80,7 +81,7 @@ def n_of_best(choice: Choice) -> Measured | None:
 
 
 def left_out_miss(sweep: Sweep, candidate: Candidate) -> float:
-    """Return the typical ratio, less 1, by which fits without a level miss its mean: exp of the rms error of log t.
+    """Return the typical miss of a level's mean by fits without the level: exp of the rms error of log t, less 1.
 
     Raises DegradationError with too few levels for the candidate.
     """

@@ -12,8 +12,8 @@ cross. Here, on the logarithmic axis of the chapter's figures:
 - the tangent is the line of least squares through the next `TANGENT_LEVELS` levels, or the last two;
 - the congestion point is the level nearest in load to the crossing, with its mean iteration time.
 
-Salamy states neither the axis nor how far off the line is off it, nor how flat is flat: `BEND` and `NEARLY_FLAT` are
-ours; docs/explanation/degradation.md says what they affect.
+Salamy states neither the axis, nor how far a level may lie off the line, nor how flat the line must be. `BEND` and
+`NEARLY_FLAT` are ours; docs/explanation/degradation.md says what they affect.
 """
 
 from dataclasses import dataclass
@@ -27,36 +27,38 @@ from analysis.statistics.intervals import Array, Interval, percentiles95
 
 BEND = 0.05
 NEARLY_FLAT = 0.5
-"""The greatest slope of the linear portion, over that of a saturated link at its last level."""
+"""Largest slope of the linear portion, over the slope of a saturated link at the portion's last level."""
 LINEAR_LEVELS = 2
-"""A line through two levels fits any two, but is seldom nearly flat; from three on they must be straight, too."""
+"""Least levels of the linear portion. A line fits any two levels but is seldom nearly flat; three or more must be
+straight too.
+"""
 TANGENT_LEVELS = 3
-"""What "the first several points" of section 3.2 are taken to be."""
+"""Number of levels through which the tangent is drawn: "the first several points" of section 3.2."""
 LEAST_TANGENT_LEVELS = 2
 LEAST_FOUND = 0.95
-"""The share of redrawn sweeps that must have a congestion point for an interval to be given."""
+"""Least share of redrawn sweeps with a congestion point for which an interval is given."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """log t = intercept + slope x load, t in s and load in Gbit/s."""
+    """A line log t = intercept + slope x load, with t in s and load in Gbit/s."""
 
     slope: float
     intercept: float
 
     def times_s(self, loads_gbps: Array) -> Array:
-        """Return iteration times along the line."""
+        """Return the iteration times, s, along the line at these loads."""
         return np.exp(self.intercept + self.slope * loads_gbps)
 
 
 @dataclass(frozen=True)
 class CongestionPoint:
-    """The crossing of the two lines, and the level next to it, which Salamy calls the congestion point."""
+    """The crossing of the two lines, and the level nearest to it, which Salamy calls the congestion point."""
 
     load_gbps: float
     time_s: float
     demand_mb: float
-    """What the link could carry for the job in that time: Tables 3.2, 3.4 and 3.6."""
+    """Data that the link could carry for the job in the level's iteration time, MB (Tables 3.2, 3.4 and 3.6)."""
     demand_mb_ci95: Interval | None
     crossing_gbps: float
     crossing_gbps_ci95: Interval | None
@@ -64,7 +66,7 @@ class CongestionPoint:
     tangent: Line
     linear_levels: int
     linear_slope: float
-    """Of the linear portion, over that of a saturated link at its last level: 0 is flat."""
+    """Slope of the linear portion over the slope of a saturated link at its last level; 0 is flat."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +84,9 @@ class _Construction:
 def congestion_point(sweep: Sweep, *, nearly_flat: float = NEARLY_FLAT, seed: int = 1) -> CongestionPoint:
     """Return the congestion point of a sweep, with intervals from the repetitions' scatter.
 
-    Without a bound on the slope (`nearly_flat` infinite) a straight portion suffices, as in Appendix A.2. Intervals are
-    None with fewer than four repetitions at some level, and if many redrawn sweeps have no such point. Raises
-    DegradationError with fewer than four levels, and if the levels show no congestion point.
+    With an infinite `nearly_flat` any straight portion suffices, as in Appendix A.2. Intervals are None with fewer than
+    four repetitions at some level, and if many redrawn sweeps have no congestion point. Raises DegradationError with
+    fewer than four levels, and if the levels show no congestion point.
     """
     sweep.require_levels(LINEAR_LEVELS + LEAST_TANGENT_LEVELS, "for a line and a tangent")
     loads_gbps, means_s = sweep.loads_gbps, sweep.means_s

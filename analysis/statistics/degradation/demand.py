@@ -21,23 +21,23 @@ def data_per_iteration_mb(parameters: int, workers: int) -> float:
 
 
 def required_gbps(data_mb: float, time_s: Array | float) -> Array:
-    """Return the bandwidth that sustains iterations of `time_s`, in its shape (Table 3.1, equation 3.4)."""
+    """Return the bandwidth, Gbit/s, that iterations of `time_s` need, in the same shape (Table 3.1, equation 3.4)."""
     return np.asarray(data_mb * 8 / MEGABITS_PER_GBIT / time_s)
 
 
 def experimental_mb(available_gbps: Array | float, time_s: Array | float) -> Array:
-    """Return the data that the link could have carried for the job in an iteration of `time_s` (Tables 3.2, 3.4, 3.6).
+    """Return the data that the link could carry for the job in an iteration of `time_s`, MB (Tables 3.2, 3.4, 3.6).
 
-    At the congestion point Salamy takes it for the data of an iteration; it counts all that cross traffic leaves as
-    used, so it errs upwards.
+    Salamy takes it for the data of an iteration at the congestion point. It is too high, because it counts all
+    bandwidth that cross traffic leaves as used.
     """
     return np.asarray(available_gbps * time_s / 8 * MEGABITS_PER_GBIT)
 
 
 def bandwidth_delta_gbps(sweep: Sweep, data_mb: float) -> Array:
-    """Return the available bandwidth at each level less the demand of its iterations; shape (levels,).
+    """Return the available bandwidth less the demand of iterations at each level, Gbit/s; shape (levels,).
 
-    The last one is that of the most congested case (Tables 3.3, 3.5 and 3.7, which give it in % of the available too).
+    The last value is that of the most congested case (Tables 3.3, 3.5 and 3.7, also in % of the available bandwidth).
     """
     return sweep.available_gbps - required_gbps(data_mb, sweep.means_s)
 
@@ -45,10 +45,10 @@ def bandwidth_delta_gbps(sweep: Sweep, data_mb: float) -> Array:
 def spare_capacity_gbps(
     sweep: Sweep, data_mb: float, congestion_gbps: float, *, heaviest_gbps: float = np.inf
 ) -> float:
-    """Return the mean delta over the levels at which the link is saturated: from the congestion point on (Table 3.8).
+    """Return the mean of available less needed bandwidth, Gbit/s, over levels from the congestion point on (Table 3.8).
 
-    Levels above `heaviest_gbps` are left out, as Salamy leaves out very heavy ones without saying from where. Raises
-    DegradationError if no level is left.
+    Levels above `heaviest_gbps` are left out, because Salamy leaves out very heavy levels without giving the limit.
+    Raises DegradationError if no level is left.
     """
     saturated = (sweep.loads_gbps >= congestion_gbps) & (sweep.loads_gbps <= heaviest_gbps)
     if not saturated.any():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits of t = A exp(B / (C - BW)^n) to a sweep (equation 3.7), and their predictions.
 
-The fit is one of least squares to the logarithms of the levels' mean times, like a trend line on a logarithmic axis
-(Figure B-2), which keeps the heaviest load from deciding alone. Intervals: neighbourhood.py.
+A fit minimizes the squared errors of the logarithms of levels' mean times, like a trend line on a logarithmic axis
+(Figure B-2). Logarithms keep the heaviest load from dominating. Intervals are those of neighbourhood.py.
 """
 
 import math
@@ -18,14 +18,14 @@ from analysis.statistics.degradation.sweep import DegradationError, Sweep
 from analysis.statistics.intervals import Array, Interval, percentiles95
 
 EXTRA_LEVELS = 2
-"""Levels beyond one for each coefficient: with fewer there is next to no scatter to judge a fit by."""
+"""Levels that a fit needs beyond one for each coefficient, because fewer show hardly any scatter to judge it by."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A coefficient and its 95 % interval; an unbounded end is 0 or infinite.
+    """A coefficient and its 95 % interval, whose unbounded ends are 0 or infinite.
 
-    None if it was given, and chosen so in every redrawn sweep.
+    The interval is None if the coefficient was fixed, and fixed in every redrawn sweep too.
     """
 
     value: float
@@ -34,7 +34,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class RSquared:
-    """Coefficients of determination over the levels, by domain: of log t, in which fits are made, and of t itself."""
+    """Coefficients of determination over the levels: of log t, to which models are fitted, and of t."""
 
     log: float
     linear: float
@@ -52,19 +52,19 @@ class Fit:
     sweep: Sweep
     near: Neighbourhood
     redrawn: RedrawnFits | None = None
-    """The fits to redrawn sweeps, where the model was chosen: then intervals hold those too."""
+    """Fits to redrawn sweeps if the model was chosen among candidates; intervals cover these fits too."""
 
     def times_s(self, loads_gbps: Array) -> Array:
-        """Return the curve at loads below C."""
+        """Return the curve's iteration times, s, at loads below C."""
         return iteration_time_s(loads_gbps, self.a_s.value, self.b.value, self.n.value, self.capacity_gbps.value)
 
     def intervals_of_log_t(self, loads_gbps: Array) -> Array:
-        """Return the intervals of the curve at each load; shape (loads, 2)."""
+        """Return the intervals of the curve's log t at each load; shape (loads, 2)."""
         near = self.near.intervals_of_log_t(loads_gbps)
         return near if self.redrawn is None else _hull(near, self.redrawn.intervals_of_log_t(loads_gbps))
 
     def with_choice_uncertainty(self, redrawn: RedrawnFits) -> "Fit":
-        """Return the fit with intervals that hold the choices and fits of redrawn sweeps."""
+        """Return the fit with intervals that also cover the choices and fits of redrawn sweeps."""
         return replace(
             self,
             redrawn=redrawn,
@@ -77,13 +77,13 @@ class Fit:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The expected mean iteration time at a load, and the interval of 95 % of measurements."""
+    """The predicted mean iteration time at a load, and the interval that holds 95 % of measured means."""
 
     load_gbps: float
     time_s: float
     ci95: Interval
     extrapolates: bool
-    """Whether the load lies outside those that were measured."""
+    """True if the load lies outside the measured loads."""
 
 
 def fit_model(sweep: Sweep, *, n: float | None, capacity_gbps: float | None) -> Fit:
@@ -109,7 +109,7 @@ def fit_model(sweep: Sweep, *, n: float | None, capacity_gbps: float | None) -> 
 
 
 def search_ranges(sweep: Sweep, n: float | None, capacity_gbps: float | None) -> Ranges:
-    """Return the ranges that `fit` searches. Raises DegradationError as `fit` does."""
+    """Return the ranges of n and C that `fit_model` searches. Raises DegradationError as `fit_model` does."""
     needed = 2 + (n is None) + (capacity_gbps is None) + EXTRA_LEVELS
     sweep.require_levels(needed, f"for {needed - EXTRA_LEVELS} coefficients")
     if np.ptp(np.log(sweep.means_s)) == 0:
@@ -129,12 +129,12 @@ def search_ranges(sweep: Sweep, n: float | None, capacity_gbps: float | None) ->
 
 
 def r_squared(means_s: Array, times_s: Array) -> RSquared:
-    """Return how much of the variation of `means_s` over the levels a curve's `times_s` explain."""
+    """Return the share of the variation of `means_s` over the levels that a curve's `times_s` explain."""
     return RSquared(log=_determination(np.log(means_s), np.log(times_s)), linear=_determination(means_s, times_s))
 
 
 def band_s(model: Fit, loads_gbps: Array) -> tuple[Array, Array]:
-    """Return the 95 % band of the model's curve at each load: least and greatest times; shapes as `loads_gbps`.
+    """Return the lower and upper ends, s, of the 95 % band of the model's curve at each load.
 
     Raises DegradationError as `predict` does.
     """
@@ -145,7 +145,7 @@ def band_s(model: Fit, loads_gbps: Array) -> tuple[Array, Array]:
 
 
 def predict(model: Fit, load_gbps: float) -> Prediction:
-    """Predict the iteration time at this load. The interval holds a measured mean, not only the curve.
+    """Return the predicted iteration time at a load; its interval is for a measured mean, not only for the curve.
 
     Raises DegradationError for a load below 0, and at or above the model's C.
     """

@@ -6,7 +6,7 @@ import numpy as np
 from analysis.statistics.intervals import Array
 
 EXPONENTS = {"iperf": 1.0, "consistent": 0.5, "burst": 2.0}
-"""Salamy's n by type of cross traffic: equations 3.3, 3.5 and 3.6."""
+"""Salamy's n by kind of cross traffic (equations 3.3, 3.5 and 3.6)."""
 
 
 def hyperbolic_load(load_gbps: Array, link_gbps: float) -> Array:
@@ -17,12 +17,12 @@ def hyperbolic_load(load_gbps: Array, link_gbps: float) -> Array:
 def iteration_time_s(load_gbps: Array, a_s: float, b: float, n: float, capacity_gbps: float) -> Array:
     """Return t = A exp(B / (C - BW)^n) at loads below C (equation 3.7); n = 1, 1/2, 2 are equations 3.3, 3.5, 3.6.
 
-    A is in s and B in (Gbit/s)^n. A coefficient of `rescaled` is B / C^n: the 1.44 beside equation 3.5 is one.
+    A is in s and B in (Gbit/s)^n. The 1.44 beside equation 3.5 is B / C^n.
     """
     return a_s * safe_exp(b / (capacity_gbps - load_gbps) ** n)
 
 
 def safe_exp(x: Array | float) -> Array:
-    """Return exp(x), infinite without a warning beyond the range of floats, as happens close to C."""
+    """Return exp(x), which is infinite, without a warning, beyond the range of floats, as close to C."""
     with np.errstate(over="ignore"):
         return np.asarray(np.exp(x))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The curves that fit a sweep nearly as well as the best one, from which intervals of fits and predictions follow.
 
-An interval holds every value of a quantity that some curve has which fits nearly as well (profile likelihood). How
-nearly is the wider of two: what the scatter of levels about the curve allows, taken for even (an F test), and what the
-scatter of repetitions allows, level by level, since it grows with the load (with Satterthwaite's degrees of freedom). A
-level that was not repeated shows its own residual instead, enlarged by its leverage (HC3: MacKinnon and White 1985).
-How often these intervals hold the truth is in docs/explanation/degradation.md.
+An interval holds every value that a quantity has on some curve that fits nearly as well (profile likelihood). The wider
+of two limits decides what is nearly as well. One comes from the scatter of levels about the curve, taken as uniform (an
+F test). The other comes from the scatter of repetitions, level by level, because it grows with the load (with
+Satterthwaite's degrees of freedom). A level that was not repeated contributes its residual instead, enlarged by its
+leverage (HC3: MacKinnon and White 1985). docs/explanation/degradation.md says how often these intervals hold the truth.
 """
 
 import math
@@ -25,7 +25,7 @@ _LEAST = 1e-9
 
 
 class Neighbourhood:
-    """The best curve through a sweep's log mean times, and the extent of nearly as good curves."""
+    """The best curve through a sweep's log mean times, and the set of curves that fit nearly as well."""
 
     def __init__(self, sweep: Sweep, ranges: Ranges) -> None:
         self.ranges = ranges
@@ -40,7 +40,7 @@ class Neighbourhood:
         self._freedoms = np.array([max(len(level.repetitions_s) - 1, 1) for level in sweep.levels])
 
     def interval_of_a_s(self) -> Interval:
-        """Return the interval of A, which is t where B has no effect."""
+        """Return the interval of A, s, which is t without the effect of B."""
         allowance = self._allowance(self._unit[0])
         shapes = self._within(allowance)
         low, high = self._extent(shapes, shapes.log_t(0.0), shapes.variance(0.0), allowance)
@@ -60,24 +60,24 @@ class Neighbourhood:
         return low, high
 
     def interval_of_n(self) -> Interval:
-        """Return the interval of n, if it is fitted."""
+        """Return the interval of n, which must be a fitted coefficient."""
         shapes = self._within(self._allowance(self._unit[2]))
         return open_ends((shapes.n.min(), shapes.n.max()), self.ranges.n)
 
     def interval_of_capacity_gbps(self) -> Interval:
-        """Return the interval of C, if it is fitted."""
+        """Return the interval of C, Gbit/s, which must be a fitted coefficient."""
         shapes = self._within(self._allowance(self._unit[-1]))
         low, high = open_ends((shapes.gap_gbps.min(), shapes.gap_gbps.max()), self.ranges.gap_gbps)
         return self.ranges.top_gbps + low, self.ranges.top_gbps + high
 
     def intervals_of_log_t(self, loads_gbps: Array) -> Array:
-        """Return the intervals of the curve at each load; shape (loads, 2)."""
+        """Return the intervals of the curve's log t at each load; shape (loads, 2)."""
         allowances = [self._allowance(gradient) for gradient in self._gradients(loads_gbps)]
         shapes = self._within(max(allowances))
         return np.array([self._log_t_at(*pair, shapes) for pair in zip(loads_gbps, allowances, strict=True)])
 
     def scatter(self, load_gbps: float) -> float:
-        """Return the distance of log t measured at a load from the curve, in 95 % of cases."""
+        """Return the distance from the curve within which 95 % of measured log t at a load lie."""
         own = np.interp(load_gbps, self._loads_gbps, self._variances)
         return float(scipy.special.stdtrit(self._freedom, _TAIL) * np.sqrt(max(own, self._even_variance)))
 
@@ -151,7 +151,7 @@ def _variance(level: Level, single: float) -> float:
 
 
 def open_ends(ends: tuple[float, float], searched: tuple[float, float]) -> Interval:
-    """Return an interval without ends that the search cuts off."""
+    """Return an interval whose ends are opened where they lie at the limits of the search."""
     low, high = ends
     return (
         0.0 if math.isclose(low, searched[0], rel_tol=1e-9) else float(low),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The choices and fits of redrawn sweeps, whose levels vary as their repetitions allow.
 
-A fit's own intervals take its n, and whether C is fitted, as given; but those were chosen by the same levels. So levels
-are drawn anew, and for each draw every candidate predicts levels left out, and the best is fitted. Each fits A, B and
-at most one number more: least squares over a grid of that number, for all draws at once.
+A fit's own intervals treat n and C's being fixed as given, though both were chosen by the same levels. So levels are
+drawn anew. For each draw every candidate predicts levels left out, and the best candidate is fitted. A candidate fits
+A, B and at most one more coefficient, by least squares over a grid of that coefficient for all draws at once.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from analysis.statistics.degradation.sweep import Sweep
 from analysis.statistics.intervals import Array, percentiles95
 
 GRID = 160
-"""Values of n, and of C, that are tried: 3 and 5 % apart."""
+"""Number of values of n, and of C, that are tried; neighbors are 3 and 5 % apart."""
 
 
 @dataclass(frozen=True, eq=False)
 class RedrawnFits:
-    """The chosen fits of redrawn sweeps, each array of shape (draws,), and all candidates' misses (draws, candidates).
+    """The chosen fits of redrawn sweeps, as arrays of shape (draws,), and the misses of all candidates.
 
-    Misses are mean squares of log t.
+    `misses` has shape (draws, candidates), and holds mean squared errors of log t.
     """
 
     log_a: Array
@@ -34,16 +34,16 @@ class RedrawnFits:
     misses: Array
 
     def intervals_of_log_t(self, loads_gbps: Array) -> Array:
-        """Return the intervals of the curve at each load; shape (loads, 2). Infinite beyond a fitted C."""
+        """Return the intervals of the curve's log t at each load, infinite beyond a fitted C; shape (loads, 2)."""
         return np.array([percentiles95(self._log_t(load)) for load in loads_gbps])
 
     def best_of(self, places: Sequence[int]) -> NDArray[np.intp]:
-        """Return for each draw which of these candidates predicts best."""
+        """Return for each draw the index of the candidate, among those at `places`, that predicts best."""
         best: NDArray[np.intp] = self.misses[:, places].argmin(axis=1)
         return np.asarray(places, np.intp)[best]
 
     def share(self, place: int) -> float:
-        """Return the share of draws that choose this candidate."""
+        """Return the share of draws that choose the candidate at `place`."""
         return float((self.misses.argmin(axis=1) == place).mean())
 
     def _log_t(self, load_gbps: float) -> Array:
@@ -64,7 +64,7 @@ class _Shapes:
 
 
 def redraw_fits(sweep: Sweep, among: Sequence[Ranges], seed: int) -> RedrawnFits | None:
-    """Choose among candidates (what each searches), and fit anew for each redrawn sweep.
+    """Choose among candidates, given by their search ranges, and fit the chosen one for each redrawn sweep.
 
     None with fewer than four repetitions at some level.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Least squares of log t = log A + B (C - BW)^-n: closed form in A and B, around it a search over the shape (n, C).
 
-The search tries whole grids at once and narrows them, so it knows not only the best shape but all that are nearly as
-good, which is what intervals are made of. For each C it narrows n anew: the two trade off along a thin valley.
+The search tries whole grids and narrows them. So it finds the best shape and all shapes that are nearly as good, from
+which intervals follow. For each C it narrows n anew, because n and C trade off along a thin valley.
 """
 
 import math
@@ -14,17 +14,17 @@ import numpy as np
 from analysis.statistics.intervals import Array
 
 EXPONENT_RANGE = (0.05, 8.0)
-"""Where n is searched. Towards 0 the model turns into a power of C - BW; at 8 it is a wall in front of C."""
+"""Range in which n is searched. Towards 0 the model becomes a power of C - BW; at 8 it rises only right before C."""
 GAP_RANGE = (1e-3, 3.0)
-"""Where C is searched: so far above the highest load, as multiples of that load."""
+"""Range in which C is searched: its distance above the highest load, as multiples of that load."""
 POINTS = 64
 ROUNDS = 4
-"""Each round narrows a range to a few of `POINTS` cells: four resolve about a millionth of it."""
+"""Number of rounds; each narrows a range to a few of `POINTS` cells, and four resolve about a millionth of it."""
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """The searched ranges of n, and of C by its distance from the highest load; two equal ends fix a number."""
+    """The searched ranges of n and of C's distance from the highest load; equal ends fix the coefficient."""
 
     n: tuple[float, float]
     gap_gbps: tuple[float, float]
@@ -41,56 +41,56 @@ class Ranges:
         return self.gap_gbps[0] < self.gap_gbps[1]
 
     def reach_power_law(self, shapes: "Shapes") -> bool:
-        """Return True if some of these shapes lie at the end of the search towards n = 0 or an infinite C.
+        """Return True if any of these shapes lies at the end of the search towards n = 0 or an infinite C.
 
-        Both limits are curves of their own (a power of C - BW, an exponential of BW); A goes to 0 there, B to infinity.
+        Both limits are other models (a power of C - BW, an exponential of BW), in which A goes to 0 and B to infinity.
         """
         return (self.n_free and _touches(shapes.n.min(), self.n[0])) or (
             self.capacity_free and _touches(shapes.gap_gbps.max(), self.gap_gbps[1])
         )
 
     def reach_infinite_n(self, shapes: "Shapes") -> bool:
-        """Return True if some lie at the end of the search towards an infinite n, which takes B there too."""
+        """Return True if any of these shapes lies at the end of the search towards infinite n, with an infinite B."""
         return self.n_free and _touches(shapes.n.max(), self.n[1])
 
 
 @dataclass(frozen=True, eq=False)
 class Shapes:
-    """The fits of A and B for many shapes. All arrays are indexed by C and n; those `chosen` from them are flat."""
+    """The fits of A and B for many shapes. Arrays are indexed by C and n, and are flat after `select`."""
 
     n: Array
     gap_gbps: Array
     b: Array
     mean_log_t: Array
     mean_x: Array
-    """Of x = (C - BW)^-n over the levels."""
+    """Mean of x = (C - BW)^-n over the levels."""
     spread_x: Array
-    """Sum of the squared deviations from that mean."""
+    """Sum of the squared deviations of x from its mean."""
     mean_variance: Array
-    """One over the number of levels."""
+    """Variance of the mean of log t, as a multiple of the residual variance: 1 / number of levels."""
     error: Array
-    """Sum of the squared residuals."""
+    """Sum of the squared residuals of log t."""
 
     def log_t(self, x: Array | float) -> Array:
-        """Return the fit at (C - BW)^-n = `x`; at 0 that is log A."""
+        """Return the fitted log t at (C - BW)^-n = `x`; at 0 it is log A."""
         return self.mean_log_t + self.b * (x - self.mean_x)
 
     def variance(self, x: Array | float) -> Array:
-        """Return the variance of `log_t`, as a multiple of the residual variance."""
+        """Return the variance of `log_t(x)`, as a multiple of the residual variance."""
         return self.mean_variance + (x - self.mean_x) ** 2 / self.spread_x
 
     def select(self, which: Any) -> "Shapes":
-        """Return the shapes selected by a boolean array, or the one at a place."""
+        """Return the shapes selected by a boolean array, or the shape at an index."""
         return Shapes(**{name: values[which] for name, values in vars(self).items()})
 
     @property
     def best(self) -> "Shapes":
-        """Return the shape of the least error."""
+        """Return the shape with the least error."""
         return self.select(np.unravel_index(self.error.argmin(), self.error.shape))
 
 
 def search_shapes(loads_gbps: Array, log_t: Array, ranges: Ranges, allowance: float = 0.0) -> Shapes:
-    """Return the best shape and those around it, up to an error greater by `allowance`.
+    """Return the best shape and all tried shapes whose error exceeds the least one by at most `allowance`.
 
     `loads_gbps` and `log_t` have shape (levels,).
     """

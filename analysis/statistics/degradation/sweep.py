@@ -11,33 +11,33 @@ from analysis.statistics.intervals import LEAST_REPETITIONS, Array, Measured, me
 from roundabout.core.errors import RoundaboutError
 
 DRAWS = 2000
-"""Redrawn sweeps that intervals are taken from: 50 of them lie beyond each end."""
+"""Number of redrawn sweeps for intervals; 50 of them lie beyond each end."""
 
 
 class DegradationError(RoundaboutError):
-    """A sweep, or a request, does not suffice for the analysis."""
+    """An error for a sweep, or a request, that does not suffice for the analysis."""
 
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """One load of cross traffic in Gbit/s, and an array of iteration times in s for each repetition."""
+    """One load of cross traffic, Gbit/s, and the iteration times, s, as one array for each repetition."""
 
     load_gbps: float
     repetitions_s: tuple[Array, ...]
 
     @cached_property
     def means_s(self) -> Array:
-        """Return the mean iteration time of each repetition."""
+        """Return the mean iteration time of each repetition, s."""
         return np.array([times.mean() for times in self.repetitions_s])
 
     @property
     def mean_s(self) -> Measured:
-        """Return the mean of the repetitions' means, with its interval."""
+        """Return the mean of the repetitions' means, s, with its interval."""
         return mean_of(self.means_s.tolist())
 
     @property
     def times_s(self) -> Array:
-        """Return the iteration times of all repetitions."""
+        """Return the iteration times of all repetitions, s, as one array."""
         return np.concatenate(self.repetitions_s)
 
 
@@ -45,8 +45,8 @@ class Level:
 class Sweep:
     """Levels in the order of their loads, and the bottleneck's capacity in Gbit/s.
 
-    Raises DegradationError if loads do not rise from 0 or more to less than `link_gbps`, if a level has no repetition
-    or a repetition no iteration, and if a time is not positive and finite.
+    Raises DegradationError if loads do not rise within 0 to below `link_gbps`, if a level or a repetition is empty, and
+    if a time is not positive and finite.
     """
 
     levels: tuple[Level, ...]
@@ -64,12 +64,12 @@ class Sweep:
 
     @property
     def loads_gbps(self) -> Array:
-        """Return the loads; shape (levels,)."""
+        """Return the levels' loads, Gbit/s; shape (levels,)."""
         return np.array([level.load_gbps for level in self.levels])
 
     @cached_property
     def means_s(self) -> Array:
-        """Return the mean over repetitions of their mean iteration times, so that each counts alike.
+        """Return each level's mean of its repetitions' mean iteration times, s, so that repetitions have equal weight.
 
         Shape (levels,).
         """
@@ -77,11 +77,11 @@ class Sweep:
 
     @property
     def available_gbps(self) -> Array:
-        """Return the bandwidth that cross traffic leaves of the link; shape (levels,)."""
+        """Return the bandwidth that cross traffic leaves at each level, Gbit/s; shape (levels,)."""
         return self.link_gbps - self.loads_gbps
 
     def redraw(self, seed: int) -> Array | None:
-        """Return log mean times of sweeps redrawn from the repetitions, in shape (`DRAWS`, levels).
+        """Return the log mean times of sweeps redrawn from the repetitions; shape (`DRAWS`, levels).
 
         None with fewer than four repetitions at some level.
         """
@@ -93,7 +93,7 @@ class Sweep:
         )
 
     def require_levels(self, levels: int, purpose: str) -> None:
-        """Raise DegradationError with fewer `levels`; `purpose` names their use."""
+        """Raise DegradationError with fewer than `levels` levels; the message says that `purpose` needs them."""
         if len(self.levels) < levels:
             found = f"{len(self.levels)} level{'' if len(self.levels) == 1 else 's'}"
             raise DegradationError(f"found {found}, expected at least {levels} {purpose}", "measure at more loads")
