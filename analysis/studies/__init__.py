@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Studies, kinds of report, a folder each; also from folders on ROUNDABOUT_PATH.
+"""Studies: kinds of report, each in its own folder, also in folders on ROUNDABOUT_PATH.
 
 `analysis/studies/<kind>/` holds
 
@@ -37,7 +37,7 @@ DEFAULT = "interleaving"
 
 @dataclass(frozen=True)
 class Study:
-    """A kind of report, by its folder."""
+    """A kind of report, with the modules in its folder."""
 
     kind: str
 
@@ -47,27 +47,27 @@ class Study:
 
     @property
     def results(self) -> "type[Summary]":
-        """Return the type of its results."""
+        """Return the class of the study's results, a `Summary`."""
         found: type[Summary] = self._study.Results
         return found
 
     @property
     def notebook(self) -> Path:
-        """Return the path of its notebook."""
+        """Return the path of the study's notebook."""
         return Path(str(self._study.__file__)).with_name("notebook.py")
 
     def suits_experiment(self, experiment: Experiment) -> bool:
-        """Return True if experiments like this one are of this study when they name none."""
+        """Return True if the study suits an experiment that names no study."""
         rule: Callable[[Experiment], bool] | None = getattr(self._study, "suits", None)
         return rule is not None and rule(experiment)
 
     def compute(self, run: "Run", choice: StudyChoice) -> "Summary":
-        """Compute all its results of a run."""
+        """Compute the study's results of a run."""
         found: Summary = self._study.study(run, choice.model_copy(update={"kind": self.kind}))
         return found
 
     def screen(self, results: Any) -> "Sequence[RenderableType]":
-        """Return its tables for a terminal."""
+        """Return the study's tables of results for a terminal."""
         shown: Sequence[RenderableType] = self._module("tables").screen(results)
         return shown
 
@@ -76,12 +76,12 @@ class Study:
 
 
 def study_kinds() -> tuple[str, ...]:
-    """Return the names of all studies."""
+    """Return the names of all studies, including plugins'."""
     return tuple(name.replace("_", "-") for name in plugins.module_names(importlib.import_module(__name__)))
 
 
 def find_study(kind: str) -> Study:
-    """Return the study of that name. Raises UsageError."""
+    """Return the study called `kind`. Raises UsageError if there is none."""
     if kind not in study_kinds():
         expected = f"expected one of those in analysis/studies ({list_choices(study_kinds())})"
         raise UsageError(f"found no study '{kind}', {expected}", suggest(kind, study_kinds()))
@@ -89,7 +89,7 @@ def find_study(kind: str) -> Study:
 
 
 def study_of(experiment: Experiment) -> Study:
-    """Return the study that reports on runs of an experiment. Raises UsageError."""
+    """Return the study that an experiment names, or else one that suits it. Raises UsageError for an unknown name."""
     if experiment.study.kind is not None:
         return find_study(experiment.study.kind)
     fitting = (study for study in map(Study, study_kinds()) if study.suits_experiment(experiment))

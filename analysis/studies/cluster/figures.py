@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a cluster: schedulers of one group beside each other. Each function draws one and returns it."""
+"""The figures of a cluster's schedulers, for cells with equal other levels.
+
+Each function draws a figure and returns it.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -20,17 +23,17 @@ from analysis.statistics.intervals import Array
 from analysis.studies.cluster.study import IDEAL, PooledIterations
 
 DOTS = 1500
-"""At most, a panel: of more iterations every so many-th is drawn."""
+"""Largest number of dots in a panel; of more iterations only every n-th is drawn."""
 BINS = 200
-"""Of links' use, over a trial."""
+"""Number of bins over a trial in which links' use is averaged."""
 BUSIEST = 3
 MINUTES_FROM_S = 300
 DECADE = 10
 LEVELS = np.unique([*np.linspace(0, 1, 401), *(1 - np.geomspace(1e-5, 0.0025, 100))])
-"""Shares at which distributions are drawn: finest in the tail."""
+"""Shares at which cumulative distributions are drawn, closest together in the tail."""
 EVENTS = {"arrival": "v", "end": "^", "move": "x"}
 SHADE = 0.5
-"""Of the palette's second round, for more models than it has colours."""
+"""Factor that darkens colors when the palette is used a second time, for more models than it has colors."""
 
 
 def model_looks(cells: Iterable[ClusterCell]) -> dict[str, tuple[str, str]]:
@@ -40,7 +43,7 @@ def model_looks(cells: Iterable[ClusterCell]) -> dict[str, tuple[str, str]]:
 
 
 def describe_decimation(cells: Sequence[ClusterCell]) -> str:
-    """Describe what figures of single iterations leave out."""
+    """Return a sentence on which iterations figures of single iterations omit; empty if they draw all."""
     most = max((len(cell.first.points.times_ms) for cell in cells), default=0)
     return (
         f"Every {_decimation_step(most)}th iteration of each model is drawn, of up to {most:,}." if most > DOTS else ""
@@ -48,7 +51,7 @@ def describe_decimation(cells: Sequence[ClusterCell]) -> str:
 
 
 def draw_events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure:
-    """Draw iteration times over the trace, one panel a scheduler, and above them the events of jobs.
+    """Draw iteration times over the trace, one panel for each scheduler, with the events of jobs above.
 
     The interleaving thesis, Figures 4.11a and 4.12a.
     """
@@ -71,7 +74,7 @@ def draw_events(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str
 def draw_distributions(
     cells: Sequence[ClusterCell], found: Sequence[PooledIterations], colours: Mapping[str, str]
 ) -> Figure:
-    """Draw cumulative distributions of all iterations of all jobs: in ms, and over a dedicated cluster's.
+    """Draw cumulative distributions of all iteration times: in ms, and over the times in a dedicated cluster.
 
     The interleaving thesis, Figures 4.11b, 4.12b, 4.13, 4.15 and 4.17.
     """
@@ -112,7 +115,7 @@ def draw_marks(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figu
 def draw_links(
     cells: Sequence[ClusterCell], sent: Mapping[PortPlace, CumulativeCounter], colours: Mapping[str, str]
 ) -> Figure | None:
-    """Draw the use of the busiest links between switches, one panel a link and direction; None without counters."""
+    """Draw the use of the busiest links between switches, one panel for each direction; None without counters."""
     busiest = _busiest_ports(cells, sent)
     if not busiest:
         return None
@@ -139,12 +142,12 @@ def draw_links(
 
 
 def without_dedicated(cells: Iterable[ClusterCell]) -> list[ClusterCell]:
-    """Return cells without those of dedicated clusters, whose jobs ran one after the other."""
+    """Return the cells without those of the ideal scheduler, whose jobs ran one after the other."""
     return [cell for cell in cells if cell.first.timeline.scheduler != IDEAL]
 
 
 def draw_placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure:
-    """Draw placements over time: a row a host, a bar an allocation in its model's color, one panel a scheduler."""
+    """Draw placements over time, one panel for each scheduler: rows are hosts, and bars are allocations by model."""
     hosts = list(cells[0].first.spec.topology.hosts)
     height = max(0.09 * len(hosts), 0.8)
     result, axes = new_figure(len(cells), 1, 0.9 + (0.45 + height) * len(cells), sharex=True, sharey=True)
@@ -185,9 +188,9 @@ def draw_histories(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> 
 
 
 def draw_scores(cells: Sequence[ClusterCell], colours: Mapping[str, str]) -> Figure | None:
-    """Draw compatibility scores of Cassini's choices over time, above those of its other candidates.
+    """Draw over time the compatibility scores of the candidates that Cassini chose, and of the other candidates.
 
-    None without any.
+    None if there are no scores.
     """
     ranked = [cell for cell in cells if any(each.known_scores for each in cell.first.timeline.decisions)]
     if not ranked:

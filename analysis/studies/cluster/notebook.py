@@ -43,7 +43,7 @@ sent = ports(run, "tx_bytes")
 def each_group(
     draw: Callable[[list[ClusterCell]], Figure | None], what: str, caption: str, some: list[ClusterCell] = cells
 ) -> page.Html:
-    """Return a figure a group of cells that are compared, under its name."""
+    """Return HTML with a figure for each group of compared cells, below the group's name."""
     drawn = [(name, draw(own)) for name, own in groups(some)]
     return page.Html("").join(
         page.bold_heading(name) + page.figure_html(result, caption, f"{what}: {name}" if name else what)
@@ -53,7 +53,7 @@ def each_group(
 
 
 def of_group(some: list[ClusterCell]) -> list[PooledIterations]:
-    """Return the results of these cells."""
+    """Return the pooled results of the cells `some`."""
     return [each for each in pooled if each.group == some[0].id.other_levels]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of the study of clusters: iteration times of all jobs together by scheduler, and the jobs' histories.
+"""The results of the study of clusters: iteration times of all jobs together, and the jobs' histories, by scheduler.
 
-The interleaving thesis, sections 4.5.2 to 4.5.6, pools all iterations of a trace; long ones of big models weigh most
-there. So beside milliseconds there are multiples of what the same workers need in a dedicated cluster.
+The interleaving thesis, sections 4.5.2 to 4.5.6, pools all iterations of a trace, so long iterations of big models
+weigh most. Results therefore also have multiples of the time that the same workers need in a dedicated cluster.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,18 +36,18 @@ from roundabout.spec.base import Level
 from roundabout.store import Run
 
 IDEAL = "ideal"
-"""The scheduler that gives each job a cluster of its own."""
+"""Name of the scheduler that gives each job a cluster of its own."""
 
 
 class CellFigure(Result):
-    """A figure with its 95 % interval, which fewer than four repetitions do not have."""
+    """A figure with its 95 % interval, which is None with fewer than four repetitions."""
 
     value: float
     ci95: Interval | None
 
     @classmethod
     def of(cls, measured: Measured) -> "CellFigure":
-        """Return a figure and its interval."""
+        """Return the stored form of a figure with its interval."""
         return cls(value=measured[0], ci95=measured[1])
 
 
@@ -63,12 +63,12 @@ class CellResult(Result):
 
     @property
     def group(self) -> str:
-        """Return the other levels, as headings have them."""
+        """Return the levels besides the variant, as text for headings."""
         return CellId(self.levels).other_levels
 
 
 class TimeStatistics(Result):
-    """Statistics of all iterations together. With fewer than a thousand `p99` is None."""
+    """Statistics of all iterations together; `p99` is None with fewer than a thousand iterations."""
 
     mean: CellFigure
     median: CellFigure
@@ -78,11 +78,11 @@ class TimeStatistics(Result):
 
 
 class PooledIterations(CellResult):
-    """All iterations of all jobs: in ms, and as multiples of a dedicated cluster's.
+    """All iterations of all jobs of a cell: in ms, and as multiples of the times in a dedicated cluster.
 
-    Speed-ups are over `baseline`: the same scheduler without Cassini, or of those without it the study's baseline;
-    `speedup_slowed` is that of the mean multiple, to which numbers of workers make no difference. `over_ideal` is the
-    mean iteration time over that of jobs which each have a cluster of their own.
+    Speed-ups are over `baseline`: for a scheduler with Cassini the same one without, else the study's baseline.
+    `speedup_slowed` is the speed-up of the mean multiple, which does not depend on numbers of workers. `over_ideal` is
+    the mean iteration time over that under the ideal scheduler.
     """
 
     repetitions: int
@@ -97,11 +97,12 @@ class PooledIterations(CellResult):
 
 
 class JobHistories(CellResult):
-    """The histories of jobs, by their scheduler's timeline; seconds of the cluster.
+    """Statistics of jobs' histories in a cell, by the schedulers' timelines, in the cluster's seconds.
 
-    Of all repetitions' `jobs`, `waiting` were never placed and `unfinished` not done when the trace's time was up: both
-    are in no figure of completion. `fairness` is Themis' rho, and `worst` that of the job with the largest. `moves` are
-    a job's, and `score` the mean compatibility score of placements that Cassini chose.
+    `jobs` counts those of all repetitions. `waiting` of them were never placed and `unfinished` had not ended when the
+    trace's time was over; figures of completion leave out both. `fairness_mean` and `fairness_worst` are the mean and
+    the largest of Themis' rho. `moves` is the mean per job, and `score` the mean compatibility score of the placements
+    that Cassini chose.
     """
 
     jobs: int
@@ -118,7 +119,7 @@ class JobHistories(CellResult):
 
 
 class ModelIterations(CellResult):
-    """One model's iterations in one cell; `marks` are of an iteration, if they are known."""
+    """Statistics of one model's iterations in a cell; `marks` is the mean per iteration, None if unknown."""
 
     model: str
     count: int
@@ -149,12 +150,12 @@ def study(run: Run, choice: StudyChoice) -> Results:
 
 
 def whole_traces(cells: Sequence[ClusterCell]) -> list[ClusterCell]:
-    """Return the cells of whole traces: in a window of one no job has its whole history."""
+    """Return the cells that played whole traces; in a window of a trace no job has its whole history."""
     return [cell for cell in cells if cell.first.window_start_s is None]
 
 
 def groups(cells: Sequence[ClusterCell]) -> list[tuple[str, list[ClusterCell]]]:
-    """Group cells of the same other levels, by their headings, in the experiment's order."""
+    """Return groups of cells that differ only in the variant, each with its heading, in the experiment's order."""
     order = list(dict.fromkeys(cell.id.other_levels for cell in cells))
     ranked = sorted(cells, key=lambda cell: order.index(cell.id.other_levels))
     return [(name, list(some)) for name, some in groupby(ranked, lambda cell: cell.id.other_levels)]

@@ -24,7 +24,7 @@ def screen(results: Results) -> Sequence[RenderableType]:
 
 
 def pooled_table(results: Results) -> Table:
-    """Return all iterations of all jobs together, in ms, and the speed-up over the baseline."""
+    """Return a table of the iteration times of all jobs together, ms, with speed-ups over the baseline."""
     columns = (
         *(Column(kind="names"), REPETITIONS, Column("iterations", ",.0f", only="page")),
         *(Column("mean,\nms", ".0f"), Column("median", ".0f", only="page"), Column("p90", ".0f", only="page")),
@@ -37,7 +37,7 @@ def pooled_table(results: Results) -> Table:
 
 
 def dedicated_table(results: Results) -> Table:
-    """Return them as multiples of the times of the same workers in a dedicated cluster."""
+    """Return a table of all iteration times as multiples of the same workers' times in a dedicated cluster."""
     columns = (
         *(Column(kind="names"), *(Column(each, ".2f") for each in ("mean", "median", "p90", TAIL))),
         *(Column("speed-up\nof mean", ".2f"), Column("over", kind="words")),
@@ -47,7 +47,7 @@ def dedicated_table(results: Results) -> Table:
 
 
 def history_table(results: Results) -> Table:
-    """Return the histories of jobs."""
+    """Return a table of jobs' completion times, queueing delays, fairness and moves."""
     columns = (
         *(Column(kind="names"), Column("jobs", "d", only="page"), Column("never\nplaced", "d")),
         *(Column("not\ndone", "d"), Column("completion\nmean, s", ".0f"), Column(TAIL, ".0f")),
@@ -59,21 +59,21 @@ def history_table(results: Results) -> Table:
 
 
 def slowdown_table(results: Results, *, ends: bool = True) -> Table:
-    """Return, by model and scheduler, the mean iteration time over that of a dedicated cluster.
+    """Return a table, by model and scheduler, of the mean iteration time over that in a dedicated cluster.
 
-    With `ends` of intervals or not.
+    Cells show intervals only if `ends` is set.
     """
     title = "Mean iteration time over a dedicated cluster's"
     return _by_model(results, title, ".2f", lambda each: each.slowed, ends=ends)
 
 
 def speedup_table(results: Results) -> Table:
-    """Return, by model and scheduler, the speed-up of the mean iteration time over the scheduler's baseline."""
+    """Return a table, by model and scheduler, of the speed-up of mean iteration time over the baseline."""
     return _by_model(results, "Speed-up of the mean iteration time", ".2f", lambda each: each.speedup)
 
 
 def mark_tables(results: Results, *, ends: bool = True) -> list[Table]:
-    """Return, by model and scheduler, ECN marks of an iteration; no table without counts."""
+    """Return a table, by model and scheduler, of ECN marks per iteration; an empty list without counts."""
     if all(each.marks is None for each in results.models):
         return []
     return [_by_model(results, "ECN marks per iteration", ".1f", lambda each: each.marks, ends=ends)]

@@ -32,18 +32,18 @@ from analysis.statistics.intervals import stack_to_shortest
 
 MEGA = 1e6
 LETTERS = 120
-"""That fit beside each other above a row of panels."""
+"""Number of letters that fit above a row of panels."""
 DASHES = ("-", (0, (3, 1.5)), ":", "-.")
-"""By a job's place in its experiment."""
+"""Dashes of jobs' lines, by a job's position in its experiment."""
 
 Marks = Mapping[str, JobMarks]
-"""Of one cell, by job."""
+"""The ECN marks of one cell, by job."""
 
 
 def draw_first_iterations(courses: Sequence[Sequence[TrialTrace]], iterations: int = 3) -> Figure:
-    """Draw bandwidth of each job in the first iterations, one panel a variant (HotNets'22, Figures 1b and 1c).
+    """Draw each job's bandwidth in the first iterations, one panel for each variant (HotNets'22, Figures 1b and 1c).
 
-    Thin lines for repetitions, a thick one for the middle one.
+    Repetitions are thin lines, and the median repetition is a thick line.
     """
     result, axes = new_panels(len(courses), 3.0)
     colours = job_colours(_jobs([trials[0] for trials in courses]))
@@ -72,9 +72,9 @@ def draw_first_iterations(courses: Sequence[Sequence[TrialTrace]], iterations: i
 
 
 def draw_sliding(traces: Sequence[TrialTrace]) -> Figure:
-    """Draw communication over time, one row an iteration of the first job, one panel a variant.
+    """Draw communication over time, with a row for each iteration of the first job, one panel for each variant.
 
-    Dark if two jobs send at once.
+    Times in which two jobs send at once are dark.
     """
     result, axes = new_panels(len(traces), 4.6, sharex=True)
     colours = job_colours(_jobs(traces))
@@ -98,7 +98,8 @@ def draw_sliding(traces: Sequence[TrialTrace]) -> Figure:
 def draw_distributions(cells: Sequence[CellTrials], marks: Sequence[Marks], found: Sequence[JobCell]) -> Figure:
     """Draw cumulative distributions of iteration times (HotNets'22, Figure 1d), and of marks if they are known.
 
-    All repetitions, by variant and job; both beside each other as in the interleaving thesis, Figure 4.13.
+    Lines are for variants and jobs, over all repetitions. Both panels are arranged as in the interleaving thesis,
+    Figure 4.13.
     """
     result, (times, *others) = new_figure(1, 2 if any(marks) else 1, 3.6, sharey=True)
     _distribution(times, cells, [{job: cell.repetitions(job) for job in cell.times} for cell in cells])
@@ -113,7 +114,7 @@ def draw_distributions(cells: Sequence[CellTrials], marks: Sequence[Marks], foun
 
 
 def draw_over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) -> Figure:
-    """Draw iteration time against iteration number: thin lines for repetitions, a thick one for their median."""
+    """Draw iteration time against iteration number, with repetitions as thin lines and their median as a thick line."""
     jobs = jobs_of(cells)
     result, axes = new_panels(len(jobs), 3.3)
     colours = variant_colours([cell.name for cell in cells])
@@ -137,9 +138,9 @@ def draw_over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) 
 
 
 def draw_marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Marks]) -> Figure | None:
-    """Draw ECN marks of each iteration, one panel a job (the interleaving thesis, Figure 4.14); None if not known.
+    """Draw ECN marks of each iteration, one panel for each job (the interleaving thesis, Figure 4.14); None if unknown.
 
-    Thin lines for repetitions, a thick one for their median.
+    Repetitions are thin lines, and their median is a thick line.
     """
     jobs = list(dict.fromkeys(job for each in marks for job in each))
     if not jobs:

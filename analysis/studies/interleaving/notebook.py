@@ -42,7 +42,7 @@ jobs = " and ".join(jobs_of(together))
 
 
 def draw(plot: Callable[..., Figure | None], *data: object) -> Figure | None:
-    """Return the figure, or None where no valid trial had jobs that share a link."""
+    """Return the figure that `plot` draws of `data`; None if no valid trial had jobs that share a link."""
     return plot(*data) if together else None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of the study of jobs that share a link: iteration times by variant, and how far the jobs moved apart."""
+"""The results of the study of jobs that share a link: iteration times by variant, and the jobs' overlap."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -14,7 +14,7 @@ from roundabout.store import Run
 
 
 class Overlap(Result):
-    """The share of sending time in which several jobs sent, mean of a cell's repetitions.
+    """The share of sending time in which several jobs sent, averaged over a cell's repetitions.
 
     `first` is over the first iteration, `last_half` over the second half of all.
     """

@@ -14,13 +14,13 @@ PLACE = (Column(kind="names"), Column("job", kind="words"))
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
-    """Return iteration times, and marks if they are known."""
+    """Return the tables for a terminal: iteration times, and ECN marks if they are known."""
     marked = mark_table(results.cells)
     return [on_screen.table_renderable(each) for each in (time_table(results), *([marked] if marked.sections else []))]
 
 
 def time_table(results: Results) -> Table:
-    """Return iteration times per variant and job, with the flow-level limits."""
+    """Return a table of iteration times by variant and job, with the flow-level limits."""
     columns = (
         *PLACE,
         REPETITIONS,
@@ -41,7 +41,7 @@ def time_table(results: Results) -> Table:
 
 
 def mark_table(cells: Sequence[JobCell]) -> Table:
-    """Return ECN marks per iteration by variant and job, their error bounds, and what no iteration can claim."""
+    """Return a table of ECN marks per iteration by variant and job, with error bounds and unattributed shares."""
     columns = (
         *PLACE,
         *(Column(name, ".0f") for name in ("median", "mean", TAIL)),
@@ -55,7 +55,7 @@ def mark_table(cells: Sequence[JobCell]) -> Table:
 
 
 def describe_gains(results: Results) -> list[tuple[str, str]]:
-    """Return by cell the part of interleaving's largest possible gain that each job gained."""
+    """Return, by cell, text on each job's gain as a share of interleaving's possible gain."""
     parts: dict[str, list[str]] = {}
     for cell in results.cells:
         gain = cell.last_half.gain_of_possible
@@ -65,7 +65,7 @@ def describe_gains(results: Results) -> list[tuple[str, str]]:
 
 
 def describe_overlaps(results: Results) -> list[tuple[str, str]]:
-    """Return by cell the share of sending that was done while another job sent too."""
+    """Return, by cell, text on the share of sending time in which several jobs sent."""
     return [(each.name, f" {each.first:.0%}, then {each.last_half:.0%}") for each in results.overlaps]
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates of a ring's nodes inside iterations while one of them shares its link with cross traffic."""
+"""Rates of a ring's nodes inside iterations, while the link of one node carries cross traffic."""

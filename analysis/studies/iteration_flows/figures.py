@@ -12,9 +12,9 @@ from analysis.reading.cross_traffic.iteration_flows import WORKERS, FlowReadings
 from analysis.render.style import JOBS, SOFT, draw_level, draw_word_key, new_figure
 
 EXCERPT_MS = 700.0
-"""About the beginning of an iteration."""
+"""Length of the drawn excerpt around the beginning of an iteration, ms."""
 READINGS = 1500
-"""Of a flow, at most: more hide each other."""
+"""Largest number of drawn readings of a flow; more would hide each other."""
 COLOURS = dict(zip((*WORKERS, 3), JOBS, strict=False))
 KEY = {
     "flow 1, without congestion": COLOURS[1],
@@ -48,7 +48,7 @@ def draw_ring(found: Sequence[RingFlows]) -> Figure | None:
 
 
 def draw_rates(found: Sequence[RingFlows]) -> Figure | None:
-    """Draw readings over time about the middle iteration's beginning, of the first repetition: a panel a cell."""
+    """Draw the first repetition's readings around the begin of its middle iteration, one panel for each cell."""
     if not found:
         return None
     result, panels = new_figure(len(found), 1, 0.6 + 2.1 * len(found), sharex=True)

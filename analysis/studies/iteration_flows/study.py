@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of the study of iterations' flows: the rate of each flow of Salamy's Figure 3-9, and its kept share."""
+"""The results of the study of iterations' flows: the rates of flows in Salamy's Figure 3-9, and their kept shares."""
 
 from collections.abc import Sequence
 
@@ -19,10 +19,10 @@ from roundabout.store import Run
 
 
 class FlowResult(Result):
-    """A flow of a cell, Gbit/s: the mean of its readings, and its total over the time of the iterations.
+    """The rates of a flow in a cell, Gbit/s: the mean of readings, and all bytes over the iterations' time.
 
-    `sufficient_gbps` is the even rate over the time in which the worker communicated, and `beyond` the mean of readings
-    over that; None of cross traffic, which always sends. Flows 1 and 2 leave workers, flow 3 is the cross traffic.
+    `sufficient_gbps` is all bytes over the time in which the worker communicated, and `beyond` the mean of readings
+    over `sufficient_gbps`; both are None for cross traffic. Workers send flows 1 and 2; flow 3 is the cross traffic.
     `paper_gbps` is Salamy's mean of readings.
     """
 
@@ -40,9 +40,9 @@ class FlowResult(Result):
 
 
 class CellFlowsResult(Result):
-    """A cell. A reading is of `width` packets, or of 10 ms of counters if none were captured (None).
+    """The flows of a cell. A reading covers `width` packets, or, if `width` is None, 10 ms of counters.
 
-    `above_gbps` is the mean of flow 1's readings less that of flow 2's, repetition by repetition.
+    `above_gbps` is the mean of flow 1's readings less that of flow 2's, averaged over repetitions.
     """
 
     levels: dict[str, Level]
@@ -59,7 +59,7 @@ class CellFlowsResult(Result):
 
 
 class KeptResult(Result):
-    """A flow's mean of readings under heavy load over that under light load, and Salamy's."""
+    """A flow's mean of readings at 80 % load over that at 30 % load, with Salamy's figure."""
 
     model: str
     flow: int
@@ -76,7 +76,7 @@ class Results(Summary):
 
 
 def study(run: Run, choice: StudyChoice) -> Results:
-    """Compute everything that the report of such a run shows."""
+    """Compute everything that the report of a run with ring flows shows."""
     found = iteration_flows(run)
     return Results(**common_fields(run, choice), flows=tuple(map(_cell, found)), kept=_kept(found))
 

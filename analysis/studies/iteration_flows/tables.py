@@ -21,7 +21,7 @@ def screen(results: Results) -> Sequence[RenderableType]:
 
 
 def bandwidth_table(results: Results) -> Table:
-    """Return the rates of flows 1 to 3, as readings and exactly (Table 3.11)."""
+    """Return a table of the rates of flows 1 to 3, as means of readings and over time (Table 3.11)."""
     columns = (
         Column(kind="names"),
         Column("flow", kind="words"),
@@ -38,7 +38,7 @@ def bandwidth_table(results: Results) -> Table:
 
 
 def difference_table(results: Results) -> Table:
-    """Return how far flow 1 lies above flow 2, and the share that both keep under heavy load."""
+    """Return a table of flow 1's rate less flow 2's, and of the shares that both keep at heavy load."""
     columns = (Column(kind="names"), Column(kind="words"), Column("Salamy", ".2f"), Column("here", ".2f"))
     sections = group_by_name(list(_differences(results)), lambda row: row[0], lambda row: row[1:])
     return Table(columns, sections, "Whether nodes elsewhere back off", empty=EMPTY)

@@ -9,7 +9,7 @@ from analysis.studies.levels.study import LevelLine, Results
 
 
 def draw_times(results: Results) -> Figure | None:
-    """Draw median iteration time against level with its 95 % interval, a panel a job."""
+    """Draw median iteration time with its 95 % interval against level, one panel for each job."""
     if not results.lines:
         return None
     jobs = list(dict.fromkeys(line.job for line in results.lines))

@@ -15,7 +15,7 @@ from roundabout.store import Run
 
 
 class LevelLine(Result):
-    """One job at one combination of the other factors' levels: a cell a level, in the experiment's order."""
+    """The cells of one job at one combination of the other factors' levels, in the order of the varied levels."""
 
     levels: dict[str, Level]
     job: str
@@ -43,9 +43,9 @@ def study(run: Run, choice: StudyChoice) -> Results:
 
 
 def suits(experiment: Experiment) -> bool:
-    """Return True for experiments over numbers that are no loads.
+    """Return True for experiments that vary a factor with numeric levels, unless these are loads.
 
-    A line of three points says more than as many bars.
+    Three levels at least are needed for a line of points.
     """
     levels = experiment.factors[experiment.x_factor] if experiment.factors else ()
     return len(levels) > 2 and not varies_load(experiment) and all(isinstance(each, int | float) for each in levels)

@@ -17,7 +17,7 @@ def screen(results: Results) -> Sequence[RenderableType]:
 
 
 def time_table(results: Results) -> Table:
-    """Return iteration times by level, the best one marked; a section a job and combination of the other factors."""
+    """Return a table of iteration times by level, with the best level marked, in sections by job and other levels."""
     columns = (
         *(Column("job", kind="words"), Column(results.factor.rpartition(".")[2], kind="words"), REPETITIONS),
         *(Column("median"), Column("mean", only="page"), Column(TAIL)),

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs beside more and more cross traffic: iteration time against load, fits, congestion points."""
+"""Jobs beside increasing cross traffic: iteration time against load, fits, and congestion points."""

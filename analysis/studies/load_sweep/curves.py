@@ -23,9 +23,9 @@ STYLES: tuple[Any, ...] = ("-", DASHES, ":", "-.")
 
 @dataclass(frozen=True, eq=False)
 class CurveSeries:
-    """One job's times by measured load (rising), the fit to it, and Salamy's printed fit.
+    """One job's iteration times by measured load (rising), the fit to them, and Salamy's printed fit.
 
-    If there are too few iterations for a 99 % tail, the longest one stands for it.
+    If there are too few iterations for a 99 % tail, the longest iteration replaces it.
     """
 
     loads_gbps: Array
@@ -52,7 +52,7 @@ class CurveSeries:
 
 
 def draw_degradation(series: Mapping[str, CurveSeries]) -> Figure:
-    """Draw iteration time against load, and against its hyperbola: means, tails, fits (Figures 3-2 to 3-4)."""
+    """Draw means, tails and fits of iteration time against load, and against C / (C - BW) (Figures 3-2 to 3-4)."""
     result, (plain, hyperbolic) = new_figure(1, 2, 4.0, sharey=True)
     colours = job_colours(list(series))
     for name, each in series.items():
@@ -89,7 +89,7 @@ def draw_fits(panels: Mapping[str, Mapping[str, CurveSeries]]) -> Figure:
 
 
 def draw_congestion(series: Mapping[str, tuple[CurveSeries, CongestionResult]]) -> Figure:
-    """Draw the construction of congestion points: the line, the tangent, the level beside their crossing (Figure A-1).
+    """Draw how congestion points are found: line, tangent, and the level nearest to their crossing (Figure A-1).
 
     The bar through a crossing is its 95 % interval.
     """
@@ -107,10 +107,10 @@ def draw_congestion(series: Mapping[str, tuple[CurveSeries, CongestionResult]]) 
 
 
 def draw_distributions(panels: Mapping[str, Mapping[str, Mapping[str, Array]]]) -> Figure:
-    """Draw cumulative distributions of iteration times, a panel a load (Figures 3-5 and B-1).
+    """Draw cumulative distributions of iteration times, one panel for each load (Figures 3-5 and B-1).
 
-    `panels` maps titles to models (colours), those to kinds of traffic or transport (dashes), and those to times in s.
-    Panels whose times span more than a decade get a logarithmic axis, as the heavier load has with Salamy.
+    `panels` maps titles to models (colors), models to kinds of traffic or transport (dashes), and kinds to times, s.
+    Panels whose times span more than a decade get a logarithmic axis, as Salamy's panel of the heavier load has.
     """
     result, axes = new_figure(1, len(panels), 3.8, sharey=True)
     colours = job_colours(list(dict.fromkeys(model for shown in panels.values() for model in shown)))
@@ -137,7 +137,7 @@ def draw_distributions(panels: Mapping[str, Mapping[str, Mapping[str, Array]]]) 
 
 
 def use_plain_numbers(axis: Axis) -> None:
-    """Write 0.5, 1, 2 on a logarithmic axis instead of powers of ten."""
+    """Label a logarithmic axis with 0.5, 1, 2 and the like instead of powers of ten."""
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_locator(NullLocator())

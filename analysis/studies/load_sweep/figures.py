@@ -22,7 +22,7 @@ from roundabout.store import Run
 
 BINS = 70
 EXCERPT_MS = 60.0
-"""Of traffic over time: six bursts."""
+"""Length of the drawn excerpt of traffic, ms: six bursts."""
 FLOW, BURST = JOBS[:2]
 ORDER = "#d8c24a"
 
@@ -30,17 +30,17 @@ Groups = dict[str, dict[str, SweepResult]]
 
 
 def by_kind(sweeps: Sequence[SweepResult]) -> Groups:
-    """Group by kind of traffic and transport, and by model."""
+    """Return the sweeps by kind of traffic and transport, and within a kind by model."""
     return _grouped(sweeps, lambda each: each.kind, lambda each: each.model)
 
 
 def by_model(sweeps: Sequence[SweepResult]) -> Groups:
-    """Group by model, and by kind of traffic and transport."""
+    """Return the sweeps by model, and within a model by kind of traffic and transport."""
     return _grouped(sweeps, lambda each: each.model, lambda each: each.kind)
 
 
 def draw_degradation(group: Mapping[str, SweepResult]) -> Figure | None:
-    """Draw iteration time against load and its hyperbola (Figures 3-2 to 3-4), flow-level limits as thin lines."""
+    """Draw iteration time against load and C / (C - BW) (Figures 3-2 to 3-4), with flow-level limits as thin lines."""
     series = {name: CurveSeries.from_sweep(sweep) for name, sweep in group.items() if sweep.why_no_sweep is None}
     if not series:
         return None
@@ -57,7 +57,7 @@ def draw_degradation(group: Mapping[str, SweepResult]) -> Figure | None:
 
 
 def draw_fits(groups: Groups) -> list[Figure]:
-    """Draw each sweep with its fit and Salamy's printed one, two models a figure (Figures 3-6, 3-7, B-3)."""
+    """Draw each sweep with its fit and Salamy's printed fit, two models in a figure (Figures 3-6, 3-7, B-3)."""
     panels = {
         model: {
             name: CurveSeries.from_sweep(sweep)
@@ -71,7 +71,7 @@ def draw_fits(groups: Groups) -> list[Figure]:
 
 
 def draw_congestion(group: Mapping[str, SweepResult]) -> Figure | None:
-    """Draw the construction of the congestion points of one kind (Figure A-1)."""
+    """Draw how the congestion points of one kind of traffic are found (Figure A-1); None without any."""
     found = {
         name: (CurveSeries.from_sweep(sweep), sweep.congestion) for name, sweep in group.items() if sweep.congestion
     }
@@ -79,7 +79,7 @@ def draw_congestion(group: Mapping[str, SweepResult]) -> Figure | None:
 
 
 def draw_distributions(run: Run, sweeps: Sequence[SweepResult], kind: Callable[[SweepResult], str]) -> Figure | None:
-    """Draw cumulative distributions of iteration times at light and at heavy load, by model and `kind` (3-5, B-1)."""
+    """Draw distributions of iteration times at light and heavy load, by model and `kind` (Figures 3-5 and B-1)."""
     panels: dict[str, dict[str, dict[str, Array]]] = {}
     samples = {each.id: each for each in jobs_under_load(run)}
     for title, load_gbps in (("30 % load", LIGHT_GBPS), ("80 % load", HEAVY_GBPS)):
@@ -91,7 +91,7 @@ def draw_distributions(run: Run, sweeps: Sequence[SweepResult], kind: Callable[[
 
 
 def draw_planned_flows(load: PlannedFlows) -> Figure:
-    """Draw the flows of a burst load, in their order, and its bursts (Figure B-4)."""
+    """Draw the planned flows of a burst load over time, and its bursts (Figure B-4)."""
     result, (panel,) = new_figure(1, 1, 3.0)
     seen = (load.at_ms >= 0) & (load.at_ms < EXCERPT_MS)
     for begin_ms in load.bursts_ms[load.bursts_ms < EXCERPT_MS]:

@@ -36,7 +36,7 @@ CONSISTENT = [sweep for sweep in sweeps if sweep.traffic == "consistent"]
 
 
 def compare(kind: str) -> str:
-    """Where Salamy has the same."""
+    """Return a sentence that names Salamy's figure of the same kind; an empty string if there is none."""
     return f" Compare Salamy, Figure {printed_in[kind]}." if kind in printed_in else ""
 
 

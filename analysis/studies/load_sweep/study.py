@@ -30,7 +30,9 @@ MORE_THAN_THE_LINK = "more than the link carries"
 
 
 class LevelResult(Result):
-    """A load, payload. `count` is of all its iterations; with fewer than a thousand `p99_s` is None.
+    """The iteration times at one load (payload, Gbit/s).
+
+    `p99_s` is None if `count`, over all repetitions, is below 1,000.
 
     `times_no_load` is the iteration time over that without load.
     """
@@ -50,21 +52,21 @@ class LevelResult(Result):
 
 
 class EstimateResult(Result):
-    """A coefficient; `ci95` is None if it was fixed, and an end is None if it is unbounded."""
+    """A coefficient of a fit; `ci95` is None if it was fixed, and an end of `ci95` is None if it is unbounded."""
 
     value: float | None
     ci95: tuple[float | None, float | None] | None
 
 
 class RSquaredResult(Result):
-    """Coefficients of determination over the levels, by domain."""
+    """Coefficients of determination over the levels, of log t and of t."""
 
     log: float
     linear: float
 
 
 class BandResult(Result):
-    """The 95 % band of a fitted curve, by load; None if it is unbounded."""
+    """The 95 % band of a fitted curve by load; an unbounded end is None."""
 
     loads_gbps: tuple[float, ...]
     low_s: tuple[float | None, ...]
@@ -72,9 +74,9 @@ class BandResult(Result):
 
 
 class MissResult(Result):
-    """A tried model, and the share by which it misses a level left out; a fitted coefficient is None.
+    """A tried model, with its typical miss of a level left out, as a share; a fitted coefficient is None.
 
-    `chosen` is the share of redrawn sweeps that choose it, None with too few repetitions to draw from.
+    `chosen` is the share of redrawn sweeps that choose the model; None with too few repetitions.
     """
 
     n: float | None
@@ -84,7 +86,7 @@ class MissResult(Result):
 
 
 class PrintedFitResult(Result):
-    """Our levels fitted with Salamy's fixed coefficients."""
+    """A fit to our levels with the coefficients that Salamy fixed."""
 
     n: EstimateResult
     a_s: EstimateResult
@@ -94,33 +96,33 @@ class PrintedFitResult(Result):
 
 
 class FitResult(PrintedFitResult):
-    """The chosen fit, and all tried ones."""
+    """The chosen fit, and all tried models."""
 
     chosen_by: tuple[MissResult, ...]
     band: BandResult
 
     def times_s(self, loads_gbps: Array) -> Array:
-        """Return the curve at these loads."""
+        """Return the curve's iteration times, s, at these loads."""
         values = (self.a_s.value, self.b.value, self.n.value, self.capacity_gbps.value)
         a_s, b, n, capacity = (math.inf if value is None else value for value in values)
         return np.asarray(a_s * np.exp(b / (capacity - loads_gbps) ** n))
 
 
 class LineResult(Result):
-    """log t = intercept + slope x load."""
+    """A line log t = intercept + slope x load, with t in s and load in Gbit/s."""
 
     slope: float
     intercept: float
 
     def times_s(self, loads_gbps: Array) -> Array:
-        """Return iteration times along the line."""
+        """Return the iteration times, s, along the line at these loads."""
         return Line(self.slope, self.intercept).times_s(loads_gbps)
 
 
 class CongestionResult(Result):
     """A congestion point, and the two lines by which it was found.
 
-    `linear_slope` is the slope of the straight one over that of a saturated link: 0 is flat.
+    `linear_slope` is the slope of the linear portion over the slope of a saturated link; 0 is flat.
     """
 
     load_gbps: float
@@ -137,7 +139,7 @@ class CongestionResult(Result):
 
 
 class NeedResult(Result):
-    """The demand of iterations on the link, and the bandwidth that was left."""
+    """The bandwidth that iterations need, and the bandwidth that cross traffic left, Gbit/s."""
 
     required_gbps: float
     available_gbps: float
@@ -146,7 +148,7 @@ class NeedResult(Result):
 
 
 class MostCongestedResult(NeedResult):
-    """The demand at the heaviest load."""
+    """The needed and the available bandwidth at the heaviest load."""
 
     load_gbps: float
 
@@ -175,7 +177,7 @@ class EquationResult(Result):
 
 
 class AsPrintedResult(Result):
-    """Our figures by Salamy's own choices: for a link of 25 Gbit/s, after a straight portion of any slope."""
+    """Our figures by Salamy's own choices: a link of 25 Gbit/s, and a linear portion of any slope."""
 
     congestion: CongestionResult | None
     most_congested: MostCongestedResult
@@ -192,7 +194,7 @@ class PaperResult(Result):
 
 
 class PredictionResult(Result):
-    """The expected mean iteration time at a load; `why_not` gives the reason without one."""
+    """The predicted mean iteration time at a load; without a prediction `why_not` gives the reason."""
 
     load_gbps: float
     time_s: float | None = None
@@ -209,14 +211,14 @@ class FluidLineResult(Result):
 
 
 class RatesResult(Result):
-    """Rates of a flow while iterations communicate, Gbit/s: means over time, and over packets."""
+    """Mean rates of a flow while iterations communicate, Gbit/s, over time and over packets."""
 
     over_time: float
     over_packets: float
 
 
 class InsideResult(Result):
-    """Two flows inside an iteration at a load; `paper_gbps` are Salamy's means of both."""
+    """The rates of flows 1 and 2 inside iterations at a load; `paper_gbps` holds Salamy's means of both."""
 
     load_percent: int
     asked_gbps: float
@@ -226,7 +228,7 @@ class InsideResult(Result):
 
 
 class SweepResult(Result):
-    """One job under one kind of cross traffic. None marks a missing part: `why_no_...` gives the reason."""
+    """One job under one kind of cross traffic. A missing part is None, and its `why_no_...` gives the reason."""
 
     name: str
     variant: str
@@ -254,22 +256,22 @@ class SweepResult(Result):
 
     @property
     def kind(self) -> str:
-        """Return the traffic and transport."""
+        """Return the kind of cross traffic and the transport, as text."""
         return f"{self.traffic}, {self.transport}"
 
     @property
     def observed(self) -> ObservedResult | None:
-        """Return Salamy's figures for it."""
+        """Return Salamy's figures for the same model, traffic and transport; None without any."""
         return self.paper.observed if self.paper else None
 
     @property
     def as_printed(self) -> AsPrintedResult | None:
-        """Return our figures to be compared with Salamy's."""
+        """Return our figures by Salamy's own choices; None if Salamy printed none to compare."""
         return self.paper.ours_as_printed if self.paper else None
 
 
 class LoadResult(Result):
-    """A requested load of one kind, and its outcome: means over the trials; None if unknown."""
+    """A requested load of one kind of traffic, and what was sent: means over trials, None if unknown."""
 
     kind: str
     asked_gbps: float
@@ -285,9 +287,9 @@ class LoadResult(Result):
 
 
 class AttemptsResult(Result):
-    """The attempts at the trials of a cell, the invalid ones, and some of the reasons.
+    """The number of attempts at the trials of a cell, of the invalid ones, and some reasons.
 
-    In those that are `resent` segments were retransmitted: leaving them out leaves out the tail.
+    `resent` attempts had retransmitted segments; leaving these out removes a part of the tail.
     """
 
     levels: dict[str, Level]
@@ -310,7 +312,7 @@ class Results(Summary):
 
 
 def suits(experiment: Experiment) -> bool:
-    """Return True for experiments over loads."""
+    """Return True for experiments that vary the load of cross traffic."""
     return varies_load(experiment)
 
 
@@ -387,7 +389,7 @@ def _levels(sweep: JobSweep, cells: Sequence[JobCell]) -> Iterable[LevelResult]:
 
 
 def make_fit_result(choice: Choice) -> FitResult:
-    """Return a chosen fit as it is stored, with the band of its curve."""
+    """Return the stored form of a chosen fit, with the band of its curve."""
     loads_gbps = choice.fit.sweep.loads_gbps
     along = np.linspace(loads_gbps[0], loads_gbps[-1], BAND_POINTS)
     low_s, high_s = band_s(choice.fit, along)
@@ -422,7 +424,7 @@ def _estimate(estimate: Estimate) -> EstimateResult:
 
 
 def make_congestion_result(point: CongestionPoint, theory_mb: float) -> CongestionResult:
-    """Return a congestion point as it is stored, beside the data of an iteration."""
+    """Return the stored form of a congestion point, with its excess over an iteration's data, `theory_mb`."""
     return CongestionResult(
         load_gbps=point.load_gbps,
         time_s=point.time_s,

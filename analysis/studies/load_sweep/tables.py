@@ -43,7 +43,7 @@ Sweeps = Sequence[SweepResult]
 
 
 def screen(results: Results) -> Sequence[RenderableType]:
-    """Return for each sweep its levels, its fit and its congestion point beside Salamy's."""
+    """Return the tables for a terminal: each sweep's levels, fit and congestion point beside Salamy's."""
     title = Text("Iteration time under cross traffic, with 95 % intervals", style="bold")
     again = (
         [on_screen.table_renderable(attempt_table(results.attempts))]
@@ -54,7 +54,7 @@ def screen(results: Results) -> Sequence[RenderableType]:
 
 
 def level_table(sweep: SweepResult) -> Table:
-    """Return iteration time by the sent payload of cross traffic."""
+    """Return a table of a sweep's iteration times by the payload rate of cross traffic."""
     columns = (
         Column("payload,\nGbit/s", ".2f"),
         Column("mean, s", SECONDS),
@@ -67,7 +67,7 @@ def level_table(sweep: SweepResult) -> Table:
 
 
 def demand_table(sweeps: Sweeps) -> Table:
-    """Return congestion points, and their data against theory (Tables 3.2, 3.4 and 3.6)."""
+    """Return a table of congestion points, and of their data against theory (Tables 3.2, 3.4 and 3.6)."""
     columns = (
         Column("data of an\niteration, MB", ".0f"),
         Column("slope before,\nof a full link's", ".0%"),
@@ -80,7 +80,7 @@ def demand_table(sweeps: Sweeps) -> Table:
 
 
 def bandwidth_table(sweeps: Sweeps) -> Table:
-    """Return demand and bandwidth of the most congested case (Tables 3.3, 3.5 and 3.7)."""
+    """Return a table of needed and available bandwidth in the most congested case (Tables 3.3, 3.5 and 3.7)."""
     rates = ("available", "unused")
     columns = (
         Column("at load,\nGbit/s"),
@@ -94,7 +94,7 @@ def bandwidth_table(sweeps: Sweeps) -> Table:
 
 
 def spare_table(sweeps: Sweeps) -> Table:
-    """Return the unused bandwidth while the link is saturated, Gbit/s (Table 3.8): a row a model, a column a kind."""
+    """Return a table of the unused bandwidth of a saturated link, Gbit/s, by model and kind of traffic (Table 3.8)."""
     kinds = list(dict.fromkeys(sweep.kind for sweep in sweeps))
     rows = []
     for name in dict.fromkeys(_short_name(each, sweeps) for each in sweeps):
@@ -104,7 +104,7 @@ def spare_table(sweeps: Sweeps) -> Table:
 
 
 def fit_table(sweeps: Sweeps) -> Table:
-    """Return the chosen fits, with intervals."""
+    """Return a table of the chosen fits' coefficients, with intervals."""
     judged = (
         *(Column("R²,\nlog", ".3f"), Column("R²,\nlinear", ".3f"), Column("misses a level\nleft out by", ".1%")),
         Column("chosen\nagain", ".0%"),
@@ -114,7 +114,7 @@ def fit_table(sweeps: Sweeps) -> Table:
 
 
 def printed_fit_table(sweeps: Sweeps) -> Table:
-    """Return our levels fitted with Salamy's n and C, beside Salamy's coefficients (Tables 3.9 and 3.10)."""
+    """Return a table of fits with Salamy's n and C, beside Salamy's coefficients (Tables 3.9 and 3.10)."""
     columns = (
         Column("n", "g"),
         *COEFFICIENTS[:2],
@@ -126,7 +126,7 @@ def printed_fit_table(sweeps: Sweeps) -> Table:
 
 
 def prediction_table(sweeps: Sweeps) -> Table:
-    """Return the predicted iteration time at some loads by the fit, marking extrapolations."""
+    """Return a table of the fits' predicted iteration times at some loads, with extrapolations marked."""
     fitted = [sweep for sweep in sweeps if sweep.predictions]
     heads = [Column(f"at {each.load_gbps:g} Gbit/s", ".3g", " s") for each in fitted[0].predictions] if fitted else []
     rows = ((Cell(sweep.name), *map(_prediction, sweep.predictions)) for sweep in fitted)
@@ -134,7 +134,7 @@ def prediction_table(sweeps: Sweeps) -> Table:
 
 
 def load_table(found: Sequence[LoadResult]) -> Table:
-    """Return requested, planned, offered and achieved load, by kind and load: the mean of the trials."""
+    """Return a table of requested, planned, offered and achieved loads, as means over trials."""
     columns = (
         Column(kind="names"),
         Column("asked,\nGbit/s", "g"),
@@ -146,7 +146,7 @@ def load_table(found: Sequence[LoadResult]) -> Table:
 
 
 def attempt_table(found: Sequence[AttemptsResult]) -> Table:
-    """Return cells with invalid attempts, and how many of those had retransmitted segments."""
+    """Return a table of cells with invalid attempts, and the number of those with retransmitted segments."""
     columns = (NAME, *(Column(name, "d") for name in ("attempts", "invalid", "segments\nsent again")))
     spoilt = [each for each in found if each.invalid]
     rows = ((Cell(each.name), Cell(each.made), Cell(each.invalid), Cell(each.resent)) for each in spoilt)
@@ -155,7 +155,7 @@ def attempt_table(found: Sequence[AttemptsResult]) -> Table:
 
 
 def intra_iteration_table(sweeps: Sweeps) -> Table:
-    """Return rates of two flows while iterations communicate, Gbit/s (Table 3.11)."""
+    """Return a table of the rates of flows 1 and 2 while iterations communicate, Gbit/s (Table 3.11)."""
     heads = ("flow 1,\nover time", "flow 2", "flow 1,\nover packets", "flow 2", "Salamy:\nflow 1", "flow 2")
     columns = (NAME, Column("asked,\nGbit/s", "g"), *(Column(head, ".2f") for head in heads))
     rows = []
@@ -172,12 +172,12 @@ def intra_iteration_table(sweeps: Sweeps) -> Table:
 
 
 def missing_reasons(sweeps: Sweeps, why: Callable[[SweepResult], str | None]) -> list[str]:
-    """Return the sweeps with a missing part, and the reasons."""
+    """Return a line for each sweep for which `why` gives a reason."""
     return [f"{sweep.name}: {why(sweep)}" for sweep in sweeps if why(sweep)]
 
 
 def format_equation(fit: PrintedFitResult) -> str:
-    """Format a fit as a line of text: t in s, BW in Gbit/s."""
+    """Return a fit's equation as a line of text, with t in s and BW in Gbit/s."""
     a_s, b, n, capacity = (each.value for each in (fit.a_s, fit.b, fit.n, fit.capacity_gbps))
     power = "" if n == 1 else f"^{n:.3g}"
     return f"t = {a_s:.3g} exp({b:.4g} / ({capacity:.4g} - BW){power})"

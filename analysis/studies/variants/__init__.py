@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways to share a link, compared: the gain of each variant, and how soon its jobs interleave."""
+"""Comparison of ways to share a link: the gain of each variant, and how soon its jobs interleave."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of one group of compared cells, by color. Each function draws one and returns it."""
+"""The figures of one group of compared cells, which differ in color. Each function draws a figure and returns it."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -23,7 +23,7 @@ DASHED: Any = (0, (4, 2))
 
 
 class PanelLine(NamedTuple):
-    """The lines of one cell in one panel: a series a repetition, and the theory's."""
+    """The lines of one cell in one panel: a series for each repetition, and those of the flow-level model."""
 
     name: str
     repetitions: Sequence[Array]
@@ -31,7 +31,7 @@ class PanelLine(NamedTuple):
 
 
 class ShownCell(NamedTuple):
-    """One cell: its name, its trials, and each one's spans of communication, measured and in theory."""
+    """One cell with its name, and each trial's spans of communication, as measured and in the flow-level model."""
 
     name: str
     cell: CellTrials
@@ -40,14 +40,14 @@ class ShownCell(NamedTuple):
 
 
 def prepare_cell(name: str, cell: CellTrials, found: Mapping[str, Spans]) -> ShownCell:
-    """Return a cell with its spans in theory, begun as each of its trials began; a job alone has none."""
+    """Return a cell with its spans in the flow-level model, started as each trial was; a job alone has none."""
     courses = [found[trial] for trial in cell.trials if trial in found]
     played = [simulate_from_spans(cell.spec, spans) for spans in courses] if cell.spec.has_concurrent_jobs else []
     return ShownCell(name, cell, courses, [each for each in played if each])
 
 
 def draw_over_iterations(cells: Sequence[ShownCell], colours: Mapping[str, str]) -> Figure:
-    """Draw iteration times of each job, and its offset from the first job, against iteration number; theory dashed."""
+    """Draw each job's iteration times and its offset from the first job by iteration; the model is dashed."""
     jobs = jobs_of(each.cell for each in cells)
     result, axes = _panels(2 * len(jobs) - 1, 2.9)
     for panel, job in zip(axes, jobs, strict=False):
@@ -78,7 +78,7 @@ def draw_over_iterations(cells: Sequence[ShownCell], colours: Mapping[str, str])
 
 
 def draw_distributions(cells: Sequence[ShownCell], lost: Mapping[str, Array], colours: Mapping[str, str]) -> Figure:
-    """Draw cumulative distributions of each job's iteration times, and of the ports' marks and drops if counted."""
+    """Draw cumulative distributions of each job's iteration times, and of marks and drops if ports counted them."""
     jobs = jobs_of(each.cell for each in cells)
     counted = [PanelLine(each.name, own, []) for each in cells if (own := counts_of_cell(lost, each.cell))]
     result, axes = _panels(len(jobs) + bool(counted), 2.9)
@@ -103,7 +103,7 @@ def draw_distributions(cells: Sequence[ShownCell], lost: Mapping[str, Array], co
 
 
 def draw_losses(cells: Sequence[ShownCell], losses: Series, colours: Mapping[str, str]) -> Figure | None:
-    """Draw the loss of each job's batches against iteration number; None if no job of these really trains."""
+    """Draw the training loss of each job against iteration number; None if no job really trains."""
 
     def of(cell: CellTrials, job: str) -> list[Array]:
         return [losses[trial, job] for trial in cell.trials if (trial, job) in losses]
@@ -123,7 +123,7 @@ def draw_losses(cells: Sequence[ShownCell], losses: Series, colours: Mapping[str
 
 
 def draw_gain_by_score(gains: Sequence[Gain], colours: Mapping[str, str]) -> Figure | None:
-    """Draw each held job's gain against the compatibility score, with its 95 % interval.
+    """Draw the gain of each job with a timetable, with its 95 % interval, against the compatibility score.
 
     None with fewer than two scores.
     """

@@ -48,7 +48,7 @@ together = [
 
 
 def each_group(draw: Callable[[list[figures.ShownCell]], Figure], what: str) -> page.Html:
-    """Return a figure a group of cells that are compared, under its name."""
+    """Return HTML with a figure for each group of compared cells, below the group's name."""
     return page.concatenate(
         page.bold_heading(group) + page.figure_html(draw(some), "", f"{what}: {group}" if group else what)
         for group, some in together
@@ -128,7 +128,7 @@ page.concatenate(learning) if learning else None
 
 # %%
 def links_used(some: list[figures.ShownCell]) -> page.Html:
-    """Return a figure each link that jobs of these cells share."""
+    """Return HTML with a figure for each link that jobs of these cells share."""
     meeting = [each.cell for each in some if each.cell.spec.has_concurrent_jobs and each.cell.trials]
     shown = [median_trial(each) for each in read_traces(run, meeting)]
     shared = dict.fromkeys(link for trace in shown for link in jobs_by_link(trace.cell.spec))
@@ -153,7 +153,7 @@ page.concatenate(page.bold_heading(group) + links_used(some) for group, some in 
 
 # %%
 def compatibility(group: str, some: list[figures.ShownCell]) -> page.Html:
-    """Return the circles of each link that jobs of these cells share, and the affinity graph; or why there are none."""
+    """Return HTML with each shared link's unified circle and the affinity graph, or why there are none."""
     try:
         found = affinity.place_jobs(group, with_measured_profiles(run, [each.cell for each in some]))
     except (CassiniError, StoreError) as error:

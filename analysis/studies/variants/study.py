@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The results of the study of variants: speed-ups by variant and job beside flow-level limits, and how jobs come apart.
+"""The results of the study of variants: speed-ups by variant and job, flow-level limits, and how jobs interleave.
 
-What is compared are the levels of one factor: the variant, or the one that the experiment's study names (`over`).
+The study compares the levels of one factor: the variant, or the factor that the experiment's study names (`over`).
 """
 
 import math
@@ -33,37 +33,38 @@ from roundabout.spec.base import Level
 from roundabout.store import Run
 
 FIGURES = ("slowest", "adjustments", "drift", *WHAT)
-"""Of a meeting, besides when jobs interleave."""
+"""Figures of jobs that share links, besides the iteration from which they interleave."""
 ALONE = "alone"
-"""The variant in which each job has the links to itself."""
+"""Name of the variant in which each job has the links to itself."""
 
 
 class CellPlace(Result):
-    """A cell by what is compared within a group of cells of the same other levels."""
+    """A cell within a group of cells that differ only in the level of the compared factor."""
 
     levels: dict[str, Level]
     over: str
 
     @property
     def name(self) -> str:
-        """Return the compared level."""
+        """Return the cell's level of the compared factor."""
         return str(self.levels.get(self.over, CellId(self.levels).variant))
 
     @property
     def group(self) -> str:
-        """Return the other levels, as headings have them."""
+        """Return the levels of the other factors, as text for headings."""
         others = CellId(self.levels).without_factor(self.over).levels
         told = ((name.rpartition(".")[2], level) for name, level in others.items())
         return " · ".join(str(level) if name == "variant" else f"{name} {level}" for name, level in told)
 
 
 class Gain(CellPlace):
-    """One job in one cell, over the same job in the baseline.
+    """The speed-ups of one job in one cell over the same job in the baseline cell.
 
-    `tail_of` names the ratio `tail` if 99th percentiles would be guesses. `possible` is the flow-level model's: the
-    baseline, begun as its first trial began and as long, over the best start offsets; `at_most` is that over alone. If
-    periods differ a little, fair shares lose what offsets give in the end, and other shares need not. `score` is the
-    compatibility score of jobs that are shifted in time, None of others.
+    `tail_of` names the ratio `tail` if there are too few iterations for 99th percentiles. `possible` and `at_most` come
+    from the flow-level model. They compare the baseline, started as its first trial was and equally long, with the best
+    start offsets and with the job alone. If periods differ a little, jobs with fair shares lose the gain of offsets in
+    the end, which jobs with other shares may keep. `score` is the compatibility score of time-shifted jobs, None for
+    others.
     """
 
     job: str
@@ -78,12 +79,12 @@ class Gain(CellPlace):
 
 
 class Interleaving(CellPlace):
-    """How the jobs of one cell that share links come apart, and the remaining marks and drops.
+    """How soon the jobs of one cell that share links interleave, and the remaining marks and drops.
 
-    `interleaved` is the iteration from which they stay interleaved, None if that never comes (`told` says it in words),
-    and `slowest` the largest of the jobs' mean iteration times over those alone. `adjustments` are those a minute of
-    the job that is held most often, `drift` the largest from a timetable, ms a minute. Marks and drops are those of all
-    ports in an iteration of the first job.
+    `interleaved` is the iteration from which jobs stay interleaved, None if they never do; `told` is the same as text.
+    `slowest` is the largest ratio of a job's mean iteration time to that alone. `adjustments` is the number per minute
+    of the job that is delayed most often, and `drift` the largest drift from a timetable, ms a minute. Marks and drops
+    are those of all ports per iteration of the first job.
     """
 
     interleaved: float | None
@@ -110,7 +111,7 @@ class Results(Summary):
 
 
 def study(run: Run, choice: StudyChoice) -> Results:
-    """Compute everything that the report of variants beside each other shows."""
+    """Compute everything that the report of compared variants shows."""
     over = choice.over or "variant"
     cells = [cell for _, some in groups(cells_of(run), over) for cell in some]
     base = experiment_of(run).baseline
@@ -125,12 +126,12 @@ def study(run: Run, choice: StudyChoice) -> Results:
 
 
 def cell_place(cell: CellTrials, over: str) -> CellPlace:
-    """Return the cell's place in tables and figures."""
+    """Return the cell's levels with the compared factor `over`, for tables and figures."""
     return CellPlace(levels=dict(cell.levels), over=over)
 
 
 def groups(cells: Sequence[CellTrials], over: str) -> list[tuple[str, list[CellTrials]]]:
-    """Group cells of the same other levels, by their headings, in the experiment's order."""
+    """Return groups of cells that differ only in `over`, each with its heading, in the experiment's order."""
 
     def group(cell: CellTrials) -> str:
         return cell_place(cell, over).group

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of variants beside each other: speed-ups by job, and how jobs come apart."""
+"""The tables of compared variants: speed-ups by job, and how soon jobs interleave."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -32,9 +32,9 @@ def screen(results: Results) -> Sequence[RenderableType]:
 
 
 def gain_table(results: Results) -> Table:
-    """Return the matrix of speed-ups: a row a variant, two columns a job.
+    """Return a table of speed-ups with a row for each variant and two columns for each job.
 
-    The flow-level limits in the last rows of a section.
+    The last rows of a section are the flow-level limits.
     """
     jobs = list(dict.fromkeys(gain.job for gain in results.gains))
     columns = [Column(kind="names")]
@@ -49,9 +49,9 @@ def gain_table(results: Results) -> Table:
 
 
 def interleaving_table(results: Results) -> Table:
-    """Return the iteration from which jobs stay interleaved, its effect on iterations, and the ports' marks and drops.
+    """Return a table of when jobs interleave, of the slowest job, and of the ports' marks and drops.
 
-    Columns of which nothing is known are left out.
+    Columns without any known figure are left out.
     """
     known = [each for each in _FIGURES if any(getattr(meeting, each) is not None for meeting in results.meetings)]
     columns = (
@@ -64,7 +64,7 @@ def interleaving_table(results: Results) -> Table:
 
 
 def timetable_table(results: Results) -> Table:
-    """Return how often jobs with timetables are held back, and how fast they drift from those."""
+    """Return a table of how often jobs with timetables are delayed, and how fast they drift."""
     told = [each for each in results.meetings if each.drift is not None or each.adjustments is not None]
     sections = group_by_title(told, lambda each: each.group, lambda each: (Cell(each.name), *_figures(each, _HELD)))
     return Table((Column(kind="names"), *_HELD.values()), sections, "Jobs and their timetables")
