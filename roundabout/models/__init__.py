@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that compute: flow-level simulation, Cassini, clusters and their schedulers."""
+"""Computed models: flow-level simulation, Cassini, clusters and their schedulers."""

@@ -162,7 +162,7 @@ def groups(cells: Sequence[ClusterCell]) -> list[tuple[str, list[ClusterCell]]]:
 
 
 def baseline_of(cells: Sequence[ClusterCell], cell: ClusterCell, base: str) -> ClusterCell | None:
-    """Return its baseline: with Cassini the same scheduler without it, else the study's baseline."""
+    """Return the baseline of `cell`: the same scheduler without Cassini, else the variant `base`; None without it."""
     told = cell.first.timeline
     plain = (
         each

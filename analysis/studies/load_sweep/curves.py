@@ -69,7 +69,7 @@ def draw_degradation(series: Mapping[str, CurveSeries]) -> Figure:
 
 
 def draw_fits(panels: Mapping[str, Mapping[str, CurveSeries]]) -> Figure:
-    """Draw each series with its fit and R^2, a panel a group; Salamy's fit is dashed (Figures 3-7, B-2, B-3)."""
+    """Draw each series with its fit and R^2, and Salamy's fit dashed, one panel for a group (Figures 3-7, B-2, B-3)."""
     result, axes = new_figure(1, len(panels), 5.2)
     colours = job_colours(list(dict.fromkeys(name for group in panels.values() for name in group)))
     for panel, (title, group) in zip(axes, panels.items(), strict=True):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cassini: the compatibility of jobs on a link, and the time-shifts by which their demands interleave.
 
-Pure geometry, after the interleaving thesis, chapter 4; docs/explanation/cassini.md says how its equations are read.
+The package is pure geometry, after the interleaving thesis, chapter 4; docs/explanation/cassini.md explains how we read
+the thesis' equations.
 """
 
 from roundabout.models.cassini.affinity import find_loop, pick_shifts, shared_links, time_shifts

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The affinity graph, which turns time-shifts that differ by link into one for each job (Algorithm 1).
+"""The affinity graph, which turns a job's different time-shifts on its links into one (Algorithm 1).
 
-Jobs and links are the two kinds of vertices. A job that crosses a link is an edge, and its time-shift there the edge's
-weight. Source: the interleaving thesis, section 4.4.1.
+Jobs and links are the two kinds of vertices. An edge joins a job to a link that it crosses, and its weight is the job's
+time-shift there. Source: the interleaving thesis, section 4.4.1.
 """
 
 from collections import deque
@@ -18,12 +18,12 @@ class _Vertex(NamedTuple):
 
 
 def shared_links(crossing: Mapping[str, Collection[str]]) -> dict[str, tuple[str, ...]]:
-    """Return the links that are vertices, with their jobs: those of several jobs. `crossing` has jobs by link."""
+    """Return the links in `crossing` that several jobs cross, with these jobs; they are the graph's vertices."""
     return {link: tuple(dict.fromkeys(jobs)) for link, jobs in crossing.items() if len(set(jobs)) > 1}
 
 
 def find_loop(crossing: Mapping[str, Collection[str]]) -> tuple[str, ...] | None:
-    """Return a loop of the affinity graph, as jobs and links in turn, from a job on; None without one."""
+    """Return a loop of the affinity graph as alternating jobs and links, a job first; None if there is no loop."""
     near = _adjacency(shared_links(crossing))
     parents: dict[_Vertex, _Vertex | None] = {}
     for start in near:
@@ -43,15 +43,14 @@ def find_loop(crossing: Mapping[str, Collection[str]]) -> tuple[str, ...] | None
 
 
 def time_shifts(weights: Mapping[str, Mapping[str, float]], iterations_ms: Mapping[str, float]) -> dict[str, float]:
-    """Compute a unique time-shift for each job that shares a link, ms, by Algorithm 1.
+    """Return a unique time-shift, ms, for each job that shares a link, by Algorithm 1.
 
-    On each link there is one constant c with t_j = t_j^l + c (mod the iteration time of j) for all its jobs, which is
-    what keeps them compatible (docs/explanation/cassini.md). The first job of each connected
-    subgraph, as links name them, has 0.
+    On each link l one constant c satisfies t_j = t_j^l + c (mod the iteration time of j) for all its jobs j, which
+    keeps the jobs compatible (docs/explanation/cassini.md). The first job of each connected subgraph gets 0.
 
     Args:
-        weights: by link, and by job of it, the time-shift t_j^l.
-        iterations_ms: of each job.
+        weights: the time-shift t_j^l of each job j on each link l, ms, by link and job.
+        iterations_ms: the iteration time of each job.
 
     Raises:
         LoopError: the graph has a loop.
@@ -80,9 +79,9 @@ def time_shifts(weights: Mapping[str, Mapping[str, float]], iterations_ms: Mappi
 def pick_shifts(
     weights: Mapping[str, Mapping[str, float]], pick: Callable[[Sequence[float]], float]
 ) -> dict[str, float]:
-    """Return for each job one of its time-shifts on its links, chosen by `pick`, ms: the text's "simple approach".
+    """Return for each job one of its links' time-shifts, ms, chosen by `pick`: the thesis' "simple approach".
 
-    The text picks at random: `random.Random(seed).choice`. Links then are not as compatible as computed.
+    The thesis picks at random, as `random.Random(seed).choice` does. Links are then less compatible than computed.
     """
     offered: dict[str, list[float]] = {}
     for link, jobs in shared_links(weights).items():

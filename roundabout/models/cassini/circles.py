@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Circles: a job's demand rolled around its iteration, and the unified circle of the jobs on one link.
+"""Circles: a job's demand over one iteration, rolled up, and the unified circle of the jobs on one link.
 
 Source: the interleaving thesis, sections 4.3.1 to 4.3.5; how its equations are read is in docs/explanation/cassini.md.
 """
@@ -18,21 +18,23 @@ from roundabout.spec import Profile
 Floats = npt.NDArray[np.float64]
 
 PERIOD_ERROR = 0.01
-"""By which share of itself an iteration time may be stretched or squeezed to fit a whole number of times."""
+"""Largest share by which an iteration time may be stretched or squeezed to fit a unified circle."""
 
 MOST_TURNS = 32
-"""Iterations of one job on a unified circle."""
+"""Largest number of iterations of one job on a unified circle."""
 
 FINEST_DEG = 0.1
-"""Memory grows with the square of sectors."""
+"""Finest allowed precision of sectors, degrees, because memory grows with the square of their number."""
 
 STEPS = 72
-"""Rotations of the shortest iteration where no precision is asked for: the 5 degrees of section 4.5.1, of its own."""
+"""Number of rotations of the shortest iteration without a requested precision: section 4.5.1's 5 degrees of that
+iteration.
+"""
 
 
 @dataclass(frozen=True)
 class Arc:
-    """An Up phase: from `begin_ms` of an iteration to before `end_ms`, sent at `gbps`, of positive length."""
+    """An Up phase of positive length: from `begin_ms` to `end_ms` (exclusive) of an iteration, sent at `gbps`."""
 
     begin_ms: float
     end_ms: float
@@ -41,9 +43,9 @@ class Arc:
 
 @dataclass(frozen=True)
 class Circle:
-    """One iteration of a job alone, rolled: its perimeter is `iteration_ms`, its Up phases are `arcs`.
+    """One iteration of a job alone, rolled into a circle of perimeter `iteration_ms`, with its Up phases as `arcs`.
 
-    Where arcs overlap, their demands add up.
+    Demands of overlapping arcs add up.
 
     Raises:
         CassiniError: an iteration without length, or an arc that does not lie on it.
@@ -66,14 +68,14 @@ class Circle:
         return 360 * ms / self.iteration_ms
 
     def demand_gbps(self, at_ms: Floats) -> Floats:
-        """Return the demand at instants within the iteration."""
+        """Return the demand, Gbit/s, at instants within the iteration."""
         demand = np.zeros_like(at_ms)
         for arc in self.arcs:
             demand += arc.gbps * ((arc.begin_ms <= at_ms) & (at_ms < arc.end_ms))
         return demand
 
     def widen(self, before_ms: float, after_ms: float) -> "Circle":
-        """Return the circle with Up phases that begin earlier and end later; where some overlap, the largest counts."""
+        """Return the circle with Up phases that begin earlier and end later; the largest of overlapping ones counts."""
         whole = self.iteration_ms
         before_ms, after_ms = min(before_ms, whole), min(after_ms, whole)
         sends = [arc for arc in self.arcs if arc.end_ms > arc.begin_ms]
@@ -88,15 +90,15 @@ class Circle:
 
     @property
     def variation_gbps(self) -> float:
-        """Return the sum of the demand's rises and falls in one iteration."""
+        """Return the sum of the demand's rises and falls in one iteration, Gbit/s."""
         return sum(2 * arc.gbps for arc in self.arcs if arc.end_ms > arc.begin_ms)
 
 
 def circle_of(profile: Profile, job: str | None = None) -> Circle:
-    """Return the circle of a profile's phases in their order; `job` is its name, the profile's unless given.
+    """Return the circle of a profile's phases in order, called `job` or else by the profile's name.
 
-    A phase that sends is an arc at its `demand_gbps`: what one worker sends to the next, so once each way on a link
-    between two.
+    A sending phase becomes an arc at its `demand_gbps`, the rate at which one worker sends to the next. A link between
+    two workers carries the demand once in each direction.
     """
     ends = list(itertools.accumulate(phase.duration_ms for phase in profile.phases))
     arcs = (
@@ -109,7 +111,7 @@ def circle_of(profile: Profile, job: str | None = None) -> Circle:
 
 @dataclass(frozen=True)
 class UnifiedCircle:
-    """Circles on one circle of a common `perimeter_ms`, on which job i turns `turns[i]` times."""
+    """Jobs' circles on a common circle of `perimeter_ms`, on which job i has `turns[i]` iterations."""
 
     circles: tuple[Circle, ...]
     perimeter_ms: float
@@ -117,25 +119,25 @@ class UnifiedCircle:
 
     @property
     def iterations_ms(self) -> tuple[float, ...]:
-        """Return quantized iteration times, whose least common multiple is the perimeter."""
+        """Return the quantized iteration times, ms, whose least common multiple is the perimeter."""
         return tuple(self.perimeter_ms / turns for turns in self.turns)
 
     @property
     def errors(self) -> tuple[float, ...]:
-        """Return the share by which each iteration time was stretched (squeezed if negative)."""
+        """Return the share by which each iteration time was stretched, or squeezed if negative."""
         pairs = zip(self.iterations_ms, self.circles, strict=True)
         return tuple(quantised / circle.iteration_ms - 1 for quantised, circle in pairs)
 
     @property
     def drifts_ms(self) -> tuple[float, ...]:
-        """Return how much earlier than on the circle each job is after one perimeter (later if negative)."""
+        """Return how much earlier, ms, each job is after one perimeter than on the circle; negative if later."""
         pairs = zip(self.turns, self.circles, strict=True)
         return tuple(self.perimeter_ms - turns * circle.iteration_ms for turns, circle in pairs)
 
     def sectors(self, precision_deg: float | None = None) -> int:
-        """Return the number of sectors: none wider than `precision_deg`, or `STEPS` for the shortest iteration.
+        """Return the number of sectors, at most `precision_deg` wide, or by default `STEPS` for the shortest iteration.
 
-        Every iteration is whole sectors, unless that takes more than twice as many.
+        Every iteration has a whole number of sectors, unless more than twice as many sectors would be needed.
         """
         if precision_deg is not None and not FINEST_DEG <= precision_deg <= 360:
             expected = f"{FINEST_DEG:g} at least and at most 360"
@@ -145,9 +147,9 @@ class UnifiedCircle:
         return whole * -(-least // whole) if whole <= least else least
 
     def demands_gbps(self, sectors: int) -> list[Floats]:
-        """Return each job's demand in the middle of each sector.
+        """Return each job's demand, Gbit/s, in the middle of each sector.
 
-        Of one iteration if that is whole sectors, else of all.
+        An array covers one iteration if its number of sectors is whole, else the whole circle.
         """
         demands = []
         for circle, turns in zip(self.circles, self.turns, strict=True):
@@ -157,10 +159,10 @@ class UnifiedCircle:
 
 
 def unify(circles: Sequence[Circle], error: float = PERIOD_ERROR, most_turns: int = MOST_TURNS) -> UnifiedCircle:
-    """Return the shortest unified circle on which every job turns a whole number of times.
+    """Return the shortest unified circle on which every job has a whole number of iterations.
 
-    Real iteration times have no common multiple, so each is stretched or squeezed, by the share `error` at most: the
-    largest such share is as small as it can be with these turns. No job turns more than `most_turns` times.
+    Real iteration times have no common multiple, so each is stretched or squeezed by at most the share `error`. The
+    largest share is the smallest possible with these turns. No job has more than `most_turns` turns.
 
     Raises:
         CassiniError: there is no such circle, or no job.

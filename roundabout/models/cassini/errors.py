@@ -5,11 +5,11 @@ from roundabout.core.errors import RoundaboutError
 
 
 class CassiniError(RoundaboutError):
-    """Jobs, links or placements for which the geometry has no answer."""
+    """An error for jobs, links or placements that Cassini's geometry cannot solve."""
 
 
 class LoopError(CassiniError):
-    """An affinity graph with a loop: `loop` names its jobs and links in turn, as `j1, L1, j2, L2`."""
+    """An error for an affinity graph with a loop; `loop` has alternating jobs and links, such as `j1, L1, j2, L2`."""
 
     def __init__(self, loop: tuple[str, ...]) -> None:
         super().__init__(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The text's "complex approach": one unified circle, and one rotation a job, for all links at once.
+"""The thesis' "complex approach": one unified circle for all links, and one rotation for each job.
 
-Source: the interleaving thesis, section 4.4.1 (HotNets'22, section 5). It allows loops, and its cost grows with all
-jobs' turns.
+Source: the interleaving thesis, section 4.4.1 (HotNets'22, section 5). The approach allows loops, and its cost grows
+with the turns of all jobs.
 """
 
 from collections.abc import Collection, Mapping
@@ -18,7 +18,7 @@ from roundabout.models.cassini.search import best_steps
 
 @dataclass(frozen=True)
 class JointRotations:
-    """A time-shift for each job that shares a link; the mean score of those links, and its upper bound."""
+    """A time-shift for each job that shares a link, the mean score of the shared links, and the score's upper bound."""
 
     shifts_ms: Mapping[str, float]
     score: float
@@ -36,13 +36,13 @@ def rotate_jointly(
 
     Args:
         crossing: the jobs on each link.
-        circles: of each job.
-        capacity_gbps: of every link.
-        precision_deg: as of `rotate`.
-        most: as of `rotate`.
+        circles: the circle of each job.
+        capacity_gbps: the capacity that every link has.
+        precision_deg: see `rotate`.
+        most: see `rotate`.
 
     Raises:
-        CassiniError: the jobs fit on no circle together.
+        CassiniError: there is no unified circle of all jobs.
     """
     links = shared_links(crossing)
     jobs = list(dict.fromkeys(job for members in links.values() for job in members))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Algorithm 2: the candidate placement whose jobs share links best, and its time-shifts.
+"""Algorithm 2: the ranking of candidate placements by compatibility, and their time-shifts.
 
 Source: the interleaving thesis, section 4.4.2.
 """
@@ -26,7 +26,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class SharedLink:
-    """Jobs that share a link of that capacity. Links with the same jobs and capacity are computed once."""
+    """The circles of jobs that share a link, and the link's capacity.
+
+    Links that are equal in both are computed once.
+    """
 
     circles: tuple[Circle, ...]
     capacity_gbps: float
@@ -34,7 +37,7 @@ class SharedLink:
 
 @dataclass(frozen=True)
 class ScoredCandidate:
-    """A candidate without loops, with the results of its shared links."""
+    """A candidate without loops, with its score and the rotations on its shared links."""
 
     candidate: Candidate
     score: float
@@ -57,7 +60,7 @@ class ScoredCandidate:
 
 @dataclass(frozen=True)
 class PlacementRanking:
-    """Candidates, the most compatible first, and the loop of each that has one."""
+    """The candidates without loops, the most compatible first, and the loop of each other candidate."""
 
     ranked: tuple[ScoredCandidate, ...]
     loops: Mapping[str, tuple[str, ...]]
@@ -72,13 +75,13 @@ def rank_placements(  # noqa: PLR0913 - the last three have defaults, the paper'
     over: Callable[[Iterable[float]], float] = fmean,
     mapped: Callable[..., Iterable[Any]] = map,
 ) -> PlacementRanking:
-    """Rank candidate placements by their links' scores, without those whose affinity graph has a loop.
+    """Rank candidate placements by their links' scores; those whose affinity graph has a loop are excluded.
 
     Args:
-        candidates: placements, each with a name of its own; equally good ones stay in their order.
-        circles: of each job.
-        capacity_gbps: of each link.
-        precision_deg: as of `rotate`.
+        candidates: the placements, with unique names; equally good ones stay in their order.
+        circles: the circle of each job.
+        capacity_gbps: the capacity of each link.
+        precision_deg: see `rotate`.
         over: makes one score of those of a placement's links: their mean as printed, `min` for the worst. A placement
             in which no jobs meet has 1.
         mapped: `map`, or one that works in parallel, as an executor's; what it maps can be pickled.

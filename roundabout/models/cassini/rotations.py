@@ -12,19 +12,19 @@ from roundabout.models.cassini.errors import CassiniError
 from roundabout.models.cassini.search import best_steps
 
 KBPS_OF_GBPS = 1e6
-"""Demands and capacity are rounded to whole kbit/s, so that sums are exact."""
+"""Factor from Gbit/s to kbit/s. Demands and capacity are rounded to whole kbit/s, so that sums are exact."""
 
 MOST = 500_000_000
-"""Sectors looked at, of all rotations tried: some seconds."""
+"""Largest number of sectors examined over all tried rotations, which takes some seconds."""
 
 
 @dataclass(frozen=True)
 class Rotations:
-    """Jobs of one link, job i rotated by `steps[i]` of the `sectors` of their unified circle.
+    """The rotations of the jobs on one link: job i by `steps[i]` of the `sectors` of the unified circle.
 
-    `excess_gbps` is the mean over all sectors of what demand exceeds capacity by, and no rotation has less than
-    `bound_gbps`: where both are equal, these rotations are the best. `demands_gbps` is of shape (jobs, sectors), before
-    rotation. With `strict` every job that sends counts as 1 where there is room for 1 (HotNets'22, section 3).
+    `excess_gbps` is the mean over sectors of the demand beyond the capacity, and `bound_gbps` its lower bound over all
+    rotations; if both are equal, these rotations are the best. `demands_gbps`, of shape (jobs, sectors), is before
+    rotation. With `strict` each sending job has demand 1 on a link of capacity 1 (HotNets'22, section 3).
     """
 
     unified: UnifiedCircle
@@ -38,7 +38,7 @@ class Rotations:
 
     @property
     def score(self) -> float:
-        """Return equation 4.2: 1 for fully compatible jobs, negative if the excess is more than the link."""
+        """Return the compatibility score (equation 4.2): 1 for fully compatible jobs, negative for large excess."""
         return 1 - self.excess_gbps / self.capacity_gbps
 
     @property
@@ -48,7 +48,7 @@ class Rotations:
 
     @property
     def is_best(self) -> bool:
-        """Return True if no rotation in whole sectors is better."""
+        """Return True if it is certain that no rotation in whole sectors is better."""
         return self.excess_gbps == self.bound_gbps
 
     @property
@@ -57,7 +57,7 @@ class Rotations:
         return self.score_at([0.0] * len(self.steps))
 
     def score_at(self, shifts_ms: Sequence[float]) -> float:
-        """Return the score with these time-shifts instead, to the nearest sector from the first job's."""
+        """Return the score with these time-shifts instead, relative to the first job's and rounded to sectors."""
         first_ms, sectors_per_ms = shifts_ms[0], self.sectors / self.unified.perimeter_ms
         steps = [round((shift_ms - first_ms) * sectors_per_ms) for shift_ms in shifts_ms]
         excess = np.maximum(_roll(self.demands_gbps, steps).sum(axis=0) - self.capacity_gbps, 0)
@@ -65,25 +65,25 @@ class Rotations:
 
     @property
     def score_error(self) -> float:
-        """Return the error bound of a score, which counts demand in the middle of sectors only."""
+        """Return the bound of the score's error, which comes from reading demand in the middle of sectors only."""
         jobs = zip(self.unified.circles, self.unified.turns, strict=True)
         varies = sum(turns * (2 * len(circle.arcs) if self.strict else circle.variation_gbps) for circle, turns in jobs)
         return varies / (2 * self.sectors * self.capacity_gbps)
 
     @property
     def degrees(self) -> tuple[float, ...]:
-        """Return each job's rotation of the unified circle."""
+        """Return each job's rotation in degrees of the unified circle."""
         return tuple(360 * step / self.sectors for step in self.steps)
 
     @property
     def shifts_ms(self) -> tuple[float, ...]:
-        """Return each job's time-shift (equation 4.5)."""
+        """Return each job's time-shift, ms (equation 4.5)."""
         iterations = zip(self.steps, self.unified.iterations_ms, strict=True)
         return tuple(step / self.sectors * self.unified.perimeter_ms % iteration for step, iteration in iterations)
 
     @property
     def rotated_gbps(self) -> Floats:
-        """Return demands after rotation, of shape (jobs, sectors)."""
+        """Return the demands after rotation, Gbit/s, of shape (jobs, sectors)."""
         return _roll(self.demands_gbps, self.steps)
 
 
@@ -99,19 +99,19 @@ def rotate(
     strict: bool = False,
     most: int = MOST,
 ) -> Rotations:
-    """Find the rotations of jobs on one link with the highest score; the first job stays.
+    """Find the rotations of jobs on one link with the highest score; the first job is not rotated.
 
-    Of ties the smallest rotation is taken of the job that sends most, then of the next.
+    Of equally good rotations the one is taken that rotates the job with the most demand least, then the next job.
 
     Args:
         unified: the jobs on their circle.
-        capacity_gbps: of the link, C in Table 4.1.
-        precision_deg: sectors are no wider than that; by default the shortest iteration has `STEPS` at least.
-        strict: at most one job in each sector, whatever it sends.
-        most: how many sectors are looked at, of all rotations tried, before the best so far is returned with its bound.
+        capacity_gbps: the link's capacity, C in Table 4.1.
+        precision_deg: the largest width of a sector; by default the shortest iteration has `STEPS` sectors at least.
+        strict: True to allow at most one sending job in each sector, whatever its demand.
+        most: the number of examined sectors, over all tried rotations, after which the best so far is returned.
 
     Raises:
-        CassiniError: a capacity or a precision that is none.
+        CassiniError: the capacity or the precision is not valid.
     """
     if not 0 < capacity_gbps < math.inf:
         raise CassiniError(f"found a capacity of {capacity_gbps:g} Gbit/s, expected more than 0")

@@ -18,15 +18,15 @@ from roundabout.models.cassini.circles import Floats
 Ints = npt.NDArray[np.int64]
 
 AT_ONCE = 1 << 14
-"""Numbers in one array: what a processor's nearer cache holds."""
+"""Largest number of values in one array, so that it stays in a processor's cache."""
 
 FEW = 1000
-"""So many rotations are tried sooner than a good guess is found."""
+"""Number of rotations up to which trying all is faster than first finding a good guess."""
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """Rotations in sectors, the first job's being 0; their total `excess`, and its lower `bound` over all rotations."""
+    """The rotations found, in sectors (the first job's is 0), their total excess, and its lower bound over all."""
 
     steps: tuple[int, ...]
     excess: int
@@ -34,10 +34,10 @@ class SearchResult:
 
 
 def rotation_counts(turns: Sequence[int], sectors: int) -> list[int]:
-    """Return how many rotations each job must try: those within its first iteration, and 0 only for the first job.
+    """Return how many rotations of each job must be tried: those within one iteration, and only one for the first job.
 
-    Where all iterations are whole sectors, rotating everything by what is whole for the earlier jobs changes nothing
-    for them, so still fewer stand for all.
+    If all iterations have a whole number of sectors, fewer rotations suffice. Rotating all jobs by a common multiple of
+    the earlier jobs' iterations leaves the earlier jobs unchanged.
     """
     if any(sectors % count for count in turns):
         return [1, *(-(-sectors // count) for count in turns[1:])]
@@ -59,16 +59,16 @@ def best_steps(  # noqa: PLR0913 - the last is for several links
 ) -> SearchResult:
     """Find the rotations with the least sum, over sectors and links, of the demand beyond the capacity.
 
-    The first job stays. Of equally good rotations, those that rotate the other which sends most least, then the next,
-    and so on; cut short, any of them.
+    The first job is not rotated. Of equally good rotations those are taken that rotate the other job with the most
+    demand least, then the next, and so on. A search cut short by `most` returns any of them.
 
     Args:
-        demands: each job's, in whole numbers, one a sector; of one iteration where those are whole sectors.
-        turns: iterations of each job on the unified circle.
-        sectors: of the unified circle.
-        capacity: of each link, in the same unit.
-        most: how many sectors are looked at, of all rotations tried, before the best so far is returned with its bound.
-        crossed: the links that each job crosses, from 0 on, where there are several.
+        demands: each job's demand in each sector, in whole numbers; of one iteration if its sectors are whole.
+        turns: the number of iterations of each job on the unified circle.
+        sectors: the number of sectors of the unified circle.
+        capacity: the capacity of each link, in the unit of `demands`.
+        most: the number of examined sectors, over all tried rotations, after which the best so far is returned.
+        crossed: the numbers of the links that each job crosses, from 0; None for one link.
     """
     links = [np.array(own) for own in crossed or [[0]] * len(demands)]
     order = [0, *sorted(range(1, len(demands)), key=lambda place: -demands[place].mean() * links[place].size)]

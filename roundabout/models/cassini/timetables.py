@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timetables that jobs' agents hold: Table 4.1 on each link, and Algorithm 1.
+"""The timetables that jobs' agents keep, from Table 4.1 on each link and Algorithm 1.
 
-An agent can only delay, so no period is shorter than the job takes: if `unify` squeezes some job, all are stretched.
+An agent can only delay iterations, so no period may be shorter than the job's iteration. If `unify` squeezes some job,
+all periods are stretched.
 """
 
 import itertools
@@ -18,9 +19,9 @@ from roundabout.spec.cassini import THRESHOLD, Timetable
 
 
 def unified_circles(spec: TrialSpec) -> dict[str, UnifiedCircle]:
-    """Return the unified circle of each link that several jobs cross, by the link's name.
+    """Return the unified circle of each link that several jobs cross, by the link.
 
-    A job's demand on a link is that in its busier direction. Cross traffic is left out of account.
+    A job's demand on a link is its demand in the busier direction. Cross traffic is ignored.
 
     Raises:
         CassiniError: the jobs of a link fit on no circle.
@@ -34,7 +35,7 @@ def unified_circles(spec: TrialSpec) -> dict[str, UnifiedCircle]:
 
 
 def jobs_by_link(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
-    """Return the jobs on each link that several cross, by the link's name."""
+    """Return, by the link's name, the jobs on each link that several jobs cross."""
     return shared_links(
         {
             link.name: [name for name in spec.jobs if any(hop.link == link for hop in spec.hops(name))]
@@ -44,10 +45,10 @@ def jobs_by_link(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
 
 
 def best_rotations(spec: TrialSpec) -> dict[str, Rotations]:
-    """Return the best rotations of the jobs on each link that several cross, by the link's name. Raises CassiniError.
+    """Return, by the link's name, the best rotations of the jobs on each shared link. Raises CassiniError.
 
-    Of equally good ones, instead of the smallest, those that leave most room between Up phases, as far as thresholds
-    let jobs drift.
+    Of equally good rotations those are taken that leave most room between Up phases, up to the drift that thresholds
+    allow.
     """
     capacity_gbps = {link.name: link.payload_rate_gbps for link in spec.topology.links}
     most = 2 * _threshold(spec)
@@ -58,7 +59,7 @@ def best_rotations(spec: TrialSpec) -> dict[str, Rotations]:
 
 
 def lowest_score(spec: TrialSpec) -> float | None:
-    """Return the lowest compatibility score of a link, 1 if jobs share none; None without a circle."""
+    """Return the lowest compatibility score of any link; 1 without shared links, None if there is no unified circle."""
     try:
         return min((found.score for found in best_rotations(spec).values()), default=1.0)
     except CassiniError:
@@ -66,9 +67,9 @@ def lowest_score(spec: TrialSpec) -> float | None:
 
 
 def with_most_room(best: Rotations, most: float, looked_at: int = MOST) -> Rotations:
-    """Return equally good rotations for Up phases that last longer.
+    """Return equally good rotations that stay as good if Up phases last longer, by at most the share `most`.
 
-    `looked_at` is how many sectors are, as of `rotate`.
+    `most` is a share of the shortest iteration, and `looked_at` limits each search (`most` of `rotate`).
     """
     found, sector_ms = best, best.unified.perimeter_ms / best.sectors
     for count in range(1, 1 + math.ceil(most * min(best.unified.iterations_ms) / sector_ms)):
@@ -81,19 +82,19 @@ def with_most_room(best: Rotations, most: float, looked_at: int = MOST) -> Rotat
 
 
 def timetables(spec: TrialSpec) -> dict[str, Timetable]:
-    """Return the timetable of each job that shares a link, by name. Raises CassiniError."""
+    """Return, by the job's name, the timetable of each job that shares a link. Raises CassiniError."""
     return joint_timetables(best_rotations(spec), _threshold(spec), {})
 
 
 def joint_timetables(
     links: Mapping[str, Rotations], threshold: float, spare_ms: Mapping[str, float]
 ) -> dict[str, Timetable]:
-    """Return the timetable of each job on shared links, by name: one time-shift for all of its links, and one period.
+    """Return, by name, the timetable of each job on shared links: one time-shift and one period for all its links.
 
     Args:
-        links: the rotations of the jobs on each.
-        threshold: of timetables, as a share of their periods.
-        spare_ms: of a job, by how much its period is longer than its iteration at least; none unless named.
+        links: the rotations of the jobs on each link.
+        threshold: the timetables' threshold, as a share of the period.
+        spare_ms: the least excess of a job's period over its iteration, by job; 0 for other jobs.
 
     Raises:
         LoopError: the affinity graph has a loop.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Cassini module around a scheduler: the most compatible of its candidate placements, and its time-shifts.
 
-Source: the interleaving thesis, sections 4.4.2 (Algorithm 2) and 4.5.5. docs/reference/schedulers.md has the additions
-that real jobs need: links with room for all, jobs that fit on no circle, links that are alike.
+Source: the interleaving thesis, sections 4.4.2 (Algorithm 2) and 4.5.5. docs/reference/schedulers.md describes what
+real jobs need in addition: links with room for all demands, jobs without a unified circle, and equal links.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,18 +30,18 @@ from roundabout.models.cluster.timetable_fit import Links, fit_timetables
 from roundabout.spec.cassini import THRESHOLD, Timetable
 
 MOST = 2_000_000
-"""Sectors looked at for a link, of all rotations tried: some ms. Beyond that the best so far is taken."""
+"""Largest number of sectors examined for a link, which takes some ms; then the best rotation so far is taken."""
 
 JobDemands = tuple[Circle, ...]
-"""What each of a link's jobs asks of it."""
+"""The demands of a link's jobs, as circles."""
 
 
 @dataclass(frozen=True)
 class PlacementDecision:
-    """The placements of jobs, and the timetables that their agents hold; jobs without one are unconstrained.
+    """The placements of jobs, and the timetables of their agents; jobs without a timetable are unconstrained.
 
-    A job that shares with the same jobs as before keeps its timetable. `scores` are the compatibility of the
-    scheduler's candidates, in its order, None for those that a loop excludes.
+    A job that shares links with the same jobs as before keeps its timetable. `scores` are the compatibility scores of
+    the scheduler's candidates in their order; None for a candidate with a loop.
     """
 
     placements: Placements
@@ -52,10 +52,10 @@ class PlacementDecision:
 def decide_with_cassini(
     scheduler: Scheduler, state: State, seed: int, known: JobKnowledge, threshold: float = THRESHOLD
 ) -> PlacementDecision:
-    """Choose the most compatible of a scheduler's candidates, the first of equals, and shift its jobs in time.
+    """Choose the most compatible of a scheduler's candidates, the first of equals, with time-shifts for its jobs.
 
-    If all have a loop, choose the best of these, whose looped jobs are not shifted. Timetables count from the cluster's
-    start; `threshold` is theirs, as a share of their periods.
+    If all candidates have a loop, choose the best of them, in which jobs of loops are not shifted. Timetables count
+    from the cluster's start; `threshold` is a share of their periods.
     """
     offered = scheduler.decide(state, seed)
     requests = {job.request.name: job.request for job in state.jobs}
@@ -73,17 +73,17 @@ def clear_caches() -> None:
 
 
 class DemandFinder:
-    """Finds the demands of jobs on links, by their placement."""
+    """A finder of the demands that placed jobs have on links."""
 
     def __init__(self, ground: HostTree, requests: Mapping[str, Request], known: JobKnowledge) -> None:
         self._ground, self._requests, self._known = ground, requests, known
         self._circles: dict[tuple[str, Placement], dict[str, Circle]] = {}
 
     def shared_links(self, placements: Placements) -> dict[JobDemands, float]:
-        """Return the sets of demands that share links, with the payload rate of the narrowest link of each, Gbit/s.
+        """Return the sets of demands that share links, each with its narrowest link's payload rate, Gbit/s.
 
-        Links with the same demands of the same jobs, such as two racks' that these jobs share, suit the same
-        time-shifts and count as one.
+        Links with equal demands of the same jobs, such as the uplinks of two racks, need equal time-shifts and count as
+        one.
         """
         crossing: dict[str, list[Circle]] = {}
         for job in (job for job in self._requests if job in placements):  # in one order, for the same time-shifts
@@ -121,8 +121,9 @@ class DemandFinder:
 class PlacementScore:
     """The compatibility of the jobs of a placement.
 
-    `parts` are the connected subgraphs of its affinity graph, made of links without room for all demands, whose jobs
-    fit on a circle. On other links, and on those that would close a loop, overlap is random.
+    `parts` are the connected subgraphs of the placement's affinity graph. They consist of the links without room for
+    all demands whose jobs have a unified circle. On other links, and on links that would close a loop, overlap is
+    random.
     """
 
     def __init__(self, meetings: Mapping[JobDemands, float]) -> None:
@@ -162,7 +163,7 @@ class PlacementScore:
         return random_score(meeting, self._gbps[meeting])
 
     def timetables(self, threshold: float) -> dict[str, Timetable]:
-        """Return the timetables of each subgraph's jobs, unless all jobs involved are better off without."""
+        """Return the timetables of each subgraph's jobs, except where the jobs are faster without timetables."""
         found: dict[str, Timetable] = {}
         for company in _connected_parts(self._short):
             parts = tuple(tuple(part) for part in self.parts if part[0] in company)
@@ -225,7 +226,7 @@ def _timetables(links: Links, parts: tuple[tuple[JobDemands, ...], ...], thresho
 
 @lru_cache(maxsize=4096)
 def random_score(meeting: JobDemands, capacity_gbps: float) -> float:
-    """Return the mean compatibility score of jobs on a link of that payload rate, each at a random rotation."""
+    """Return the mean compatibility score of jobs on a link of this payload rate over random rotations."""
     together = {0.0: 1.0}
     for circle in meeting:
         longer: dict[float, float] = {}

@@ -5,4 +5,4 @@ from roundabout.core.errors import RoundaboutError
 
 
 class SchedulingError(RoundaboutError):
-    """A cluster cannot do what its jobs, or its scheduler, ask for."""
+    """An error for a request of jobs, or of a scheduler, that a cluster cannot meet."""

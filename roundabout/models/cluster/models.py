@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The models of the interleaving thesis' Table 4.2: a job's profile from its model, workers and batch.
 
-models.yaml tells known values from guesses, with their ranges and effects. `guesses` is None for the values there, or a
-seed that draws every guess from its range: results then have intervals over guesses as over other seeds.
+models.yaml distinguishes known values from guesses, with the guesses' ranges and effects. The parameter `guesses` is
+None for the values in the file, or a seed that draws every guess from its range. Results over several seeds then have
+intervals that include the guesses' uncertainty.
 """
 
 from collections.abc import Mapping
@@ -23,14 +24,14 @@ from roundabout.spec.profile import Phase, Profile
 from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 
 MODELS_FILE = Path(__file__).with_name("models.yaml")
-MOST_CACHED_DRAWS = 64  # sets of guesses that are kept
+MOST_CACHED_DRAWS = 64  # largest number of cached sets of guesses
 
 Among = Literal["copies", "parts", "parts-back", "tensors", "ends"]
 Guesses = int | None
 
 
 class Figure(Strict):
-    """A number with its origin. A guessed one has a range."""
+    """A number with its origin; a guess also has a range."""
 
     value: Annotated[float, Field(gt=0)]
     least: Annotated[float, Field(gt=0)] | None = None
@@ -48,7 +49,7 @@ class Figure(Strict):
 
 
 class Part(Strict):
-    """A phase of a plan: its weight in the iteration's computing, or its bytes, communicating group and rate."""
+    """A phase of a plan: its share of the iteration's computing, or its bytes, communicating group and rate."""
 
     name: Name
     compute: Positive | None = None
@@ -67,14 +68,14 @@ class Plan(Strict):
 
 
 class Shape(NamedTuple):
-    """The division of workers: copies of a model, parts of its layers, tensors of a part."""
+    """The division of workers: the numbers of copies of a model, of parts of its layers, and of tensors of a part."""
 
     copies: int
     parts: int
     tensors: int
 
     def groups(self, among: Among) -> tuple[tuple[int, ...], ...]:
-        """Return the ranks that communicate with each other; none if each group has one."""
+        """Return the groups of ranks that communicate with each other; groups of one rank are left out."""
         copies, parts, tensors = (range(count) for count in self)
         found: dict[Among, list[tuple[int, ...]]] = {
             "copies": [tuple(self._rank(c, p, t) for c in copies) for p in parts for t in tensors],
@@ -89,16 +90,17 @@ class Shape(NamedTuple):
         return (copy * self.parts + part) * self.tensors + tensor
 
     def share(self, among: Among) -> float:
-        """Return one worker's share of a copy's bytes: of all in a part and tensor.
+        """Return one worker's factor for the bytes of a group's exchange.
 
-        Of a batch in a tensor, of all parts'.
+        For exchanges among copies it is the worker's share of a copy's parameters. For exchanges of activations it
+        scales the bytes of one worker's batch.
         """
         by_tensors = 1 / self.tensors
         return {"copies": by_tensors / self.parts, "ends": by_tensors, "tensors": 1.0}.get(among, float(self.parts))
 
 
 class Model(Strict):
-    """A model of Table 4.2, or an instance of it."""
+    """A model of Table 4.2, or an instance of it with other sizes."""
 
     plan: Name
     type: Literal["vision", "language", "recommendation"]
@@ -110,7 +112,7 @@ class Model(Strict):
 
 
 class Models(Strict):
-    """The content of models.yaml."""
+    """The models, sets and plans of models.yaml."""
 
     schema_version: Literal[1] = Field(alias="schema")
     sets: dict[Name, Tuple[Name]]
@@ -121,7 +123,7 @@ class Models(Strict):
 
 
 class ModelError(UsageError):
-    """A model, or a number of its workers, does not exist."""
+    """An error for an unknown model, or for a number of workers that the model cannot have."""
 
 
 @cache
@@ -131,7 +133,7 @@ def _document() -> Document:
 
 @lru_cache(maxsize=MOST_CACHED_DRAWS)
 def read_models(guesses: Guesses = None) -> Models:
-    """Return all models, with guesses as they stand or as this seed draws them."""
+    """Return all models, with guesses as in models.yaml, or drawn with the seed `guesses`."""
     root = _document().root
     root = root if guesses is None else _draw_guesses(root, guesses, "")
     listed = Block(root["models"])
@@ -156,7 +158,7 @@ def _draw_guesses(value: Any, seed: int, path: str) -> Any:
 
 
 def expand_sets(listed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return model names, with sets replaced by their models. Raises ModelError for any other name."""
+    """Return model names, with names of sets replaced by their models. Raises ModelError for an unknown name."""
     known = read_models()
     found: list[str] = []
     for name in listed:
@@ -179,7 +181,7 @@ def _unknown(name: str, known: list[str]) -> ModelError:
 
 
 def divide_model(plan: Plan, workers: int) -> Shape:
-    """Return the division of a model between `workers` workers."""
+    """Return the division of a model between `workers` workers. Raises ModelError if there is none."""
     tensors = plan.tensors if workers % plan.tensors == 0 else 1
     groups = workers // tensors
     parts = next((each for each in range(2, groups + 1) if groups % each == 0), 1) if plan.parts else 1
@@ -188,10 +190,10 @@ def divide_model(plan: Plan, workers: int) -> Shape:
 
 @lru_cache(maxsize=100_000)
 def make_profile(name: str, workers: int, batch: int, guesses: Guesses = None) -> Profile:
-    """Return an iteration of a model on `workers` workers, each with such a batch; one worker alone sends nothing.
+    """Return the profile of a model on `workers` workers, each with `batch` examples; a single worker sends nothing.
 
-    Times in ms, bytes as of `roundabout.spec.patterns`, both as on a link of 50 Gbit/s. Raises ModelError for a name
-    that is no model's, and for less than a worker or an example.
+    Times are in ms on a link of 50 Gbit/s, and bytes are those of `roundabout.spec.patterns`. Raises ModelError for an
+    unknown model, and for less than one worker or example.
     """
     found = find_model(name, guesses)
     if workers < 1 or batch < 1:
@@ -239,10 +241,10 @@ def _phase_bytes(found: Model, part: Part, divided: Shape, members: int, batch: 
 
 
 def examples_per_s(name: str, workers: int, batch: int, guesses: Guesses = None) -> float:
-    """Return a model's throughput on a dedicated network: the examples that its workers process together."""
+    """Return a model's throughput on a dedicated network: examples a second of all workers together."""
     return batch * workers / make_profile(name, workers, batch, guesses).alone_ms * 1000
 
 
 def noise_examples(name: str, guesses: Guesses = None) -> float:
-    """Return a model's gradient noise scale, on which Pollux' statistical efficiency depends (OSDI'21, section 3.1)."""
+    """Return a model's gradient noise scale, in examples, for Pollux' statistical efficiency (OSDI'21, section 3.1)."""
     return read_models(guesses).noise_examples[find_model(name).type].value

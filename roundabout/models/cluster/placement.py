@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement of workers: near each other, and equally good alternatives.
+"""The placement of workers near each other, and equally good alternatives to a placement.
 
-A topology is a tree, so its hosts can be put in a line in which all hosts below a switch follow each other. A subtree
-is a host, or all hosts below a switch. A job gets the lowest subtree that has enough free GPUs: a server, a rack (the
-hosts of one switch), and so on up.
+A topology is a tree, so its hosts can be ordered in a line in which the hosts below each switch are consecutive. A
+subtree is a host, or all hosts below a switch. A job gets the lowest subtree with enough free GPUs: a server, a rack
+(the hosts of one switch), and so on upwards.
 """
 
 import random
@@ -22,17 +22,17 @@ from roundabout.spec.topology import Topology
 Ints = npt.NDArray[np.int64]
 
 MOST = 10
-"""Candidate placements (the interleaving thesis, section 4.5.1)."""
+"""Largest number of candidate placements (the interleaving thesis, section 4.5.1)."""
 
 DRAWS = 3 * MOST
-"""How many are drawn for them, since some are there already, or not as good."""
+"""Number of draws for the candidates, because some draws repeat a candidate or are worse."""
 
 AT_ONCE = 4
-"""Jobs that are drawn anew together: the more, the likelier one of them is less near than it was."""
+"""Number of jobs that are moved together. With more, it is likelier that one of them ends up less near."""
 
 
 class Subtree(NamedTuple):
-    """The hosts from `begin` to before `end` of the line, `height` switches above them."""
+    """The hosts from index `begin` (inclusive) to `end` (exclusive) of the line, below `height` levels of switches."""
 
     begin: int
     end: int
@@ -40,9 +40,9 @@ class Subtree(NamedTuple):
 
 
 class HostTree:
-    """A topology as subtrees.
+    """A topology as a tree of hosts and switches, and placements on it.
 
-    `hosts` is the line, `racks` has the switch of each host, `ways` its links to the root.
+    `hosts` is the line of hosts, `racks` maps a host to its switch, and `ways` maps it to its links up to the root.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -76,19 +76,19 @@ class HostTree:
 
     @property
     def gpus(self) -> int:
-        """Return the number of GPUs."""
+        """Return the number of GPUs of all hosts."""
         return len(self.hosts) * self.gpus_per_host
 
     def free(self, placements: Iterable[Placement]) -> Ints:
-        """Return the free GPUs of each host of the line."""
+        """Return the number of GPUs of each host that these placements leave free, in the line's order."""
         return self.gpus_per_host - self.gpus_of(host for placement in placements for host in placement)
 
     def gpus_of(self, placement: Iterable[str]) -> Ints:
-        """Return the GPUs that a placement takes of each host of the line."""
+        """Return the number of GPUs that a placement takes of each host, in the line's order."""
         return np.bincount([self.at[host] for host in placement], minlength=len(self.hosts))
 
     def links_between(self, sender: str, receiver: str) -> Iterator[tuple[str, bool]]:
-        """Yield the links from one host to another, and whether upwards."""
+        """Yield each link from one host to another, with True if it leads upwards."""
         up, down = self.ways[sender], self.ways[receiver]
         same = next((count for count in range(min(len(up), len(down)), 0, -1) if up[-count:] == down[-count:]), 0)
         yield from ((link, True) for link in up[: len(up) - same])
@@ -105,10 +105,10 @@ class HostTree:
         return 0 if workers <= self.gpus_per_host else 1 if workers <= self.gpus_per_rack else 2
 
     def pack(self, free: Ints, workers: int, rng: random.Random | None = None) -> Placement:
-        """Take `workers` GPUs of `free`, as near to each other as possible, in the order of the line.
+        """Take `workers` GPUs from `free`, as near to each other as possible, and return their placement.
 
-        Of equally low subtrees the fullest is taken, or with `rng` any. If one subtree below is too small, all free
-        GPUs of the emptiest one, or of any, are taken, and so on.
+        Of equally low subtrees the one with the fewest free GPUs is taken, or with `rng` a random one. If no single
+        subtree below it suffices, all free GPUs of the emptiest one, or of a random one, are taken first, and so on.
         """
         taken = np.zeros_like(free)
         inside, left = np.ones(len(self.begins), bool), workers
@@ -130,7 +130,7 @@ class HostTree:
         return self.placement(taken)
 
     def grow(self, free: Ints, placement: Placement, workers: int) -> Placement:
-        """Return a placement with `workers` workers, more from the lowest `free` subtrees around its first host."""
+        """Return a placement enlarged to `workers` workers, with GPUs of the lowest subtrees around its first host."""
         place, taken = self.at[placement[0]], self.gpus_of(placement)
         around = np.flatnonzero((self.begins <= place) & (self.ends > place))
         for room in around[self.heights[around].argsort()]:
@@ -138,7 +138,7 @@ class HostTree:
         return placement if workers == len(placement) else self.placement(taken)
 
     def take(self, free: Ints, placement: Placement) -> bool:
-        """Take these GPUs of `free` if they are free and as near to each other as possible; else return False."""
+        """Take a placement's GPUs from `free`. Return False if they are not free, or not as near as possible."""
         taken = self.gpus_of(placement)
         if (taken > free).any() or self.locality(placement) > self.best_locality(len(placement)):
             return False
@@ -146,7 +146,7 @@ class HostTree:
         return True
 
     def scatter(self, free: Ints, workers: int, rng: random.Random) -> Placement:
-        """Take `workers` GPUs of `free` at random."""
+        """Take `workers` GPUs from `free` at random, and return their placement."""
         taken = np.zeros_like(free)
         for place in rng.sample(np.repeat(np.arange(free.size), free).tolist(), workers):
             taken[place] += 1
@@ -154,7 +154,7 @@ class HostTree:
         return self.placement(taken)
 
     def placement(self, taken: Ints) -> Placement:
-        """Return the placement of the GPUs taken of each host. Workers that are near each other have adjacent ranks."""
+        """Return the placement with this number of GPUs on each host; workers near each other have adjacent ranks."""
         return tuple(self.hosts[place] for place in np.repeat(np.arange(taken.size), taken))
 
 
@@ -187,12 +187,12 @@ def _path_to_farthest(near: Mapping[str, Iterable[str]], start: str) -> list[str
 
 @lru_cache(maxsize=8)
 def host_tree_of(topology: Topology) -> HostTree:
-    """Return the subtrees of a topology."""
+    """Return the tree of a topology, which is cached."""
     return HostTree(topology)
 
 
 def check_cluster(state: State) -> HostTree:
-    """Return the tree of a cluster on which every job can have its workers. Raises SchedulingError."""
+    """Return the tree of a cluster. Raises SchedulingError if a job asks for more GPUs than the cluster has."""
     ground = host_tree_of(state.topology)
     for job in state.jobs:
         if job.request.workers > ground.gpus:
@@ -205,7 +205,7 @@ def check_cluster(state: State) -> HostTree:
 def draw_alternatives(
     first: Placements, draw: Callable[[random.Random], Placements | None], seed: int
 ) -> list[Placements]:
-    """Return candidates: the first, and equally good ones that are drawn (None is not); at most ten, all different."""
+    """Return at most ten different candidates: `first`, and those that `draw` returns; None is no candidate."""
     rng, found = random.Random(seed), [first]
     for _ in range(DRAWS):
         if len(found) == MOST:
@@ -217,7 +217,7 @@ def draw_alternatives(
 
 
 def swap_places(ground: HostTree, placements: Placements, jobs: Sequence[str], rng: random.Random) -> Placements:
-    """Return placements with these jobs moved, a few at a time into each other's places, none less near."""
+    """Return placements in which a few of these jobs at a time exchange places, so that no job's locality worsens."""
     found, free = dict(placements), ground.free(placements.values())
     order = rng.sample(jobs, len(jobs))
     for begin in range(0, len(order), AT_ONCE):
@@ -236,10 +236,10 @@ def swap_places(ground: HostTree, placements: Placements, jobs: Sequence[str], r
 
 
 def place_jobs(ground: HostTree, wanted: Mapping[str, int], before: Placements, leased: Collection[str]) -> Placements:
-    """Place so many workers of each job near each other, in the order of `wanted`.
+    """Place the wanted number of workers of each job near each other, in the order of `wanted`.
 
-    Jobs with a lease keep the GPUs that they had `before`, and get others close by. Of the others, those with as many
-    as before stay if that is as near as possible.
+    Jobs with a lease keep the GPUs that they had `before`, and get further ones close by. Other jobs with an unchanged
+    number of workers stay if their placement is as near as possible.
     """
     free = ground.free(before[job] for job in leased)
     found = {job: ground.grow(free, before[job], wanted[job]) for job in wanted if job in leased}

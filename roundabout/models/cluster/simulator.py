@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulation of a trace under a scheduler by the flow-level engine: jobs' progress decides the next events.
+"""Simulation of a trace under a scheduler with the flow-level engine, in which jobs' progress determines events.
 
-A job whose workers change pauses for a while; one that only gets other time-shifts continues at once. In both cases the
-current iteration is lost. Source: the interleaving thesis, sections 4.4.2 and 4.5.1.
+A job whose workers change pauses for a while, and a job that only gets another time-shift continues at once. In both
+cases the current iteration is lost. Source: the interleaving thesis, sections 4.4.2 and 4.5.1.
 """
 
 import math
@@ -23,28 +23,28 @@ from roundabout.spec.topology import Topology
 SAME = SAME_S = 1e-9
 
 JobForAllocation = Callable[[Allocation], ResolvedJob]
-"""A stint as a job of a trial."""
+"""Returns the job of a trial that plays an allocation."""
 
 SchedulerPolicy = Callable[[State, int], PlacementDecision]
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """The cluster of a simulation. `decide` is the scheduler's own policy, or Cassini's around it."""
+    """The cluster of a simulation. `decide` is the scheduler's own policy, or Cassini's policy around the scheduler."""
 
     topology: Topology
     scheduler: Scheduler
     known: JobKnowledge
     decide: SchedulerPolicy
     employ: JobForAllocation
-    move_s: float  # for which a job stands still whose workers change, or that goes on after it waited
+    move_s: float  # pause of a job whose workers change, or that resumes after it waited
     seed: int
 
 
 def simulate_trace(
     requests: Sequence[Request], cluster: Cluster, window: tuple[float, float] | None = None
 ) -> Timeline:
-    """Simulate the requests; with a window (from, and for how many seconds), return that alone."""
+    """Simulate the requests, and return their timeline; with a window (begin and length, s) only its allocations."""
     play = _Simulation(requests, cluster)
     play.advance(math.inf if window is None else sum(window))
     timeline = Timeline(tuple(requests), tuple(play.stints), tuple(play.decisions), tuple(play.histories()))
@@ -52,7 +52,7 @@ def simulate_trace(
 
 
 def simulate_dedicated(requests: Sequence[Request], cluster: Cluster) -> Timeline:
-    """Simulate each job in a cluster of its own from its arrival on, one after the other."""
+    """Return the timeline of jobs that each have a cluster of their own, played one after the other."""
     stints, lives, now_s = [], [], 0.0
     for each in requests:
         state = State(0.0, cluster.topology, (Job(each),))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state that a scheduler sees, and its answer."""
+"""The state of a cluster, and the interface of schedulers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from roundabout.spec.profile import Profile
 from roundabout.spec.topology import Topology
 
 Placement = tuple[str, ...]
-"""The host of each worker, by rank: a host that is named several times has as many. Each worker has one GPU."""
+"""The host of each worker, by rank; a host with several workers occurs several times. Each worker has one GPU."""
 
 Placements = Mapping[str, Placement]
-"""By job; jobs that are not named wait."""
+"""The placement of each job by name; jobs without a placement wait."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A job of a trace: a model of models.yaml, and the GPUs that it asks for when it arrives."""
+    """A job of a trace: its model in models.yaml, and the workers that it asks for, each with one GPU."""
 
     name: str
     model: str
@@ -33,16 +33,16 @@ class Job:
     """A job that has arrived and not ended, with its progress."""
 
     request: Request
-    completed: float = 0.0  # iterations of the request's number of workers; others count by what they process
+    completed: float = 0.0  # in iterations with the requested workers; others count by their examples
     placement: Placement = ()  # none while it waits
-    placed_s: float | None = None  # since when it is there
-    lease_s: float | None = None  # until when
-    ran_s: float = 0.0  # in all, on any placement
-    moves: int = 0  # how often it was placed anew while it ran
+    placed_s: float | None = None  # when it got this placement
+    lease_s: float | None = None  # when the lease ends
+    ran_s: float = 0.0  # in total, on any placement
+    moves: int = 0  # number of changes of placement while it ran
 
     @property
     def remaining_iterations(self) -> float:
-        """Return the iterations still to be done."""
+        """Return the number of iterations still to be done."""
         return max(self.request.iterations - self.completed, 0.0)
 
 
@@ -61,10 +61,10 @@ class State:
 
 
 class JobKnowledge:
-    """The knowledge of schedulers about jobs before they run, from profiling them alone.
+    """The knowledge that schedulers have about jobs before they run, from profiling each job alone.
 
-    `profile` gives a model's iteration alone by model, workers and batch of a GPU, `noise_examples` a model's gradient
-    noise scale, which Pollux goes by.
+    `profile` returns a model's iteration alone for a model, a number of workers and a batch per GPU. `noise_examples`
+    returns a model's gradient noise scale, which Pollux uses.
     """
 
     def __init__(self, profile: Callable[[str, int, int], Profile], noise_examples: Callable[[str], float]) -> None:
@@ -76,27 +76,27 @@ class JobKnowledge:
         return self._profile(request.model, workers, request.batch)
 
     def alone_s(self, request: Request, iterations: float, workers: int) -> float:
-        """Return the time of `iterations` of the request with `workers` workers, which process as many examples."""
+        """Return the time, s, in which `workers` workers alone process the examples of `iterations` as requested."""
         return iterations * request.workers / workers * self._iteration_s(request.model, workers, request.batch)
 
 
 class Scheduler(Protocol):
-    """Decides placements. Keeps nothing between calls: the same state and seed give the same answer.
+    """A policy that decides placements, without a memory: the same state and seed give the same answer.
 
-    It is called when a job arrives or ends, when a lease ends, and at the instants that it names itself. If it is
-    `dedicated`, each job has a cluster of its own, and placements may name the same GPUs.
+    The simulator calls `decide` when a job arrives or ends, when a lease ends, and at the instants of `next_s`. With a
+    `dedicated` scheduler each job has a cluster of its own, so placements may overlap.
     """
 
     dedicated: bool
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
-        """Return placements of equal rank, its own choice first; at most ten. Jobs without a placement wait."""
+        """Return at most ten equally good sets of placements, its own choice first. Jobs without a placement wait."""
         ...
 
     def lease_s(self, state: State, job: Job) -> float | None:
-        """Return the end of the lease of a job that is placed now; None if it has no end."""
+        """Return the end of the lease, s, of a job that is placed now; None if the lease has no end."""
         ...
 
     def next_s(self, state: State) -> float | None:
-        """Return the next instant at which it wants to be called; None for never."""
+        """Return the next instant, s, at which `decide` must be called; None for none."""
         ...

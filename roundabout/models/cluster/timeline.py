@@ -14,9 +14,9 @@ Why = Literal["arrival", "end", "lease", "epoch"]
 
 @dataclass(frozen=True)
 class Allocation:
-    """A contiguous time of a job on one placement, with at most one timetable.
+    """A contiguous time of a job on one placement with at most one timetable.
 
-    `left` are the iterations of its workers that remained at its begin, `iterations` those that it did.
+    `left` is the number of iterations that remained at the begin, and `iterations` the number completed.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Allocation:
 
     @property
     def has_traffic(self) -> bool:
-        """Return True if it causes traffic: it has several workers, and time for them to send."""
+        """Return True if the allocation causes traffic: it has several workers, and ends after they may begin."""
         early_ms = self.timetable.early_ms(1e3 * self.begins_s) if self.timetable else 0.0
         return len(self.workers) > 1 and 1e3 * self.begins_s + early_ms < 1e3 * self.ends_s
 
@@ -41,26 +41,26 @@ class Decision:
 
     at_s: float
     why: Why
-    job: str | None  # that arrived, ended or gave up its lease
+    job: str | None  # the job that arrived, ended or gave up its lease
     placements: Placements
-    scores: tuple[float, ...] | None = None  # of those without loops
+    scores: tuple[float, ...] | None = None  # of the candidates without loops
 
 
 @dataclass(frozen=True)
 class JobHistory:
-    """A job from its arrival to its end. A move is a change of its workers in that time."""
+    """A job from its arrival to its end; a move is a change of its workers while it runs."""
 
     name: str
     arrived_s: float
     started_s: float | None
     ended_s: float | None
-    dedicated_s: float  # what it takes in a cluster of its own, with the workers that it asked for
+    dedicated_s: float  # time in a cluster of its own, with the requested workers
     moves: int
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The whole timeline, in seconds from the trace's start."""
+    """The timeline of a trace: allocations, decisions and job histories, in seconds from the trace's start."""
 
     requests: tuple[Request, ...]
     stints: tuple[Allocation, ...]
@@ -68,15 +68,15 @@ class Timeline:
     lives: tuple[JobHistory, ...]
 
     def window(self, from_s: float, lasts_s: float, starts_s: Callable[[str], Sequence[float]]) -> "Timeline":
-        """Return the allocations of a window, from its start on; jobs and decisions of all times stay as they were.
+        """Return the timeline with only the window's allocations, counted from its start; jobs and decisions stay.
 
-        Who was there before the window goes on with the first iteration that it began in it: jobs stand to each other
-        as they did.
+        A job that ran before the window continues with its first iteration that begins in the window, so the offsets
+        between jobs stay the same.
 
         Args:
             from_s: the start of the window.
-            lasts_s: how long it is.
-            starts_s: when a stint's iterations began.
+            lasts_s: the length of the window.
+            starts_s: returns the begins of an allocation's iterations, by its name.
         """
         until_s, stints = from_s + lasts_s, []
         for stint in self.stints:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stretch of an affinity subgraph's timetables, and whether its jobs gain by them.
+"""The factor by which an affinity subgraph's timetables are stretched, and whether its jobs gain by timetables.
 
-Computed like fluid/timetable_stretch.py, for jobs of which only circles are known. A rotation that is better than
-chance is not enough: a job with a timetable waits for its turns, and one without gets its share of the link.
+The computation is like fluid/timetable_stretch.py's, for jobs of which only circles are known. Rotations that are
+better than chance are not enough: a job with a timetable waits for its turns, while a job without one always gets its
+share of the link.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,31 +23,31 @@ from roundabout.models.fluid.timetable_stretch import CONGESTED
 from roundabout.spec.cassini import Timetable
 
 Links = tuple[tuple[tuple[Circle, ...], float], ...]
-"""The circles of the jobs on each link, and what it carries, Gbit/s."""
+"""The circles of the jobs on each link, and the link's payload rate, Gbit/s."""
 
 SLACK = 0.01
-"""By which share periods are longer than iterations at least.
+"""Least share by which periods exceed iterations.
 
-A guess: of timetables that jobs with 0.5 % of jitter keep, those that the fluid model finds are 0.5 to 1.6 % longer
-(docs/explanation/cassini.md). What it is, iterations of jobs that are held get longer by; where it is too little, turns
-are missed.
+A guess: for jobs with 0.5 % of jitter the flow-level model finds periods that are 0.5 to 1.6 % longer
+(docs/explanation/cassini.md). A larger value lengthens the iterations of jobs with timetables; with a smaller value
+jobs miss turns.
 """
 
 STEP = 1.5
-"""How many times as much is tried next."""
+"""Factor between consecutive tried stretches."""
 
 GAIN = 1.02
-"""How many times as fast jobs must be to be held: a guess, as circles are less than jobs with rings and jitter."""
+"""Least speed-up by which timetables are used: a guess, because circles leave out rings and jitter."""
 
 ITERATIONS = 16
-"""For how many of the longest iteration, times the number of jobs, they are played."""
+"""Played time in multiples of the longest iteration, for each job."""
 
 DRAWS = 4
-"""How often jobs that nobody holds are played, each time from other instants on."""
+"""Number of times that jobs without timetables are played, each time with other random starts."""
 
 
 def fit_timetables(links: Links, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
-    """Return the timetables, all stretched alike, with which jobs are fastest; none if they are as fast without."""
+    """Return the timetables, stretched by a common factor, with which jobs are fastest; empty if they do not help."""
     least = fmean(mean_slowdown(links, draw=draw) for draw in range(DRAWS)) / GAIN
     found: dict[str, Timetable] = {}
     more = SLACK
@@ -59,7 +60,7 @@ def fit_timetables(links: Links, timetables: Mapping[str, Timetable]) -> dict[st
 
 
 def mean_slowdown(links: Links, timetables: Mapping[str, Timetable] = MappingProxyType({}), draw: int = 0) -> float:
-    """Return the mean over jobs of their iteration time over the time alone, after they have found each other."""
+    """Return the mean over jobs of iteration time over the time alone, in the second half of the played time."""
     carries = {_link_edge(place): gbps * BYTES_PER_MS_OF_GBPS for place, (_, gbps) in enumerate(links)}
     engine = Engine(ResidualCapacity.constant(carries), congested=CONGESTED)
     iterations_ms = {circle.job: circle.iteration_ms for circles, _ in links for circle in circles}

@@ -20,7 +20,7 @@ WHOLE_GROUP = ListedJob()
 
 
 class TraceError(UsageError):
-    """A job that a cluster can never run, or a trace without jobs."""
+    """An error for a job that the cluster can never run, and for a trace without jobs."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ def trace_requests(
 
     Args:
         trace: the specification.
-        gpus: in the cluster; a load is a fraction of them.
-        seed: draws what the trace does not say. The same seed gives the same jobs.
-        guesses: of the models (roundabout.models.cluster.models).
+        gpus: the number of GPUs in the cluster, of which a load is a fraction.
+        seed: seed of all values that the trace does not give; the same seed gives the same jobs.
+        guesses: see roundabout.models.cluster.models.
         submitted: the jobs of a real trace (roundabout.spec.trace_readers).
 
     Raises:
-        ModelError: a model that there is none of.
+        ModelError: a model is unknown.
         TraceError: a job asks for more GPUs than there are, or there are no jobs.
     """
     draw = _Draw(trace, expand_sets(trace.models), seed, guesses)
@@ -118,9 +118,9 @@ def _iterations(request: Request, ran_s: float | None, guesses: Guesses) -> int:
 
 
 def gpu_seconds(trace: RandomJobs, guesses: Guesses = None) -> float:
-    """Return the mean over a trace's jobs of their GPU time alone: workers x iterations x iteration time.
+    """Return the mean GPU time of a trace's jobs, each alone, s: workers x iterations x iteration time.
 
-    An iteration's time is linear in the batch, so that the middle of its range stands for all of it.
+    The middle of the range of batches is used, because an iteration's time is linear in the batch.
     """
     workers = range(trace.workers.least, trace.workers.most + 1)
     means_ms = [

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flow-level models, without packets, for plans, testbeds and analysis.
+"""Flow-level models, which have no packets, for plans, testbeds and analysis.
 
-Links are shared max-min fairly at every instant, exactly and event-driven. Exceptions: the residual capacity beside
-flows of cross traffic comes in steps, and weights that grow as MLTCP's do (mltcp.py) are integrated. DCQCN has a mean
-field (dcqcn.py, mean_field_dcqcn.py), in steps. model.py is the reference model; engine.py computes the same for many
-hosts and jobs.
+Links are shared max-min fairly at every instant, exactly and event-driven, with two exceptions. Beside flows of cross
+traffic the residual capacity changes in steps, and weights that grow, as MLTCP's (mltcp.py), are integrated
+numerically. DCQCN has a mean-field model in time steps (dcqcn.py, mean_field_dcqcn.py). model.py is the reference
+model; engine.py computes the same for many hosts and jobs.
 """
 
 from roundabout.models.fluid.cross_traffic import (
