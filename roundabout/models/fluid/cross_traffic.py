@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capacity that cross traffic, which precedes all jobs, leaves on links.
+"""The capacity of links that cross traffic, which has priority over all jobs, leaves for jobs.
 
-Without known flows, cross traffic takes its load evenly. If the start of its flows is known, links carry these from
-then on as fast as they can, first come first served, and jobs get the rest. That is known to the byte at the end of
-each step, and taken as even within, so a job's capacity is off by at most what a link carries in a step. An earlier
-link of a flow's path does not delay its traffic on a later one.
+Without known flows, cross traffic takes its load at a constant rate. If the starts of its flows are known, each link
+carries flows from their starts at its full rate, first come first served, and jobs get the rest. The rest is exact at
+the end of each step, and spread evenly within. So a job's capacity is off by at most the bytes that a link carries in a
+step. An earlier link of a flow's path does not delay the flow on a later link.
 """
 
 from collections import defaultdict
@@ -21,17 +21,18 @@ from roundabout.spec import Link, TrialSpec
 BYTES_PER_MS_OF_GBPS = 1e9 / 8 / 1e3
 
 STEP_MS = 5.0
-"""Half the time between two bursts, which show so. Each step costs an event, and flows come more than one a ms.
+"""Length of a step, ms: half the time between two bursts, so that bursts show. Each step costs an event.
 
-Of ResNet-50 at 20 Gbit/s it costs 4 s of CPU in 1,000 s, and means and 99 % tails are within 0.3 % of those at 1 ms.
+A step for each flow would cost more, because there is more than one flow per ms. For ResNet-50 at 20 Gbit/s steps cost
+4 s of CPU in 1,000 s; means and 99 % tails are within 0.3 % of those with steps of 1 ms.
 """
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The flows of a cross traffic: their starts (ms after jobs may start), bytes, and the places of their receivers.
+    """The flows of a cross traffic: starts (ms after jobs may start), bytes, and the indices of receivers.
 
-    They are in the order of their starts; before `begins_ms` and after `ends_ms` there are none.
+    Flows are in the order of their starts; there are none before `begins_ms` and after `ends_ms`.
     """
 
     starts_ms: Floats
@@ -42,9 +43,9 @@ class Schedule:
 
 
 def residual_of_loads(spec: TrialSpec) -> dict[Direction, float]:
-    """Return the payload in bytes/ms that each direction of each link carries, less the cross traffic there.
+    """Return the payload, bytes/ms, that each direction of each link carries beside the loads of cross traffic.
 
-    A load is that of all receivers together, and each gets an equal part. 0 if cross traffic asks for more.
+    Each receiver of a cross traffic gets an equal part of its load. The rest is 0 if loads exceed the capacity.
     """
     left = capacities(spec.topology.links)
     for traffic in spec.cross_traffic.values():
@@ -56,17 +57,18 @@ def residual_of_loads(spec: TrialSpec) -> dict[Direction, float]:
 
 
 def capacities(links: Iterable[Link]) -> dict[Direction, float]:
-    """Return the payload in bytes/ms that each direction of each link carries."""
+    """Return the payload rate of each direction of each link, bytes/ms."""
     both = ((link, ends) for link in links for ends in (link.ends, link.ends[::-1]))
     return {(a, b): link.payload_rate_gbps * BYTES_PER_MS_OF_GBPS for link, (a, b) in both}
 
 
 def residual_of_schedules(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> ResidualCapacity:
-    """Return the residual capacity beside the known `schedules`, by name.
+    """Return the residual capacity beside cross traffic whose flows are known: `schedules`, by name.
 
-    Cross traffic without one takes its load evenly.
+    Cross traffic without a schedule takes its load at a constant rate.
 
-    After the first schedule's end links are free of it, so a job that runs until then has no known capacity.
+    After the end of the shortest schedule links are free of known flows, so results of jobs that run longer are
+    invalid.
     """
     others = {name: traffic for name, traffic in spec.cross_traffic.items() if name not in schedules}
     even = residual_of_loads(spec.model_copy(update={"cross_traffic": others}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DCQCN's mean field: rates, targets and alpha as continuous flows under marking, for many flows at once.
+"""DCQCN's mean-field model: rates, targets and alpha as continuous functions under marking, for many flows at once.
 
 The model is that of SIGCOMM'15, section 5, as CoNEXT'16 has it for each flow by itself (its section 3.1): rates,
 targets, alpha and the queue are continuous, and a CNP or an increase counts by its expected frequency. Parameters mean
@@ -22,17 +22,19 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 
 PACKET_BYTES = 1000.0
-"""What is marked or not: CoNEXT'16's. Larger packets are marked less often."""
+"""Bytes of a packet, the unit that is marked or not, as in CoNEXT'16. Larger packets mean fewer marks."""
 
 CERTAIN = 1 - 1e-6
-"""The highest probability of a mark: above Kmax every packet has one, and the first one after a gap makes a CNP."""
+"""Highest marking probability in computations; it stands for 1 above Kmax, where the first packet after a gap makes a
+CNP.
+"""
 
 
 @dataclass(frozen=True)
 class Reaction:
-    """Parameters of reaction points, all of one shape; names and meaning as in transports/dcqcn/dcqcn.h.
+    """Parameters of reaction points, as arrays of one shape, with the names and meanings in transports/dcqcn/dcqcn.h.
 
-    Rates are in bytes/us. `byte_counter_bytes` is 0 if the timer's stage stands for both.
+    Rates are in bytes/us. With a `byte_counter_bytes` of 0 there is no byte counter, and its stage is the timer's.
     """
 
     T_us: Array
@@ -49,36 +51,36 @@ class Reaction:
 
 @dataclass
 class FlowState:
-    """The state of reaction points, of the shape of their parameters: rates in bytes/us."""
+    """The state of reaction points, as arrays in the shape of their parameters, with rates in bytes/us."""
 
     R_C: Array
     R_T: Array
     alpha: Array
     age_us: Array
-    """Mean time since a CNP became possible again."""
+    """Mean time, us, since a CNP became possible again."""
 
     @classmethod
     def start(cls, reaction: Reaction) -> "FlowState":
-        """Return new flows: at the highest rate, with the largest cut at their first CNP."""
+        """Return the state of new flows: at the highest rate, and with alpha 1, so that their first cut is largest."""
         highest = np.array(reaction.R_max, float)
         return cls(highest, highest.copy(), np.ones_like(highest), np.zeros_like(highest))
 
     def restart(self, where: npt.NDArray[np.bool_], reaction: Reaction) -> None:
-        """Reset rates after long enough idling; alpha has decayed meanwhile."""
+        """Set the rates of the flows `where` to the highest, as after long idling; alpha, which has decayed, stays."""
         self.R_C = np.where(where, reaction.R_max, self.R_C)
         self.R_T = np.where(where, reaction.R_max, self.R_T)
 
 
 def marking_probability(queue_bytes: Array, kmin_bytes: Array, kmax_bytes: Array, pmax: Array) -> Array:
-    """Return the probability that a packet is marked, by the queue (CoNEXT'16, equation 1)."""
+    """Return the probability that a packet is marked at this queue length (CoNEXT'16, equation 1)."""
     rising = pmax * (queue_bytes - kmin_bytes) / np.maximum(kmax_bytes - kmin_bytes, 1.0)
     return np.where(queue_bytes > kmax_bytes, 1.0, np.maximum(rising, 0.0))
 
 
 def advance(flow: FlowState, reaction: Reaction, rate: Array, p: Array, us: Array | float) -> Array:
-    """Advance by `us`, in which flows send at `rate` and a share `p` of packets is marked.
+    """Advance flows by `us`, in which they send at `rate`, bytes/us, and a share `p` of packets is marked.
 
-    Return the CNPs per us of each.
+    Return the CNPs per us of each flow.
 
     Decays are exact if rate and p stay constant, so a step may be longer than the gap between CNPs.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flow-level engine for many hosts and jobs: the events of model.py, each at the cost of the affected streams.
+"""The flow-level engine for many hosts and jobs. It has the events of model.py, but computes only affected streams.
 
-It is written in C++ (roundabout/models/fluid/native); docs/explanation/flow-level-engine.md says what it couples, and
-why that is exact.
+The engine is written in C++ (roundabout/models/fluid/native); docs/explanation/flow-level-engine.md says which streams
+affect each other, and why the result is exact.
 """
 
 import ctypes
@@ -23,7 +23,8 @@ from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
 LIBRARY = "build/lib/libfluid.so"
 
 INSTANTS = 100_000
-"""After how many the engine comes back to Python, so that it can be interrupted; they take some tenths of a second."""
+"""Number of instants after which the engine returns to Python, so that it can be interrupted: some tenths of a second.
+"""
 
 DOUBLES, INT64S, SIZES = POINTER(c_double), POINTER(c_int64), POINTER(c_size_t)
 FUNCTIONS = {
@@ -37,21 +38,21 @@ FUNCTIONS = {
     "iterations": (None, (c_void_p, c_size_t, DOUBLES)),
     "carried": (c_size_t, (c_void_p, c_size_t, DOUBLES)),
 }
-"""What each takes and returns (face.cpp)."""
+"""Result and argument types of the library's functions (face.cpp)."""
 
 
 class EngineError(RoundaboutError):
-    """The engine is not built, or was asked for an unknown job."""
+    """An error for an engine that is not built, and for jobs that do not suit it."""
 
 
 class Engine:
     """A cluster in simulated time, in which jobs start and end while others run.
 
-    `left` is what each direction of a link has for jobs, and `congested` the share of it that they get while several
-    streams ask for more. With `sample_ms`, what links have carried is noted that often.
+    `left` is the residual capacity of links' directions. While several streams ask for more, they get the share
+    `congested` of it. With `sample_ms` the bytes that links have carried are recorded at this interval.
 
     Raises:
-        EngineError: it is not built.
+        EngineError: the engine's library is not built.
     """
 
     def __init__(self, left: ResidualCapacity, *, congested: float = 1.0, sample_ms: float | None = None) -> None:
@@ -74,14 +75,14 @@ class Engine:
 
     @property
     def now_ms(self) -> float:
-        """Return the present simulated instant."""
+        """Return the present simulated time, ms."""
         return float(self._library.fluid_now(self._engine))
 
     def add(self, name: str, job: FluidJob) -> None:
         """Add a job that begins at its `start_ms`.
 
         Raises:
-            EngineError: there was one of this name, it would have begun before now, or its streams take unknown links.
+            EngineError: the name is in use, the start lies before now, or a stream crosses an unknown link.
         """
         if name in self._jobs:
             raise EngineError(f"job {name}: found a second one of this name, expected one")
@@ -100,7 +101,7 @@ class Engine:
         self._jobs[name] = job
 
     def stop(self, name: str) -> None:
-        """End a job now; an iteration that it has not completed does not count."""
+        """End a job now; its incomplete iteration does not count."""
         self._library.fluid_stop(self._engine, self._places[name])
 
     def run(self, until_ms: float) -> tuple[str, ...]:
@@ -114,13 +115,13 @@ class Engine:
                 return tuple(names[place] for place in ended[:count])
 
     def completed(self, name: str) -> int:
-        """Return the iterations that all of the job's workers have completed."""
+        """Return the number of iterations that all of the job's workers have completed."""
         return int(self._library.fluid_completed(self._engine, self._places[name]))
 
     def iterations(self, name: str) -> Floats:
-        """Return each worker's iterations: begin, first communication, end, its agent's delay, bytes both ways.
+        """Return each worker's completed iterations, as an array of shape (workers, iterations, 6).
 
-        The shape is (workers, iterations, 6), times are in ms, and bytes are those sent and received for the iteration.
+        The last axis has begin, first communication, end and the agent's delay, in ms, and the bytes sent and received.
         """
         job, count = self._jobs[name], self.completed(name)
         times = np.empty((merge_workers(job).workers, count, 4))
@@ -133,10 +134,10 @@ class Engine:
         return found
 
     def carried(self) -> Mapping[Direction, Floats]:
-        """Return the cumulative bytes of each direction of a link at 0, `sample_ms`, twice that, ..., now at most.
+        """Return the cumulative bytes of each link's direction at 0, `sample_ms`, 2 `sample_ms` and so on until now.
 
         Raises:
-            EngineError: it was not to note them.
+            EngineError: the engine was created without `sample_ms`.
         """
         if not self._sampled:
             raise EngineError("bytes carried: found an engine without sample_ms, expected one with")

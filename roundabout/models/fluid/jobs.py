@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs in the flow-level model: phases of streams between workers, each on the tree's only path."""
+"""Jobs in the flow-level model: phases of streams between workers, each stream on its path through the tree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,9 +27,9 @@ class ComputePhase:
 class Stream:
     """The bytes that one worker sends another in a phase.
 
-    `size` bytes, which appear evenly over the phase's `alone_ms`.
+    Its `size` bytes appear at a constant rate over the phase's `alone_ms`.
 
-    With `passes_on`, the place of an earlier stream of the phase, they appear as that one's arrive.
+    With `passes_on`, the index of an earlier stream of the phase, they appear as the bytes of that stream arrive.
     """
 
     sender: int
@@ -41,7 +41,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Barrier:
-    """Workers that leave a phase together, and the streams (their places) that must have ended before."""
+    """Workers that leave a phase together, and the indices of the streams that must have ended before."""
 
     workers: tuple[int, ...]
     awaits: tuple[int, ...]
@@ -49,7 +49,7 @@ class Barrier:
 
 @dataclass(frozen=True)
 class SendPhase:
-    """A phase of streams. Workers without a barrier take no part in it."""
+    """A phase of streams. Workers that are in no barrier skip the phase."""
 
     streams: tuple[Stream, ...]
     alone_ms: float
@@ -58,11 +58,12 @@ class SendPhase:
 
 @dataclass(frozen=True)
 class FluidJob:
-    """A job of some workers: the phases of an iteration, weight and priority of its streams, and its begin.
+    """A job: its workers, the phases of an iteration, its streams' weight and priority, and its begin.
 
-    It runs forever, unless it ends after `iterations` or departs at an instant. A `factor` multiplies the weight, by
-    the part of the iteration's bytes that all of its workers together have sent. A `timetable` delays iterations;
-    waiting counts as a part of them. Computing times of iteration i are multiplied by `stretches[i]`, cyclically.
+    The job runs forever, unless it ends after `iterations` or departs at `departs_ms`. A `factor` multiplies the weight
+    as a function of the share of the iteration's bytes that all workers together have sent. A `timetable` delays
+    iterations, and the delay counts as a part of them. Computing times of iteration i are multiplied by `stretches[i]`,
+    cyclically.
     """
 
     phases: tuple[ComputePhase | SendPhase, ...]
@@ -83,19 +84,19 @@ class FluidJob:
 
     @cached_property
     def edges(self) -> frozenset[Direction]:
-        """Return every direction of a link that the job needs."""
+        """Return every direction of a link that the job's streams cross."""
         return frozenset(edge for stream in self.streams for edge in stream.path)
 
     @cached_property
     def iteration_bytes(self) -> float:
-        """Return the bytes of all of its streams in an iteration."""
+        """Return the bytes of all of the job's streams in an iteration."""
         return sum(stream.size for stream in self.streams)
 
 
 def merge_workers(job: FluidJob) -> FluidJob:
-    """Return the job with one worker in place of all, if all of them always leave a phase together.
+    """Return the job with one worker in place of all if all workers leave each phase together, else the job itself.
 
-    Quicker to compute.
+    The merged job gives the same times and is computed faster.
     """
     sends = [phase for phase in job.phases if isinstance(phase, SendPhase)]
     if not all(len(phase.parties) == 1 and len(phase.parties[0].workers) == job.workers for phase in sends):
@@ -110,7 +111,7 @@ def _merge_phase(phase: SendPhase) -> SendPhase:
 
 
 def fluid_jobs(spec: TrialSpec) -> dict[str, FluidJob]:
-    """Return the jobs of a trial by name, each with its place in the trial's time."""
+    """Return the jobs of a trial by name, with their begins, iterations, departures and priorities."""
     return {
         name: fluid_job(job, spec.topology, spec.iterations_of(name), spec.queue_of_priority.get(job.priority or 0, 0))
         for name, job in spec.jobs.items()
@@ -118,7 +119,7 @@ def fluid_jobs(spec: TrialSpec) -> dict[str, FluidJob]:
 
 
 def fluid_job(job: ResolvedJob, topology: Topology, iterations: int, priority: int = 0) -> FluidJob:
-    """Return a job on its hosts; `priority` is the place of its queue."""
+    """Return a job of a trial on the topology's paths; `priority` is the index of its queue."""
     phases: list[ComputePhase | SendPhase] = []
     for phase in job.profile.phases:
         if phase.compute_ms is not None:
@@ -143,10 +144,10 @@ def fluid_job(job: ResolvedJob, topology: Topology, iterations: int, priority: i
 
 
 def make_send_phase(transfers: Sequence[Transfer], paths: Sequence[Path], alone_ms: float) -> SendPhase:
-    """Return the phase of these transfers, each on its path.
+    """Return the phase of these transfers; `paths` has the path of each, and `alone_ms` is the phase's time alone.
 
-    In a ring no worker is done before all are, because each sends on what it receives. Otherwise a worker leaves when
-    it has received all its bytes and all that it sent have arrived.
+    The workers of a ring leave the phase together, because each sends on what it receives. Other workers leave when
+    they have received all their bytes, and all bytes that they sent have arrived.
     """
     into = {each.receiver: place for place, each in enumerate(transfers)}
     streams = tuple(

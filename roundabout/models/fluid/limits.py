@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flow-level limits of a trial's jobs, beside which measurements are shown.
+"""Flow-level limits of a trial's jobs, with which reports compare measurements.
 
-Cross traffic takes its load first, evenly: limits know no seed, and so no flows. If it takes all that a direction
-carries, jobs that need it never end.
+Cross traffic takes its load first, at a constant rate, because limits have no seed and so no flows. If it takes all of
+a direction's capacity, jobs that need the direction never end.
 """
 
 import math
@@ -19,22 +19,24 @@ from roundabout.models.fluid.rates import Direction
 from roundabout.spec import TrialSpec
 
 GRID = 32
-"""Start offsets tried per job, spread over its iteration, besides those at which communication phases touch."""
+"""Number of start offsets tried for a job, spread over its iteration, besides those at which communication phases
+touch.
+"""
 
 MOST = 640
-"""Iterations after which no state is waited for to recur."""
+"""Number of iterations after which the search for a recurring state ends."""
 RECURRENCE_TOLERANCE_MS = 1e-6
-"""By how much states may differ that are one: far more than what rounding adds up to."""
+"""Largest difference between two occurrences of one state, ms: far more than accumulated rounding."""
 
 Means = Callable[[Sequence[FluidJob], Mapping[Direction, float]], Sequence[float]]
-"""Of jobs' iteration times while they run together, ms."""
+"""Returns the mean iteration time of each job while all run together, ms."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Iteration times of one job: alone, sharing fairly from a common start, and at the best start offsets.
+    """Iteration times of one job, ms: alone, sharing fairly from a common start, and at the best start offsets.
 
-    Infinite if cross traffic leaves it no capacity.
+    They are infinite if cross traffic leaves the job no capacity.
     """
 
     alone_ms: float
@@ -46,11 +48,11 @@ UNREACHABLE = Limits(math.inf, math.inf, math.inf)
 
 
 def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Limits]:
-    """Return the limits of every job in `spec`, by its name, if all of them are present and run forever.
+    """Return the limits of every job in `spec`, by its name, for jobs that all run forever.
 
-    Arrivals, ends and departures are ignored, and so are MLTCP, priorities and timetables: fair is fair. Times are
-    means over a whole unified period of the jobs' final behavior (`unified_means_ms`), after at least `iterations`; a
-    job that is alone repeats its first iteration.
+    Arrivals, ends and departures are ignored. So are MLTCP, priorities and timetables, because shares are fair. Times
+    are means over a whole unified period of the jobs' final behavior (`unified_means_ms`), after at least `iterations`.
+    A job alone repeats its first iteration.
     """
     capacity = residual_of_loads(spec)
     jobs = {
@@ -65,11 +67,12 @@ def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Lim
 def unified_means_ms(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int = ITERATIONS
 ) -> tuple[float, ...]:
-    """Return the mean iteration time of every job while they run together forever.
+    """Return the mean iteration time of every job, ms, while all jobs run together forever.
 
-    A mean over so many iterations depends on where they end, unless periods fit into each other. So it is one over
-    whole unified periods: from an iteration of the first job to one at which all jobs are in the same relative state.
-    If the state never recurs, as with periods without a common multiple, the second half of `MOST` iterations counts.
+    A mean over a fixed number of iterations depends on where they end, unless periods are multiples of each other. So
+    means are over whole unified periods: from an iteration of the first job to a later one at which all jobs are in the
+    same relative state. If no state recurs, as with periods without a common multiple, the second half of `MOST`
+    iterations counts.
     """
     return _means_ms(*_run_until_recurrence(jobs, capacity, iterations))
 
@@ -77,7 +80,7 @@ def unified_means_ms(
 def steady_means_ms(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
 ) -> tuple[float, ...]:
-    """Return the mean of every job's iteration times in the second half of `iterations`, from its start."""
+    """Return the mean of every job's iteration times, ms, over the second half of at least `iterations`."""
     return tuple(map(_is_steady_mean, iteration_times(jobs, capacity, iterations)))
 
 
@@ -87,12 +90,12 @@ def best_offsets(
     staying: Sequence[FluidJob] = (),
     means_ms: Means = unified_means_ms,
 ) -> tuple[FluidJob, ...]:
-    """Return `jobs` with start offsets that minimize the sum of their slowdowns against running alone, as far as found.
+    """Return `jobs` with the start offsets, of those tried, that have the least sum of slowdowns against running alone.
 
-    Jobs are placed one after the other, each at the best of `GRID` offsets over its own iteration and of those where
-    one of its communication phases begins as another job's ends. For two jobs that is the grid's optimum, for more a
-    greedy one: a limit that may lie above the true one, never below. Those `staying` are beside them unchanged.
-    Slowdowns are by `means_ms`: over whole unified periods, unless given otherwise.
+    Jobs are placed one after the other. Each tries `GRID` offsets over its iteration, and offsets at which one of its
+    communication phases begins as another job's ends. The result is the grid's optimum for two jobs, and greedy for
+    more, so the limit may be too high but never too low. Jobs in `staying` run besides, unchanged. Slowdowns are ratios
+    of `means_ms`, by default over whole unified periods.
     """
     alone = [means_ms([job], capacity)[0] for job in (*staying, *jobs)]
     placed = list(staying)
@@ -129,7 +132,7 @@ def _means_ms(times: Sequence[Sequence[float]], period: Sequence[slice] | None) 
 
 
 def unified_period(starts_ms: Sequence[float], times: Sequence[Sequence[float]]) -> list[slice] | None:
-    """Return each job's iterations from the last recurring state, in the second half, to its recurrence.
+    """Return the slice of each job's iterations from the last recurring state in the second half to its recurrence.
 
     `starts_ms` are the jobs' starts, and `times` their iteration times, ms. None if no state recurs.
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that compute and communicate over one link under DCQCN, in the mean field, for many scenarios at once.
+"""The mean-field model of jobs that compute and communicate over one link under DCQCN, for many trials at once.
 
-Of each trial one direction of the bottleneck is computed, with a real queue that marks; its other links carry their
-hosts' traffic. A job's flows are alike, so one of them stands for all. There is no jitter: equal jobs stay together.
-MLTCP's F multiplies a flow's increases, as its bytes of the iteration are sent (mltcp.py).
+In each trial only one direction of the bottleneck is modeled, with a queue that marks; other links do not limit. A
+job's flows are equal, so one flow stands for all. There is no jitter, so equal jobs stay together. MLTCP's F multiplies
+a flow's increases as a function of the sent share of the iteration's bytes (mltcp.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,26 +24,29 @@ Which = npt.NDArray[np.bool_]
 BYTES_PER_US_OF_MBPS = 0.125
 
 STEP_US = 10.0
-"""How finely time is cut. With 4 us shares and times are the same within 1 % for gaps between CNPs of 50 us, and within
-3 % for gaps of 4 us."""
+"""Time step, us. With steps of 4 us shares and times are the same within 1 % for gaps between CNPs of 50 us, and within
+3 % for gaps of 4 us.
+"""
 
 FEEDBACK_US = 10.0
-"""From a mark to its CNP's arrival, whatever the queue, which is told of as a packet leaves it. A guess: a few hops
-within a rack; CoNEXT'16 plays 4 and 85."""
+"""Delay from a mark to its CNP's arrival, us, for any queue length, because packets are marked as they leave the queue.
+A guess for a few hops within a rack; CoNEXT'16 uses 4 and 85.
+"""
 
 IDLE_STAGES = 64
-"""After so many periods of the timer without traffic a flow starts at the highest rate (transports/dcqcn)."""
+"""Number of timer periods without traffic after which a flow starts at the highest rate (transports/dcqcn)."""
 
 
 SETTLED = 2e-4
-"""By no more than this share do two iterations differ that end a trial: the following ones would be the same."""
+"""Largest share by which two consecutive iterations may differ for a trial to end, because later ones would be equal.
+"""
 
 
 PROGRESS_STEPS = 2000
-"""Steps."""
+"""Number of time steps between two notifications of progress."""
 
 ProgressCallback = Callable[[float], None]
-"""Hears which part is done, from 0 to 1."""
+"""Receives the finished share of the work, from 0 to 1."""
 
 
 def ignore_progress(_part: float) -> None:
@@ -51,17 +54,17 @@ def ignore_progress(_part: float) -> None:
 
 
 class ScenarioError(RoundaboutError):
-    """A trial that the mean field does not cover."""
+    """An error for a trial that the mean-field model does not cover."""
 
 
 @dataclass(frozen=True)
 class SharedLinkScenario:
     """The result of one trial's jobs, in the papers' time.
 
-    `spans` has for each job its iterations: start, begin of communication and end in ms, shape (iterations, 3).
-    `first_gbps` is each job's rate on the link while all communicate for the first time, None if that never happens;
-    `marks` are the marked packets of each, `queue_bytes` the mean of the queue while any communicates. If they
-    `settled`, all further iterations would equal their last.
+    `spans` has start, begin of communication and end of each job's iterations, ms, shape (iterations, 3). `first_gbps`
+    is each job's rate on the link while all jobs first communicate together, None if they never do. `marks` counts each
+    job's marked packets, and `queue_bytes` is the mean queue while any job communicates. If `settled`, all later
+    iterations equal the last one.
     """
 
     spans: Mapping[str, Array]
@@ -71,16 +74,16 @@ class SharedLinkScenario:
     settled: bool = False
 
     def iteration_ms(self, job: str) -> Array:
-        """Return the times of a job's iterations."""
+        """Return the times of a job's iterations, ms."""
         return self.spans[job][:, 2] - self.spans[job][:, 0]
 
     def settled_ms(self, job: str) -> float:
-        """Return the time of a job's last iteration, which the median of a long run approaches."""
+        """Return the time of a job's last iteration, ms, which the median of a long run approaches."""
         return float(self.iteration_ms(job)[-1])
 
     @property
     def share(self) -> float | None:
-        """Return the first job's bandwidth over the second's while all communicate for the first time."""
+        """Return the first job's bandwidth over the second's while all jobs first communicate together, or None."""
         if self.first_gbps is None:
             return None
         one, other = list(self.first_gbps.values())[:2]
@@ -89,7 +92,7 @@ class SharedLinkScenario:
 
 @dataclass(frozen=True)
 class ScenarioJobs:
-    """The jobs of all trials: shape (jobs, trials); the link and its thresholds: shape (trials,)."""
+    """The jobs of all trials, in arrays of shape (jobs, trials), and their links and thresholds, of shape (trials,)."""
 
     compute_us: Array
     bytes: Array  # of each flow
@@ -102,12 +105,12 @@ class ScenarioJobs:
     pmax: Array
     reaction: Reaction
     factors: Mapping[Factor, Which]
-    """F, and whose R_AI it multiplies as their bytes of the iteration are sent."""
+    """Each F, with True for the jobs whose R_AI it multiplies."""
     hyper: Which
-    """Whose R_HAI it multiplies too."""
+    """True for the jobs whose R_HAI is multiplied by F too."""
 
     def reaction_with_unsent(self, unsent: Array) -> Reaction:
-        """Return the parameters of flows with so many unsent bytes of the iteration; idle ones have sent all."""
+        """Return the flows' parameters, after F, for these unsent bytes of the iteration; idle flows have none."""
         if not self.factors:
             return self.reaction
         ratio, factor = 1 - unsent / self.bytes, np.ones_like(unsent)
@@ -133,11 +136,12 @@ def compute_scenarios(
     feedback_us: float = FEEDBACK_US,
     told: ProgressCallback = ignore_progress,
 ) -> list[SharedLinkScenario]:
-    """Compute trials with equally many jobs each, until every job has done `iterations`, or repeats itself.
+    """Compute trials of equally many jobs until every job has completed `iterations`, or iterations no longer change.
 
-    All are computed at once, and take as long as the slowest: an iteration of 400 ms is 40,000 steps of some 0.1 ms,
-    however few trials there are. `told` is called again and again with the finished share. Raises ScenarioError if a
-    trial's jobs do not compute and then send, over DCQCN, on the bottleneck, or if there are no marking thresholds.
+    All trials are computed at once, and take as long as the slowest. An iteration of 400 ms has 40,000 steps, each of
+    some 0.1 ms of CPU, however few trials there are. `told` is called repeatedly with the finished share. Raises
+    ScenarioError if a trial's jobs do not first compute and then send, over DCQCN, on the bottleneck, or if there are
+    no marking thresholds.
     """
     names = [list(spec.jobs) for spec in specs]
     if len({len(each) for each in names}) > 1:
@@ -153,10 +157,10 @@ def compute_scenarios(
 
 
 class MeanFieldIntegration:
-    """The integration of all trials, in steps."""
+    """The integration of all trials over time steps."""
 
     def __init__(self, jobs: ScenarioJobs, iterations: int, step_us: float, lag: int) -> None:
-        """Start with idle jobs. Steps last `step_us`, and CNPs come `lag` steps after the marks."""
+        """Start with idle jobs. A step lasts `step_us`, and CNPs arrive `lag` steps after their marks."""
         self.jobs, self.us, shape = jobs, step_us, jobs.bytes.shape
         self.flow = FlowState.start(jobs.reaction)
         self.now = np.zeros(shape[1])
@@ -180,7 +184,7 @@ class MeanFieldIntegration:
 
     @property
     def unsent(self) -> Array:
-        """Return the bytes of each flow that are unsent in this phase."""
+        """Return the unsent bytes of each flow in its present phase."""
         return self.unborn + self.waiting
 
     @property
@@ -190,18 +194,18 @@ class MeanFieldIntegration:
 
     @property
     def finished_trials(self) -> Which:
-        """Return which trials have all of their iterations, or have settled; the others still count."""
+        """Return True for each trial that has all of its iterations, or has settled."""
         complete: Which = (self.done >= self.spans.shape[2]).all(axis=0)
         return complete | self.settled
 
     @property
     def part_done(self) -> float:
-        """Return the finished share of iterations of the slowest trial."""
+        """Return the finished share of the slowest trial's iterations, from 0 to 1."""
         parts = np.minimum(self.done / self.spans.shape[2], 1.0).mean(axis=0)
         return float(np.where(self.finished_trials, 1.0, parts).min())
 
     def step(self) -> None:
-        """Advance by a step, or, without congestion, until something changes."""
+        """Advance by one step, or, without congestion, until the next change of any job."""
         jobs = self.jobs
         self._begin()
         R_C = self.flow.R_C  # noqa: N806 - the papers' name
@@ -303,7 +307,7 @@ def _has_settled(spans: Array) -> bool:
 
 
 def scenario_jobs(specs: Sequence[TrialSpec]) -> ScenarioJobs:
-    """Return the jobs and links of trials as arrays: us, bytes, and bytes/us.
+    """Return the jobs and links of trials as arrays, in us, bytes and bytes/us.
 
     Raises ScenarioError if the model does not cover a trial.
     """

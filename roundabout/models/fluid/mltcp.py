@@ -16,7 +16,7 @@ from roundabout.spec import Transport
 from roundabout.spec.transports import registry
 
 MLTCP = "mltcp"
-"""The folder in which F's parameters are declared: who takes them is MLTCP."""
+"""Name of the transport that declares F's parameters; a transport that includes them is a variant of MLTCP."""
 
 RatioOrArray = TypeVar("RatioOrArray", float, Floats)
 
@@ -26,16 +26,16 @@ SHAPES: Mapping[str, Callable[[float, float], tuple[float, float, float, float, 
     "reciprocal": lambda slope, intercept: (1, 0, 0, 1 / intercept, 1 / (slope + intercept) - 1 / intercept),
     "decreasing": lambda slope, intercept: (slope + intercept, -slope, 0, 1, 0),
 }
-"""F(bytes_ratio) by name: a to e of (a + b r + c r^2) / (d + e r), from slope and intercept.
+"""The coefficients a to e of F(r) = (a + b r + c r^2) / (d + e r) for each shape, from slope and intercept.
 
-All have the linear one's values at the ends; `decreasing` has them the other way round.
-The reciprocal one is the published 1 / (4 - 3.5 r) with the published slope and intercept. How the quadratic and the
-decreasing one are written is a guess: only their kinds are known (the latter is there because it must not work).
+All shapes have the linear one's values at r = 0 and r = 1; `decreasing` exchanges them. With the published slope and
+intercept the reciprocal shape is the published 1 / (4 - 3.5 r). The formulas of the quadratic and the decreasing shape
+are guesses, because only their kinds are published. The decreasing shape serves as a control, because it must not work.
 """
 
 
 class MltcpError(RoundaboutError):
-    """Invalid parameters of MLTCP."""
+    """An error for invalid parameters of MLTCP."""
 
 
 def _check(**values: float) -> None:
@@ -46,9 +46,12 @@ def _check(**values: float) -> None:
 
 @dataclass(frozen=True)
 class Factor:
-    """F: the factor of an increase by the sent part of the iteration's bytes (thesis, eq. 1.2).
+    """F: the factor of rate or window increases as a function of the sent share of the iteration's bytes (thesis, eq.
 
-    1.75 r + 0.25 is the published choice; 1 + r is adaptive unfairness (HotNets'22, section 4), of R_AI alone.
+    1.2).
+
+    1.75 r + 0.25 is the published choice. 1 + r is adaptive unfairness (HotNets'22, section 4), where F multiplies R_AI
+    alone.
 
     Raises:
         MltcpError: an unknown shape, a slope below 0, or an intercept that is not above 0.
@@ -66,7 +69,7 @@ class Factor:
             raise MltcpError(f"slope: found {self.slope:g}, expected no number below 0")
 
     def __call__(self, ratio: RatioOrArray) -> RatioOrArray:
-        """Return the factor at a ratio from 0 to 1, or at each of an array."""
+        """Return the factor at a ratio from 0 to 1, or at each ratio of an array."""
         constant, linear, square, below, below_linear = self.coefficients
         factor: RatioOrArray = (constant + ratio * (linear + ratio * square)) / (below + ratio * below_linear)
         return factor
@@ -78,9 +81,9 @@ class Factor:
 
 
 def factor_of(transport: Transport) -> Factor | None:
-    """Return F of a transport that declares MLTCP's parameters, from `shape`, `slope` and `intercept`.
+    """Return F of a transport that declares MLTCP's parameters; None for other transports.
 
-    None of any other.
+    F has the transport's `shape`, `slope` and `intercept`.
 
     Raises:
         MltcpError: as Factor does.
@@ -92,7 +95,7 @@ def factor_of(transport: Transport) -> Factor | None:
 
 
 def varied_transports(transport: Transport) -> tuple[str, ...]:
-    """Return the transports that a transport varies, by its declaration; none for a program beside an experiment."""
+    """Return the transports whose parameters a transport includes; none for one in a file beside an experiment."""
     declared = (
         registry.find_declaration(transport.name)
         if not transport.file and transport.name in registry.transport_names()
@@ -102,5 +105,5 @@ def varied_transports(transport: Transport) -> tuple[str, ...]:
 
 
 def base_of(transport: Transport) -> str:
-    """Return the transport without MLTCP, if it takes that one's parameters; else its own name."""
+    """Return the name of the base transport of a variant of MLTCP; for other transports their own name."""
     return next((each for each in varied_transports(transport) if each != MLTCP), transport.name)

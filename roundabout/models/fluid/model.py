@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference flow-level model: iteration times of jobs whose flows get weighted max-min shares, by strict priority.
 
-A link's two directions are separate. In a phase of B bytes that takes A ms alone, data appear at B / A; data that
-cannot leave at once wait, and leave as fast as the stream's max-min share allows. The pattern determines when a worker
-is done with a phase (jobs.py); it then enters the next one by itself. Rates are constant between events, so the
-solution is exact: no time step, no packets, no control loop, no jitter. Exceptions: beside flows of cross traffic it
-advances in steps of the residual capacity (cross_traffic.py); and if jobs share links whose weights grow as they send
-(`FluidJob.factor`), in those of an integrator, to TOLERANCE (rate_integrator.py).
+A link's two directions are separate. In a phase of B bytes that takes A ms alone, data appear at the rate B / A. Data
+that cannot leave at once wait, and leave as fast as the stream's max-min share allows. The pattern determines when a
+worker ends a phase (jobs.py); the worker then enters the next phase. Rates are constant between events, so the solution
+is exact: it has no time step, no packets, no control loop and no jitter. There are two exceptions. Beside flows of
+cross traffic the model advances in steps of the residual capacity (cross_traffic.py). If weights grow while jobs send
+(`FluidJob.factor`), it advances in an integrator's steps, to TOLERANCE (rate_integrator.py).
 """
 
 import math
@@ -21,13 +21,13 @@ from roundabout.models.fluid.rates import Direction, Flow, max_min_rates
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 
 ITERATIONS = 40
-"""Iterations that each job completes at least; the second half counts as the steady state."""
+"""Default number of iterations that each job completes at least; the second half counts as the steady state."""
 
 _EQUAL_MS = 1e-9
 
 
 class Iteration(NamedTuple):
-    """One worker's iteration: its begin, its first communication, its end, and its agent's delay."""
+    """One worker's iteration: begin, begin of communication, end, and the delay by the agent, ms."""
 
     start_ms: float
     compute_end_ms: float
@@ -36,7 +36,7 @@ class Iteration(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """A stream of a job (its place among the jobs) at an instant, and its rate in bytes/ms."""
+    """The rate of a stream in an interval; `job` is the index of its job."""
 
     job: int
     stream: Stream
@@ -44,7 +44,7 @@ class Rate(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """A time between two events, and the streams that flow in it, at their mean rates if weights grow."""
+    """The time between two events, and the rates of its active streams, which are means if weights grow."""
 
     begin_ms: float
     end_ms: float
@@ -57,11 +57,11 @@ def iteration_times(
     iterations: int = ITERATIONS,
     congested: float = 1.0,
 ) -> list[list[float]]:
-    """Return the durations in ms of every job's iterations, until each job has completed `iterations`.
+    """Return the times, ms, of every job's iterations until each job has completed `iterations`.
 
-    Quicker jobs continue meanwhile, so the lists can be longer than `iterations`; ends of jobs are ignored. An
-    iteration lasts as long as its slowest worker's. Links carry the share `congested` of their capacity while several
-    streams ask for more than that: less than max-min fairness would, if congestion control keeps them short.
+    Faster jobs continue meanwhile, so lists can be longer than `iterations`; ends of jobs are ignored. An iteration
+    lasts as long as its slowest worker's. While several streams ask for more, a link carries only the share `congested`
+    of its capacity; a share below 1 models congestion control that leaves capacity unused.
     """
     runs = [_RunningJob(merge_workers(job)) for job in jobs]
     for _ in _simulate(
@@ -73,16 +73,16 @@ def iteration_times(
 
 @dataclass
 class Simulation:
-    """The simulation of a trial. Iterate for its intervals; the workers' iterations are complete at the end.
+    """The simulation of a trial. Iterating over it yields its intervals, and fills `iterations` at the end.
 
-    Every job must end or depart, and have some capacity on its path.
+    Every job must end or depart, and have capacity above 0 on its paths.
     """
 
     jobs: Sequence[FluidJob]
     residual: ResidualCapacity
     congested: float = 1.0
     iterations: list[list[list[Iteration]]] = field(default_factory=list)
-    """By job and worker."""
+    """The completed iterations, by the indices of job and worker."""
 
     def __iter__(self) -> Iterator[Interval]:
         runs = [_RunningJob(job, job.iterations, job.departs_ms) for job in self.jobs]

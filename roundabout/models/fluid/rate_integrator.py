@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integration of rates that depend on the sent bytes: one step, and the mean rates of any part of it."""
+"""Integration of rates that depend on the sent bytes: one step, and the mean rates over any part of the step."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,25 +7,26 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 TOLERANCE = 1e-10
-"""The estimated error of what a stream sends in a step, over its job's bytes of an iteration."""
+"""Largest estimated error of a stream's bytes in a step, as a share of its job's bytes of an iteration."""
 
 MOST = 100
-"""Times TOLERANCE: the most that it may be off. Where rates bend, the method's own estimate may be small by chance."""
+"""Largest real error as a multiple of TOLERANCE. Where rates bend, the method's own estimate may be small by chance."""
 
 PLACES, PARTS = (leggauss(5)[0] + 1) / 2, leggauss(5)[1] / 2
-"""Gauss' quadrature from 0 to 1: what flows is added up once more, from rates at other instants than the method's."""
+"""Points and weights of Gauss' quadrature from 0 to 1, which checks a step's bytes with rates at other instants."""
 
 Rates = Callable[[Sequence[float]], Sequence[float]]
-"""Of streams, in bytes/ms, by what each has sent since the step began."""
+"""Returns the streams' rates, bytes/ms, for the bytes that each has sent since the step began."""
 
 MeanRates = Callable[[float], Sequence[float]]
-"""Of streams, in bytes/ms, over so many ms from where the step began."""
+"""Returns the streams' mean rates, bytes/ms, over the given ms from the step's begin."""
 
 
 def integrate_step(rates: Rates, within_bytes: Sequence[float], at_most_ms: float) -> tuple[float, MeanRates]:
-    """Return the length of a step that keeps each stream's bytes within `within_bytes`, and its mean rates.
+    """Return the length, ms, of a step in which each stream's error is within `within_bytes`, and its mean rates.
 
-    By Dormand and Prince's method of order 8 (Hairer, Norsett and Wanner, II.5), which shortens steps where rates bend.
+    The step lasts at most `at_most_ms`. The method is Dormand and Prince's of order 8 (Hairer, Norsett and Wanner,
+    II.5), which shortens steps where rates bend.
     """
     from scipy.integrate import DOP853  # noqa: PLC0415 - slow to import, and where weights stay nobody needs it
 

@@ -10,9 +10,9 @@ Direction = tuple[str, str]
 
 @dataclass(frozen=True)
 class Flow:
-    """Traffic at an instant: its path, its demand (bytes/ms; inf: unlimited), its connections.
+    """Traffic at an instant: its path, its demand (bytes/ms, inf if unlimited), its weight and its priority.
 
-    `passes_on` is the place of an earlier flow of the same weight and priority, whose rate bounds its own.
+    `passes_on` is the index of an earlier flow of equal weight and priority, whose rate limits this flow's.
     """
 
     path: tuple[Direction, ...]
@@ -23,9 +23,9 @@ class Flow:
 
 
 def max_min_rates(flows: Sequence[Flow], capacity: Mapping[Direction, float]) -> list[float]:
-    """Return weighted max-min fair rates (bytes/ms); `capacity` in bytes/ms per direction of a link.
+    """Return the weighted max-min fair rate of each flow, bytes/ms; `capacity` is in bytes/ms.
 
-    A higher priority takes its whole demand first on every link of its path.
+    Flows of higher priority are served first on every link of their path.
     """
     rates = [0.0] * len(flows)
     left = dict(capacity)

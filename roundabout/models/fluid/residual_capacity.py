@@ -16,9 +16,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ResidualCapacity:
-    """The capacity of each direction of a link for jobs, in bytes/ms, by steps of `step_ms`, the last one without end.
+    """The capacity of each direction of a link for jobs, bytes/ms, in steps of `step_ms`; the last step has no end.
 
-    It holds one figure, or one a step.
+    An array has one value for all steps, or one for each step.
     """
 
     bytes_per_ms: Mapping[Direction, Floats]
@@ -26,11 +26,11 @@ class ResidualCapacity:
 
     @classmethod
     def constant(cls, capacity: Mapping[Direction, float]) -> "ResidualCapacity":
-        """Return a capacity that is constant."""
+        """Return a residual capacity that is constant over time."""
         return cls({edge: np.array([rate]) for edge, rate in capacity.items()})
 
     def at(self, ms: float) -> tuple[dict[Direction, float], float]:
-        """Return the capacity at an instant, and until when it holds."""
+        """Return the capacity of each direction at an instant, and the time, ms, until which it holds."""
         step = min(int(ms / self.step_ms + 1e-9), self._last)
         until = (step + 1) * self.step_ms if step < self._last else math.inf
         return {edge: float(rates[min(step, len(rates) - 1)]) for edge, rates in self.bytes_per_ms.items()}, until
@@ -40,7 +40,7 @@ class ResidualCapacity:
         return max(map(len, self.bytes_per_ms.values())) - 1
 
     def bytes_until(self, ms: Floats, edge: Direction) -> Floats:
-        """Return the bytes that a direction could carry for jobs until these instants."""
+        """Return the bytes that a direction can carry for jobs from 0 until each of these instants."""
         rates = self.bytes_per_ms[edge]
         if len(rates) == 1:
             return ms * float(rates[0])

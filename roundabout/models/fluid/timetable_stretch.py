@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stretch of timetables for jobs that can wait but not hurry, and whether jobs gain by them.
+"""The factor by which timetables are stretched for jobs that can wait but not hurry, and whether jobs gain by them.
 
-Jobs that vary, or that take longer together than alone, cannot begin as often as alone: they would be late, overlap
-others, make these late, and miss turns. A slightly longer period costs less than that.
+Jobs whose iterations vary, or take longer together than alone, cannot begin as often as alone. They would be late,
+overlap other jobs, delay these, and miss turns. A slightly longer period costs less.
 """
 
 import math
@@ -18,33 +18,33 @@ from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
 
 ITERATIONS = 4 * ITERATIONS
-"""For how many iterations they are tried: what drifts takes time to show."""
+"""Number of iterations for which timetables are tried, because drift takes time to show."""
 
 SLACK = 0.002
-"""By which share they are stretched at least: profiles are measured, and clocks differ."""
+"""Least share by which timetables are stretched, because profiles have measurement errors and clocks differ."""
 
 STEP = 1.15
-"""How many times as much is tried next."""
+"""Factor between consecutive tried stretches."""
 
 JITTER_FACTOR = 2.0
-"""How many times the jobs' jitter they are tried with: on a real link more than computing varies."""
+"""Factor on the jobs' jitter in trials of timetables, because on a real link not only computing varies."""
 
 CONGESTED = 0.92
-"""The share of a link's rate that jobs get there together, while they ask for more than all of it.
+"""Share of a link's rate that jobs get together while they ask for more than the whole rate.
 
-Two flows over DCQCN used 0.91 to 0.95 of each link of the lab (docs/how-to/acceptance.md): it was found there, on no
-schedule.
+Two flows over DCQCN used 0.91 to 0.95 of each link of the lab (docs/how-to/acceptance.md). The value comes from that
+measurement, not from one with timetables.
 """
 
 MOST_LOSS = 1.02
-"""Upper limit of a held job's mean iteration, over that of the job without timetables."""
+"""Largest mean iteration time of a job with a timetable over that without timetables."""
 
 
 def stretch_timetables(spec: TrialSpec, timetables: Mapping[str, Timetable]) -> dict[str, Timetable]:
     """Return the timetables of the jobs of `spec`, all stretched by the factor with which jobs are fastest.
 
-    Jobs are computed with their jitter. Return none if, with each factor, some job is slower by more than `MOST_LOSS`
-    than if all began at the same instants without timetables.
+    Jobs are computed with jitter. The result is empty if with every factor some job is slower, by more than
+    `MOST_LOSS`, than without timetables from the same starts.
     """
     if not timetables:
         return {}

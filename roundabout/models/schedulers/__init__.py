@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedulers: one file each, also from folders on ROUNDABOUT_PATH; `scheduler(known, **options)` makes one.
+"""Schedulers, one file each, also from folders on ROUNDABOUT_PATH; its `scheduler(known, **options)` creates one.
 
-roundabout.models.cluster.state has the interface, `Scheduler`, and its knowledge of jobs before they run,
-`JobKnowledge`.
+roundabout.models.cluster.state defines the interface `Scheduler`, and `JobKnowledge`, which describes jobs before they
+run.
 """
 
 import importlib
@@ -17,12 +17,12 @@ __path__ = plugins.extend_path(__path__, __name__, "roundabout.schedulers")
 
 
 def scheduler_names() -> tuple[str, ...]:
-    """Return the names of all schedulers."""
+    """Return the names of all schedulers, including plugins'."""
     return plugins.module_names(importlib.import_module(__name__))
 
 
 def make_scheduler(name: str, known: JobKnowledge, **options: Any) -> Scheduler:
-    """Return the scheduler of that name. Raises UsageError if there is none, or no such option."""
+    """Return the scheduler called `name` with these options. Raises UsageError for an unknown name or option."""
     if name not in scheduler_names():
         raise UsageError(f"found scheduler '{name}', expected one of: {', '.join(scheduler_names())}")
     make = importlib.import_module(f"{__name__}.{name}").scheduler

@@ -14,12 +14,12 @@ def scheduler(known: JobKnowledge) -> "Ideal":
 
 
 class Ideal:
-    """Every job runs at once with all the workers that it asks for, on a cluster of its own."""
+    """A scheduler that gives every job a cluster of its own, with all requested workers at once."""
 
     dedicated = True
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
-        """Return the one placement, each job's as without other jobs. Raises SchedulingError."""
+        """Return one set of placements, in which each job is placed as without other jobs. Raises SchedulingError."""
         del seed
         ground = check_cluster(state)
         return [{job.request.name: ground.pack(ground.free(()), job.request.workers) for job in state.jobs}]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pollux: GPUs go where they add most goodput, throughput times statistical efficiency.
+"""Pollux: a scheduler that gives GPUs to the jobs whose goodput (throughput x statistical efficiency) gains most.
 
-Source: Qiao et al., Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning, OSDI 2021. Where this
-departs from it is in docs/reference/schedulers.md.
+Source: Qiao et al., Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning, OSDI 2021.
+docs/reference/schedulers.md lists the differences from the paper.
 """
 
 import random
@@ -15,16 +15,16 @@ from roundabout.models.cluster.placement import HostTree, Ints, check_cluster, d
 from roundabout.models.cluster.state import Job, JobKnowledge, Placement, Placements, Request, State
 
 INTERVAL_S = 60.0
-"""From one decision to the next (section 5)."""
+"""Time between two decisions, s (section 5)."""
 
 RESTART_S = 30.0
-"""What a job that is moved loses (section 4.2.1)."""
+"""Time that a moved job loses, s (section 4.2.1)."""
 
 LEAST = 1e-3
-"""Of its speedup, that a move leaves: a job that has just come would have none."""
+"""Least share of a job's speedup that a move leaves, because a job that has just arrived would have none."""
 
 WAITING = 1e9
-"""What a job without GPUs costs: more than any that has some, whose inverse speedups are added up."""
+"""Cost of a job without GPUs, larger than any sum of inverse speedups of jobs with GPUs."""
 
 
 def scheduler(known: JobKnowledge, interval_s: float = INTERVAL_S) -> "Pollux":
@@ -33,7 +33,7 @@ def scheduler(known: JobKnowledge, interval_s: float = INTERVAL_S) -> "Pollux":
 
 
 def goodput(known: JobKnowledge, request: Request, workers: int) -> float:
-    """Return the useful examples a second (equation 6): throughput times the statistical efficiency of a larger batch.
+    """Return the useful examples a second: throughput times the statistical efficiency of a larger batch (equation 6).
 
     The efficiency is (phi + M0) / (phi + M), with phi the gradient noise scale and M0 the batch of one worker.
     """
@@ -44,11 +44,11 @@ def goodput(known: JobKnowledge, request: Request, workers: int) -> float:
 
 @dataclass(frozen=True)
 class Pollux:
-    """Maximizes the harmonic mean of all jobs' speedups (FITNESS with p = -1).
+    """A scheduler that maximizes the harmonic mean of all jobs' speedups (FITNESS with p = -1).
 
     A speedup is a job's goodput over that with an equal part of the cluster, reduced by the cost of a move. Inverse
-    speedups add up, so the best numbers of workers are found exactly, job after job; the authors search them
-    genetically, together with hosts. At most one job is spread over hosts that another such job uses.
+    speedups add up, so the best numbers of workers are found exactly, job after job. The authors search numbers of
+    workers and hosts together by a genetic algorithm. On each host at most one job that spans several hosts runs.
     """
 
     known: JobKnowledge
@@ -56,7 +56,7 @@ class Pollux:
     dedicated = False
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
-        """Return the best numbers of workers, placed; also with changed jobs on other hosts. Raises SchedulingError."""
+        """Return placements of the best numbers of workers; alternatives move changed jobs. Raises SchedulingError."""
         ground = check_cluster(state)
         workers = self._workers(ground, state)
         stay = {job: each for job, each in state.placements.items() if len(each) == workers[job]}
@@ -73,7 +73,7 @@ class Pollux:
         """Return None, because there are no leases."""
 
     def next_s(self, state: State) -> float:
-        """Return the end of the interval."""
+        """Return the end of the present interval, s."""
         return (state.now_s // self.interval_s + 1) * self.interval_s
 
     def _workers(self, ground: HostTree, state: State) -> dict[str, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random: each job's workers anywhere, "the highest network overhead" (the interleaving thesis, section 4.5.1)."""
+"""Random: a scheduler that places workers anywhere, "the highest network overhead" (interleaving thesis, 4.5.1)."""
 
 import random
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ def scheduler(known: JobKnowledge) -> "Random":
 
 
 class Random:
-    """Jobs start in order of arrival, with all the workers that they ask for, and stay until they end.
+    """A scheduler whose jobs start in order of arrival with all requested workers on random GPUs, and stay to the end.
 
-    The thesis does not say what happens to a job that does not fit. The guess here: others that fit overtake it until
+    The thesis does not say what happens to a job that does not fit. It is a guess that smaller jobs overtake it until
     it fits.
     """
 
     dedicated = False
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
-        """Return ten draws. Raises SchedulingError."""
+        """Return at most ten random sets of placements. Raises SchedulingError if a job can never fit."""
         draw = partial(_draw_placements, check_cluster(state), state)
         return draw_alternatives(draw(random.Random(seed)), draw, seed + 1)
 

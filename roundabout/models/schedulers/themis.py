@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Themis: GPUs are auctioned to the jobs that are farthest from fairness, for the time of a lease.
+"""Themis: a scheduler that auctions GPUs, for the time of a lease, to the jobs that are farthest from fairness.
 
 Source: Mahajan et al., Themis: Fair and Efficient GPU Cluster Scheduling, NSDI 2020; the interleaving thesis, sections
 4.4.2 and 4.5.1. docs/reference/schedulers.md lists the differences from them.
@@ -16,30 +16,30 @@ from roundabout.models.cluster.placement import HostTree, check_cluster, draw_al
 from roundabout.models.cluster.state import Job, JobKnowledge, Placements, State
 
 MINUTES = 10.0
-"""Of an epoch, and of a lease (the thesis)."""
+"""Default length of an epoch, and of a lease, minutes (the thesis)."""
 
 FAIRNESS = 0.8
-"""The share of jobs with GPUs that are near enough to fairness not to bid: Themis' knob f, and its value there."""
+"""Share of the jobs with GPUs that do not bid, because they are nearest to fairness: Themis' knob f, with its value."""
 
 SLOWDOWNS = (1.0, 1.0, 1.3)
-"""How much longer iterations take within a server, within a rack, across racks.
+"""Factors on iteration time within a server, within a rack, and across racks.
 
-A guess: nobody shares what lies within a rack, and two VGG19 that share a link take 1.29 times as long (README). It
-decides how many GPUs a job bids for: a larger penalty leaves jobs within a rack that could go beyond it.
+They are guesses: jobs do not share links within a rack, and two VGG19 that share a link take 1.29 times as long
+(README). The factors decide how many GPUs a job bids for; a larger one keeps jobs within a rack that could use more.
 """
 
 
 def scheduler(known: JobKnowledge, epoch_min: float = MINUTES, lease_min: float = MINUTES) -> "Themis":
-    """Return the scheduler, with an auction at least every `epoch_min`, for leases of `lease_min`, minutes."""
+    """Return the scheduler, with an auction at least every `epoch_min` minutes for leases of `lease_min` minutes."""
     return Themis(known, 60 * epoch_min, 60 * lease_min)
 
 
 @dataclass(frozen=True)
 class Themis:
-    """Minimizes the largest finish-time fairness of jobs, rho = T_shared / T_independent, by auctions.
+    """A scheduler that minimizes the largest finish-time fairness of jobs, rho = T_shared / T_independent, by auctions.
 
-    T_independent is what the job would take alone on its equal part of the cluster, T_shared what it has taken since it
-    arrived and will take with the GPUs that it bids for.
+    T_independent is the job's time alone on an equal part of the cluster. T_shared is its time since arrival plus the
+    remaining time with the GPUs that it bids for.
     """
 
     known: JobKnowledge
@@ -48,7 +48,7 @@ class Themis:
     dedicated = False
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
-        """Return the auction's outcome, and equally fair ones: the same workers of each job, as near.
+        """Return the auction's placements, and equally fair ones with as many workers of each job, at least as near.
 
         Raises SchedulingError.
         """
@@ -60,11 +60,11 @@ class Themis:
         return draw_alternatives(first, partial(swap_places, ground, first, others), seed)
 
     def lease_s(self, state: State, job: Job) -> float:
-        """Return the end of its present or new lease."""
+        """Return the end of the job's present lease, or of a new one, s."""
         return job.lease_s if job.lease_s and _is_leased(state, job) else state.now_s + self.lasts_s
 
     def next_s(self, state: State) -> float:
-        """Return the next epoch."""
+        """Return the begin of the next epoch, s."""
         return (state.now_s // self.epoch_s + 1) * self.epoch_s
 
     def _auction(self, ground: HostTree, state: State) -> dict[str, int]:
