@@ -24,7 +24,7 @@ from pathlib import Path
 MB = 1_000_000
 RING_FILES = 8
 KERNEL_BUFFER_KIB = 16 * 1024
-SETTLE_S = 1.2  # tcpdump looks at what came once a second; what it has not looked at would be lost, and not counted
+SETTLE_S = 1.2  # wait before tcpdump ends: it reads packets once a second, and unread ones would be lost uncounted
 ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 COUNTS = {
     "captured": r"(\d+) packets? captured",
@@ -35,7 +35,7 @@ COUNTS = {
 
 
 class CaptureError(Exception):
-    """The capture failed, for the reason in the message."""
+    """An error for a failed capture, with the reason in its message."""
 
 
 def main():
@@ -55,7 +55,7 @@ def main():
 
 
 def end(number, _):
-    """Handle a signal: end, and clean up undisturbed."""
+    """Handle a signal: exit with cleanup, which further signals do not interrupt."""
     for each in ENDS:
         signal.signal(each, signal.SIG_IGN)
     sys.exit("capture: ended by %s" % signal.Signals(number).name)
@@ -114,7 +114,7 @@ def die_with_parent():
 
 
 def await_start(tcpdump):
-    """Wait until tcpdump listens."""
+    """Wait until tcpdump captures. Raises CaptureError if it ends first."""
     said = b""
     for line in tcpdump.stderr:
         if b"listening on" in line:
@@ -124,12 +124,12 @@ def await_start(tcpdump):
 
 
 def in_one_line(said):
-    """Return a program's output on one line, for a message."""
+    """Return a program's output as one line, for a message."""
     return " ".join(said.decode(errors="replace").split()) or "tcpdump ended without a word"
 
 
 def counts(said):
-    """Return tcpdump's counts; 0 for those it does not mention."""
+    """Return the packet counts in tcpdump's output; a count that is missing is 0."""
     found = {name: re.search(pattern, said.decode(errors="replace")) for name, pattern in COUNTS.items()}
     return {name: int(match.group(1)) if match else 0 for name, match in found.items()}
 

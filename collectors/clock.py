@@ -28,7 +28,7 @@ def main():
 def read_clocks():
     """Return monotonic and UTC ns of one instant.
 
-    The tightest of three attempts is used, because an interruption may come between the two readings.
+    Of three attempts the one with the least time between both readings is used, because a process may be interrupted.
     """
     looks = [(time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(3)]
     before, utc, after = min(looks, key=lambda look: look[2] - look[0])
@@ -36,7 +36,7 @@ def read_clocks():
 
 
 def sync():
-    """Return the daemon that disciplines this host's clocks; `none` if no daemon answered."""
+    """Return the state of the daemon that disciplines this host's clocks; its kind is `none` if no daemon answers."""
     return {"chrony": chrony() or "none", "ptp": ptp() or "none", "hardware_clocks": hardware_clocks()}
 
 
@@ -73,7 +73,7 @@ def ptp():
 
 
 def hardware_clocks():
-    """Return the hardware clocks of network cards: `ptp0 mlx5_p2p`."""
+    """Return the hardware clocks of network cards, each as device and name, such as `ptp0 mlx5_p2p`."""
     return [
         "%s %s" % (each.parent.name, each.read_text().strip()) for each in Path("/sys/class/ptp").glob("*/clock_name")
     ]

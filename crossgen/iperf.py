@@ -31,21 +31,21 @@ import threading
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, TypeVar
 
-REACHED = 0.98  # of the load asked for
-PATIENCE_S = 10  # for iperf3 to print its help
-REST_S = 3.0  # a server is ready for the next client within this
-NOBODY = "65534"  # and its group
-USER = "roundabout"  # by whom iperf3 calls who knows the secret
+REACHED = 0.98  # share of the requested load that counts as reached
+PATIENCE_S = 10  # time limit for iperf3 to print its help
+REST_S = 3.0  # time within which a server is ready for the next client
+NOBODY = "65534"  # user and group id of iperf's processes when started by root
+USER = "roundabout"  # name of iperf3's user that is authenticated by the secret
 Told = TypeVar("Told")
 
 
 class IperfError(Exception):
-    """iperf did not do its task."""
+    """An error for a run of iperf that failed."""
 
 
 @contextlib.contextmanager
 def run_iperf(argv: List[str], stdout: int = subprocess.PIPE, password: str = "") -> Iterator["subprocess.Popen[str]"]:
-    """Run iperf until this block ends."""
+    """Yield a running iperf, which ends with the block."""
     env = {**os.environ, "IPERF3_PASSWORD": password}
     pipe = subprocess.PIPE
     try:
@@ -69,7 +69,7 @@ def run_iperf(argv: List[str], stdout: int = subprocess.PIPE, password: str = ""
 
 
 def output(argv: List[str], limit_s: float) -> str:
-    """Return iperf's output until it ends by itself; if it fails, its error messages follow."""
+    """Return the output of iperf, which ends by itself within `limit_s`; if iperf fails, its error messages follow."""
     with run_iperf(argv) as process:
         try:
             out, errors = process.communicate(timeout=limit_s)
@@ -83,7 +83,7 @@ def output(argv: List[str], limit_s: float) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the beginning of a text as one line."""
+    """Return the beginning of a text, on one line, for a message."""
     words = " ".join(text.split())
     return words if len(words) <= 300 else words[:300] + " ..."
 
@@ -91,7 +91,7 @@ def one_line(text: str) -> str:
 def parse_second(line: str) -> Optional[Dict[str, float]]:
     """Parse a line `[SUM]  1.00-2.00  sec  4.75 MBytes  39845 Kbits/sec ...`.
 
-    Return None for totals, and any other line.
+    Return begin and end, s, and the rate, Gbit/s, of the second; None for lines of totals and any other line.
     """
     decimal = r"([0-9]{1,18}(?:\.[0-9]{1,18})?)"
     found = re.match(rf"\[.{{3}}\] +{decimal}-{decimal} +sec .* {decimal} Kbits/sec", line)
@@ -102,7 +102,7 @@ def parse_second(line: str) -> Optional[Dict[str, float]]:
 
 
 def patiently(measure: Callable[[], Told]) -> Told:
-    """Call `measure`, and call it again if a server that has just lost a client refuses the next one."""
+    """Return the result of `measure`, which is repeated while a server that has just lost a client refuses the next."""
     deadline = time.monotonic() + REST_S
     while True:
         try:
@@ -114,7 +114,7 @@ def patiently(measure: Callable[[], Told]) -> Told:
 
 
 def load(options: argparse.Namespace) -> None:
-    """Load the path from a given instant until standard input closes."""
+    """Load the path from the instant in the `start` line until standard input closes, and print the summary."""
     print_event({"event": "ready"})
     line = sys.stdin.readline().split()
     if len(line) != 2 or line[0] != "start":
@@ -140,9 +140,9 @@ def load(options: argparse.Namespace) -> None:
 
 
 def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List[Dict[str, float]]:
-    """Run one iperf3 until standard input closes, or until it falls short of the load and may have one more connection.
+    """Run iperf3 with `parallel` connections until standard input closes, or until the load is missed.
 
-    Returns the load of each second, counted from `start_ns`.
+    A missed load ends the run only if one more connection is allowed. Returns the load of each second from `start_ns`.
     """
     began_s = (time.monotonic_ns() - start_ns) / 1e9
     bits = str(int(options.load_gbps * 1e9 / parallel))
@@ -174,12 +174,12 @@ def load_with(options: argparse.Namespace, parallel: int, start_ns: int) -> List
 
 
 def input_closed() -> bool:
-    """Return True if standard input, on which nothing more is expected, has closed."""
+    """Return True if standard input is readable, which means closed, because no more input is expected."""
     return bool(select.select([0], [], [], 0)[0])
 
 
 def lines(process: "subprocess.Popen[str]") -> Iterator[str]:
-    """Yield a process's output by lines. Interrupt it once standard input closes: iperf3 then prints the rest."""
+    """Yield a process's lines of output. Once standard input closes, interrupt it, so that iperf3 prints its totals."""
     printed = process.stdout.fileno()  # type: ignore[union-attr]
     known = b""
     sources = [printed, 0]
@@ -198,18 +198,18 @@ def lines(process: "subprocess.Popen[str]") -> Iterator[str]:
 
 
 def mean_gbps(seconds: List[Dict[str, float]]) -> float:
-    """Return the mean load of these seconds."""
+    """Return the mean load of these seconds, Gbit/s."""
     lasted_s = sum(each["end_s"] - each["start_s"] for each in seconds)
     return sum(each["gbps"] * (each["end_s"] - each["start_s"]) for each in seconds) / lasted_s
 
 
 def print_event(event: Dict[str, Any]) -> None:
-    """Print one line, at once."""
+    """Print an event as one line of JSON, and flush it."""
     print(json.dumps(event, separators=(",", ":")), flush=True)
 
 
 def server(options: argparse.Namespace) -> None:
-    """Serve until told to end."""
+    """Run iperf3's server until a signal, or until standard input closes."""
     argv = [
         *unprivileged_prefix(options.congestion),
         "iperf3",
@@ -231,7 +231,7 @@ def server(options: argparse.Namespace) -> None:
 
 
 def take_secret() -> Dict[str, str]:
-    """Return the content of the first line on standard input."""
+    """Return the JSON object in the line `secret TEXT` on standard input. Raises IperfError for any other line."""
     word, _, text = sys.stdin.readline().partition(" ")
     if not text:
         raise KeyboardInterrupt
@@ -252,14 +252,14 @@ def authentication_options(secret: Dict[str, str]) -> List[str]:
 
 
 def in_memory(text: str) -> str:
-    """Return the path of a file with this content, for this process and its children, which vanishes with them."""
+    """Return the path of an in-memory file with this content, which exists as long as this process and its children."""
     descriptor = os.memfd_create("iperf", 0)
     os.write(descriptor, text.encode())
     return "/dev/fd/%d" % descriptor
 
 
 def unprivileged_prefix(congestion: Optional[str]) -> List[str]:
-    """Return the command prefix of a server started by root, which limits its rights, because strangers may connect."""
+    """Return the command prefix that takes root's rights from a server, because strangers may connect to it."""
     if os.geteuid() != 0:
         return []
     with open("/proc/sys/net/ipv4/tcp_allowed_congestion_control", encoding="ascii") as allowed:
@@ -270,14 +270,14 @@ def unprivileged_prefix(congestion: Optional[str]) -> List[str]:
 
 
 def listens(port: int) -> bool:
-    """Return True if a socket of this namespace listens at a port. Connecting would be taken for a test."""
+    """Return True if a socket of this network namespace listens at a port. A connection would count as a test."""
     with open("/proc/net/tcp", encoding="ascii") as sockets:
         rows = [line.split() for line in sockets][1:]
     return any(row[1].endswith(":%04X" % port) and row[3] == "0A" for row in rows)
 
 
 def end_with_input() -> None:
-    """End the program as SIGTERM would, once standard input closes."""
+    """Start a thread that ends the program, as SIGTERM would, once standard input closes."""
 
     def watch() -> None:
         while os.read(0, 4096):
@@ -293,7 +293,7 @@ def stop(*_: Any) -> None:
 
 
 def positive_gbps(text: str) -> float:
-    """Parse a load of at least 10 bit/s per connection, because iperf takes 0 for no limit."""
+    """Return a load in Gbit/s. Raises an error below 10 bit/s per connection, because iperf takes 0 for no limit."""
     gbps = float(text)
     if not 1e-7 <= gbps <= 1e5:
         raise argparse.ArgumentTypeError(f"{text} is not from 1e-7 to 1e5")
@@ -301,7 +301,7 @@ def positive_gbps(text: str) -> float:
 
 
 def parse() -> argparse.Namespace:
-    """Read the command line."""
+    """Return the options of the command line, and exit with status 2 if they are wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     roles = parser.add_subparsers(dest="role", required=True)
     for role in ("server", "load"):
@@ -323,7 +323,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run a role, and return the exit status."""
+    """Run the role on the command line, and return the exit status."""
     options = parse()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, stop)

@@ -36,12 +36,12 @@ import exporter_metrics
 
 END = "# EOF"
 FIRST_SAMPLE_S = 5
-DRIFT_S, UNKNOWN_S = 60, 5  # where settings are not told, the program may come yet
-BESIDE_S = 3  # as long as another's exporter may take
+DRIFT_S, UNKNOWN_S = 60, 5  # seconds between checks, and until the next attempt after a failed check
+BESIDE_S = 3  # longest answer of another exporter, seconds
 
 
 class Sampler:
-    """A running sampler and its newest lines."""
+    """A running sampler process and the newest line of each object that it reports."""
 
     def __init__(self, argv):
         """Start the sampler, if there is one."""
@@ -54,7 +54,7 @@ class Sampler:
             threading.Thread(target=self._follow, daemon=True).start()
 
     def wait(self):
-        """Wait for a first sample, or until none will come."""
+        """Wait until the first sample is complete, or the sampler has ended."""
         if self._process:
             self._sampled.wait(FIRST_SAMPLE_S)
 
@@ -73,16 +73,16 @@ class Sampler:
 
 
 class Settings:
-    """The number of drifted settings, which a thread asks for now and then."""
+    """The number of settings that differ from those applied, which a thread reads periodically."""
 
     def __init__(self, argv):
-        """Ask by this command; without one, never."""
+        """Read with the command `argv`; without a command nothing is read."""
         self._argv, self._differ = argv, None
         if argv:
             threading.Thread(target=self._follow, daemon=True).start()
 
     def series(self):
-        """Return the newest result."""
+        """Return the newest number as a series; no series if it is unknown."""
         return [] if self._differ is None else [["roundabout_settings_drifted", {}, self._differ]]
 
     def _follow(self):
@@ -93,7 +93,7 @@ class Settings:
 
 
 class Exporter:
-    """The exporter of one host."""
+    """The exporter of one host: its sampler, its settings, and other exporters on the host."""
 
     def __init__(self, argv, facts):
         self._argv, self._facts = argv, facts
@@ -103,11 +103,11 @@ class Exporter:
         self._settings = Settings(facts.get("settings", []))
 
     def beside(self):
-        """Return the names of other exporters that answer here."""
+        """Return the names of the other exporters that answer on this host."""
         return [name for name in self._beside if self._fetched(name)]
 
     def answer(self, question):
-        """Return metrics, as text."""
+        """Return the metrics for a line on stdin, as text: this program's own, or those of another exporter."""
         what, _, given = question.partition(" ")
         if what != "own":
             return self._fetched(what)
@@ -141,7 +141,7 @@ class Exporter:
 
 
 def end_with(pid):
-    """End at once when that process does, because a sampler's open files would keep a lab from ending."""
+    """End this process as soon as process `pid` ends, because a sampler's open files would keep a lab from ending."""
 
     def follow():
         ended = select.poll()

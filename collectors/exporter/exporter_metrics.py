@@ -47,7 +47,7 @@ METRICS = {
     "roundabout_cross_traffic_sent_bytes_per_second": ("gauge", "Cross traffic sent, at the papers' rate"),
 }
 
-# Fields of the sampler's records -> metrics; of ports by the way that bytes go.
+# Fields of the sampler's records of ports -> metric, and direction as seen from the host.
 PORT = {
     "tx_bytes": ("roundabout_interface_bytes_total", "out"),
     "rx_bytes": ("roundabout_interface_bytes_total", "in"),
@@ -80,14 +80,14 @@ MACHINE = {
     },
 }
 
-# Counters of devices and transports name themselves: what each source's metrics begin with, and the label of a device.
+# Source of counters -> prefix of its metrics, and label of the device. The counters' own names follow the prefix.
 SOURCES = {
     "ethtool": ("roundabout_nic", "interface"),
     "rdma hw": ("roundabout_rdma", "device"),
     "rdma port": ("roundabout_rdma_port", "device"),
     "transport": ("roundabout_transport", "transport"),
 }
-# A unit -> Prometheus' unit, what is one of it, and how counters' names say the unit.
+# A unit -> Prometheus' unit, the factor to it, and the word for the unit in counters' names.
 UNITS = {
     "bytes": ("bytes", 1, "bytes"),
     "bytes/s": ("bytes_per_second", 1, ""),
@@ -97,7 +97,7 @@ UNITS = {
     "percent": ("ratio", 0.01, "percent"),
     "2^-24": ("ratio", 2**-24, "q24"),
 }
-# What does not only grow: by its unit, or by its name where a transport's unit does not tell.
+# Units and names of values that may fall, which are gauges. Names are needed where a transport's unit is ambiguous.
 GAUGE_UNITS = frozenset(("bytes/s", "ms", "percent", "2^-24", "stage"))
 GAUGES = frozenset(("cwnd", "learned_bytes", "learned_silence_us", "sent_bytes"))
 WAYS = {"rx": "in", "tx": "out"}
@@ -105,7 +105,7 @@ PRIORITY = re.compile(r"prio(\d)")
 
 
 class Record:
-    """The newest line of each object that a sampler reports."""
+    """A store of the newest line of each object that a sampler reports."""
 
     def __init__(self):
         self.fields = {}  # kind -> names
@@ -113,7 +113,7 @@ class Record:
         self.counters = {}  # set -> (device, source, counter, unit) of each of its values
 
     def take(self, line):
-        """Store a line. Return True if a sample is complete now."""
+        """Store a line of the sampler's output. Return True if it completes a sample."""
         kind, _, rest = line.partition(",")
         values = rest.split(",")
         if kind.startswith("#"):
@@ -130,7 +130,7 @@ class Record:
         return kind == "sampler"
 
     def of(self, kind):
-        """Return the newest rows of a kind."""
+        """Return the newest rows of a kind of line, such as `port`."""
         return list(self.rows.get(kind, {}).values())
 
 
@@ -143,7 +143,7 @@ class Families:
         self._about = dict(METRICS)
 
     def add(self, name, labels, value, about=None):
-        """Add a value. `about` is type and meaning of a metric that METRICS does not have."""
+        """Add a series of metric `name`. `about` gives type and meaning of a metric that is not in METRICS."""
         if about:
             self._about.setdefault(name, about)
         if name not in self._about:
@@ -176,7 +176,8 @@ def _number(value):
 def text(record, facts, series, utc_s):
     """Return the metrics of one host.
 
-    `record` is the sampler's, `facts` are exporter.py's input, `series` are additional.
+    `record` has the sampler's newest lines, `facts` is the first input line of exporter.py, and `series` are
+    additional.
     """
     families = Families(facts.get("labels", {}))
     families.add("roundabout_clock_utc_seconds", {}, float(utc_s))

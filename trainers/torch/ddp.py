@@ -12,7 +12,7 @@ import training
 
 
 class Ddp(training.Whole):
-    """Gradients are all-reduced by buckets, as these are filled."""
+    """A trainer whose gradients are all-reduced in buckets, as buckets fill during the backward pass."""
 
     def __init__(self, worker):
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks  # noqa: PLC0415 - loads PyTorch

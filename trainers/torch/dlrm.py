@@ -13,7 +13,7 @@ import training
 
 
 class Dlrm:
-    """A worker's tables, the network above all tables, and one step of learning."""
+    """A trainer of a worker's tables and of its copy of the network above all tables."""
 
     def __init__(self, worker):
         import training_dlrm  # noqa: PLC0415 - loads PyTorch
@@ -33,7 +33,7 @@ class Dlrm:
         self._examples = training_dlrm.Examples(sizes, worker.batch, worker.count, worker.rank, worker.seed)
 
     def step(self):
-        """Look up, exchange, go forward and back; return the loss of this worker's batch."""
+        """Look up rows, exchange them, and do the forward and backward pass; return the loss of this worker's batch."""
         self._optimizer.zero_grad()
         self._of_tables.zero_grad()
         dense, rows, clicks = (each.to(self._worker.device) for each in self._examples.draw())

@@ -7,16 +7,16 @@ import gzip
 import os
 import tempfile
 
-LEFT_OUT = 1  # iterations at first, in which the profiler warms up
+LEFT_OUT = 1  # number of first iterations that are not recorded, because the profiler warms up
 
 
 @contextlib.contextmanager
 def recorded(asked, iterations, say):
     """Yield the function to call after each iteration.
 
-    `say` is called at the end of the last one, and then with the trace.
+    `say` reports the end of the last recorded iteration, and then the trace.
 
-    Nothing is recorded, or said, if it was not asked for. Raises ValueError for a PyTorch that cannot record.
+    Without a request in `asked` nothing is recorded or reported. Raises ValueError for a PyTorch that cannot record.
     """
     if not asked:
         yield lambda: None

@@ -23,21 +23,21 @@ import training_flows
 import training_sizes
 import training_times
 
-PATIENCE_S = 20  # workers meet within this, or say that they did not
+PATIENCE_S = 20  # time within which workers must meet, else they report an error
 DAY_S = 86400
 LEARNING_RATE, MOMENTUM = 0.05, 0.9
 
 
 def say(event, **fields):
-    """Print one event on standard output, which is kept from frameworks' output."""
+    """Print an event on standard output, which frameworks' output does not reach."""
     print(json.dumps({"event": event, **fields}, separators=(",", ":")), file=sys.__stdout__, flush=True)
 
 
 class Worker:
     """One worker of a job: its instructions, and its rendezvous with the others.
 
-    `shape` is of the network (training_models.py), or None for one as large as the profile says. `device` is where it
-    computes.
+    `shape` is the shape of the network (training_models.py), or None for a network whose size follows from the profile.
+    `device` is the device that computes.
     """
 
     def __init__(self, torch, asked):
@@ -66,7 +66,7 @@ class Worker:
         return training_times.DeviceClock(lambda: self.torch.cuda.Event(enable_timing=True))
 
     def meet(self):
-        """Return the store at the first worker's port, where workers find each other; torchrun names its own."""
+        """Return the store by which workers find each other, at the first worker's port or torchrun's own."""
         workers, first = self.job["workers"], self.job["workers"][0]
         name = training_flows.interface(workers[self.rank]["address"])
         os.environ.update(GLOO_SOCKET_IFNAME=name, HOROVOD_GLOO_IFACE=name)
@@ -76,31 +76,31 @@ class Worker:
         return self.torch.distributed.TCPStore(first["address"], first["port"], self.count, holds, patience)
 
     def finish_queue(self):
-        """Wait until a GPU has finished its queue, so that no iteration counts bytes of the initial parameters."""
+        """Wait until a GPU has finished its queue, so that the initial parameters' bytes count in no iteration."""
         if self.device.type == "cuda":
             self.torch.cuda.synchronize()
 
     def connect(self):
-        """Create PyTorch's group of all workers."""
+        """Create PyTorch's default process group of all workers."""
         group = {"store": self.meet(), "rank": self.rank, "world_size": self.count}
         self.torch.distributed.init_process_group(self.backend, **group)
 
 
 def optimizer(torch, network, momentum=MOMENTUM, rate=LEARNING_RATE):
-    """Return the optimizer of all trainers."""
+    """Return the optimizer that all trainers use, for these parameters."""
     return torch.optim.SGD(network.parameters(), lr=rate, momentum=momentum)
 
 
 def rate_of(network):
-    """Return the learning rate of a network by its width: lower for wider layers."""
+    """Return the learning rate for a network, which is lower for wider layers."""
     widest = max(each.shape[-1] for each in network.parameters())
     return LEARNING_RATE * min(1, training_sizes.FEATURES / widest)
 
 
 class Whole:
-    """A network of which each worker has all, its examples, and one step of learning.
+    """A trainer with the whole network on each worker, and with its examples.
 
-    A framework adds the communication.
+    Subclasses add a framework's communication.
     """
 
     def __init__(self, worker):
@@ -112,7 +112,7 @@ class Whole:
         self._loss_of = training_models.loss_of
 
     def step(self):
-        """Go forward and back; gradients are averaged over workers at return.
+        """Do the forward and backward pass, after which gradients are averaged over workers.
 
         Return the loss of this worker's batch.
         """
@@ -128,9 +128,9 @@ class Whole:
 
 
 def train(worker, training, flows, start_ns, ended):
-    """Run all iterations, and report each once it is over: on a GPU that may be some iterations later.
+    """Run all iterations, and report each once it has ended, which on a GPU may be some iterations later.
 
-    `ended` is called after each step.
+    `ended` is called after each step. Iterations begin at `start_ns`.
     """
     pace = worker.pace
     said = {"ns": start_ns + round(worker.job["begins_ms"] * 1e6), "bytes": flows.bytes()}
@@ -166,14 +166,14 @@ def train(worker, training, flows, start_ns, ended):
 
 
 def keep_output():
-    """Reserve standard output for events: frameworks' output, in any language, goes to standard error."""
+    """Reserve standard output for events, by sending all other output, also of native code, to standard error."""
     sys.__stdout__ = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     sys.stdout = sys.stderr
 
 
 def told():
-    """Yield the lines of standard input as they come. Leave nothing behind when it closes."""
+    """Return a queue of standard input's lines; once it closes, a thread reports so and ends the process."""
     lines = queue.SimpleQueue()
 
     def listen():
@@ -187,9 +187,9 @@ def told():
 
 
 def start_of(line):
-    """Return the agreed start, of the host's monotonic clock.
+    """Return the agreed start, ns of the host's monotonic clock, in a line `start MONOTONIC_NS`.
 
-    Raises ValueError for another line, and for a past instant.
+    Raises ValueError for another line, a past instant, and one more than a day ahead.
     """
     word, _, at = line.strip().partition(" ")
     if word != "start" or not at.isdigit():
@@ -201,19 +201,19 @@ def start_of(line):
 
 
 def hurry():
-    """Take the lowest real-time priority, if allowed, to wake as soon as replay does; threads inherit it."""
+    """Take the lowest real-time priority, if allowed, to wake as fast as `replay`; threads inherit it."""
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
 
 
 def refuse(job):
-    """Raise ValueError for options that only a replayed job supports."""
+    """Raise ValueError if the job has options that only `replay` supports."""
     if job["departs_ms"] is not None or "timetable" in job:
         raise ValueError("found a departure or a timetable, expected a job that trains to its end: it knows neither")
 
 
 def options(about):
-    """Return the parser of all trainers' options."""
+    """Return the parser of the options that all trainers have; `about` describes the trainer."""
     parser = argparse.ArgumentParser(description=about.split("\n", maxsplit=1)[0])
     parser.add_argument("--rank", type=int, required=True)
     parser.add_argument("--job", type=json.loads, required=True, help="its description, JSON")
@@ -226,7 +226,10 @@ def options(about):
 
 
 def run(framework, asked, lines):
-    """Train. Raises ImportError for a missing module; ValueError, RuntimeError and OSError."""
+    """Train as asked.
+
+    Raises ImportError for a missing module, and ValueError, RuntimeError and OSError for failures.
+    """
     refuse(asked.job)
     hurry()
     import torch  # noqa: PLC0415 - whether it is there is for this process to say
@@ -245,7 +248,7 @@ def run(framework, asked, lines):
 
 
 def main(framework, parser):
-    """Run a worker's whole life: its exit status, unless it ended well."""
+    """Run a worker from its command line to its end, and return the exit status."""
     asked = parser.parse_args()
     keep_output()
     lines = told()

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recommendation network like DLRM: tables, a perceptron below for numbers, and one above for both together.
+"""A recommendation network like DLRM: embedding tables, a bottom perceptron for numbers, and a top perceptron for both.
 
-Source: Naumov et al. 2019. Parameters are drawn, examples too.
+Source: Naumov et al. 2019. Parameters and examples are random.
 """
 
 import torch
 import training_sizes
 from torch import nn
 
-OWN = 4  # tables of each worker, where the profile's bytes say how wide they are
-ROWS = 16  # of such a table; no byte depends on it
-NUMBERS = 13  # of an example, beside what is looked up: Criteo's
+OWN = 4  # tables of each worker if the profile's bytes determine their width
+ROWS = 16  # rows of such a table; bytes do not depend on it
+NUMBERS = 13  # numbers of an example besides its table rows, as in Criteo's data
 
 
 def sizes(shape, job, batch):
     """Return the network's sizes: `tables`, `rows`, `dim` and the widths `bottom` and `top`.
 
-    By a shape, or by the profile's bytes.
+    Sizes follow from `shape`, or without one from the profile's bytes.
 
     Raises ValueError for a shape of another kind, and for too few bytes.
     """
@@ -47,7 +47,7 @@ def perceptron(widths):
 
 
 class Tables(nn.Module):
-    """The tables of one of `count` workers."""
+    """The embedding tables of one of `count` workers."""
 
     def __init__(self, sizes, count, rank):
         super().__init__()
@@ -57,12 +57,12 @@ class Tables(nn.Module):
             nn.init.uniform_(table.weight, -(sizes["rows"] ** -0.5), sizes["rows"] ** -0.5)
 
     def forward(self, rows):
-        """Map (own tables, examples) to (examples, own tables x dim)."""
+        """Return the rows' embeddings: (own tables, examples) to (examples, own tables x dim)."""
         return torch.cat([table(each) for table, each in zip(self.tables, rows)], 1)
 
 
 class Above(nn.Module):
-    """The network without its tables."""
+    """The network without its tables: the bottom and the top perceptron."""
 
     def __init__(self, sizes, count):
         super().__init__()
@@ -72,7 +72,7 @@ class Above(nn.Module):
         self._sizes, self._shares = sizes, shares(sizes["tables"], count)
 
     def forward(self, numbers, looked_up):
-        """Map (batch, numbers), and for each worker (batch, its tables x dim), one after the other, to (batch,)."""
+        """Return the scores, shape (batch,), of numbers (batch, numbers) and of all workers' flattened embeddings."""
         below, batch, dim = self.bottom(numbers), len(numbers), self._sizes["dim"]
         parts = looked_up.split([batch * own * dim for own in self._shares])
         vectors = torch.cat([below[:, None], *(part.reshape(batch, -1, dim) for part in parts)], 1)
@@ -82,7 +82,7 @@ class Above(nn.Module):
 
 
 class Examples:
-    """Synthetic examples: all workers draw the same rows, and each looks up its own tables for all of them."""
+    """Synthetic examples: all workers draw the same rows, and each looks up its own tables for all examples."""
 
     def __init__(self, sizes, batch, count, rank, seed):
         self._sizes, self._batch, self._count, self._rank = sizes, batch, count, rank
@@ -90,7 +90,7 @@ class Examples:
         self._own = torch.Generator().manual_seed(seed + 1 + rank)
 
     def draw(self):
-        """Return (batch, numbers), (own tables, examples of all) and (batch,): whether the numbers' sum is positive."""
+        """Return numbers (batch, numbers), rows (own tables, examples of all workers) and labels (batch,)."""
         shape = self._sizes["tables"], self._count * self._batch
         rows = torch.randint(self._sizes["rows"], shape, generator=self._of_all)
         numbers = torch.randn(self._batch, self._sizes["bottom"][0], generator=self._own)

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connections between a job's workers that a framework made in this process, and the kernel's figures of them."""
+"""The connections to a job's other workers that a framework made in this process, with the kernel's statistics."""
 
 import fcntl
 import os
 import socket
 import struct
 
-INFO = struct.Struct("=8B24I4Q6I4Q2I2Q")  # the kernel's tcp_info, as far as bytes_retrans
+INFO = struct.Struct("=8B24I4Q6I4Q2I2Q")  # the kernel's tcp_info up to bytes_retrans
 RETRANSMITTED, ACKED, RECEIVED, DELIVERED, CE, SENT, RESENT = 31, 34, 35, 46, 47, 48, 49
 SIOCGIFADDR = 0x8915
 
 
 def interface(address):
-    """Return the interface that has an IPv4 address. Raises ValueError."""
+    """Return the name of the interface with an IPv4 address. Raises ValueError if there is none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         for _, name in socket.if_nameindex():
             try:
@@ -25,7 +25,7 @@ def interface(address):
 
 
 def read(connection):
-    """Return the kernel's figures of a connection, in the order of its tcp_info."""
+    """Return the fields of the kernel's tcp_info of a connection, in order."""
     return INFO.unpack(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO.size))
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The networks of the interleaving thesis' Table 4.2, by the shapes in roundabout/spec/training/training_models.yaml.
 
-Plain PyTorch, nothing is fetched: parameters are drawn, examples too. A network is a list of parts, `(class,
-arguments)`, so that a divided network is built only in its own part. Images of 32 x 32 and texts of 128 tokens are
-guesses: the thesis prints neither, and its largest batches of images of 224 x 224 exceed its GPUs' memory. Effect:
-computing takes less time; parameters, and so gradients, are the same; a pipeline's parts send each other as much less
-as texts are shorter.
+Networks are plain PyTorch, and nothing is downloaded: parameters and examples are random. A network is a list of parts,
+`(class, arguments)`, so that a worker of a divided network builds only its own part. Images of 32 x 32 and texts of 128
+tokens are guesses: the thesis prints neither, and its largest batches of images of 224 x 224 exceed its GPUs' memory.
+The effect is that computing takes less time, while parameters, and so gradients, are the same. The parts of a pipeline
+send each other less, in proportion to the texts' length.
 """
 
 import torch
@@ -26,7 +26,7 @@ class Residual(nn.Module):
         self.inner, self.beside, self.after = inner, beside or nn.Identity(), after or nn.Identity()
 
     def forward(self, given):
-        """Return the sum of both paths."""
+        """Return the sum of the part's output and of the (projected) input."""
         return self.after(self.beside(given) + self.inner(given))
 
 
@@ -36,7 +36,7 @@ def _convolution(inputs, outputs, size, stride=1):
 
 
 class Bottleneck(Residual):
-    """Three convolutions beside one, or beside an identity."""
+    """A residual part of three convolutions, with a convolution or an identity as the other path."""
 
     def __init__(self, inputs, inner, outputs, stride):
         three = nn.Sequential(
@@ -49,7 +49,7 @@ class Bottleneck(Residual):
 
 
 def vgg(convolutions):
-    """Return VGG with so many convolutions in each of its five stages. Source: Simonyan and Zisserman, table 1."""
+    """Return VGG with these numbers of convolutions in its five stages. Source: Simonyan and Zisserman, table 1."""
     parts, channels = [], 3
     for count, outputs in zip(convolutions, (64, 128, 256, 512, 512)):
         for _ in range(count):
@@ -69,7 +69,7 @@ def vgg(convolutions):
 
 
 def resnet(bottlenecks, width):
-    """Return ResNet with so many bottlenecks in each of four stages, `width` wide in the first.
+    """Return ResNet with these numbers of bottlenecks in its four stages, of `width` in the first.
 
     Source: He et al., table 1.
     """
@@ -84,7 +84,7 @@ def resnet(bottlenecks, width):
 
 
 class Attention(nn.Module):
-    """Heads that attend to all tokens, or with `causal` to earlier ones; divided among workers by heads."""
+    """Attention heads over all tokens, or with `causal` over earlier ones; workers divide the heads."""
 
     def __init__(self, hidden, heads, causal, tensors):
         super().__init__()
@@ -92,7 +92,7 @@ class Attention(nn.Module):
         self._heads, self._causal = heads // tensors.count, causal
 
     def forward(self, tokens):
-        """Map (batch, tokens, hidden) to the same shape."""
+        """Return the attention's output for (batch, tokens, hidden), in the same shape."""
         batch, count, _ = tokens.shape
         shape = batch, count, self._heads, -1
         query, key, value = (each.reshape(shape).transpose(1, 2) for each in self.asked(tokens).chunk(3, -1))
@@ -108,7 +108,7 @@ def _perceptron(hidden, inner, tensors):
 
 
 class Layer(nn.Sequential):
-    """A transformer's layer: norms before its halves (GPT-2) or after them (BERT, GPT-1)."""
+    """A transformer's layer, with norms before its two halves (GPT-2) or after them (BERT, GPT-1)."""
 
     def __init__(self, hidden, heads, causal, norm_first, tensors=WHOLE):
         halves = Attention(hidden, heads, causal, tensors), _perceptron(hidden, 4 * hidden, tensors)
@@ -120,7 +120,7 @@ class Layer(nn.Sequential):
 
 
 class Embedding(nn.Module):
-    """An embedding of tokens and positions, and of kinds of text if there are any; with a norm if it has one."""
+    """An embedding of tokens and positions, optionally of kinds of text, and optionally with a norm."""
 
     def __init__(self, words, places, hidden, kinds=0, norm=False):
         super().__init__()
@@ -131,18 +131,18 @@ class Embedding(nn.Module):
             nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, tokens):
-        """Map (batch, tokens) of word numbers to their embeddings."""
+        """Return the embeddings of word numbers (batch, tokens)."""
         found = self.words(tokens) + self.places.weight[: tokens.shape[1]]
         return self.norm(found if self.kinds is None else found + self.kinds.weight[0])
 
 
 def scores(embedding, hidden):
-    """Return the scores of each word by its embedding."""
+    """Return the score of each word as the product of its embedding with the hidden state."""
     return hidden @ embedding.words.weight.t()
 
 
 class Words(nn.Module):
-    """The head of a masked language model; its table of words is the embedding's."""
+    """The head of a masked language model, which shares the embedding's table of words."""
 
     def __init__(self, words, hidden):
         super().__init__()
@@ -162,21 +162,21 @@ class Language(nn.Module):
         self.parts, self.head = built(parts), head
 
     def forward(self, tokens):
-        """Map tokens to (batch, tokens, words)."""
+        """Return the scores of each word for each token: (batch, tokens) to (batch, tokens, words)."""
         return (self.head or scores)(self.parts[0], self.parts(tokens))
 
 
 def bert(words, places, kinds, hidden, layers, heads):
     """Return BERT with its masked language model's head.
 
-    Source: Devlin et al.; of the others, their published sizes.
+    Source: Devlin et al.; other models by their published sizes.
     """
     parts = [(Embedding, words, places, hidden, kinds, True), *[(Layer, hidden, heads, False, False)] * layers]
     return Language(parts, Words(words, hidden))
 
 
 def gpt(words, places, hidden, layers, heads, norm_first, tensors=WHOLE):
-    """Return GPT's parts without the scores, for which words are looked up by the first one's table.
+    """Return GPT's parts without the last one, which scores words by the first part's table.
 
     Source: Radford et al.
     """
@@ -186,7 +186,7 @@ def gpt(words, places, hidden, layers, heads, norm_first, tensors=WHOLE):
 
 
 def perceptron(hidden):
-    """Return two hidden layers of that width."""
+    """Return a network of two hidden layers of width `hidden`."""
     return [
         (nn.Linear, FEATURES, hidden),
         (nn.ReLU,),
@@ -197,26 +197,26 @@ def perceptron(hidden):
 
 
 class Block(Residual):
-    """A wide layer made of narrow ones, which can be divided among workers."""
+    """A residual block of a wide layer made of narrow ones, which workers can divide."""
 
     def __init__(self, hidden, tensors):
         super().__init__(nn.Sequential(Column(hidden, NARROW, tensors), nn.ReLU(), Row(NARROW, hidden, tensors)))
 
 
 def divided(job, batch, parts, tensors, copies):
-    """Return a network whose parts send the profile's bytes. `tensors` is how its blocks are divided."""
+    """Return the parts of a network whose workers send the profile's bytes; `tensors` divides its blocks."""
     hidden = divided_width(job, batch, parts, tensors.count, copies)
     middle = [(Block, hidden, tensors)] * blocks(parts)
     return [(nn.Linear, FEATURES, hidden), *middle, (nn.Linear, hidden, CLASSES)]
 
 
 def built(parts):
-    """Build one network of parts."""
+    """Return one network built from all parts."""
     return nn.Sequential(*(kind(*given) for kind, *given in parts))
 
 
 def network(shape, job):
-    """Return the network of a shape; without one, of a size at which its gradients have the profile's bytes."""
+    """Return the network of a shape, or without a shape one whose gradients have the profile's bytes."""
     if shape is None:
         return built(perceptron(width(gradient_numbers(job))))
     kind, given = shape["kind"], {name: value for name, value in shape.items() if name != "kind"}
@@ -226,7 +226,7 @@ def network(shape, job):
 
 
 class Examples:
-    """Synthetic examples that a network of that shape can learn from, drawn on the CPU."""
+    """A generator of random examples, on the CPU, from which a network of the shape can learn."""
 
     def __init__(self, shape, batch, seed, rank, device="cpu"):
         self._kind, self._batch, self._device = shape and shape["kind"], batch, device
@@ -255,5 +255,5 @@ class Examples:
 
 
 def loss_of(found, said):
-    """Return the loss of classes, or of each token's word."""
+    """Return the cross-entropy loss of classes, or of each token's word."""
     return nn.functional.cross_entropy(found.flatten(0, -2), said.flatten())

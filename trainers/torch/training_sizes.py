@@ -4,11 +4,11 @@
 import math
 
 FEATURES, CLASSES = 64, 10
-NARROW = 64  # numbers between the two halves of a block that is divided among workers
+NARROW = 64  # width between the two halves of a block that workers divide
 
 
 def gradient_numbers(job):
-    """Return the 32-bit numbers that a ring of the job's workers all-reduces, each sending the profile's bytes.
+    """Return how many 32-bit numbers the workers' ring must all-reduce so that each sends the profile's bytes.
 
     Source: Salamy, equation 3.1. Raises ValueError for a profile with any other exchange than rings of all workers.
     """
@@ -26,7 +26,7 @@ def gradient_numbers(job):
 
 
 def width(numbers):
-    """Return the width of two hidden layers with at most so many parameters. Raises ValueError for too few."""
+    """Return the width of two hidden layers with at most `numbers` parameters. Raises ValueError for too few."""
     linear, fixed = FEATURES + CLASSES + 2, CLASSES
     found = int((math.sqrt(linear**2 + 4 * (numbers - fixed)) - linear) / 2) if numbers > fixed else 0
     if found < 1:
@@ -35,7 +35,7 @@ def width(numbers):
 
 
 def sent_by_first(job):
-    """Return the bytes that the first worker sends in an iteration, to all others together."""
+    """Return the bytes that the first worker sends to all others together in an iteration."""
     return sum(each[2] for phase in job["phases"] for each in phase.get("transfers", []) if each[0] == 0)
 
 
@@ -58,15 +58,16 @@ def division(parallel, count):
 
 
 def ring(count, numbers):
-    """Return the numbers that each of `count` workers sends to all-reduce `numbers` of them."""
+    """Return how many numbers each of `count` workers in a ring sends to all-reduce `numbers` numbers."""
     return 2 * (count - 1) / count * numbers
 
 
 def numbers_sent(parts, tensors, copies, batch):
-    """Return the numbers that the first worker sends in an iteration, per unit of the network's width.
+    """Return how many numbers the first worker sends in an iteration, per unit of the network's width.
 
-    It has the features' layer and one block, and all of the network if the layers are not divided. Activations go to
-    the next part; a block all-reduces among tensors once forward, once backward; and gradients among copies.
+    The first worker has the input layer and one block, or the whole network if layers are not divided. It sends
+    activations to the next part. Each block is all-reduced among tensors once forward and once backward, and gradients
+    among copies.
     """
     activations = batch if parts > 1 else 0
     parameters = (FEATURES + 1) + (2 * NARROW // tensors + 1) + (CLASSES if parts == 1 else 0)
@@ -74,7 +75,7 @@ def numbers_sent(parts, tensors, copies, batch):
 
 
 def blocks(parts):
-    """Return the number of blocks of a divided network: with its first and last layer, two layers a part."""
+    """Return the number of blocks in a network of `parts` parts with two layers each, first and last included."""
     return max(2 * parts - 2, 1)
 
 

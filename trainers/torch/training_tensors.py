@@ -6,38 +6,38 @@ import torch.distributed
 
 
 class Whole:
-    """The division of layers that are not divided."""
+    """The division for undivided layers, which communicates nothing."""
 
     count = 1
 
     def enter(self, given):
-        """Return the input of a divided layer."""
+        """Return the input of a divided layer unchanged."""
         return given
 
     def leave(self, parts):
-        """Return the output of a divided layer."""
+        """Return the output of a divided layer unchanged."""
         return parts
 
 
 class Divided(Whole):
-    """Layers divided among a group's workers, as Megatron-LM's are: an all-reduce forward, and one backward.
+    """The division of layers among a group's workers, as in Megatron-LM: one all-reduce forward and one backward.
 
-    `hold` is called before each.
+    `hold` is called before each all-reduce.
     """
 
     def __init__(self, group, count, hold):
         self._group, self.count, self._hold = group, count, hold
 
     def enter(self, given):
-        """Return the input unchanged; its gradients are summed over the group."""
+        """Return the input unchanged; in the backward pass its gradients are summed over the group."""
         return _Enter.apply(given, self)
 
     def leave(self, parts):
-        """Return the sum over the group; its gradients are unchanged."""
+        """Return the sum of `parts` over the group; in the backward pass gradients are unchanged."""
         return _Leave.apply(parts, self)
 
     def summed(self, numbers):
-        """Return the sum over the group."""
+        """Return the sum of `numbers` over the group."""
         found = self._hold(numbers).contiguous().clone()
         torch.distributed.all_reduce(found, group=self._group)
         return found
@@ -65,11 +65,11 @@ class _Leave(torch.autograd.Function):
 
 
 class Exchange(torch.autograd.Function):
-    """Gives each worker an even part of the first dimension, and takes so many numbers from each, flat; and back."""
+    """An all-to-all exchange: each worker gets an equal part of the numbers, and `taken[i]` come from worker i."""
 
     @staticmethod
     def forward(context, numbers, taken):
-        """Return all numbers taken, in the workers' order."""
+        """Return the numbers received from all workers, flat, in the workers' order."""
         context.shape, context.taken = numbers.shape, taken
         return _exchanged(numbers, [numbers.numel() // len(taken)] * len(taken), taken)
 
@@ -96,7 +96,7 @@ class Row(torch.nn.Module):
         self._tensors = tensors
 
     def forward(self, given):
-        """Map divided numbers to whole ones."""
+        """Return the whole output for this worker's part of the input."""
         return self._tensors.leave(self.part(given)) + self.bias
 
 
@@ -109,5 +109,5 @@ class Column(torch.nn.Module):
         self._tensors = tensors
 
     def forward(self, given):
-        """Map whole numbers to divided ones."""
+        """Return this worker's part of the output for the whole input."""
         return self.part(self._tensors.enter(given))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Begin and end of an iteration's parts: on a CPU known at once, on a GPU once it has reached them."""
+"""Clocks for the begins and ends of an iteration's parts: known at once on a CPU, later on a GPU."""
 
 import collections
 import time
 
 
 def sleep_until(at_ns):
-    """Sleep until `at_ns`; return how much later it woke, 0 for a past instant."""
+    """Sleep until `at_ns` of the monotonic clock; return how late it woke, ns, or 0 for a past instant."""
     left_ns = at_ns - time.monotonic_ns()
     if left_ns <= 0:
         return 0
@@ -37,10 +37,10 @@ class HostClock:
 
 
 class DeviceClock:
-    """A clock whose marks are events in a GPU's queue, measured from one whose instant on the host's clock is known.
+    """A clock whose marks are events in a GPU's queue, measured from a mark with a known instant of the host's clock.
 
-    Nothing waits for them but `wait`. Distances are 32-bit floats of milliseconds, so they are kept short: `rebase`.
-    `event` makes an event; CUDA's, unless a test replaces it.
+    Only `wait` waits for marks. Distances are 32-bit floats of milliseconds, so `rebase` keeps them short. `event`
+    creates an event of CUDA, unless a test replaces it.
     """
 
     def __init__(self, event):
@@ -73,46 +73,46 @@ class DeviceClock:
 
 
 class Steps:
-    """Iterations whose end is queued: each is reported once its marks are passed, in order."""
+    """Iterations whose end is still queued; each is reported, in order, once its marks are passed."""
 
     def __init__(self, clock, tell):
         self._clock, self._tell, self._waiting = clock, tell, collections.deque()
 
     def ended(self, ready, end, **fields):
-        """Add one, whose first communication began at one mark, and whose last ended at the other."""
+        """Add an iteration by the marks of its first communication's begin and of its last one's end."""
         self._waiting.append((ready, end, fields))
         self.poll()
 
     def poll(self):
-        """Report those that are over."""
+        """Report the iterations that have ended."""
         while self._waiting and self._clock.passed(self._waiting[0][1]):
             ready, end, fields = self._waiting.popleft()
             self._tell(self._clock.tell_ns(ready), self._clock.tell_ns(end), **fields)
             self._clock.rebase(end)
 
     def finish(self):
-        """Wait for the rest, and report it."""
+        """Wait for the remaining iterations, and report them."""
         if self._waiting:
             self._clock.wait(self._waiting[-1][1])
         self.poll()
 
 
 class Pace:
-    """The earliest instant of an iteration's first communication, for which a hook waits before it sends."""
+    """The earliest instant of an iteration's first communication, until which a hook waits before it sends."""
 
     def __init__(self, clock, computing_ns):
         self._clock, self._computing_ns = clock, computing_ns
         self.begin(0)
 
     def begin(self, begin_ns, after=None):
-        """Begin an iteration at `begin_ns` of the host's clock, but not before the clock has passed the mark `after`.
+        """Begin an iteration at `begin_ns` of the host's clock, but not before the mark `after`.
 
         A GPU is still sending the previous iteration when the host has queued it.
         """
         self._begin_ns, self._after, self.ready, self.late_ns = begin_ns, after, None, 0
 
     def hold(self, sent):
-        """Return `sent` once the iteration has computed for as long as its profile says, if it is paced."""
+        """Return `sent`; if the job is paced, wait first until the profile's computing time has passed."""
         if self.ready is None:
             if self._computing_ns:
                 self.late_ns = sleep_until(self._started_ns() + self._computing_ns)

@@ -22,14 +22,14 @@ class Division:
         self.copy = worker.rank // self.tensors % self.copies
 
     def group(self, worker):
-        """Return the group of the workers that divide layers with this one; all workers make all groups."""
+        """Return the group of the workers that divide layers with this worker; every worker creates all groups."""
         firsts = range(0, worker.count, self.tensors)
         groups = {first: worker.torch.distributed.new_group(range(first, first + self.tensors)) for first in firsts}
         return groups[worker.rank - worker.rank % self.tensors]
 
 
 def layers(worker, division):
-    """Return the network's layers, as DeepSpeed builds those that are a worker's own."""
+    """Return the specifications of the network's layers, of which DeepSpeed builds a worker's own."""
     import training_models as models  # noqa: PLC0415 - loads PyTorch
     import training_tensors  # noqa: PLC0415
     from deepspeed.pipe import LayerSpec, TiedLayerSpec  # noqa: PLC0415
@@ -55,7 +55,7 @@ def layers(worker, division):
 
 
 class DeepSpeed:
-    """DeepSpeed's engine, and the examples that it trains on."""
+    """A trainer with DeepSpeed's engine and its examples."""
 
     def __init__(self, worker):
         os.environ.setdefault("DS_ACCELERATOR", "cuda" if worker.backend == "nccl" else "cpu")
@@ -89,15 +89,15 @@ class DeepSpeed:
         self._examples = iter(examples.draw, None)
 
     def step(self):
-        """Run all of a pipeline, and learn; return the loss of the batch, averaged over workers."""
+        """Run a pipeline's whole batch, and update parameters; return the loss, averaged over workers."""
         return self._engine.train_batch(self._examples).detach()
 
     def learn(self):
-        """Do nothing, because the step has learned."""
+        """Do nothing, because `step` has updated the parameters."""
 
 
 def options():
-    """Return the options beside those of all trainers."""
+    """Return the parser of all trainers' options and DeepSpeed's own."""
     parser = training.options(__doc__)
     parser.add_argument("--parallel", choices=["data", "pipeline", "tensor", "hybrid"], required=True)
     parser.add_argument("--micro-batches", type=int, required=True, help="of a batch; they follow each other")

@@ -17,10 +17,10 @@ CLONE_NEWUTS = 0x04000000
 
 
 def be_found(address):
-    """Make the host's name resolve to the job's address, in this process alone. Raises ValueError if it does not.
+    """Make the host's name resolve to the job's address, in this process alone. Raises ValueError if that fails.
 
-    Horovod 0.28 forgets the interface that it is given once it makes the connections that carry gradients, and takes
-    the address of that name (GlooContext::InitializeForProcessSet). Renaming takes root, and a name space of one's own.
+    Horovod 0.28 ignores its interface option for the connections that carry gradients, and uses the address of the
+    host's name (GlooContext::InitializeForProcessSet). Renaming the host needs root and a namespace.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     if resolved_address() != address and libc.unshare(CLONE_NEWUTS) == 0:
@@ -31,7 +31,7 @@ def be_found(address):
 
 
 def resolved_address():
-    """Return the IPv4 address of the host's own name, or `nothing`."""
+    """Return the IPv4 address to which the host's name resolves, or the text `nothing`."""
     try:
         return socket.gethostbyname(socket.gethostname())
     except OSError:
@@ -56,9 +56,9 @@ def gather(worker):
 
 
 def rendezvous(worker):
-    """Return the port of a rendezvous in this process.
+    """Start Horovod's rendezvous in this process, and return its port.
 
-    Each worker is a host of its own, so no shortcut on one host is used.
+    Each worker counts as a host of its own, so Horovod uses no shortcut within a host.
     """
     from horovod.runner.common.util.hosts import SlotInfo  # noqa: PLC0415
     from horovod.runner.http.http_server import RendezvousServer  # noqa: PLC0415
@@ -71,7 +71,7 @@ def rendezvous(worker):
 
 
 class Horovod(training.Whole):
-    """Gradients are gathered in buffers, which are all-reduced."""
+    """A trainer whose gradients are collected in buffers, which are all-reduced."""
 
     def __init__(self, worker):
         horovod = gather(worker)
@@ -80,7 +80,7 @@ class Horovod(training.Whole):
         self.optimizer = horovod.DistributedOptimizer(self.optimizer, self.network.named_parameters())
 
     def step(self):
-        """Do a common step, and wait for the communication."""
+        """Do the common step, and wait until gradients are averaged over workers."""
         loss = super().step()
         self.optimizer.synchronize()
         return loss
