@@ -30,7 +30,7 @@ from roundabout.spec.transports import FOLDER, Transport, registry
 from roundabout.testbeds.lab.network import cc_allowlist
 
 UNPACED = "cubic, not paced"
-LIMITS = {"cost": 1.5, "throughput": 0.97}  # at most, at least
+LIMITS = {"cost": 1.5, "throughput": 0.97}  # largest ratio of cost, least ratio of throughput, to cubic's
 
 
 @contextmanager
@@ -55,6 +55,7 @@ def load_programs(transports: dict[str, Transport]) -> Iterator[dict[str, list[i
 
 
 def summarize(samples: list[float], base: list[float]) -> dict[str, float]:
+    """Return median, least and most of the samples, and the same of their ratios to `base`, round by round."""
     ratios = [one / other for one, other in zip(samples, base, strict=True)]
     return {
         "median": statistics.median(samples),
@@ -67,7 +68,7 @@ def summarize(samples: list[float], base: list[float]) -> dict[str, float]:
 
 
 def in_kernel(names: list[str]) -> list[str]:
-    """Return the transports that this kernel can run, and name the others."""
+    """Return the transports that this kernel can run; print the names of the others."""
     available = cc_allowlist.loaded_congestion_controls()
     missing = [name for name in names if name in registry.KERNELS_OWN and name not in available]
     if missing:
@@ -76,7 +77,7 @@ def in_kernel(names: list[str]) -> list[str]:
 
 
 def drop_stuck(found: dict[str, list[Any]], rounds: int) -> dict[str, list[Any]]:
-    """Return the samples of transports whose flows completed in every round, and name the others."""
+    """Return the samples of transports whose flows completed in every round; print the names of the others."""
     stuck = [name for name, samples in found.items() if len(samples) < rounds]
     if stuck:
         print(f"flows got stuck, and are left out: {', '.join(stuck)}", file=sys.stderr)
@@ -86,6 +87,7 @@ def drop_stuck(found: dict[str, list[Any]], rounds: int) -> dict[str, list[Any]]
 
 
 def measure(transports: dict[str, Transport], rounds: int, seconds: int, *, short: bool) -> dict[str, Any]:
+    """Return summaries of cost and throughput of each transport, and nanoseconds in its programs."""
     with load_programs(transports) as own:
         contestants = transports if short else {**transports, UNPACED: transports["cubic"]}
         cost = drop_stuck(pair.measure_cost(contestants, rounds, seconds, unpaced=(UNPACED,)), rounds)
@@ -103,6 +105,7 @@ def measure(transports: dict[str, Transport], rounds: int, seconds: int, *, shor
 
 
 def format_result(result: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of a report on the result of `measure`."""
     for name, found in result["per_ack"].items():
         if name != UNPACED:
             inside = f", {result['programs_ns'][name]:.0f} ns in its programs" if name in result["programs_ns"] else ""
@@ -122,6 +125,7 @@ def _ratio(found: dict[str, float], form: str) -> str:
 
 
 def main() -> None:
+    """Measure transports, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="some transports, beside cubic")
     parser.add_argument("--rounds", type=int, default=5)

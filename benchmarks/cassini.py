@@ -32,7 +32,7 @@ from roundabout.models.cassini.circles import Floats
 
 CAPACITY_GBPS = 50.0
 SIZES = ((2, 1.0, 20), (3, 5.0, 20), (4, 5.0, 3), (5, 5.0, 1))
-"""Jobs, degrees, and on how many links the grid is tried."""
+"""Number of jobs, degrees between rotations, and number of links on which the grid is searched."""
 LINKS = 40
 UNEQUAL_MS = (100.0, 200.0, 300.0)
 KINDS = {
@@ -41,12 +41,13 @@ KINDS = {
     "equal, crowded": ((200.0,), (0.2, 0.5), 1),
     "equal, two phases": ((200.0,), (0.2, 0.5), 2),
 }
-"""Iteration times, how much of them is Up, in how many phases."""
+"""Iteration times, range of the Up share of an iteration, and number of Up phases, by kind of job."""
 REPEATS = 5
 GROWTH = (10, 30, 100, 300, 1000)
 
 
 def job(rng: random.Random, name: str, kind: str = "unequal") -> Circle:
+    """Return the circle of a random job of a kind in `KINDS`."""
     periods_ms, up, phases = KINDS[kind]
     period_ms = rng.choice(periods_ms)
     begins_ms = (phase * period_ms / phases for phase in range(phases))
@@ -57,7 +58,7 @@ def job(rng: random.Random, name: str, kind: str = "unequal") -> Circle:
 def grid_excess(found: Rotations) -> float:
     """Return the least mean excess over all rotations of the same sectors, the first job's being 0.
 
-    The last two at once.
+    The rotations of the last two jobs are tried in one array.
     """
     counts = [1, *(-(-found.sectors // turns) for turns in found.unified.turns[1:])]
     rolled = [
@@ -73,11 +74,13 @@ def grid_excess(found: Rotations) -> float:
 
 
 def least(fixed: Floats, one: Floats, other: Floats) -> float:
+    """Return the least mean excess over all pairs of rotations of two jobs' demands, added to `fixed`."""
     total = (fixed + one)[:, None, :] + other
     return float(np.maximum(total, 0, out=total).mean(axis=-1).min())
 
 
 def quickest(circles: Sequence[Circle], degrees: float, repeats: int) -> tuple[float, Rotations]:
+    """Return the least CPU seconds of `repeats` searches, and the rotations found."""
     taken = []
     for _ in range(repeats):
         begin = time.process_time()
@@ -87,6 +90,7 @@ def quickest(circles: Sequence[Circle], degrees: float, repeats: int) -> tuple[f
 
 
 def one_link(jobs: int, degrees: float, tried: int, kind: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure our search on random links of `jobs` jobs; compare it on `tried` links with the exhaustive grid."""
     rng, ours_s, ratios, best = random.Random(jobs), [], [], 0
     rotate(unify([job(rng, "first", kind)]), CAPACITY_GBPS, degrees)  # loads what is loaded once
     for link in range(options.links):
@@ -109,7 +113,7 @@ def one_link(jobs: int, degrees: float, tried: int, kind: str, options: argparse
 
 
 def placements(count: int, links: int) -> tuple[list[Candidate], dict[str, Circle], dict[str, float]]:
-    """Return placements that each put other jobs on other links, so that no link occurs twice."""
+    """Return placements with circles and capacities, in which no two links have the same jobs."""
     rng, candidates = random.Random(links), []
     circles = {name: job(rng, name) for name in (f"j{place}" for place in range(3 * links))}
     for candidate in range(count):
@@ -120,6 +124,7 @@ def placements(count: int, links: int) -> tuple[list[Candidate], dict[str, Circl
 
 
 def two_processors(count: int, links: int) -> float:
+    """Return the elapsed seconds of Algorithm 2 on two processors."""
     with ProcessPoolExecutor(2) as pool:
         begin = time.perf_counter()
         rank_placements(*placements(count, links), precision_deg=5, mapped=lambda *work: pool.map(*work, chunksize=30))
@@ -127,6 +132,7 @@ def two_processors(count: int, links: int) -> float:
 
 
 def growth(most_links: int) -> dict[int, float]:
+    """Return the CPU seconds of Algorithm 2 on one processor, by the number of links."""
     taken = {}
     for links in (each for each in GROWTH if each <= most_links):
         given = placements(1, links)
@@ -138,6 +144,7 @@ def growth(most_links: int) -> dict[int, float]:
 
 
 def draw(taken: dict[int, float], file: Path) -> None:
+    """Draw CPU seconds against the number of links into a file."""
     from analysis.render import style  # noqa: PLC0415 - a second, for those who want a picture
 
     drawn, (axes,) = style.new_figure(1, 1, 3.4)
@@ -152,6 +159,7 @@ def draw(taken: dict[int, float], file: Path) -> None:
 
 
 def main() -> None:
+    """Measure Cassini's search, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--links", type=int, default=LINKS)
     parser.add_argument("--repeats", type=int, default=REPEATS)

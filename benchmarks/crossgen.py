@@ -83,6 +83,7 @@ sys.stdout.buffer.write(b"".join(seen))
 
 
 def run(*argv: str) -> str:
+    """Return the standard output of a command. Raises CalledProcessError if it fails."""
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
@@ -93,9 +94,11 @@ class RoutedPath:
         self.sender, self.router, self.sink = names
 
     def inside(self, name: str, *argv: str) -> list[str]:
+        """Return the command that runs `argv` in the namespace `name`."""
         return ["ip", "netns", "exec", name, *argv]
 
     def shape(self, gbps: float) -> None:
+        """Limit the router's link to the sink to a rate."""
         for name, device in ((self.sender, "eth0"), (self.router, "eth1")):
             run("ip", "-n", name, "link", "set", device, "gso_max_size", "4600")
         tc = ["tc", "-n", self.router]
@@ -107,6 +110,7 @@ class RoutedPath:
 
 @contextlib.contextmanager
 def path() -> Iterator[RoutedPath]:
+    """Yield a path of sender, router and sink, which is removed afterwards."""
     names = [f"rbc-{uuid.uuid4().hex[:6]}-{end}" for end in ("a", "r", "b")]
     sender, router, sink = names
     try:
@@ -149,6 +153,7 @@ def pair() -> Iterator[tuple[str, str]]:
 
 
 def plan(file: str, gbps: float, seconds: float, *options: str) -> dict[str, Any]:
+    """Plan a load into a file, and return its summary."""
     words = ["--load-gbps", gbps, "--duration-s", seconds, "--output", file, "--json"]
     told: dict[str, Any] = json.loads(run(CROSSGEN, "plan", *map(str, words), *options))
     return told
@@ -195,10 +200,12 @@ def send(
 
 
 def percentile(values: list[float], percent: float) -> float:
+    """Return the value that `percent` of all values do not exceed."""
     return sorted(values)[min(len(values) - 1, int(len(values) * percent / 100))]
 
 
 def measure_plan(folder: str, _seconds: float, short: bool) -> dict[str, Any]:
+    """Return time and memory of planning 10 million flows."""
     file = f"{folder}/many-flows.load"
     before = time.monotonic()
     told = plan(file, 8 * 2_434_900 * 1e4 / 1e9, 1.1 if short else 1_000.1)
@@ -211,6 +218,7 @@ def measure_plan(folder: str, _seconds: float, short: bool) -> dict[str, Any]:
 
 
 def iperf3_gbps(sender: str, sink: str, parallel: int, seconds: float) -> float:
+    """Return the rate that iperf3 reaches with `parallel` connections, Gbit/s."""
     with subprocess.Popen(["ip", "netns", "exec", sink, "iperf3", "-s", "-1"], stdout=subprocess.DEVNULL):
         time.sleep(0.3)
         words = ["iperf3", "-c", SINK, "-t", str(max(1, int(seconds))), "-O", "1", "-P", str(parallel), "-J"]
@@ -219,6 +227,7 @@ def iperf3_gbps(sender: str, sink: str, parallel: int, seconds: float) -> float:
 
 
 def measure_throughput(folder: str, seconds: float, short: bool) -> dict[str, Any]:
+    """Return the rates of crossgen and of iperf3 on an unshaped link, Gbit/s, in turns."""
     file = f"{folder}/above.load"
     plan(file, 200, seconds + 1)
     achieved: list[float] = []
@@ -235,6 +244,7 @@ def measure_throughput(folder: str, seconds: float, short: bool) -> dict[str, An
 
 
 def measure_lateness(folder: str, seconds: float, _short: bool) -> dict[str, Any]:
+    """Return percentiles of how late crossgen launches flows and a sleeping loop wakes."""
     sleeper = f"{folder}/sleeper"
     subprocess.run(["cc", "-O2", "-xc", "-", "-o", sleeper], input=SLEEPER, check=True, text=True)
     file = f"{folder}/half.load"
@@ -257,6 +267,7 @@ def measure_lateness(folder: str, seconds: float, _short: bool) -> dict[str, Any
 
 
 def measure_load(folder: str, seconds: float, short: bool) -> dict[str, Any]:
+    """Return achieved against planned load at several shares of the shaped link's rate."""
     file = f"{folder}/share.load"
     rows = []
     with path() as made:
@@ -284,20 +295,21 @@ class Capture:
         self.process.stdout.read(1)  # it listens
 
     def stop(self) -> list[tuple[int, int]]:
+        """End the capture, and return the packets."""
         offset_ns = time.time_ns() - time.monotonic_ns()
         data, _ = self.process.communicate()
         return [(at_ns - offset_ns, length) for at_ns, length in struct.iter_unpack("<qq", data)]
 
 
 def injected(capture: Capture, start_ns: int, seconds: float) -> list[tuple[int, int]]:
-    """Return the data packets of the load's time, from its start, without pure ACKs and handshakes."""
+    """Return the data packets captured while the load ran, without pure ACKs and handshakes."""
     time.sleep(max(0, start_ns - time.monotonic_ns()) / 1e9 + seconds + 0.05)
     packets = [(at_ns - start_ns, length) for at_ns, length in capture.stop() if length > 100]
     return [packet for packet in packets if 0 <= packet[0] < seconds * 1e9]
 
 
 def burst_figures(packets: list[tuple[int, int]]) -> dict[str, float]:
-    """Return the period, and the burst window's share of the bytes, in the median period."""
+    """Return the bursts' period, ms, and the burst window's share of the bytes in the median period."""
     onsets: dict[int, int] = {}
     for at_ns, _ in packets:
         onsets.setdefault(at_ns // PERIOD_NS, at_ns)
@@ -320,6 +332,7 @@ def burst_figures(packets: list[tuple[int, int]]) -> dict[str, float]:
 
 
 def measure_bursts(folder: str, seconds: float, short: bool) -> dict[str, Any]:
+    """Return period and share of bursts on the wire at several loads."""
     file = f"{folder}/bursts.load"
     rows = []
     with path() as made:
@@ -337,13 +350,14 @@ def measure_bursts(folder: str, seconds: float, short: bool) -> dict[str, Any]:
 def skewness(values: list[float]) -> float:
     """Return Bowley's skewness of the 5th and 95th percentile.
 
-    From -1 to 1, and blind to rare stalls of the machine.
+    It is from -1 to 1, and rare stalls of the machine do not affect it.
     """
     low, middle, high = (percentile(values, percent) for percent in (5, 50, 95))
     return (high + low - 2 * middle) / (high - low)
 
 
 def rates_gbps(packets: list[tuple[int, int]], bin_ns: int, seconds: float) -> list[float]:
+    """Return the rate in each bin of time, Gbit/s."""
     bins = [0] * int(seconds * 1e9 // bin_ns)
     for at_ns, length in packets:
         if at_ns // bin_ns < len(bins):
@@ -352,7 +366,7 @@ def rates_gbps(packets: list[tuple[int, int]], bin_ns: int, seconds: float) -> l
 
 
 def measure_histogram(folder: str, seconds: float, short: bool) -> dict[str, Any]:
-    """Measure readings of 1 ms where flows are injected, and behind the bottleneck."""
+    """Return figures of rates in bins of 1 ms at the sender and behind the bottleneck, for both kinds of load."""
     file = f"{folder}/histogram.load"
     figures: dict[str, Any] = {}
     with path() as made:
@@ -382,6 +396,7 @@ MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def main() -> None:
+    """Measure crossgen, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(MEASURES))
     parser.add_argument("--seconds", type=float, default=10)

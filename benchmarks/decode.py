@@ -42,16 +42,17 @@ print(packets, kib / 1024)
 
 
 class Template(NamedTuple):
-    """A packet without its number: TCP's sequence number, RoCE's packet number."""
+    """A packet without its number, which is TCP's sequence number or RoCE's packet number."""
 
     captured: bytes
     frame_bytes: int
     number_at: int
-    step: int  # by how much the flow's next number is higher
+    step: int  # increase of the number from one packet of the flow to the next
     flow: tuple[int, int, int]
 
 
 def template(rng: random.Random, snap_bytes: int) -> Template:
+    """Return a random packet of TCP or RoCEv2 between two of eight hosts."""
     hosts = rng.sample(range(1, 9), 2)
     ethernet = b"\x02\0\0\0\0" + bytes([hosts[1]]) + b"\x02\0\0\0\0" + bytes([hosts[0]]) + b"\x08\x00"
     if rng.random() < 0.5:
@@ -99,7 +100,7 @@ def first_packets(path: Path, count: int) -> Path:
 
 
 def ours(path: Path) -> dict[str, Any]:
-    """Decode in a process of its own; the memory is Python's and the decoder's together."""
+    """Return packets, seconds and memory of our decoding, in a process of its own; memory includes Python's."""
     target = path.with_suffix(".parquet")
     begin = time.monotonic()
     done = subprocess.run([sys.executable, "-c", OURS, path, target], check=True, capture_output=True, text=True)
@@ -110,6 +111,7 @@ def ours(path: Path) -> dict[str, Any]:
 
 
 def tshark(path: Path) -> dict[str, Any]:
+    """Return the number of packets, and the seconds of decoding them with tshark."""
     fields = [word for field in FIELDS.split() for word in ("-e", field)]
     begin = time.monotonic()
     done = subprocess.run(["tshark", "-n", "-r", path, "-T", "fields", *fields], check=True, capture_output=True)
@@ -117,6 +119,7 @@ def tshark(path: Path) -> dict[str, Any]:
 
 
 def pyshark(path: Path) -> dict[str, Any]:
+    """Return the number of packets, and the seconds of decoding them with pyshark."""
     import pyshark as library  # noqa: PLC0415
 
     begin = time.monotonic()
@@ -128,7 +131,7 @@ def pyshark(path: Path) -> dict[str, Any]:
 
 
 def measure_contenders(capture: Path, slices: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each contender's name and figures."""
+    """Yield the name and the figures of each decoder."""
     yield "ours, whole capture", ours(capture)
     contenders: dict[str, Callable[[Path], dict[str, Any]]] = {"tshark": tshark, "pyshark": pyshark}
     for name, packets in slices.items():
@@ -138,6 +141,7 @@ def measure_contenders(capture: Path, slices: dict[str, int]) -> Iterator[tuple[
 
 
 def main() -> None:
+    """Measure decoders on one capture, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--snap-bytes", type=int, default=128)

@@ -42,15 +42,15 @@ BELOW = 16
 HOST_GBPS = 50.0
 HOSTS_PER_JOB = 5
 GPUS = 2
-"""Of a host: jobs meet on its link."""
+"""Number of GPUs of a host, so that jobs share the host's link."""
 
 CROSSED = 0.1
 MOST_HOSTS = 3000
-"""With MLTCP and beside cross traffic, which cost more."""
+"""Largest number of hosts with MLTCP and beside cross traffic, which cost more."""
 
 
 class Tree:
-    """Switches above hosts, one level after the other up to a single one; each has half of the rate from below."""
+    """A tree of hosts and levels of switches up to a single switch; each uplink has half of the rate from below."""
 
     def __init__(self, hosts: int) -> None:
         self.sizes = [hosts]
@@ -59,6 +59,7 @@ class Tree:
         self.gbps = [HOST_GBPS * (BELOW / 2) ** level for level in range(len(self.sizes) - 1)]
 
     def capacity(self) -> dict[Direction, float]:
+        """Return the payload rate of each direction of a link, bytes/ms."""
         return {
             edge: gbps * BYTES_PER_MS_OF_GBPS
             for level, gbps in enumerate(self.gbps)
@@ -67,9 +68,11 @@ class Tree:
         }
 
     def up(self, level: int, place: int) -> Direction:
+        """Return the direction from a node to the switch above."""
         return f"{level}.{place}", f"{level + 1}.{place // BELOW}"
 
     def path(self, sender: int, receiver: int) -> tuple[Direction, ...]:
+        """Return the directions on the path from one host to another."""
         ups, downs, level = [], [], 0
         while sender != receiver:
             ups.append(self.up(level, sender))
@@ -79,7 +82,7 @@ class Tree:
 
 
 def placements(hosts: int, rng: random.Random) -> Iterator[list[int]]:
-    """Yield jobs' workers, each with a GPU of its own."""
+    """Yield the hosts of each job's workers; each worker has its own GPU."""
     gpus = hosts * GPUS
     free = set(range(gpus))
     for _ in range(hosts // HOSTS_PER_JOB):
@@ -95,6 +98,7 @@ def placements(hosts: int, rng: random.Random) -> Iterator[list[int]]:
 
 
 def jobs(tree: Tree, iterations: int, rng: random.Random) -> Iterator[FluidJob]:
+    """Yield random jobs on the tree, one for every five hosts."""
     for hosts in placements(tree.sizes[0], rng):
         period_ms, part, gbps = rng.uniform(150, 400), rng.uniform(0.2, 0.5), rng.uniform(10, 45)
         size = int(part * period_ms * gbps * BYTES_PER_MS_OF_GBPS)
@@ -111,7 +115,7 @@ def jobs(tree: Tree, iterations: int, rng: random.Random) -> Iterator[FluidJob]:
 
 
 def residual_capacity(tree: Tree, made: Sequence[FluidJob], rng: random.Random) -> ResidualCapacity:
-    """Return the capacity that cross traffic leaves for twice the time that jobs take alone."""
+    """Return the residual capacity beside random cross traffic, for twice the time that jobs take alone."""
     drawn = np.random.default_rng(rng.randrange(2**32))
     steps = int(2 * max(alone_ms(job) * (job.iterations or 0) for job in made) / STEP_MS)
     crossed = {edge for place in range(tree.sizes[0]) for edge in (tree.up(0, place), tree.up(0, place)[::-1])}
@@ -127,10 +131,12 @@ def residual_capacity(tree: Tree, made: Sequence[FluidJob], rng: random.Random) 
 
 
 def alone_ms(job: FluidJob) -> float:
+    """Return the time of an iteration alone, ms."""
     return sum(each.ms if isinstance(each, ComputePhase) else each.alone_ms for each in job.phases)
 
 
 def measure_cluster(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
+    """Return CPU seconds and memory of playing a cluster of a kind in this process."""
     tree, rng = Tree(hosts), random.Random(hosts)
     made = list(jobs(tree, iterations, rng))
     if kind == "plain model":
@@ -168,16 +174,19 @@ def measure_cluster(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
 
 
 def measure_here(hosts: str, iterations: str, kind: str) -> dict[str, Any]:
+    """Return `measure_cluster` for words of a command line."""
     return measure_cluster(int(hosts), int(iterations), kind)
 
 
 def measure_in_process(*words: str) -> dict[str, Any]:
+    """Return `measure_cluster` in a process of its own."""
     done = subprocess.run([sys.executable, __file__, "--one", *words], check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
 def main() -> None:
+    """Measure the engine on clusters, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", default="100,300,1000,3000,10000")
     parser.add_argument("--iterations", type=int, default=1000)

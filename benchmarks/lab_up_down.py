@@ -48,7 +48,7 @@ print(json.dumps({"up_s": up - begin, "down_s": time.monotonic() - up}))
 
 
 def measure_ours(topology: Topology, scale: float, *, verify: bool) -> dict[str, float]:
-    """Measure one creation and removal of our lab."""
+    """Return the seconds that our lab takes to be created and removed."""
     begin = time.monotonic()
     Lab.create(topology, NAME, scale=scale, verify=verify)
     up = time.monotonic()
@@ -57,7 +57,7 @@ def measure_ours(topology: Topology, scale: float, *, verify: bool) -> dict[str,
 
 
 def measure_mininet(topology: Topology, scale: float) -> dict[str, float]:
-    """Measure one start and stop of mininet."""
+    """Return the seconds that mininet takes to start and stop."""
     # mininet wants its switches' names to end in a number.
     names = {name: f"s{number}" for number, name in enumerate(topology.switches, start=1)}
     names |= {name: f"h{number}" for number, name in enumerate(topology.hosts, start=1)}
@@ -79,7 +79,7 @@ def measure_mininet(topology: Topology, scale: float) -> dict[str, float]:
 
 
 def compare(topology: Topology, scale: float, rounds: int, *, measured: bool) -> dict[str, Any]:
-    """Return medians of `rounds` of each, in turn, so that a busy machine affects all alike."""
+    """Return medians over `rounds`, in which contenders take turns, so that a busy machine affects all alike."""
     contenders: dict[str, Callable[[], dict[str, float]]] = {
         "ours": lambda: measure_ours(topology, scale, verify=False),
         **({"ours, measured": lambda: measure_ours(topology, scale, verify=True)} if measured else {}),
@@ -100,7 +100,7 @@ def compare(topology: Topology, scale: float, rounds: int, *, measured: bool) ->
 
 
 def main() -> None:
-    """Compare on both graphs and print."""
+    """Compare the lab with mininet on both graphs, and print the figures."""
     parser = argparse.ArgumentParser(description="lab up and down against mininet")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(

@@ -35,6 +35,7 @@ REPEATS = 3
 
 
 def topology(hosts: int) -> Topology:
+    """Return racks of hosts below one core switch."""
     names = [f"s{place}" for place in range(hosts)]
     racks = range(-(-hosts // RACK))
     up = {"line_rate_gbps": 12.5 * RACK, "payload_rate_gbps": 10.75 * RACK}
@@ -47,9 +48,9 @@ def topology(hosts: int) -> Topology:
 
 
 def half_full_state(ground: Topology) -> State:
-    """Return a state whose GPUs are half taken, by jobs whose leases continue.
+    """Return a state in which jobs with continuing leases use half of the GPUs.
 
-    Jobs that ask for the other half wait.
+    Other jobs wait for the other half.
     """
     rng, jobs, left = random.Random(1), list[Job](), len(ground.hosts)
     rooms = host_tree_of(ground)
@@ -65,7 +66,7 @@ def half_full_state(ground: Topology) -> State:
 
 
 def pack_greedily(state: State) -> None:
-    """Place greedily, by the number of links from each free host to the workers before it."""
+    """Place the waiting jobs greedily: each worker takes the free GPU with the fewest links to earlier workers."""
     ground = host_tree_of(state.topology)
     free = set(ground.hosts) - {host for job in state.jobs for host in job.placement}
     for job in state.jobs:
@@ -77,6 +78,7 @@ def pack_greedily(state: State) -> None:
 
 
 def quickest(repeats: int, work: Callable[[], object]) -> float:
+    """Return the least CPU seconds of `repeats` calls of `work`."""
     taken = []
     for _ in range(repeats):
         cassini.clear_caches()
@@ -87,6 +89,7 @@ def quickest(repeats: int, work: Callable[[], object]) -> float:
 
 
 def measure_hosts(hosts: int, repeats: int) -> dict[str, float]:
+    """Return the CPU seconds of each part of placing jobs on so many hosts."""
     state, known = half_full_state(topology(hosts)), JobKnowledge(models.make_profile, models.noise_examples)
     themis = make_scheduler("themis", known)
     decided = cassini.decide_with_cassini(themis, state, 1, known)  # loads what is loaded once
@@ -103,6 +106,7 @@ def measure_hosts(hosts: int, repeats: int) -> dict[str, float]:
 
 
 def main() -> None:
+    """Measure placing on clusters, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, nargs="+", default=HOSTS)
     parser.add_argument("--repeats", type=int, default=REPEATS)

@@ -56,7 +56,7 @@ int main(int count, char **words) {
 
 
 def topology() -> Topology:
-    """Return three hosts on each side of one link."""
+    """Return a topology with three hosts on each side of one link."""
     hosts = [f"s{number}" for number in range(HOSTS)]
     links = [{"name": host, "ends": [host, f"tor{number % 2}"]} for number, host in enumerate(hosts)]
     return Topology.model_validate(
@@ -92,7 +92,7 @@ def lab() -> Iterator[Lab]:
 
 
 def sampler(lab: Lab, host: Host, period_ms: int) -> list[str]:
-    """Return a trial's command, to be run from here: the namespace's counters, this machine's program."""
+    """Return the command that samples a host's namespace as a trial does, to be run on this machine."""
     words = host_sampler(host, lab.capabilities(), period_ms)
     pid = lab.pids()[host.name]
     return [str(paths.program_path("sampler")), "--netns-of-pid", str(pid), *words[1:]]
@@ -117,6 +117,7 @@ def measure_cpu(commands: Sequence[Sequence[str]], seconds: float) -> tuple[list
 
 
 def main() -> None:
+    """Measure samplers and sleeping loops, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--period-ms", type=int, default=10)

@@ -38,7 +38,7 @@ DIRECT = build_opener(ProxyHandler({}))
 
 
 def through_relay(relay: Relay, hosts: Sequence[ExporterTarget], pool: ThreadPoolExecutor) -> int:
-    """Ask every host, and return the bytes of metrics."""
+    """Fetch the metrics of all hosts at once through the relay, and return the number of bytes."""
 
     def fetch(host: ExporterTarget) -> int:
         with DIRECT.open(f"{relay.url}/metrics/{host.site}/{host.node}") as answer:
@@ -48,7 +48,7 @@ def through_relay(relay: Relay, hosts: Sequence[ExporterTarget], pool: ThreadPoo
 
 
 def start_samplers(hosts: Sequence[ExporterTarget], pool: ThreadPoolExecutor) -> int:
-    """Start every host's sampler for one sample."""
+    """Run a new sampler on all hosts at once, for one sample, and return the number of bytes."""
 
     def sample(host: ExporterTarget) -> int:
         channel = host.connect().start(host.argv[3:])
@@ -63,7 +63,7 @@ def start_samplers(hosts: Sequence[ExporterTarget], pool: ThreadPoolExecutor) ->
 
 
 def duration_s(work: Callable[[], int]) -> float:
-    """Return the duration of `work`."""
+    """Return the elapsed seconds of a call of `work`."""
     begin = time.monotonic()
     if not work():
         sys.exit("error: nothing was answered")
@@ -71,7 +71,7 @@ def duration_s(work: Callable[[], int]) -> float:
 
 
 def cpu_s(pids: Sequence[int]) -> dict[int, float]:
-    """Return the CPU time of each of these processes that has not ended."""
+    """Return the CPU seconds of each of these processes that still exists, by id."""
     used = {}
     for pid in pids:
         with suppress(FileNotFoundError, ProcessLookupError):
@@ -81,7 +81,7 @@ def cpu_s(pids: Sequence[int]) -> dict[int, float]:
 
 
 def descendants() -> list[int]:
-    """Return the ids of this process, the exporters and their samplers."""
+    """Return the ids of this process and of all its descendants: exporters and samplers."""
     listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
     parents = {int(pid): int(parent) for pid, parent in (line.split() for line in listed.splitlines())}
     found = {os.getpid()}
@@ -91,7 +91,7 @@ def descendants() -> list[int]:
 
 
 def cost(seconds: float, ask: Callable[[], int] | None) -> float:
-    """Return the CPU time a second while idle, or while all are asked once every EVERY_S."""
+    """Return the CPU seconds per second while idle, or while `ask` is called once every EVERY_S."""
     before, begin = cpu_s(descendants()), time.monotonic()
     while (left_s := begin + seconds - time.monotonic()) > 0:
         if ask:
@@ -102,7 +102,7 @@ def cost(seconds: float, ask: Callable[[], int] | None) -> float:
 
 
 def measure(hosts: Sequence[ExporterTarget], rounds: int, seconds: float) -> dict[str, Any]:
-    """Measure scrapes of these hosts."""
+    """Return durations and CPU costs of scraping these hosts."""
     with (
         run_relay(ExporterPool(lambda: hosts), list, str) as relay,
         ThreadPoolExecutor(len(hosts)) as pool,

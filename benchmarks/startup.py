@@ -33,7 +33,7 @@ WITH_RUNS = ("runs", "run")
 
 
 def cpu_s(command: Sequence[str]) -> float:
-    """Return the CPU time of a command and of the processes that it starts."""
+    """Return the CPU seconds of a command and of the processes that it starts."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     # Commands keep their compiled modules, as they do under Make (Makefile).
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
@@ -45,6 +45,7 @@ def cpu_s(command: Sequence[str]) -> float:
 
 
 def main() -> None:
+    """Measure the start of commands, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument(

@@ -105,7 +105,7 @@ class Engine:
         self._library.fluid_stop(self._engine, self._places[name])
 
     def run(self, until_ms: float) -> tuple[str, ...]:
-        """Advance to an instant, or to the first end or departure of jobs before it, and return their names."""
+        """Advance to `until_ms`, or to the first earlier end or departure of jobs, and return these jobs' names."""
         names = list(self._jobs)
         ended = (c_size_t * len(names))()
         while True:
