@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets go out in blocks, each with the addresses that occur in it; so nothing grows with the length of a capture.
+// Writes packets in blocks, each with its own table of addresses, so that memory does not grow with the capture's
+// length.
 #pragma once
 
 #include "collectors/decoder/columns.hpp"
@@ -23,7 +24,7 @@ struct AddressHash {
   std::size_t operator()(const Address &address) const noexcept;
 };
 
-// One direction of a conversation. RoCE's ports say nothing (the source's is entropy): the queue pair stands for them.
+// One direction of a conversation. For RoCE the queue pair replaces the ports, because the source port is only entropy.
 struct FlowKey {
   Address source;
   Address destination;
@@ -37,10 +38,10 @@ struct FlowHash {
   std::size_t operator()(const FlowKey &flow) const noexcept;
 };
 
-// The files' packets, counted.
+// Counts over the packets of all files.
 struct Totals {
   std::uint64_t packets = 0;
-  std::array<std::uint64_t, kUndecodedKinds> undecoded{}; // by Undecoded
+  std::array<std::uint64_t, kUndecodedKinds> undecoded{}; // indexed by Undecoded
   std::set<std::uint32_t> link_types;                     // the first ones that could not be decoded
   std::uint64_t unnumbered = 0;                           // packets of flows beyond the limit
 };
@@ -52,13 +53,13 @@ public:
   static constexpr std::size_t kMaxFlows = 1 << 20;
   static constexpr std::size_t kMaxLinkTypes = 16; // bounds the totals of damaged captures; a sound one has a few
 
-  // Writes to `fd`; packets that one of `own` sent are outgoing, those to them incoming.
+  // Writes to `fd`. A packet is outgoing if its source is in `own`, and incoming if its destination is.
   Blocks(int fd, const std::vector<Address> &own);
 
   void add(const Frame &frame);
 
-  // Writes the rest and the totals: `damage` has a text for each file that could not be read to its end, `skipped` one
-  // for each type of block that was not read.
+  // Writes the last block and the totals. `damage` has a text for each file that could not be read to its end, and
+  // `skipped` one for each type of block that was not read.
   void finish(const std::vector<std::string> &damage, const std::vector<std::string> &skipped);
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records turned into columns, as Arrow holds them: for each a bitmap of the known values, and the values.
+// Records as columns in Arrow's layout: for each column a bitmap of the known values, and the values.
 #pragma once
 
 #include "collectors/decoder/record.hpp"
@@ -13,13 +13,13 @@ namespace decoder {
 
 class Columns {
 public:
-  // Takes a whole number of 64 records, but for the last time.
+  // Appends records. Their number must be a multiple of 64, except in the last call before clear().
   void append(std::span<const Record> records);
 
   std::size_t rows() const { return rows_; }
   std::size_t bytes() const;
 
-  // Calls `use` with each bitmap and each column's values, in their order; each ends with a whole 64-bit word.
+  // Calls `use` with the bitmap and the values of each column, in order; each is padded to a whole 64-bit word.
   template <typename Use> void each(const Use &use) const {
     for (const Column &column : columns_) {
       use(column.known);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One frame, taken apart as far as its captured bytes go.
+// The parser of frames, which decodes as much as the captured bytes allow.
 #pragma once
 
 #include "collectors/decoder/record.hpp"
@@ -16,7 +16,7 @@ struct Packet {
   Address destination;
 };
 
-// Takes `captured` apart, the beginning of a frame that had `frame_bytes` on a link of type `link_type`.
+// Decodes `captured`, the beginning of a frame of `frame_bytes` on a link of type `link_type`, into `packet`.
 void parse_frame(std::uint32_t link_type, std::span<const std::uint8_t> captured, std::uint32_t frame_bytes,
                  Packet &packet);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of one packet.
+// The decoded fields of one packet.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace decoder {
 
-// Which fields of a record are known.
+// Bits of Record::present, one for each group of fields that may be known.
 enum Present : std::uint32_t {
   kAlways = 0,
   kTime = 1U << 0,
@@ -32,7 +32,7 @@ enum Present : std::uint32_t {
   kUndecoded = 1U << 19,
 };
 
-// Why nothing more could be told of a packet.
+// The reason why a packet was not decoded further.
 enum class Undecoded : std::uint32_t { no, truncated, not_ip, malformed, link_type };
 constexpr std::size_t kUndecodedKinds = 5;
 
@@ -67,7 +67,7 @@ struct Record {
   bool has(std::uint32_t fields) const { return (present & fields) == fields; }
 };
 
-// An IPv4 address takes the first four bytes.
+// An IP address; an IPv4 address is in the first four bytes.
 struct Address {
   std::array<std::uint8_t, 16> bytes{};
   std::uint32_t version = 0;

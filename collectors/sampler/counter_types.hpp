@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What counters mean, by their names: no kernel tells their units or widths.
+// Units and widths of counters by their names, because kernels do not report them.
 #pragma once
 
 #include "collectors/sampler/group.hpp"
@@ -14,7 +14,7 @@ Meaning rdma_hw_meaning(std::string_view name);
 // ports/*/counters, IBA 16.1.3.5: traffic in 64 bits, errors in the few bits of a PortCounters attribute.
 Meaning rdma_port_meaning(std::string_view name);
 
-// What one unit of the file is in `unit`: data is counted in words of 4 bytes.
+// Returns the factor from a file's value to the counter's unit, because data is counted in words of 4 bytes.
 std::uint64_t rdma_port_factor(std::string_view name);
 
 // `ethtool -S` of mlx5 (docs.kernel.org, "Ethtool counters").

@@ -8,7 +8,7 @@
 
 namespace sampler {
 
-// What a counter counts. One of 32 bits wraps; a narrower one stays at its most.
+// The unit and width of a counter. A counter of 32 bits wraps; a narrower one stops at its maximum.
 struct Meaning {
   std::string unit;
   int width_bits = 64;
@@ -19,14 +19,14 @@ struct Counter {
   Meaning meaning;
 };
 
-// Counters of one device that are read together. `values` has one for each counter: nothing where it has vanished.
+// Counters of one device that are read together. `values` has one value for each counter, none if it has vanished.
 class Group {
 public:
   Group(std::string device_name, std::string source_name)
       : device(std::move(device_name)), source(std::move(source_name)) {}
   virtual ~Group() = default;
 
-  // Reads all values anew.
+  // Reads the present values of all counters into `values`.
   virtual void read() = 0;
 
   const std::string device;

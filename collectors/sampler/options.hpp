@@ -12,7 +12,7 @@ namespace sampler {
 
 inline const std::vector<std::string> kAll{"all"};
 
-// What drivers tell about RoCE: per priority, on the wire, and where a host loses packets or stalls.
+// Patterns of the drivers' statistics for RoCE: by priority, on the wire, and where a host loses packets or stalls.
 inline const std::vector<std::string> kRoceStatistics{
     "[rt]x_prio[0-7]_*", "[rt]x_bytes_phy", "[rt]x_packets_phy",      "*_discards_phy",
     "rx_out_of_buffer",  "*_vport_rdma_*",  "outbound_pci_stalled_*",
@@ -24,16 +24,17 @@ struct Options {
   native::Nanos machine_period_ns = 1'000'000'000;
   bool cpu = false;
   bool queues = false;
-  std::vector<std::string> interfaces; // none: all but loopback, and none at all below a `sys_root`
-  pid_t netns_of_pid = 0;              // 0: the network namespace that we are in
+  std::vector<std::string> interfaces; // empty: all but loopback, or none if `sys_root` is set
+  pid_t netns_of_pid = 0;              // 0: this process's network namespace
   std::string ecn_maps;                // "": none
   std::string transports;              // "": none
   std::vector<std::string> rdma_devices;
   std::vector<std::string> ethtool_patterns = kRoceStatistics;
-  std::string sys_root; // what stands for / before sys and proc
+  std::string sys_root; // the folder that replaces / as parent of sys and proc
 };
 
-// The options, or the exit status when the command line asked for help (0) or was wrong (2, said on standard error).
+// Returns the options, or the exit status if the command line asks for help (0) or is wrong (2, with a message on
+// standard error).
 std::variant<Options, int> parse_options(int argc, char **argv);
 
 } // namespace sampler

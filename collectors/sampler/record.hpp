@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sampler prints: CSV lines, the kind first. README.md describes the fields.
+// The output of sampler: CSV lines that begin with their kind. README.md describes the fields.
 #pragma once
 
 #include "collectors/sampler/group.hpp"
@@ -16,7 +16,7 @@
 
 namespace sampler {
 
-// The clock before and after the counters were read: they are of some instant between.
+// The clock before and after counters were read, which happened at some instant between.
 struct Span {
   native::Nanos before_ns = 0;
   native::Nanos after_ns = 0;
@@ -31,7 +31,7 @@ struct TcpCounts {
   std::uint64_t ce_received = 0;
 };
 
-// What is printed of each source of counters.
+// The optional kinds of lines that are printed.
 struct Kinds {
   bool queues = false;
   bool marks = false;
@@ -40,19 +40,19 @@ struct Kinds {
 
 class Record {
 public:
-  // Begins with the header lines.
+  // Writes the header lines of the kinds.
   explicit Record(const Kinds &kinds);
 
   void port(const Span &span, const Port &port, const std::optional<EcnCounts> &ecn);
   void marks(const Span &span, const SourceMarks &marks);
-  // A group's catalogue, to be written once, before its first values.
+  // Writes the names and meanings of a group's counters; called once, before the group's first values.
   void describe(std::size_t number, const Group &group);
   void values(std::size_t number, const Span &span, const Group &group);
   void cpu(const Span &span, const CpuTicks &ticks, const Softnet &softnet);
   void tcp(const Span &span, const TcpCounts &counts);
   void sampler(const Span &span, std::uint64_t samples, std::uint64_t missed);
 
-  // Hands lines to the reader in batches: when there are many, and at least once a second.
+  // Writes pending lines to the reader if there are many, and at least once a second.
   void flush(native::Nanos now_ns);
   void finish();
 

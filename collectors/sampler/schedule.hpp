@@ -7,7 +7,7 @@
 
 namespace sampler {
 
-// Deadlines at start, start + period, start + 2 periods, ...: a late sample does not move the next ones.
+// Deadlines at start, start + period, start + 2 periods and so on; a late sample does not move later deadlines.
 class Schedule {
 public:
   Schedule(native::Nanos start_ns, native::Nanos period_ns) : deadline_ns_(start_ns), period_ns_(period_ns) {}
@@ -15,7 +15,8 @@ public:
   native::Nanos deadline_ns() const { return deadline_ns_; }
   std::uint64_t missed() const { return missed_; }
 
-  // Whether it is time; if so, moves to the first deadline that is still to come, and counts those passed over.
+  // Returns true if the deadline has passed. It then moves to the next future deadline, and counts those it skips as
+  // missed.
   bool due(native::Nanos now_ns) {
     if (now_ns < deadline_ns_)
       return false;

@@ -5,10 +5,10 @@
 
 namespace crossgen {
 
-// Writes the load file that is asked for, and says what it holds.
+// Writes the requested load file, and prints a summary of its content.
 void run_plan(const PlanOptions &options);
 
-// Prints a load file.
+// Prints a summary of a load file.
 void run_show(const ShowOptions &options);
 
 } // namespace crossgen

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A load: flows in the order of their starts, as docs/reference/load-file.md describes the file.
+// The load file: flows in the order of their starts, in the format of docs/reference/load-file.md.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace crossgen {
 
 struct Flow {
-  std::uint64_t start_ns = 0; // after the load's start
+  std::uint64_t start_ns = 0; // from the load's start
   std::uint64_t bytes = 0;
   std::uint16_t destination = 0;
   std::uint16_t flow_class = 0;
@@ -26,7 +26,7 @@ struct LoadHeader {
   std::uint64_t duration_ns = 0;
   std::vector<std::string> destinations;
   std::vector<std::string> classes;
-  nlohmann::ordered_json plan = nlohmann::ordered_json::object(); // how it was made; nobody sends by it
+  nlohmann::ordered_json plan = nlohmann::ordered_json::object(); // how the load was made; sending ignores it
 };
 
 class LoadWriter {
@@ -35,7 +35,7 @@ public:
 
   void add(const Flow &flow);
 
-  // Writes the trailer. Throws native::Failure if anything was not written.
+  // Writes the trailer. Throws native::Failure if any part of the file could not be written.
   void finish();
 
 private:
@@ -50,13 +50,13 @@ private:
 
 class LoadReader {
 public:
-  // Throws native::Failure, calling the file `name`, where it is not a load file.
+  // Reads the header. Throws native::Failure, with the file's `name`, if it is not a load file.
   LoadReader(std::istream &in, std::string name);
 
   const LoadHeader &header() const { return header_; }
 
-  // The next flow; false after the last one, once the trailer was found right. Throws native::Failure if the file is
-  // cut short or damaged.
+  // Reads the next flow. Returns false after the last flow, once the trailer is verified. Throws native::Failure if the
+  // file is truncated or damaged.
   bool next(Flow &flow);
 
   std::uint64_t flows() const { return flows_; } // so far

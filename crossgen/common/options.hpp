@@ -30,7 +30,7 @@ struct SinkOptions {
   Endpoint bind;
   unsigned threads = 1;
   unsigned most_connections = 4096;
-  unsigned dscp = 0; // of what goes back to senders
+  unsigned dscp = 0; // of packets back to senders
 };
 
 struct Destination {
@@ -40,7 +40,7 @@ struct Destination {
   std::string text() const { return name + " (" + endpoint.text() + ")"; }
 };
 
-// How the flows of a class are sent; what is not given is the namespace's own.
+// How the flows of a class are sent; values that are not given are the network namespace's defaults.
 struct ClassOptions {
   std::string name;
   std::optional<int> dscp;
@@ -52,10 +52,10 @@ struct SendOptions {
   std::vector<Destination> destinations;
   std::vector<ClassOptions> classes;
   unsigned threads = 1;
-  bool fresh = false;              // each flow has a connection of its own, set up when it is due
-  unsigned connections = 16;       // to each destination for each class, at the start
-  unsigned most_connections = 128; // the same, at any time
-  unsigned most_waiting = 100'000; // flows that found no free connection
+  bool fresh = false;              // each flow opens its own connection when it is due
+  unsigned connections = 16;       // opened at the start, for each destination and class
+  unsigned most_connections = 128; // largest number, for each destination and class
+  unsigned most_waiting = 100'000; // largest number of flows waiting for a connection
   unsigned most_results = 1'000'000;
   native::Nanos warm_up_ns = 0;
   native::Nanos drain_ns = 0;
@@ -65,7 +65,8 @@ struct SendOptions {
 
 using Options = std::variant<PlanOptions, ShowOptions, SinkOptions, SendOptions>;
 
-// The options, or the exit status when the command line asked for help (0) or was wrong (2, said on standard error).
+// Returns the options, or the exit status if the command line asks for help (0) or is wrong (2, with a message on
+// standard error).
 std::variant<Options, int> parse_options(int argc, char **argv);
 
 } // namespace crossgen

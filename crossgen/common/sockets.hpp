@@ -15,23 +15,24 @@ struct Endpoint {
   in_addr ip{};
   std::uint16_t port = 0;
 
-  // Of "10.0.0.1:7000". Throws native::Failure.
+  // Parses text such as "10.0.0.1:7000". Throws native::Failure for any other text.
   static Endpoint parse(const std::string &text);
 
   std::string text() const;
   sockaddr_in address() const;
 };
 
-// Listens at the endpoint and nowhere else. A port of 0 is chosen by the kernel, and put into `endpoint`.
+// Listens at exactly this endpoint. For port 0 the kernel chooses a port, which is written to `endpoint`.
 native::Fd listen_at(Endpoint &endpoint);
 
-// The socket is writable once it has connected, or not: native::take_error tells.
+// Begins to connect. The socket becomes writable when the attempt has succeeded or failed; native::take_error tells
+// which.
 void begin_connect(int fd, const Endpoint &endpoint);
 
-// Allows this process so many descriptors beyond the few that it has anyway. Throws native::Failure.
+// Raises this process's limit of descriptors to `wanted` and some more. Throws native::Failure if that is not allowed.
 void allow_descriptors(std::uint64_t wanted);
 
-// No delay for small flows, and an end for connections whose peer vanished without a word.
+// Sets socket options: small writes are sent at once, and connections end if their peer vanishes.
 void prepare(int fd);
 
 } // namespace crossgen

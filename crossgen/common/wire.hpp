@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sender and a sink say to each other on each connection:
+// The protocol between a sender and a sink on each connection:
 //
 //   sender: hello (magic, secret)        sink: welcome, or it closes
 //   sender: header (number, bytes), then that many bytes; sink: the flow's number, once it has taken them all
@@ -26,12 +26,12 @@ using Acknowledgement = std::array<char, 8>;
 
 constexpr Welcome kWelcome = {'w', 'e', 'l', 'c', 'o', 'm', 'e', '\n'};
 
-// kHelloBytes.
+// Returns a hello of kHelloBytes with this secret.
 std::string make_hello(const std::string &secret);
 
 FlowHeader make_flow_header(std::uint64_t number, std::uint64_t bytes);
 
-// A message of fixed size on its way in.
+// A message of fixed size that arrives in parts.
 template <typename Message> class Incoming {
 public:
   std::span<char> room() { return std::span(message_).subspan(have_); }
@@ -45,18 +45,18 @@ private:
   std::size_t have_ = 0;
 };
 
-// The sink's place in a connection that was welcomed: in a flow's header, or in its body.
+// The state of the sink's end of a welcomed connection: within a flow's header, or within its body.
 class FlowReceiver {
 public:
-  // Where header bytes go; empty while a body is coming.
+  // Returns the buffer for header bytes; empty while a body arrives.
   std::span<char> header_room() { return body_left_ > 0 ? std::span<char>() : header_.room(); }
   std::uint64_t body_left() const { return body_left_; }
   bool between_flows() { return body_left_ == 0 && header_.room().size() == sizeof(FlowHeader); }
 
-  // Throws native::Failure for a header that no sender would send.
+  // Accounts for received header bytes. Throws native::Failure for an invalid header.
   void took_header(std::size_t bytes);
 
-  // Whether that ended the flow.
+  // Accounts for received body bytes. Returns true if they end the flow.
   bool took_body(std::uint64_t bytes);
 
   Acknowledgement acknowledgement() const;

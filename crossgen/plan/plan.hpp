@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two algorithms of "Characterizing the network requirements of distributed machine learning" (2022), appendix
-// A.1, that turn a load into flows. README.md says where ours are stricter.
+// The two algorithms of "Characterizing the network requirements of distributed machine learning" (2022), appendix A.1,
+// that turn a load into flows. README.md lists where ours are stricter.
 #pragma once
 
 #include "crossgen/common/load_file.hpp"
@@ -11,16 +11,16 @@
 
 namespace crossgen {
 
-// How the gaps between flows are drawn.
+// Distributions of the gaps between flows' starts.
 enum class Gaps {
   kPoissonProcess,     // exponential: arrivals are a Poisson process
-  kPoissonDistributed, // whole microseconds from a Poisson distribution, as Algorithm 1 literally says
+  kPoissonDistributed, // whole microseconds from a Poisson distribution, as Algorithm 1 is printed
 };
 
-// The bytes of what lies between bursts.
+// How the bytes between bursts are determined.
 enum class Volumes {
-  kDrawn, // as Algorithm 2 is printed: the distribution of sizes is scaled, and what it draws is sent
-  kExact, // the same in every period: what is drawn is scaled to its sum
+  kDrawn, // as Algorithm 2 is printed: sizes are drawn from the scaled distribution
+  kExact, // the same in every period: drawn sizes are scaled to the period's sum
 };
 
 struct Burst {
@@ -43,11 +43,11 @@ struct PlanSpec {
 
 using Emit = std::function<void(const Flow &)>;
 
-// The header of the load file that `plan` fills, but for what is offered. Throws native::Failure if there is no such
-// load.
+// Returns the header of the load file whose flows `plan` makes, without the offered load. Throws native::Failure if the
+// load is impossible.
 LoadHeader plan_header(const PlanSpec &spec, const Sizes &sizes);
 
-// Calls `emit` with each flow, in the order of their starts.
+// Plans the load, and calls `emit` with each flow in the order of their starts.
 void plan(const PlanSpec &spec, const Sizes &sizes, const Emit &emit);
 
 // Splits `total` into whole numbers of at least 1, in proportion to the weights.

@@ -10,7 +10,7 @@ namespace crossgen {
 // standard library's distributions are not.
 class Random {
 public:
-  // Streams of one seed are independent of each other.
+  // Creates stream `stream` of a seed; streams of one seed are independent.
   Random(std::uint64_t seed, std::uint32_t stream);
 
   double uniform() { return static_cast<double>((generator_() >> 11) + 1) * 0x1p-53; } // in (0, 1]

@@ -7,15 +7,15 @@
 
 namespace crossgen {
 
-// What lies between two points of a cumulative distribution: sizes spread evenly, or none. Where there are none a draw
-// is one of the listed sizes, as Salamy's RandChoice(WS_dist, WS_weights) has it.
+// The distribution between two points of a cumulative distribution: uniform, or none. With kSteps a draw is one of the
+// listed sizes, as in Salamy's RandChoice(WS_dist, WS_weights).
 enum class Between { kLinear, kSteps };
 
-// A distribution of flow sizes: points of its cumulative distribution, and what lies between them.
+// A distribution of flow sizes, given by points of its cumulative distribution.
 class Sizes {
 public:
-  // DCTCP's web-search sizes (Alizadeh et al., SIGCOMM 2010), as public generators carry them. Mean 2 434 900 bytes in
-  // steps, 1 711 250 bytes linear.
+  // Returns DCTCP's web-search sizes (Alizadeh et al., SIGCOMM 2010), as in public generators. The mean is 2 434 900
+  // bytes in steps, and 1 711 250 bytes linear.
   static Sizes web_search(Between between);
 
   // Reads lines `BYTES CUMULATIVE_PROBABILITY`; spaces, tabs, commas or semicolons separate the fields, `#` begins a
@@ -29,7 +29,7 @@ public:
   // True if the file's probabilities were percent.
   bool is_percent() const { return is_percent_; }
 
-  // The size that a share `probability` of all flows does not exceed.
+  // Returns the size that a share `probability` of all flows does not exceed.
   double quantile_bytes(double probability) const;
 
 private:

@@ -8,24 +8,24 @@
 
 namespace crossgen {
 
-// Counts values in the layout of Gil Tene's HdrHistogram: buckets as wide as a 1024th of their power of two, so a
-// percentile is right to 0.1 %. Our own, because Debian and Ubuntu package no C or C++ one and the layout is all of it
-// that is needed. Any thread may record and read at any time.
+// A histogram in the layout of Gil Tene's HdrHistogram, whose buckets are a 1024th of their power of two wide, so
+// percentiles are right to 0.1 %. It is our own, because Debian and Ubuntu have no C or C++ package of it, and only the
+// layout is needed. Any thread may record and read at any time.
 class Histogram {
 public:
   Histogram();
 
-  // Values below 0 count as 0, values above 2^42 (73 minutes in nanoseconds) as that.
+  // Counts a value. Values below 0 count as 0, and values above 2^42 (73 minutes in nanoseconds) as 2^42.
   void record(std::int64_t value);
 
   std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
   double mean() const;
   std::uint64_t most() const { return most_.load(std::memory_order_relaxed); }
 
-  // The greatest value of the bucket that holds this percentile.
+  // Returns the greatest value of the bucket that holds this percentile.
   std::uint64_t percentile(double percent) const;
 
-  // count, mean, p50, ..., max, divided by `unit`; null where nothing was recorded.
+  // Returns count, mean, p50 to max as JSON, divided by `unit`; null if nothing was recorded.
   nlohmann::ordered_json json(double unit) const;
 
 private:

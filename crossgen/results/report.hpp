@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `crossgen send` prints: one JSON object a line. README.md describes the fields.
+// The output of `crossgen send`: one JSON object on each line. README.md describes the fields.
 #pragma once
 
 #include "crossgen/results/results.hpp"
@@ -11,21 +11,21 @@
 
 namespace crossgen {
 
-// The bytes that TCP had brought to all sinks at an instant.
+// The bytes that TCP had delivered to all sinks at an instant.
 struct Delivery {
   native::Nanos at_ns = 0;
   std::uint64_t bytes = 0;
 };
 
-// What the sender knows at its end beside the results.
+// What the sender reports at its end besides the results of flows.
 struct Outcome {
   native::Nanos start_ns = 0;
   std::uint64_t planned_flows = 0;
-  std::optional<Delivery> from; // the measured window; none if it was not reached
+  std::optional<Delivery> from; // begin of the measured window; none if not reached
   std::optional<Delivery> until;
   std::size_t connections = 0;
   bool real_time = false;
-  std::string ended; // "done", or why before its end
+  std::string ended; // "done", or the reason for an early end
   std::vector<std::string> notices;
 };
 

@@ -10,9 +10,9 @@
 
 namespace crossgen {
 
-// A flow of the load that was due.
+// A flow of the load that has become due.
 struct Launch {
-  std::uint64_t number = 0; // its place in the load file
+  std::uint64_t number = 0; // index in the load file
   Flow flow;
   native::Nanos intended_ns = 0;
   bool measured = false; // due after the warm-up
@@ -21,7 +21,7 @@ struct Launch {
 struct Finished {
   Launch launch;
   native::Nanos start_ns = 0;
-  native::Nanos end_ns = 0; // the sink has said that it took all bytes
+  native::Nanos end_ns = 0; // when the sink acknowledged all bytes
 };
 
 struct Unfinished {
@@ -31,10 +31,10 @@ struct Unfinished {
   std::string why;
 };
 
-// What became of the flows so far. Any thread may tell, and read the counters, at any time; nobody waits for output.
+// The results of flows so far. Any thread may report flows and read counters at any time, and no call waits for output.
 class Results {
 public:
-  // Holds at most as many flows as the options say; later ones are counted only.
+  // Lists at most `most_results` flows of the options; later flows are only counted.
   Results(const SendOptions &options, std::uint64_t planned);
 
   void begin(native::Nanos start_ns) { start_ns_ = start_ns; }
@@ -44,7 +44,7 @@ public:
   void finished(const Finished &flow);
   void unfinished(Unfinished flow);
 
-  // The histograms hold measured flows only.
+  // Histograms of measured flows.
   Histogram completion_ns;    // from the intended start
   Histogram lateness_ns;      // of starts
   Histogram slowdown_per_mil; // completion against size / line rate + base RTT
@@ -53,11 +53,11 @@ public:
   std::atomic<std::uint64_t> started_flows = 0;
   std::atomic<std::uint64_t> finished_flows = 0;
   std::atomic<std::uint64_t> unfinished_flows = 0;
-  std::atomic<std::uint64_t> measured_flows = 0; // that were due
-  std::atomic<std::uint64_t> measured_bytes = 0; // that were due
-  std::atomic<std::uint64_t> lagging_flows = 0;  // measured, and too late; see lags()
+  std::atomic<std::uint64_t> measured_flows = 0; // due after the warm-up
+  std::atomic<std::uint64_t> measured_bytes = 0; // of measured_flows
+  std::atomic<std::uint64_t> lagging_flows = 0;  // measured flows that started too late; see lags()
 
-  // Of one flow each, in no order. Only once all other threads have ended.
+  // The listed flows, in no order. Call only after all other threads have ended.
   const std::vector<Finished> &finished_list() const { return finished_; }
   const std::vector<Unfinished> &unfinished_list() const { return unfinished_; }
 

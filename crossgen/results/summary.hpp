@@ -7,7 +7,7 @@
 
 namespace crossgen {
 
-// What a load holds.
+// A summary of a load's flows.
 class Summary {
 public:
   explicit Summary(const LoadHeader &header) : header_(header), classes_(header.classes.size()) {}

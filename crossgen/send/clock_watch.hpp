@@ -9,14 +9,14 @@
 
 namespace crossgen {
 
-// Notices when UTC steps against the monotonic clock, by which everything is timed.
+// Detects steps of UTC against the monotonic clock, which times all events.
 class ClockWatch {
 public:
   explicit ClockWatch(native::Nanos offset_ns) : offset_ns_(offset_ns) {}
 
   static native::Nanos offset_now_ns() { return native::utc_ns() - native::monotonic_ns(); }
 
-  // How far UTC has stepped since the last look, at most some seconds ago; nothing if it was only slewed.
+  // Returns by how much UTC has stepped since the last call, at most some seconds ago; none if it was only slewed.
   std::optional<native::Nanos> look(native::Nanos offset_ns) {
     const native::Nanos step_ns = offset_ns - std::exchange(offset_ns_, offset_ns);
     return std::abs(step_ns) > kStepNs ? std::optional(step_ns) : std::nullopt;

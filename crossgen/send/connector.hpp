@@ -11,26 +11,26 @@
 
 namespace crossgen {
 
-// Sets up connections for the pools that want more, in the background of whoever waits for its sockets.
+// Opens connections for pools that want more. The caller polls its sockets, so it never blocks.
 class Connector {
 public:
   Connector(std::vector<std::unique_ptr<Pool>> &pools, std::vector<std::unique_ptr<Worker>> &workers,
             const std::string &secret, const SendOptions &options, Results &results);
 
-  // Begins what is wanted, unless a sink was out of reach a moment ago.
+  // Begins the wanted connections, unless a sink was unreachable a moment ago.
   void begin_wanted();
 
   void add_interests(std::vector<pollfd> &fds) const;
 
-  // `ready` are the sockets of add_interests, polled.
+  // Handles the polled sockets that add_interests() added.
   void handle(std::span<const pollfd> ready);
 
-  // Why the last attempt failed.
+  // Returns why the last attempt failed.
   const std::string &trouble() const { return trouble_; }
 
   std::size_t opened() const { return opened_; }
 
-  // By TCP, of all connections that there ever were.
+  // Returns the bytes acknowledged by TCP, over all connections ever opened.
   std::uint64_t acknowledged_bytes() const;
 
   void give_up_flows();

@@ -9,24 +9,24 @@
 
 namespace crossgen {
 
-// Launches each flow of a load at its time, on a thread that does nothing else and waits for nothing else.
+// Launches each flow of a load at its time, on a thread that only does this.
 class Launcher {
 public:
-  // `pools` holds those of destination 0 for each class, then those of destination 1, ...
+  // `pools` has the pools of destination 0 by class, then those of destination 1, and so on.
   Launcher(const SendOptions &options, std::vector<std::unique_ptr<Pool>> &pools, Results &results, Bell &bell);
   ~Launcher() { stop(); }
 
   void begin(native::Nanos start_ns);
 
-  // Launches no more. Takes no longer than some milliseconds.
+  // Stops launching, within some milliseconds.
   void stop();
 
   bool ended() const { return ended_; }
 
-  // Whether it runs before all other threads.
+  // Returns true if the thread has real-time priority above all other threads.
   bool goes_first() const { return goes_first_; }
 
-  // Throws native::Failure if the load file was damaged since it was checked. Once it has ended.
+  // Throws native::Failure if the load file was damaged after it was checked. Call only after the launcher has ended.
   void check() const;
 
 private:

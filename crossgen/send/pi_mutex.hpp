@@ -5,8 +5,8 @@
 
 namespace crossgen {
 
-// A mutex whose holder inherits the priority of who waits for it: the launcher runs before all others, and must not
-// wait for a worker that is not given the CPU. For std::lock_guard.
+// A mutex with priority inheritance, for std::lock_guard. The launcher has the highest priority, and must not wait for
+// a worker that holds the mutex without getting the CPU.
 class PiMutex {
 public:
   PiMutex() {

@@ -12,7 +12,7 @@
 
 namespace crossgen {
 
-// Wakes a thread that waits for this descriptor to become readable.
+// A descriptor that becomes readable when ring() is called, to wake a thread that polls it.
 class Bell {
 public:
   Bell() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -31,7 +31,7 @@ private:
   native::Fd fd_;
 };
 
-// An epoll instance; what it watches is told apart by an address.
+// An epoll instance that identifies each watched descriptor by an address.
 class Poller {
 public:
   Poller() : fd_(epoll_create1(EPOLL_CLOEXEC)) {

@@ -12,7 +12,7 @@ namespace crossgen {
 
 class Connection;
 
-// A sink, and whether it is still there.
+// A sink, and whether it was lost.
 class Target {
 public:
   explicit Target(Destination destination) : destination_(std::move(destination)) {}
@@ -20,7 +20,7 @@ public:
   const Destination &destination() const { return destination_; }
   bool lost() const { return lost_; }
 
-  // The first reason is kept.
+  // Marks the sink as lost; only the first reason is stored.
   void lose(const std::string &why);
   std::string why() const;
 
@@ -31,9 +31,9 @@ private:
   std::string why_;
 };
 
-// The connections to one sink for one class. A flow takes one that is idle; if all are busy it waits for the first to
-// become so, and no other flow waits for it. Where connections are fresh, each flow waits for one of its own, and the
-// only idle one stands for the sink.
+// The connections to one sink for one class. A flow takes an idle connection, or waits for the first that becomes idle;
+// flows wait in order. With fresh connections each flow waits for its own new connection, and a single idle one watches
+// the sink.
 class Pool {
 public:
   Pool(Target &target, ClassOptions flow_class, const SendOptions &options, Results &results, Bell &bell)
@@ -41,31 +41,31 @@ public:
 
   void launch(const Launch &launch);
 
-  // The connection has nothing to do: it is new, or its flow has ended.
+  // Returns a connection to the pool, because it is new or its flow has ended.
   void release(Connection &connection);
 
-  // For who sets up connections.
+  // Calls by Connector, which opens connections.
   bool wants_more() const;
   void connecting() { change_connecting(1); }
   void gave_up_connecting() { change_connecting(-1); }
   void connected(Connection &connection);
-  void opened(); // the same for a fresh one, which is never idle
+  void opened(); // as connected(), for a fresh connection, which is never idle
 
-  // A flow that is to have a fresh connection, if there is one.
+  // Removes and returns a flow that waits for a fresh connection, if there is one.
   std::optional<Launch> take();
-  // A fresh connection's flow is done.
+  // Reports that the flow of a fresh connection has ended.
   void ended();
 
-  // The sink is gone, or does not keep to the protocol.
+  // Marks the sink as lost, because it is gone or violates the protocol.
   void lose(const std::string &why);
 
   unsigned open() const;
   std::size_t waiting() const;
 
-  // Whether all flows have ended, as far as they ever will.
+  // Returns true if no flow is under way or can still start.
   bool at_rest() const;
 
-  // Tells the results of flows that still wait. Only once all other threads have ended.
+  // Reports waiting flows as unfinished. Call only after all other threads have ended.
   void give_up_waiting();
 
   Target &target() const { return target_; }

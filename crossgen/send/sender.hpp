@@ -5,7 +5,7 @@
 
 namespace crossgen {
 
-// Sends a load, and prints what became of it. Throws native::Failure, after that, if a sink was lost.
+// Sends a load, and prints the results. Throws native::Failure afterwards if a sink was lost.
 void run_send(const SendOptions &options);
 
 } // namespace crossgen

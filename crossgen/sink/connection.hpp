@@ -5,25 +5,25 @@
 
 namespace crossgen {
 
-// A connection to a sink. One that was welcomed carries one flow after the other; a fresh one carries one flow, does
-// not wait for its welcome, and has ended with it. The thread that launches a flow sends its beginning, so that no
-// wake-up lies between its time and its first byte; the worker whose `poller` watches the connection sends the rest.
+// A connection to a sink. A welcomed connection carries one flow after the other. A fresh connection carries one flow
+// without waiting for the welcome, and ends with the flow. The thread that launches a flow sends its beginning, so that
+// no wake-up delays the first byte. The worker whose `poller` watches the connection sends the rest.
 class Connection {
 public:
   Connection(native::Fd fd, Pool &pool, const Poller &poller, Results &results, bool fresh);
 
-  // Sends a flow whose `start_ns` is now, or was when its fresh connection began to be set up.
+  // Begins to send a flow. `start_ns` is now, or for a fresh connection the instant at which it began to connect.
   void begin(const Launch &launch, native::Nanos start_ns);
 
-  // Does what the socket is ready for.
+  // Reads or writes as the polled `events` allow.
   void handle(std::uint32_t events);
 
   std::uint64_t acknowledged_bytes() const; // by TCP, since it was set up
 
-  // A fresh one's flow is done: nobody but its owner knows the connection any more.
+  // Returns true if a fresh connection's flow has ended; only its owner still refers to it.
   bool ended() const { return ended_; }
 
-  // Tells the results of a flow under way. Only once all other threads have ended.
+  // Reports the flow under way as unfinished. Call only after all other threads have ended.
   void give_up();
 
 private:

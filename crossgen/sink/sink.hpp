@@ -5,7 +5,7 @@
 
 namespace crossgen {
 
-// Takes flows from senders that know the secret, and discards them, until it is told to end.
+// Accepts flows from senders that know the secret, and discards their bytes, until it is stopped.
 void run_sink(const SinkOptions &options);
 
 } // namespace crossgen

@@ -27,7 +27,7 @@ public:
 
   bool is_gzip() const { return is_gzip_; }
 
-  // The fault of the gzip data; empty if there is none.
+  // Describes the fault of the gzip data; empty if there is none.
   const std::string &damage() const { return damage_; }
 
 private:

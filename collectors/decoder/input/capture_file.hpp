@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads pcap and pcapng files, of either byte order, as a stream: no more is held than one block.
+// Reads pcap and pcapng files of either byte order as a stream, and holds one block at most.
 #pragma once
 
 #include "collectors/decoder/input/byte_source.hpp"
@@ -14,7 +14,7 @@
 
 namespace decoder {
 
-// A frame as it was captured; `bytes` are valid until the next one is asked for.
+// A captured frame; `bytes` are valid until the next call of CaptureFile::next().
 struct Frame {
   std::optional<std::int64_t> time_ns; // UTC; pcapng's simple packets have none
   std::uint32_t link_type = 0;
@@ -24,13 +24,13 @@ struct Frame {
 
 class CaptureFile {
 public:
-  // "-" is standard input. Throws native::Failure if it cannot be opened, or is no capture.
+  // Opens `path`; "-" is standard input. Throws native::Failure if it cannot be opened, or is not a capture.
   explicit CaptureFile(const std::string &path);
 
-  // False at the end, and where the file is damaged: nothing after that can be found.
+  // Reads the next frame. Returns false at the end of the file, and where the file is damaged.
   bool next(Frame &frame);
 
-  // What is wrong with the file's end; empty for a whole file.
+  // Describes the damage at which reading ended; empty for a sound file.
   const std::string &damage() const { return damage_; }
 
   // Names each type of pcapng block that may hold packets and was not read, with the number of blocks.

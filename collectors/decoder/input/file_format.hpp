@@ -7,9 +7,9 @@
 
 namespace decoder {
 
-constexpr std::size_t kFormatBytes = 8; // that tell one format from another
+constexpr std::size_t kFormatBytes = 8; // the length of file beginnings that distinguish formats
 
-// The format of a file with this beginning, and the way to make a readable capture of it, for an error message.
+// Returns, for an error message, the format of a file with this beginning, and how to convert it to a capture.
 std::string describe_format(std::span<const std::uint8_t> head);
 
 } // namespace decoder

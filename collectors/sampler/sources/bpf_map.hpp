@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pinned eBPF maps, by the system call alone.
+// Access to pinned eBPF maps by the bpf system call, without a library.
 #pragma once
 
 #include "native/errors.hpp"
@@ -18,7 +18,7 @@ inline int bpf(bpf_cmd command, bpf_attr &attributes) {
 
 inline std::uint64_t address_of(const void *pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-// Throws native::Failure if it is not there.
+// Opens a pinned object. Throws native::Failure if it does not exist.
 inline native::Fd open_pinned(const std::string &path) {
   bpf_attr get{};
   get.pathname = address_of(path.c_str());
@@ -29,7 +29,7 @@ inline native::Fd open_pinned(const std::string &path) {
   return fd;
 }
 
-// Throws native::Failure if it is not there, or holds something else than `Key` and `Value`.
+// Opens a pinned map. Throws native::Failure if it does not exist, or if its sizes of keys and values differ.
 template <typename Key, typename Value> native::Fd open_map(const std::string &path) {
   native::Fd fd = open_pinned(path);
   bpf_map_info info{};
@@ -47,7 +47,7 @@ template <typename Key, typename Value> native::Fd open_map(const std::string &p
   return fd;
 }
 
-// Whether `key` is in the map; its value then. Both are as large as the map's.
+// Returns true if `key` is in the map, and copies its value to `value`. Both have the map's sizes.
 inline bool look_up_bytes(const native::Fd &map, const void *key, void *value) {
   bpf_attr lookup{};
   lookup.map_fd = static_cast<std::uint32_t>(map.get());

@@ -11,27 +11,27 @@
 
 namespace sampler {
 
-// Wire segments that a switch's port sent (roundabout/testbeds/lab/ecn/ecn.h).
+// Counts of the wire segments that a switch's port sent (roundabout/testbeds/lab/ecn/ecn.h).
 struct EcnCounts {
   std::uint64_t marks = 0;
   std::uint64_t ect_packets = 0;
 };
 
-// Wire segments of one source that a port marked.
+// The number of wire segments of one source that a port marked.
 struct SourceMarks {
   ecn_source source;
   std::uint64_t marks = 0;
 };
 
-// The eBPF maps, pinned in a folder, in which a switch counts by port, and its marks by source too.
+// The eBPF maps, pinned in a folder, in which a switch counts segments by port, and marks by port and source.
 class EcnMaps {
 public:
   explicit EcnMaps(const std::string &folder);
 
-  // Nothing for a port that the map does not know.
+  // Returns the counts of a port; none for a port that is not in the map.
   std::optional<EcnCounts> port(std::uint32_t ifindex) const;
 
-  // Of all ports, those of other switches included.
+  // Reads the marks by source of all ports, including other switches' ports, into sources().
   void read_sources();
   const std::vector<SourceMarks> &sources() const { return read_; }
 

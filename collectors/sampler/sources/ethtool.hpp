@@ -10,8 +10,8 @@
 
 namespace sampler {
 
-// The statistics that the driver of `interface` keeps, as far as their names match one of `patterns` (of a shell); null
-// if there are none.
+// Returns the statistics of the driver of `interface` whose names match one of the shell patterns; null if there are
+// none.
 std::unique_ptr<Group> find_ethtool(const std::string &interface, const std::vector<std::string> &patterns);
 
 } // namespace sampler

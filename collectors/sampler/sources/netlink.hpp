@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions to the kernel's rtnetlink, answered without an allocation.
+// Requests to the kernel's rtnetlink, whose answers are read without memory allocation.
 #pragma once
 
 #include "native/errors.hpp"
@@ -31,7 +31,7 @@ template <typename Body> const Body &body_of(const nlmsghdr &message) {
   return *static_cast<const Body *>(NLMSG_DATA(&message));
 }
 
-// Calls take(type, data, size) for every attribute.
+// Calls take(type, data, size) for every attribute in a buffer.
 template <typename Take> void each_attribute(const void *first, std::size_t size, const Take &take) {
   const auto *at = static_cast<const char *>(first);
   while (size >= sizeof(rtattr)) {
@@ -52,14 +52,14 @@ template <typename Body, typename Take> void each_attribute_of(const nlmsghdr &m
   each_attribute(first, message.nlmsg_len - NLMSG_LENGTH(sizeof(Body)), take);
 }
 
-// Attributes of an older kernel are shorter than ours, of a newer one longer.
+// Copies as many bytes as both have, because attributes of older kernels are shorter, and of newer ones longer.
 template <typename Value> void copy_to(Value &value, const void *data, std::size_t size) {
   std::memcpy(&value, data, std::min(size, sizeof value));
 }
 
 class Netlink {
 public:
-  // `groups`: the notifications to listen to (RTMGRP_*).
+  // Opens a socket that receives the notifications of `groups` (RTMGRP_*).
   explicit Netlink(std::uint32_t groups = 0) : socket_(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)) {
     sockaddr_nl address{};
     address.nl_family = AF_NETLINK;
@@ -70,7 +70,7 @@ public:
 
   int fd() const { return socket_.get(); }
 
-  // Hands every message of the answer to `handle`. The kernel's refusal is returned: an errno, or 0.
+  // Sends a request, and calls `handle` with every message of the answer. Returns 0, or the kernel's errno.
   template <typename Body, typename Handle> int ask(const NetlinkRequest<Body> &request, const Handle &handle) {
     if (send(socket_.get(), &request, sizeof request, 0) < 0)
       throw native::system_failure("cannot ask for counters by netlink");
@@ -84,7 +84,7 @@ public:
     }
   }
 
-  // Throws away what was notified. Too many notifications are as good as one.
+  // Discards all pending notifications, because one is enough to know of a change.
   void drain() {
     while (recv(socket_.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
       errno = 0;

@@ -15,32 +15,32 @@ struct Port {
   std::string name;
   std::uint32_t ifindex = 0;
   bool loopback = false;
-  bool present = false; // whether what is below was read
-  bool up = false;      // whether the link carries traffic, as the kernel announces it (up to 1 s late)
+  bool present = false; // true if the following fields were read
+  bool up = false;      // true if the kernel reports the link as up, up to 1 s late
   rtnl_link_stats64 link{};
-  // Of the root qdisc, what is below it included.
+  // Statistics of the root qdisc, including its children.
   std::uint64_t qdisc_backlog_bytes = 0;
   std::uint64_t qdisc_drops = 0;
   std::uint64_t qdisc_bytes = 0;
 };
 
-// The chosen interfaces of a network namespace, read by netlink: one question an interface, and one more for all
+// The chosen interfaces of a network namespace, read by netlink with one request for each interface, and one for all
 // queues.
 class Ports {
 public:
-  // Of the calling process's namespace; no names: all but loopback. Throws native::Failure naming an interface that is
-  // not there.
+  // Chooses interfaces of this process's namespace by name; without names all but loopback. Throws native::Failure with
+  // the name of a missing interface.
   Ports(const std::vector<std::string> &names, bool queues);
 
-  // None.
+  // Chooses no interfaces.
   Ports() = default;
 
-  // Reads all counters anew. An interface that has gone is not `present` until one of its name has come.
+  // Reads and returns the present counters. A removed interface is not `present` until one of the same name appears.
   const std::vector<Port> &read();
   const std::vector<Port> &all() const { return ports_; }
   bool has(std::uint32_t ifindex) const;
 
-  // Readable when some link has changed; then look_again().
+  // A descriptor that is readable after a link has changed; call look_again() then.
   int changes_fd() const { return changes_.fd(); }
   void look_again();
 

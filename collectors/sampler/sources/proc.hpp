@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What /proc says of the machine's CPU time and of a network namespace's TCP. Cumulative counters.
+// Cumulative counters in /proc: the machine's CPU time, and a network namespace's TCP.
 #pragma once
 
 #include "native/fd.hpp"
@@ -9,7 +9,7 @@
 
 namespace sampler {
 
-// A file of /proc that is read again and again.
+// A file of /proc that stays open and is read repeatedly.
 class ProcFile {
 public:
   explicit ProcFile(std::string path);
@@ -21,7 +21,7 @@ private:
   native::Fd fd_;
 };
 
-// Of all CPUs together, in clock ticks (sysconf(_SC_CLK_TCK) a second and CPU).
+// CPU time of all CPUs together, in clock ticks (sysconf(_SC_CLK_TCK) per second and CPU).
 struct CpuTicks {
   std::uint64_t busy = 0; // user, nice, system, irq, softirq
   std::uint64_t idle = 0; // idle, iowait
@@ -29,19 +29,20 @@ struct CpuTicks {
   std::uint64_t softirq = 0; // part of busy
 };
 
-// Of all CPUs together: packets that left the backlog, that found it full, and times that it was left with work to do.
+// Counts of all CPUs together: packets processed from the backlog, packets dropped because it was full, and times that
+// processing stopped with work left.
 struct Softnet {
   std::uint64_t processed = 0;
   std::uint64_t dropped = 0;
   std::uint64_t squeezed = 0;
 };
 
-// The text of /proc/stat and /proc/net/softnet_stat. Throw native::Failure if it is not what it should be.
+// Parse the text of /proc/stat and /proc/net/softnet_stat. Both throw native::Failure if the text has another form.
 CpuTicks parse_stat(const std::string &text);
 Softnet parse_softnet(const std::string &text);
 
-// A counter of /proc/net/snmp or /proc/net/netstat, such as `Tcp` and `OutSegs`. Throws native::Failure if there is
-// none.
+// Returns a counter in the text of /proc/net/snmp or /proc/net/netstat, such as `OutSegs` of `Tcp`. Throws
+// native::Failure if it is missing.
 std::uint64_t parse_counter(const std::string &text, const std::string &group, const std::string &name);
 
 } // namespace sampler

@@ -9,8 +9,8 @@
 
 namespace sampler {
 
-// The counters and hw_counters of every port of RDMA devices, below `sys`; kAll: of those found there. Throws
-// native::Failure naming a device that is not there.
+// Returns the counters and hw_counters of every port of the named RDMA devices, or of all with kAll, read below `sys`.
+// Throws native::Failure with the name of a missing device.
 std::vector<std::unique_ptr<Group>> find_rdma(const std::string &sys, const std::vector<std::string> &names);
 
 } // namespace sampler

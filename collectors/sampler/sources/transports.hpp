@@ -9,9 +9,9 @@
 
 namespace sampler {
 
-// The reaction points of this network namespace: the counters of every transport that is pinned below `folder` (see
-// transports/common/registry.c), as the transport declares them. They are unknown as long as it has no entry for this
-// namespace. Throws native::Failure if the kernel does not tell what they are.
+// Returns the counters, in this network namespace, of every transport that is pinned below `folder` (see
+// transports/common/registry.c), as the transport declares them. Values are unknown while the transport has no entry
+// for the namespace. Throws native::Failure if the declarations cannot be read from the kernel.
 std::vector<std::unique_ptr<Group>> find_transports(const std::string &folder);
 
 } // namespace sampler
