@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two clocks of every record: monotonic for measuring, UTC for joining with other hosts.
+// The two clocks of every record: the monotonic clock measures, and UTC relates records of different hosts.
 #pragma once
 
 #include <cerrno>
@@ -16,7 +16,7 @@ inline Nanos read_clock(clockid_t clock) {
   return Nanos{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-// Sleeps, deaf to everything, until the monotonic clock shows `deadline_ns`.
+// Sleeps until the monotonic clock shows `deadline_ns`; signals do not end the sleep.
 inline void sleep_until(Nanos deadline_ns) {
   const timespec deadline{deadline_ns / 1'000'000'000, deadline_ns % 1'000'000'000};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, nullptr) == EINTR) {

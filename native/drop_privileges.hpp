@@ -5,11 +5,12 @@
 
 namespace native {
 
-// Gives up what root may do, for ever: the process goes on as nobody, with no capability but those `kept`, and nothing
-// that it may start has more. For programs that anybody on the network can talk to, once their ports are bound and
-// their priority is set. Of whoever is not root nothing is taken. Throws Failure.
+// Drops root's rights permanently: the process continues as user nobody, with only the capabilities in `kept`, and so
+// do programs that it starts. Programs that accept connections from the network call it once their ports are bound and
+// their priority is set. Without root it does nothing. Throws Failure.
 //
-// Threads that run already lose what is kept, too; it is the caller's, and of threads that it starts.
+// Threads that already run lose the capabilities in `kept` too; only the calling thread, and threads that it starts
+// later, have them.
 void step_down(std::initializer_list<int> kept = {});
 
 } // namespace native

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a program for hosts ends before its time. main() catches both; nothing escapes it.
+// The exceptions that end a host program early. main() catches both.
 #pragma once
 
 #include <cerrno>
@@ -9,17 +9,17 @@
 
 namespace native {
 
-// Something went wrong that a person must know: one line, found and expected.
+// An error for the user, described in one line with what was found and what was expected.
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// We were asked to end: a signal, or the pipe to whoever started us closed.
+// A request to end: a signal came, or standard input closed.
 struct Stopped : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The failure of a system call, from errno.
+// Returns the Failure of a system call, with errno's text after `what`.
 inline Failure system_failure(const std::string &what) { return Failure(what + ": " + std::strerror(errno)); }
 
 } // namespace native

@@ -9,7 +9,7 @@
 
 namespace native {
 
-// CLI::Range lets "nan" pass.
+// Returns a validator of finite numbers from `least` to `most`, because CLI::Range accepts "nan".
 inline CLI::Validator finite(double least, double most) {
   const auto complain = [least, most](const std::string &text) -> std::string {
     double value = 0;
@@ -21,7 +21,7 @@ inline CLI::Validator finite(double least, double most) {
   return {complain, "NUMBER"};
 }
 
-// CLI11 takes a number that does not fit for the largest one.
+// Returns a validator of whole numbers of 64 bits, because CLI11 replaces larger numbers by the largest one.
 inline CLI::Validator whole_64_bits() {
   const auto complain = [](const std::string &text) -> std::string {
     std::uint64_t value = 0;

@@ -8,8 +8,8 @@
 
 namespace native {
 
-// Text as JSON; discarded where it is none. Throws Failure for what nests deeper than anything of ours: the library
-// copies and prints by recursion, and would run out of stack.
+// Returns text parsed as JSON, which is_discarded() if the text is not JSON. Throws Failure if it nests deeper than any
+// of our documents, because the library copies and prints by recursion, and would overflow the stack.
 template <typename Json> Json parse_json(const std::string &text) {
   constexpr int kMostDepth = 64;
   const auto look = [](int depth, typename Json::parse_event_t, Json &) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A record of whole lines, written without ever waiting for a slow reader.
+// A writer of whole lines that does not wait for a slow reader.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@ namespace native {
 
 class Lines {
 public:
-  // Writes to `fd`, and holds at most `limit_bytes` for a reader that lags; what comes beyond is dropped and counted.
+  // Writes to `fd`, and buffers at most `limit_bytes` for a slow reader; further lines are dropped and counted.
   Lines(int fd, std::size_t limit_bytes) : fd_(fd), limit_bytes_(limit_bytes) {}
 
   void add(std::string_view line);
 
-  // Writes what the reader takes now. Throws Stopped if it is gone.
+  // Writes as much as possible without waiting. Throws Stopped if the reader is gone.
   void flush();
 
   // Writes the rest, waiting for the reader for at most `patience_ms`.

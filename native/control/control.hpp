@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who started us speaks through standard input and signals; every wait listens to both.
+// The starting program controls this one by standard input and signals; every wait watches both.
 #pragma once
 
 #include "native/clock.hpp"
@@ -17,15 +17,14 @@ public:
   // Blocks SIGTERM, SIGINT and SIGHUP (they arrive as Stopped) and ignores SIGPIPE.
   Control();
 
-  // Polls `fds` until one is ready or the monotonic `deadline_ns` has come, which it meets to some
-  // microseconds.
-  // Throws Stopped on a signal or when standard input closes.
+  // Polls `fds` until one is ready, or until the monotonic `deadline_ns`, with an accuracy of some microseconds. Throws
+  // Stopped on a signal or when standard input closes.
   void wait(std::vector<pollfd> &fds, std::optional<Nanos> deadline_ns);
 
-  // The next whole line that came on standard input.
+  // Returns the next complete line of standard input, if one has arrived.
   std::optional<std::string> line();
 
-  // The next line, which is waited for. Throws Stopped.
+  // Waits for the next line of standard input, and returns it. Throws Stopped as wait() does.
   std::string await_line();
 
 private:
@@ -35,8 +34,8 @@ private:
   std::string input_;
 };
 
-// The instant in the line `start MONOTONIC_NS`. Throws Failure for any other line, and where that instant has passed or
-// is more than a day ahead.
+// Returns the instant in the line `start MONOTONIC_NS`. Throws Failure for any other line, and if the instant has
+// passed or is more than a day ahead.
 Nanos parse_start(const std::string &line);
 
 } // namespace native

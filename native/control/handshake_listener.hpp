@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way in for connections from whoever is on the network.
+// Accepts connections from the network, and passes on those that send a complete hello.
 #pragma once
 
 #include "native/clock.hpp"
@@ -16,8 +16,8 @@
 
 namespace native {
 
-// A listening socket that is left alone for a moment once it cannot be accepted from: else a process without
-// descriptors would ask again without a pause.
+// A listening socket that pauses for a moment after accept() fails. Otherwise a process without free descriptors would
+// poll it in a busy loop.
 class Listener {
 public:
   explicit Listener(Fd fd) : fd_(std::move(fd)) {}
@@ -25,7 +25,7 @@ public:
   pollfd interest() const { return {monotonic_ns() < rests_until_ns_ ? -1 : fd_.get(), POLLIN, 0}; }
   std::optional<Nanos> rests_until() const;
 
-  // An accepted connection that never blocks, or none.
+  // Accepts a connection, and returns its non-blocking socket; an empty Fd if there is none.
   Fd accept();
 
 private:
@@ -33,11 +33,11 @@ private:
   Nanos rests_until_ns_ = 0;
 };
 
-// Connections stay at the door, few and not for long, until they have said a hello of a fixed size. The one that has
-// waited longest makes room for the newest: silent ones cannot keep others out.
+// Holds a limited number of new connections for a limited time, until they have sent a hello of fixed size. A new
+// connection replaces the oldest one if there are too many, so silent connections cannot keep others out.
 class Door {
 public:
-  // What becomes of a connection that has said its hello.
+  // Receives a connection and its hello.
   using Enter = std::function<void(Fd, const std::string &)>;
 
   Door(Fd listener, std::size_t hello_bytes, std::size_t most_guests)
@@ -45,10 +45,11 @@ public:
 
   void add_interests(std::vector<pollfd> &fds) const;
 
-  // When to look again though no socket is ready.
+  // Returns when to call look() even if no socket is ready.
   std::optional<Nanos> deadline() const;
 
-  // Accepts who came, hears who speaks, and shows out who kept silent.
+  // Accepts new connections, reads hellos and passes them to `enter`, and closes connections that were silent for too
+  // long.
   void look(const Enter &enter);
 
   std::uint64_t shown_out() const { return shown_out_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A secret that programs of one trial share. It comes on standard input: what is in a command line or a file, others
-// can read. It goes over the network as it is: it keeps strangers and stray runs out, not eavesdroppers.
+// A secret that the programs of one trial share. It comes on standard input, because other users can read command lines
+// and files. It crosses the network in plain text, so it keeps out strangers and other runs, but not eavesdroppers.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace native {
 constexpr std::size_t kLeastSecretBytes = 8;
 constexpr std::size_t kMostSecretBytes = 64;
 
-// The secret in the line `secret TEXT`. Throws Failure, which does not repeat the line, for any other one.
+// Returns the secret in the line `secret TEXT`. Throws Failure for any other line, without repeating the line.
 std::string parse_secret(std::string_view line);
 
-// Takes the same time wherever they differ.
+// Returns true if both texts are equal, in a time that does not depend on where they differ.
 bool same_bytes(std::string_view one, std::string_view other);
 
 } // namespace native

@@ -14,7 +14,8 @@ struct Options {
   const Peer &self() const { return job.workers[rank]; }
 };
 
-// The options, or the exit status when the command line asked for help (0) or was wrong (2, said on standard error).
+// Returns the options, or the exit status if the command line asks for help (0) or is wrong (2, with a message on
+// standard error).
 std::variant<Options, int> parse_options(int argc, char **argv);
 
 } // namespace replay

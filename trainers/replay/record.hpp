@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What replay prints: one JSON object a line. README.md describes the fields.
+// The output of replay: one JSON object on each line. README.md describes the fields.
 #pragma once
 
 #include "native/clock.hpp"
@@ -22,7 +22,7 @@ struct Moment {
 
   static Moment now() { return {native::monotonic_ns(), native::utc_ns()}; }
 
-  // Of the recent past.
+  // Returns the moment of a recent instant of the monotonic clock.
   static Moment at(native::Nanos monotonic_ns) {
     const Moment present = now();
     return {monotonic_ns, present.utc_ns - (present.monotonic_ns - monotonic_ns)};
@@ -49,7 +49,7 @@ public:
   void stopped(const std::string &reason);
   void error(const std::string &message);
 
-  // Writes what is left, for a reader that is slow.
+  // Writes the remaining output, and waits for a slow reader.
   void finish();
 
 private:

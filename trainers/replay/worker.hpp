@@ -16,33 +16,33 @@
 
 namespace replay {
 
-// Plays the iterations, one after the other without a gap.
+// Plays a worker's iterations, one after the other without a gap.
 class Worker {
 public:
   Worker(const Options &options, Connections connections, native::Control &control, Record &record);
 
   // Waits for `start MONOTONIC_NS` on standard input, then plays all iterations, or those before the job departs.
-  // Throws native::Failure when a peer dies, native::Stopped when we are told to end.
+  // Throws native::Failure if a peer dies, and native::Stopped on a request to end.
   void play();
 
-  // After the last iteration: waits until every byte is acknowledged, records the flows, and keeps the connections
-  // until those it receives from have ended too, so nobody takes the end for a death.
+  // Ends the job after the last iteration: waits until every byte is acknowledged, and records the flows. It keeps
+  // connections until the peers that it receives from have ended too, so that no peer takes the end for a death.
   void end();
 
 private:
-  // A connection that we send on, in the present phase.
+  // An outgoing connection, and its state in the present phase.
   struct Out {
     std::unique_ptr<Connection> connection;
     std::uint64_t sent = 0;
-    std::uint64_t answers = 0; // receivers that said they have everything, this phase's and before
+    std::uint64_t answers = 0; // answers from the receiver so far, in all phases
     bool blocked = false;      // it takes no more for now
   };
 
-  // A connection that we receive on. What the sender, who may be ahead of us, sends of the next phase is carried over.
+  // An incoming connection. Bytes of the next phase, which a sender that is ahead sends early, count for that phase.
   struct In {
     std::unique_ptr<Connection> connection;
     std::uint64_t received = 0;
-    std::uint64_t expected = 0; // of the whole job, still to be received
+    std::uint64_t expected = 0; // bytes of the whole job still to be received
     bool answered = false;
     bool ended = false;
   };
@@ -54,11 +54,11 @@ private:
     bool answered; // the receiver says that it has everything
   };
 
-  // What a worker does in a phase.
+  // The connections' parts in a phase.
   struct Plan {
     std::vector<Part> sends;
     std::vector<Part> receives;
-    std::vector<std::uint64_t> received; // by connection number, in this phase: a scratch
+    std::vector<std::uint64_t> received; // by connection number, in this phase; scratch
   };
 
   struct Departed {};

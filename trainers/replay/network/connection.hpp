@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam between what a worker plays and how its bytes travel: by sockets (sockets.cpp), or by RDMA (rdma/).
+// The interface between a worker's playback and the transport of its bytes: sockets (sockets.cpp) or RDMA (rdma/).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace replay {
 
-// What is known of an outgoing connection when its job is over; what only TCP counts, RDMA leaves out.
+// Statistics of an outgoing connection at the end of its job; RDMA leaves out the values that only TCP has.
 struct Flow {
   std::uint16_t local_port = 0;
   std::uint16_t remote_port = 0;
@@ -23,11 +23,11 @@ struct Flow {
   std::optional<std::uint64_t> delivered_ce = {};
 };
 
-// One connection of a transfer: to or from the worker `peer`, one of `connections` alike. Payload goes one way on it,
-// answers the other. Nothing here blocks.
+// One connection of a transfer to or from the worker `peer`, which has several equal ones. Payload goes in one
+// direction, and answers in the other. No call blocks.
 class Connection {
 public:
-  static constexpr std::size_t kMostBytes = 256 * 1024; // that one call sends
+  static constexpr std::size_t kMostBytes = 256 * 1024; // largest number of bytes of one call of send()
 
   Connection(unsigned peer, unsigned number) : peer_(peer), number_(number) {}
   virtual ~Connection() = default;
@@ -37,23 +37,23 @@ public:
   unsigned peer() const { return peer_; }
   unsigned number() const { return number_; }
 
-  // What is to be polled; `blocked` is a connection that took less than it was given.
+  // Returns the descriptor and events to poll; `blocked` is true if the last send() took less than it was given.
   virtual pollfd interest(bool blocked) const = 0;
-  // Whether a blocked connection may take more, as poll() told.
+  // Returns true if poll()'s `revents` say that a blocked connection may take more.
   virtual bool has_room(short revents) const = 0;
 
-  // As send(2) and recv(2) have it: how many bytes, 0 for the end of what is received, -1 and errno. Nobody looks at
-  // the payload: what is received was counted and discarded. An answer is one byte, and so counted.
+  // These calls return a number of bytes, 0 at the end of received data, or -1 with errno, as send(2) and recv(2) do.
+  // Received payload is only counted, and discarded. An answer is one byte.
   virtual ssize_t send(std::size_t bytes) = 0;
   virtual ssize_t receive() = 0;
   virtual ssize_t answer() = 0;
   virtual ssize_t take_answers() = 0;
 
-  // Whether what was sent has left, and whether the peer has acknowledged it.
+  // These return true if all sent bytes have left this host, and if the peer has acknowledged all of them.
   virtual bool has_left() const = 0;
   virtual bool is_acknowledged() const = 0;
 
-  // How much may wait here to be sent, and how much must have come before it is worth a wake-up: advice.
+  // These give advice: how many unsent bytes may wait here, and how many must arrive before a wake-up is worth it.
   virtual void limit_unsent(std::uint64_t bytes) = 0;
   virtual void wake_by(std::uint64_t bytes) = 0;
 
@@ -66,8 +66,8 @@ private:
   unsigned number_;
 };
 
-// A worker's connections: out to those it sends to in any phase, in from those it receives from; peer by peer in the
-// order of phases and transfers.
+// A worker's connections: `out` to the peers that it sends to in any phase, `in` from the peers that it receives from.
+// Both are ordered by peer, as first used in phases and transfers.
 struct Connections {
   std::vector<std::unique_ptr<Connection>> out;
   std::vector<std::unique_ptr<Connection>> in;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What peers say to each other before the first byte of the job: who one is, and what the other thinks of it.
+// The messages of peers before the job's first byte: one introduces itself, and the other accepts or refuses it.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 
 namespace replay {
 
-// 64-bit FNV-1a hash.
+// Returns the 64-bit FNV-1a hash of a text.
 std::uint64_t fnv1a(std::string_view text);
 
-// Both messages are text, padded with zeros to one size.
+// Hello and answer are text, padded with zeros to a fixed size.
 using Message = std::array<char, 256>;
 
 Message to_message(const std::string &text);
@@ -23,13 +23,13 @@ struct Hello {
   std::string job;
   unsigned rank = 0;
   unsigned connection = 0;
-  std::uint64_t fingerprint = 0; // of the job as it was told
+  std::uint64_t fingerprint = 0; // hash of the job's description
   std::string secret = {};       // of the trial
 
   std::string text() const;
 };
 
-// Whose hello is welcome.
+// The peers whose hello is accepted.
 struct Expected {
   std::string job;
   std::set<unsigned> ranks;
@@ -38,14 +38,14 @@ struct Expected {
   std::string secret = {};
 };
 
-// Whether a hello is from somebody who knows the trial's secret. Nobody else is told anything.
+// Returns true if a hello has the trial's secret. Other connections get no answer.
 bool knows_secret(const std::string &text, const Expected &expected);
 
-// What is wrong with a hello, or "" if it is from one of the expected, given alike and the secret known. On success
-// `hello` is set.
+// Returns why a hello is refused, or "" if it comes from an expected peer with the same job and secret. It then sets
+// `hello`.
 std::string judge_hello(const std::string &text, const Expected &expected, Hello &hello);
 
-// The answer to a hello that is welcome.
+// The answer to an accepted hello.
 constexpr std::string_view kWelcome = "welcome";
 
 } // namespace replay

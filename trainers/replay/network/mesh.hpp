@@ -12,7 +12,7 @@
 
 namespace replay {
 
-// A socket to or from the worker `peer`, one of `connections` alike.
+// A socket to or from the worker `peer`; `number` distinguishes the equal connections of a transfer.
 struct Socket {
   unsigned peer = 0;
   unsigned number = 0;
@@ -24,16 +24,16 @@ struct Mesh {
   std::vector<Socket> out;
   std::vector<Socket> in;
 
-  // What TCP counts as acknowledged on an outgoing connection before the job's first byte: the SYN and the hello.
+  // Bytes that TCP counts as acknowledged on an outgoing connection before the job's first byte: the SYN and the hello.
   static constexpr std::uint64_t kOverheadBytes = 1 + sizeof(Message);
 };
 
-// A socket that listens at the worker's own address and port. Throws native::Failure.
+// Returns a socket that listens at the worker's own address and port. Throws native::Failure.
 native::Fd listen_for_peers(const Options &options);
 
-// Connects to those it sends to, which may not listen yet, and accepts those it receives from, for at most 20 s. A
-// connection of who does not know `secret` is closed without a word; one of another worker is refused and told why.
-// Throws native::Failure, naming who is missing.
+// Connects to the peers that the worker sends to, which may not listen yet, and accepts those that it receives from,
+// for at most 20 s. A connection without `secret` is closed without an answer, and an unexpected worker's is refused
+// with a reason. Throws native::Failure with the names of missing peers.
 Mesh connect_mesh(const Options &options, native::Fd listener, const std::string &secret, native::Control &control);
 
 } // namespace replay

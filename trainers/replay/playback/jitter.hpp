@@ -7,12 +7,13 @@
 
 namespace replay {
 
-// How much longer or shorter each iteration computes: 1 + relative * N(0, 1), never below 0.
+// Random factors of each iteration's computing time: 1 + relative * N(0, 1), and at least 0.
 //
-// Drawn once an iteration for the whole job: data-parallel workers wait for each other in every all-reduce, so what
-// counts is the slowest worker's time, and each worker draws the same from the same seed. The job's name is mixed into
-// the seed, so that two jobs of one trial do not jitter in step. The same on every machine: std::mt19937_64 is defined
-// to the bit, and the normal numbers are our own (Box and Muller 1958; the standard library's are not specified).
+// One factor is drawn per iteration for the whole job. Data-parallel workers wait for each other in every all-reduce,
+// so only the slowest worker's time matters, and all workers draw equal factors from one seed. The job's name is mixed
+// into the seed, so that two jobs of a trial do not jitter in step. Factors are equal on every machine: std::mt19937_64
+// is defined to the bit, and the normal numbers are our own (Box and Muller 1958), because the standard library's are
+// not specified.
 class Jitter {
 public:
   Jitter(std::uint64_t seed, const std::string &job, double relative);

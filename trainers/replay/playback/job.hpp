@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The job as its workers are told it (trainers/PROTOCOL.md), checked.
+// The job as described to its workers (trainers/PROTOCOL.md), after checks.
 #pragma once
 
 #include "native/clock.hpp"
@@ -21,7 +21,7 @@ struct Peer {
   in_addr ip{};
   bool shares_host = false; // with other workers of the job
 
-  // "s2 (10.77.0.3)", with the port where the address is that of several workers.
+  // Returns the peer as text such as "s2 (10.77.0.3)", with the port if several workers share the address.
   std::string text() const;
 };
 
@@ -30,9 +30,9 @@ struct Transfer {
   unsigned from = 0;
   unsigned to = 0;
   std::uint64_t bytes = 0;
-  std::optional<std::uint64_t> lead_bytes; // how far sending may be ahead of what `from` has received in the phase
+  std::optional<std::uint64_t> lead_bytes; // how many bytes `from` may have sent beyond those received in the phase
 
-  // Whether the receiver says that it has everything. In a ring what comes back round says it.
+  // Returns true if the receiver answers once it has everything. In a ring the data that come back serve as the answer.
   bool answered() const { return lead_bytes.value_or(0) == 0; }
 };
 
@@ -47,16 +47,17 @@ struct Phase {
   bool communicates() const { return alone_ns > 0; }
 };
 
-// When iterations may begin: shift_ns after the agreed start, and every period_ns from then on. One that would begin
-// more than threshold_ns too early, or more than a fifth of a period too late, waits for the next instant. Whoever is
-// late by less catches up: periods are longer than iterations. roundabout/spec/cassini.py has the same rule.
+// When iterations may begin: shift_ns after the agreed start, and every period_ns from then on. An iteration that could
+// begin more than threshold_ns before such an instant, and more than late_ns (a fifth of a period) after the last one,
+// waits for the next. A job that is late by less catches up, because periods are longer than iterations.
+// roundabout/spec/cassini.py has the same rule.
 struct Timetable {
   native::Nanos shift_ns = 0;
   native::Nanos period_ns = 1;
   native::Nanos threshold_ns = 0;
   native::Nanos late_ns = 0;
 
-  // By how much an iteration is delayed that could begin so long after the agreed start.
+  // Returns the delay of an iteration that is ready `since_start_ns` after the agreed start; 0 if it may begin at once.
   native::Nanos delay_ns(native::Nanos since_start_ns) const;
 };
 
@@ -72,10 +73,10 @@ struct Job {
   unsigned dscp = 0; // of all that it sends
   std::optional<Timetable> timetable;
   std::vector<Phase> phases;
-  std::uint64_t fingerprint = 0; // of all this
+  std::uint64_t fingerprint = 0; // hash of the description
 };
 
-// Throws native::Failure, naming the field.
+// Parses and checks a job's description. Throws native::Failure with the name of the wrong field.
 Job parse_job(const std::string &json);
 
 } // namespace replay

@@ -9,19 +9,19 @@
 
 namespace replay {
 
-// By which way bytes go from worker to worker; a program has one. Both calls throw native::Failure.
+// The transport of bytes between workers, of which a program has one. Both calls throw native::Failure.
 class Way {
 public:
   virtual ~Way() = default;
 
-  // Listens for peers, as root if we are.
+  // Begins to listen for peers; called before root's rights are dropped.
   virtual void listen(const Options &options) = 0;
 
-  // The connections to and from all peers, who know `secret`.
+  // Returns the connections to and from all peers, which must know `secret`.
   virtual Connections connect(const Options &options, const std::string &secret, native::Control &control) = 0;
 };
 
-// The whole program: plays one worker of a job. The exit status.
+// Runs the whole program, which plays one worker of a job, and returns the exit status.
 int play(int argc, char **argv, Way &way);
 
 } // namespace replay

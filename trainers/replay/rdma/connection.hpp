@@ -8,18 +8,18 @@
 
 namespace replay::rdma {
 
-// Where a receiver lets its peer write: what it says when it accepts.
+// The memory to which a receiver lets its peer write; it is sent when a connection is accepted.
 struct Target {
   std::uint64_t address = 0;
   std::uint32_t key = 0;
 };
 
-// A connection by RDMA: an RC queue pair, beside the socket over which the peers met. Payload is written in chunks of
-// what is sent at once, each with an immediate, into one place of the receiver's, that nobody reads. Back come empty
-// messages with a Word. The socket is silent from then on; by its end, as by TCP's keepalive, a peer's death is seen.
+// A connection by RDMA: an RC queue pair, besides the socket over which the peers met. Each send() writes a chunk with
+// an immediate to one buffer of the receiver, which is never read. The receiver returns empty messages with a Word. The
+// socket is not used any more, but its end, also by TCP's keepalive, shows a peer's death.
 class RdmaConnection final : public Connection {
 public:
-  // Readies the queue pair and posts its receives. `id` knows its device. Throws native::Failure.
+  // Creates the queue pair and posts its receives. `id` must be bound to a device. Throws native::Failure.
   RdmaConnection(Socket socket, Id id);
 
   rdma_cm_id *id() const { return id_.get(); }
@@ -34,7 +34,7 @@ public:
   ssize_t take_answers() override;
   bool has_left() const override { return under_way_ == 0; }
   bool is_acknowledged() const override { return under_way_ == 0; }
-  // A NIC sends at once what it is given, and credits bound that; completions come by the chunk.
+  // Both do nothing, because a NIC sends at once, credits limit the unsent bytes, and completions come by chunk.
   void limit_unsent(std::uint64_t) override {}
   void wake_by(std::uint64_t) override {}
   void shut() override;

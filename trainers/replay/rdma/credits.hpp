@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which chunks may be on their way, and what a receiver says back; no device.
+// Flow control of chunks, and the receiver's messages, without a device.
 //
-// A write with an immediate takes one of the receives that its receiver has posted. One that finds none is refused and
-// sent again later, by the NICs: so senders count, and a chunk is sent only where a receive waits for it.
+// A write with an immediate consumes one of the receives that its receiver has posted. NICs refuse a write without a
+// receive, and repeat it later. So senders count, and send a chunk only if a receive is posted for it.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace replay::rdma {
 
-constexpr std::uint32_t kChunks = 64;               // receives that each end has posted
-constexpr std::uint32_t kWorthSaying = kChunks / 4; // of them, when a receiver tells that they are there again
+constexpr std::uint32_t kChunks = 64;               // number of receives that each end posts
+constexpr std::uint32_t kWorthSaying = kChunks / 4; // number of reposted receives that a receiver reports at once
 
-// What a receiver says in the 32 bits of an immediate: how many receives it has posted again, and, or, an answer.
+// A receiver's message in the 32 bits of an immediate: the number of receives posted again, and whether it is an
+// answer.
 struct Word {
   std::uint32_t posted = 0;
   bool answer = false;
@@ -24,12 +25,12 @@ struct Word {
   friend bool operator==(const Word &, const Word &) = default;
 };
 
-// The sender's: receives that wait at the other end.
+// The sender's count of receives that are posted at the other end.
 class Credits {
 public:
   bool any() const { return left_ > 0; }
   void spend() { left_--; }
-  // Whether no more are there than ever were: a peer that says otherwise is none of ours.
+  // Adds receives posted again. Returns false if there would be more than kChunks, which only a foreign peer reports.
   bool gain(std::uint32_t posted) {
     left_ += posted;
     return posted <= kChunks && left_ <= kChunks;
@@ -39,7 +40,7 @@ private:
   std::uint32_t left_ = kChunks;
 };
 
-// The receiver's: receives posted again that it has not told of.
+// The receiver's count of receives posted again that it has not reported yet.
 class Untold {
 public:
   void add() { count_++; }

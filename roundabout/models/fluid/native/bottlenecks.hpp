@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Max-min shares while each flow is stopped by what stopped it before: of flows whose weights change a little.
+// Max-min shares of flows whose weights change a little, computed while every flow's bottleneck stays the same.
 #pragma once
 
 #include "roundabout/models/fluid/native/shares.hpp"
@@ -12,20 +12,21 @@ namespace fluid {
 
 class Bottlenecks {
 public:
-  // As `shares` were solved. Flows of one sender (by flow, numbered from 0) have one weight.
+  // Takes the bottlenecks from the solved `shares`. `sender_of` has the sender of each flow, numbered from 0; flows of
+  // one sender have one weight.
   Bottlenecks(const Shares &shares, std::span<const std::size_t> sender_of);
 
-  // Whether there is an order in which shares can be told.
+  // Returns true if there is an order in which the shares can be computed.
   bool stand() const { return stands_; }
 
-  // Flows whose rates depend on weights.
+  // Returns the flows whose rates depend on weights.
   const std::vector<int> &varying() const { return varying_; }
 
-  // Whether all flows are still stopped by the same, under these weights of senders; then the varying flows' rates are
-  // in `rates`, by flow. The others' must be there already.
+  // Returns true if all flows have the same bottlenecks under these weights of senders. It then writes the varying
+  // flows' rates to `rates`, by flow, which must hold the other flows' rates already.
   //
-  // That is so where no link carries more than it can, and each flow has its wish, or is on a full link on which nobody
-  // has more for its weight (Bertsekas and Gallager, Data Networks, 6.5.2).
+  // The condition is that no link exceeds its capacity, and that each flow gets its demand, or crosses a full link on
+  // which no flow gets more for its weight (Bertsekas and Gallager, Data Networks, 6.5.2).
   bool find(std::span<const double> weights, std::span<double> rates) const;
 
 private:

@@ -5,15 +5,15 @@
 
 namespace fluid {
 
-// One direction of a link, and the streams that it has now.
+// One direction of a link, and the streams that cross it now.
 //
-// It couples them where they could ask for more, together, than it carries. What they could is summed up in whole
-// units: sums of fractions would drift as streams come and go.
-struct alignas(64) Edge { // of one cache line: each stream that comes or goes looks at all on its way
+// The direction couples its streams if together they could ask for more than it carries. Their possible demands are
+// summed up in whole units, because sums of fractions would drift as streams come and go.
+struct alignas(64) Edge { // one cache line, because each stream that starts or ends reads all edges on its path
   explicit Edge(double bytes_per_ms) : capacity(bytes_per_ms), limit(bytes_per_ms) {}
 
   double capacity;
-  double limit; // of which it carries so much now, where it is less while congested
+  double limit; // the capacity now, which is smaller while congested
   std::int64_t units = 0, limit_units = 0;
   Hop *first = nullptr;
   std::uint64_t seen = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fluid model's events, each at the cost of those whom it concerns: docs/explanation/flow-level-engine.md.
+// The events of the flow-level model, each computed for the affected streams only:
+// docs/explanation/flow-level-engine.md.
 #pragma once
 
 #include "roundabout/models/fluid/native/edge.hpp"
@@ -15,27 +16,27 @@ namespace fluid {
 
 class Engine {
 public:
-  // Links' directions by what they carry, bytes/ms: one figure, or one a step of `step_ms`, the last one without end;
-  // and the share of it while several streams ask for more. Every how many ms it is noted what they have carried, 0 for
-  // never.
+  // `capacities` has the capacity of each direction of a link, bytes/ms: one value, or one for each step of `step_ms`,
+  // the last one without end. `congested` is the share of it while several streams ask for more. Every `sample_ms` the
+  // carried bytes are recorded; never if it is 0.
   Engine(const std::vector<std::vector<double>> &capacities, double step_ms, double congested, double sample_ms);
 
-  // Returns the job's number. Its streams' paths name edges of this engine.
+  // Adds a job whose streams' paths are edges of this engine, and returns its number.
   std::size_t add(Plan plan);
   void stop(std::size_t job);
 
-  // Goes on until then, or until the first instant at which jobs end, and says which; or for so many `instants`, of
-  // which those that are left stay.
+  // Advances to `until_ms`, or to the first instant at which jobs end, and returns these jobs. It stops after
+  // `instants` at the latest, which it reduces by those used.
   std::vector<std::size_t> run(double until_ms, std::int64_t &instants);
 
   double now() const { return now_; }
   const Job &job(std::size_t number) const { return *jobs_[number]; }
   Edge *edge(std::size_t number) { return &edges_[number]; }
 
-  // Bytes that a direction has carried until 0, one sample's time, two, ..., and now at most.
+  // Returns the bytes that a direction has carried until 0, `sample_ms`, 2 `sample_ms` and so on until now.
   std::vector<double> carried(std::size_t edge);
 
-  // The streams that flow now.
+  // Returns the streams that are sending now.
   std::vector<const Flow *> live();
 
 private:
@@ -65,7 +66,7 @@ private:
   void note(Job &job);
   void push(Job &job);
 
-  // A direction of a link whose capacity changes.
+  // A direction of a link whose capacity changes in steps.
   struct Stepping {
     Edge *edge;
     std::vector<double> capacities;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coupled streams whose weights follow from what has been sent, over one step.
+// Coupled streams whose weights depend on the bytes sent, over one integration step.
 #pragma once
 
 #include "roundabout/models/fluid/native/bottlenecks.hpp"
@@ -25,22 +25,23 @@ struct Growing {
   std::vector<Job *> jobs;
   Shares shares;
 
-  // Finds the rates as the step begins, once all of the above is there.
+  // Computes the rates at the step's begin; call it after all fields above are set.
   void begin();
 
-  // Takes the longest step, at most so long, that is exact enough; `step_ms` of its jobs becomes what the next may try.
+  // Takes the longest step up to `at_most_ms` that is accurate enough, and returns its length. It sets `step_ms` of its
+  // jobs to the length that the next step may try.
   double step(double at_most_ms);
 
-  // Sets flows' rates to their means over so many ms from where the step began.
+  // Sets the flows' rates to their means over the first `ms` of the step.
   void set_means(double ms);
 
-  // Sets them to those of the step just taken.
+  // Sets the flows' rates to their means over the whole last step.
   void keep_means();
 
 private:
-  // Mean rates over `ms` into `means_`; the estimated error of what flows, over what is allowed.
+  // Writes mean rates over `ms` to `means_`, and returns the estimated error of the sent bytes over the allowed one.
   double integrate(double ms);
-  // The same of all flows, or as long as bottlenecks stay; nothing where they do not.
+  // Does the same for `all` flows, or only while bottlenecks stay the same; returns none if they change.
   std::optional<double> integrate(double ms, bool all);
   double before_bend(double ms);
   void weigh(double ms, std::size_t stage);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job on its way through its phases: roundabout/models/fluid/model.py, where each step says why.
+// A job that advances through its phases; roundabout/models/fluid/model.py explains each step.
 #pragma once
 
 #include "roundabout/models/fluid/native/numbers.hpp"
@@ -24,7 +24,7 @@ struct Growing;
 struct Stream {
   int sender, receiver;
   double size;
-  int passes_on; // the place of an earlier stream, or -1
+  int passes_on; // index of an earlier stream, or -1
   std::vector<Edge *> path;
 };
 
@@ -65,20 +65,20 @@ struct Plan {
 
 // --- where it is -----------------------------------------------------------------------------------------------------
 
-// A stream's place among those of a direction of a link.
+// A stream's entry in the list of streams of one direction of a link.
 struct Hop {
   Flow *flow = nullptr;
   Edge *edge = nullptr;
   Hop *next = nullptr, **from = nullptr; // on the link; and who points here
 };
 
-// What a job has sent in one iteration, and the weight that follows from that.
+// The bytes that a job has sent in one iteration, which determine its weight.
 struct Tally {
   std::int64_t iteration = 0;
   double sent = 0;
 };
 
-// What is still to be sent of a stream in the current phase.
+// The unsent part of a stream in the current phase.
 struct Flow {
   Job *job = nullptr;
   Tally *tally = nullptr;

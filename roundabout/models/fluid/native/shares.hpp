@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weighted max-min shares of links, by strict priority: what roundabout/models/fluid/rates.py says, for those that are
-// coupled.
+// Weighted max-min shares of links, by strict priority, as in roundabout/models/fluid/rates.py, for one set of coupled
+// flows.
 #pragma once
 
 #include "roundabout/models/fluid/native/numbers.hpp"
@@ -14,14 +14,14 @@ namespace fluid {
 
 class Shares {
 public:
-  // What stops a flow: a link, by its number, or one of these.
+  // A flow's bottleneck is the number of a link, or one of these: its own demand, or its feeder.
   static constexpr int kWish = -1, kFeeder = -2;
 
-  // Links are numbered in the order in which they are added; so are flows.
+  // Removes all links and flows. Both are numbered in the order in which they are added.
   void clear();
   int add_link(double capacity);
-  // Traffic at an instant: what it wants (bytes/ms), its weight. With `passes_on` not below 0, an earlier flow of the
-  // same weight and priority, beyond whose rate it has nothing to send. Its links follow by `add_hop`.
+  // Adds traffic with a demand (bytes/ms) and a weight; calls of add_hop() add its links. If `passes_on` is not
+  // negative, it is an earlier flow of equal weight and priority, whose rate limits this flow's.
   int add_flow(double wanted, double weight, int priority, int passes_on);
   void add_hop(int link);
 
