@@ -21,6 +21,7 @@ public:
       close(fd_);
   }
 
+  // Returns the descriptor, -1 if there is none.
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
 

@@ -14,6 +14,7 @@ public:
   // Writes to `fd`, and buffers at most `limit_bytes` for a slow reader; further lines are dropped and counted.
   Lines(int fd, std::size_t limit_bytes) : fd_(fd), limit_bytes_(limit_bytes) {}
 
+  // Appends a line to the pending output, or drops it if the buffer is full.
   void add(std::string_view line);
 
   // Writes as much as possible without waiting. Throws Stopped if the reader is gone.

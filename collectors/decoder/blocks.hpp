@@ -56,6 +56,7 @@ public:
   // Writes to `fd`. A packet is outgoing if its source is in `own`, and incoming if its destination is.
   Blocks(int fd, const std::vector<Address> &own);
 
+  // Decodes a frame, and writes a block once it is full.
   void add(const Frame &frame);
 
   // Writes the last block and the totals. `damage` has a text for each file that could not be read to its end, and

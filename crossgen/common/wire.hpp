@@ -29,6 +29,7 @@ constexpr Welcome kWelcome = {'w', 'e', 'l', 'c', 'o', 'm', 'e', '\n'};
 // Returns a hello of kHelloBytes with this secret.
 std::string make_hello(const std::string &secret);
 
+// Returns the header of a flow with this number and size.
 FlowHeader make_flow_header(std::uint64_t number, std::uint64_t bytes);
 
 // A message of fixed size that arrives in parts.

@@ -23,6 +23,7 @@ public:
   // native::Failure, naming `name`, the line and the field, for anything that is not a distribution.
   static Sizes parse(std::istream &in, const std::string &name, Between between);
 
+  // Returns the distribution with all sizes multiplied by `factor`.
   Sizes scaled(double factor) const;
   double mean_bytes() const;
 

@@ -33,6 +33,7 @@ public:
   // Returns the bytes acknowledged by TCP, over all connections ever opened.
   std::uint64_t acknowledged_bytes() const;
 
+  // Reports the flows of unfinished attempts as unfinished.
   void give_up_flows();
 
 private:

@@ -39,6 +39,7 @@ public:
   Pool(Target &target, ClassOptions flow_class, const SendOptions &options, Results &results, Bell &bell)
       : target_(target), class_(std::move(flow_class)), options_(options), results_(results), bell_(bell) {}
 
+  // Sends a flow on an idle connection, or queues it.
   void launch(const Launch &launch);
 
   // Returns a connection to the pool, because it is new or its flow has ended.

@@ -34,7 +34,7 @@ private:
   struct Out {
     std::unique_ptr<Connection> connection;
     std::uint64_t sent = 0;
-    std::uint64_t answers = 0; // answers from the receiver so far, in all phases
+    std::uint64_t answers = 0; // answers received and not yet used by a finished phase
     bool blocked = false;      // it takes no more for now
   };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The words in which a transport declares its parameters and counters, once:
+// Macros with which a transport declares its parameters and counters, in one place:
 //
 //   STANDS_FOR(RDMA);                    what it is in the papers; TCP unless said
 //   MEANT_FOR(step);                     the queue at switch ports that it works over; drop_tail unless said
@@ -15,16 +15,16 @@
 //   PER_HOST(params, struct mine_params);
 //   PER_HOST(counters, struct mine_counters);
 //
-// `type` is __u32 or __u64, `unit` what a member is kept in: any word, of which two have another form for people, in
-// which value and range are given and everything is printed: "bytes/s" as Mbit/s, called NAME_mbps, and "2^-24" as a
-// fraction, called NAME without its _q24. `chosen_by` is who sets what nobody gave: `experiment` (`value` is part of
-// what an experiment means, and recorded in it), `testbed` (one that is calibrated may put its own in place of `value`)
-// or `line_rate` (the testbed puts the host's there). Each declaration is one statement with plain numbers and strings.
-// A choice is kept as a __u32: 0 for the first name. A rule knows parameters by the names that people call them,
-// and, of the jobs in an experiment, `compute_us`: how long each computes in an iteration.
+// `type` is __u32 or __u64, and `unit` is the unit of the stored value, which may be any word. Two units have another
+// form for people, in which values and ranges are declared and printed: "bytes/s" is Mbit/s, with the name NAME_mbps,
+// and "2^-24" is a fraction, with the name NAME without its _q24. `chosen_by` says where a value comes from that is not
+// given: `experiment` (`value` belongs to the experiment, and is recorded in it), `testbed` (a calibrated testbed may
+// replace `value`) or `line_rate` (the testbed sets the host's line rate). Each declaration is one statement with plain
+// numbers and strings. A choice is stored as a __u32, 0 for the first name. A rule uses the names for people, and
+// `compute_us`, the time that each job of an experiment computes in an iteration.
 //
-// What several transports share stands in a structure of its own, in a header that they include from beside them, and
-// is a member of theirs: its declarations are then theirs too.
+// Declarations that several transports share are in a structure of their own, in a header that the transports include.
+// A transport that has the structure as a member has its declarations too.
 //
 // Tags in the object's BTF carry all this to the tool that loads it and to the sampler; roundabout/spec/transports
 // reads the same lines.
@@ -33,7 +33,7 @@
 
 #include "numbers.h"
 
-// Only eBPF's objects carry tags; elsewhere a declaration is a plain member.
+// Only eBPF objects have tags; in other programs a declaration is a plain member.
 #ifdef __bpf__
 #define TAG(text) __attribute__((btf_decl_tag(text)))
 #else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The numbers that algorithms are made of. They are the same in the kernel and in a program of a host, so that the same
-// lines run in both.
+// Number types and fixed-point functions of the algorithms. They are the same in the kernel and in host programs, so
+// that both run the same code.
 #ifndef ROUNDABOUT_NUMBERS_H
 #define ROUNDABOUT_NUMBERS_H
 
@@ -22,15 +22,16 @@ typedef _Bool bool;
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
-// Fractions are kept in units of 2^-24.
+// The number 1 in fixed point: fractions are stored in units of 2^-24.
 #define ONE_Q24 (1u << 24)
 
-// value * factor, rounded down. In two parts: a rate's product with a factor has more than 64 bits.
+// Returns value * factor, rounded down. It multiplies in two parts, because the product of a rate and a factor may
+// exceed 64 bits.
 static __always_inline __u64 times_q24(__u64 value, __u32 factor_q24) {
   return (value >> 24) * factor_q24 + (((value & (ONE_Q24 - 1)) * factor_q24) >> 24);
 }
 
-// part / whole, for a part no larger than the whole and below 2^40.
+// Returns part / whole as a fraction. `part` must not exceed `whole`, and must be below 2^40.
 static __always_inline __u32 share_q24(__u64 part, __u64 whole) { return (__u32)((part << 24) / whole); }
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which transports this machine has loaded, and for whom.
+// The transports that are loaded on this machine, and their owners.
 #ifndef ROUNDABOUT_REGISTRY_H
 #define ROUNDABOUT_REGISTRY_H
 
-// Each returns an exit status after printing JSON on stdout or a reason on stderr.
+// Load, unload and list transports. Each returns an exit status, after printing JSON on stdout or a reason on stderr.
 int registry_load(const char *name, const char *owner, const char *objects);
 int registry_unload(const char *name, const char *owner);
 int registry_list(void);
@@ -11,10 +11,10 @@ int registry_list(void);
 // Returns 0 if the transport is loaded, or 1 after printing that it is not.
 int registry_check_loaded(const char *name);
 
-// The pinned map NAME/WHICH, or -1 if there is none.
+// Returns a descriptor of the pinned map NAME/WHICH, or -1 if there is none.
 int registry_map(const char *name, const char *which);
 
-// Prints "transport: ..." on stderr, returns 1.
+// Prints an error as "transport: ..." on stderr, and returns 1.
 int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What every transport includes: the kernel's types, the words to declare with, and its flows' and hosts' entries.
+// The header of every transport: the kernel's types, the macros for declarations, and access to flows' and hosts'
+// entries.
 #ifndef ROUNDABOUT_TRANSPORT_H
 #define ROUNDABOUT_TRANSPORT_H
 
@@ -9,7 +10,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-// Keyed by the network namespace's cookie; 0 is the entry for namespaces that have none.
+// Defines a map with an entry for each host, keyed by the network namespace's cookie; key 0 is the entry for all other
+// namespaces.
 #define PER_HOST(map, type_of_values)                                                                                  \
   struct {                                                                                                             \
     __uint(type, BPF_MAP_TYPE_HASH);                                                                                   \
@@ -18,7 +20,7 @@
     __type(value, type_of_values);                                                                                     \
   } map SEC(".maps")
 
-// How a congestion control is called in the kernel: of at most 15 letters, and no other's.
+// The name of a congestion control in the kernel, which has at most 15 letters and must be unique.
 #define KERNEL_NAME(transport) "rb_" #transport
 
 // The kernel's arguments of cong_control changed with Linux 6.10; every program is built for both.
@@ -31,21 +33,22 @@
 
 static __always_inline struct tcp_sock *tcp_of(struct sock *sk) { return (struct tcp_sock *)sk; }
 
-// A flow's private area, of at most 104 bytes.
+// Returns a flow's private area, which has 104 bytes.
 static __always_inline void *private_area_of(struct sock *sk) {
   return ((struct inet_connection_sock *)sk)->icsk_ca_priv;
 }
 
+// Returns the cookie of a socket's network namespace, which identifies its host.
 static __always_inline __u64 host_of(struct sock *sk) { return sk->__sk_common.skc_net.net->net_cookie; }
 
-// A host's entry in `params` or `counters`, else the one for all others.
+// Returns a host's entry in `params` or `counters`, or else the entry for all other hosts.
 static __always_inline void *entry_of(void *map, __u64 host) {
   __u64 fallback = 0;
   void *entry = bpf_map_lookup_elem(map, &host);
   return entry ? entry : bpf_map_lookup_elem(map, &fallback);
 }
 
-// Gives `host` counters of its own, from its first flow on.
+// Creates counters of its own for `host`, if it has none, at its first flow.
 #define COUNT_FOR(host, type_of_values)                                                                                \
   ({                                                                                                                   \
     type_of_values zero;                                                                                               \

@@ -10,7 +10,7 @@
 
 #define UNLIMITED_CWND 20000 // the rate alone limits a flow, as on a NIC
 
-// Fits into icsk_ca_priv.
+// The state of a flow, which must fit into icsk_ca_priv.
 struct dcqcn_flow {
   struct reaction_point rp;
   __u64 host;
@@ -22,11 +22,13 @@ struct dcqcn_flow {
 
 static __always_inline struct dcqcn_flow *dcqcn_flow_of(struct sock *sk) { return private_area_of(sk); }
 
+// Sets the pacing rate to R_C, and a window that does not limit.
 static __always_inline void dcqcn_pace(struct sock *sk, const struct dcqcn_flow *f) {
   sk->sk_pacing_rate = f->rp.R_C;
   tcp_of(sk)->snd_cwnd = UNLIMITED_CWND;
 }
 
+// Initializes the state of a new flow.
 static __always_inline void dcqcn_begin(struct sock *sk, const struct dcqcn_params *p) {
   struct dcqcn_flow *f = dcqcn_flow_of(sk);
   struct tcp_sock *tp = tcp_of(sk);
@@ -44,13 +46,14 @@ static __always_inline void dcqcn_begin(struct sock *sk, const struct dcqcn_para
   dcqcn_pace(sk, f);
 }
 
+// Copies the flow's rate, alpha and stage to the counters.
 static __always_inline void dcqcn_show(const struct dcqcn_flow *f, struct dcqcn_counters *c) {
   c->rate = f->rp.R_C;
   c->alpha_q24 = f->rp.alpha_q24;
   c->stage = f->rp.timer_stage;
 }
 
-// What an ACK does to the rate. Returns whether it was a CNP.
+// Applies an ACK to the flow's rate and counters. Returns true if the ACK counted as a CNP.
 static __always_inline bool dcqcn_hear(struct sock *sk, const struct rate_sample *rs, const struct dcqcn_params *p,
                                        struct dcqcn_counters *c) {
   struct dcqcn_flow *f = dcqcn_flow_of(sk);

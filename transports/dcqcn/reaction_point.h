@@ -6,10 +6,11 @@
 
 #include "dcqcn.h"
 
-#define MANY_STAGES 64 // so many increases owed at once bring any flow to the line rate
+#define MANY_STAGES 64 // largest number of overdue increases; more bring any flow to the line rate
 
-// The most increases of the byte counter at one ACK. The verifier wants a bound; the rest waits for the next ACK.
-// At scale 100, two bursts of 4600 bytes bring 28 to the shortest counter of `sets/`, which is then 327 bytes.
+// Largest number of the byte counter's increases at one ACK, because the verifier needs a bound; further increases wait
+// for the next ACK. At scale 100, two bursts of 4600 bytes bring 28 to the shortest counter of `sets/`, which is then
+// 327 bytes.
 #define MOST_BYTE_EVENTS 128
 
 struct reaction_point {
@@ -24,7 +25,7 @@ struct reaction_point {
   __u16 byte_stage;
 };
 
-// Starts at the highest rate, ready for a CNP.
+// Initializes a flow at the highest rate, ready for a CNP.
 static __always_inline void reaction_point_begin(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
   rp->R_C = rp->R_T = p->R_max;
   rp->alpha_q24 = ONE_Q24;
@@ -32,7 +33,7 @@ static __always_inline void reaction_point_begin(struct reaction_point *rp, cons
   rp->cnp_us = now - p->cnp_gap_us;
 }
 
-// One increase event of the timer or of the byte counter.
+// Applies one increase event of the timer or of the byte counter.
 static __always_inline void reaction_point_increase(struct reaction_point *rp, const struct dcqcn_params *p,
                                                     struct dcqcn_counters *c) {
   // Without a byte counter the timer's stage stands for both, or there would be no hyper increase.
@@ -55,12 +56,13 @@ static __always_inline void reaction_point_increase(struct reaction_point *rp, c
   rp->R_C = (rp->R_C + rp->R_T) >> 1;
 }
 
-// Whether a CNP may come: there is at most one in `cnp_gap_us`.
+// Returns true if a CNP may count now, because at most one counts in `cnp_gap_us`.
 static __always_inline bool reaction_point_hears_cnps(const struct reaction_point *rp, const struct dcqcn_params *p,
                                                       __u32 now) {
   return now - rp->cnp_us >= p->cnp_gap_us;
 }
 
+// Cuts the rate at a CNP, and restarts timers and stages.
 static __always_inline void reaction_point_on_cnp(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
   rp->R_T = rp->R_C;
   rp->R_C -= times_q24(rp->R_C, rp->alpha_q24) >> 1;
@@ -72,8 +74,8 @@ static __always_inline void reaction_point_on_cnp(struct reaction_point *rp, con
   rp->increased_us = rp->alpha_us = rp->cnp_us = now;
 }
 
-// What a NIC's timers would have done since the last ACK. They run on while a flow is idle: after a compute phase it
-// starts at line rate with alpha near 0.
+// Applies the events of a NIC's timers since the last ACK. Timers also run while a flow is idle, so after a compute
+// phase it starts at line rate with alpha near 0.
 static __always_inline void reaction_point_run_timers(struct reaction_point *rp, const struct dcqcn_params *p,
                                                       struct dcqcn_counters *c, __u32 now) {
   for (int i = 0; i < MANY_STAGES && now - rp->alpha_us >= p->alpha_timer_us; i++) {
@@ -96,7 +98,7 @@ static __always_inline void reaction_point_run_timers(struct reaction_point *rp,
   }
 }
 
-// One increase event for each `byte_counter_bytes` that were acknowledged. The remainder counts towards the next event.
+// Applies one increase event for each `byte_counter_bytes` acknowledged; the remainder counts towards the next event.
 static __always_inline void reaction_point_count_bytes(struct reaction_point *rp, const struct dcqcn_params *p,
                                                        struct dcqcn_counters *c, __u64 acked_bytes) {
   if (!p->byte_counter_bytes)

@@ -8,19 +8,20 @@
 
 #define LEAST_CWND 2 // segments
 
-// What reduces a window. Within the window of data that one is for, only a graver one counts.
+// Causes of a reduction, the weakest first. Within one window of data only a stronger cause reduces again.
 enum reduction { NOTHING, MARKS, LOSS, TIMEOUT };
 
-// Windows are short, and a cut is often of less than a segment: what was acknowledged since the last increase, over the
-// window, is the fraction of a segment that is to come, and cuts are of both.
+// A congestion window with a fraction. Windows are small, and a cut is often less than a segment, so cuts apply to
+// whole segments and fraction. The fraction of the next segment is `acked` over the window.
 struct cwnd {
   __u32 segments;
   __u32 ssthresh;
-  __u32 acked; // since the last increase, in segments
+  __u32 acked; // acknowledged segments since the last increase
   __u32 reduced_by;
-  __u32 reduced_end; // a sequence number, unless reduced by nothing
+  __u32 reduced_end; // sequence number at which the reduction ends
 };
 
+// Begins with the given window and ssthresh, in segments.
 static __always_inline void cwnd_begin(struct cwnd *w, __u32 segments, __u32 ssthresh) {
   w->segments = segments;
   w->ssthresh = ssthresh;
@@ -28,17 +29,20 @@ static __always_inline void cwnd_begin(struct cwnd *w, __u32 segments, __u32 sst
   w->reduced_by = NOTHING;
 }
 
+// Returns the window with its fraction, in units of 2^-24 segments.
 static __always_inline __u64 cwnd_q24(const struct cwnd *w) {
   return ((__u64)w->segments << 24) + share_q24(w->acked, w->segments);
 }
 
-// The window that marks or losses leave.
+// Returns the window that remains after marks or losses.
 static __always_inline __u64 cwnd_cut_q24(const struct cwnd *w, const struct marking *m, enum reduction by) {
   return by == LOSS ? cwnd_q24(w) / 2 : marking_cut(m, cwnd_q24(w));
 }
 
+// Returns true if this cause is stronger than the last reduction in this window of data.
 static __always_inline bool cwnd_must_reduce(const struct cwnd *w, enum reduction by) { return by > w->reduced_by; }
 
+// Reduces window and ssthresh to `kept_q24`; the reduction ends once `sent` is acknowledged.
 static __always_inline void cwnd_reduce(struct cwnd *w, enum reduction by, __u64 kept_q24, __u32 sent) {
   if (kept_q24 < LEAST_CWND * (__u64)ONE_Q24)
     kept_q24 = LEAST_CWND * (__u64)ONE_Q24;
@@ -48,8 +52,8 @@ static __always_inline void cwnd_reduce(struct cwnd *w, enum reduction by, __u64
   w->reduced_end = sent;
 }
 
-// What stands before an ACK is answered. The kernel lowers a window at timeouts alone, and that holds; what it raises
-// does not. Returns whether there was a timeout.
+// Updates the window at an ACK, before other changes. A lower window of the kernel, `kernels`, means a timeout and is
+// adopted; a higher one is ignored. Returns true if there was a timeout.
 static __always_inline bool cwnd_on_ack(struct cwnd *w, __u32 acknowledged, __u32 sent, __u32 kernels) {
   if ((__s32)(acknowledged - w->reduced_end) >= 0)
     w->reduced_by = NOTHING;
@@ -63,12 +67,14 @@ static __always_inline bool cwnd_on_ack(struct cwnd *w, __u32 acknowledged, __u3
 
 static __always_inline bool cwnd_in_slow_start(const struct cwnd *w) { return w->segments < w->ssthresh; }
 
-// After a timeout it grows at once, else when all that was under way is acknowledged.
+// Returns true if the window may grow: at once after a timeout, and otherwise once all data in flight at a reduction
+// are acknowledged.
 static __always_inline bool cwnd_may_grow(const struct cwnd *w) {
   return w->reduced_by == NOTHING || w->reduced_by == TIMEOUT;
 }
 
-// Segments that slow start leaves to the additive increase, of those that were acknowledged.
+// Grows the window by slow start up to ssthresh. Returns the acknowledged segments that remain for the additive
+// increase.
 static __always_inline __u32 cwnd_slow_start(struct cwnd *w, __u32 acked) {
   if (!cwnd_in_slow_start(w))
     return acked;
@@ -77,7 +83,7 @@ static __always_inline __u32 cwnd_slow_start(struct cwnd *w, __u32 acked) {
   return acked - used;
 }
 
-// One segment for each window that is acknowledged.
+// Grows the window by one segment for each acknowledged window.
 static __always_inline void cwnd_add(struct cwnd *w, __u32 acked) {
   w->acked += acked;
   if (w->acked < w->segments)

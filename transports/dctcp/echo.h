@@ -11,11 +11,13 @@ struct echo {
   __u8 ce;
 };
 
+// Begins without an echo.
 static __always_inline void echo_begin(struct echo *echo, struct sock *sk) {
   echo->prior_rcv_nxt = tcp_of(sk)->rcv_nxt;
   echo->ce = 0;
 }
 
+// Sets whether the next ACK echoes CE.
 static __always_inline void echo_next(struct tcp_sock *tp, __u8 ce) {
   if (ce)
     tp->ecn_flags |= TCP_ECN_DEMAND_CWR;
@@ -23,6 +25,7 @@ static __always_inline void echo_next(struct tcp_sock *tp, __u8 ce) {
     tp->ecn_flags &= ~TCP_ECN_DEMAND_CWR;
 }
 
+// Handles a received segment with or without CE.
 static __always_inline void echo_event(struct echo *echo, struct sock *sk, enum tcp_ca_event ev) {
   struct tcp_sock *tp = tcp_of(sk);
   struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;

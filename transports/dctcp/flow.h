@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// DCTCP (RFC 8257) as a TCP congestion control. Both ends of a connection must use it. The window is the flow's own and
-// not the kernel's, which now and then reduces one without asking a program by how much (docs/results/mltcp.md).
+// DCTCP (RFC 8257) as a TCP congestion control. Both ends of a connection must use it. The flow has its own window,
+// because the kernel sometimes reduces its window without asking the program by how much (docs/results/mltcp.md).
 #ifndef ROUNDABOUT_DCTCP_FLOW_H
 #define ROUNDABOUT_DCTCP_FLOW_H
 
@@ -8,7 +8,7 @@
 #include "echo.h"
 #include <bpf/bpf_core_read.h>
 
-// Fits into icsk_ca_priv.
+// The state of a flow, which must fit into icsk_ca_priv.
 struct dctcp_flow {
   __u64 host;
   struct marking marking;
@@ -18,7 +18,7 @@ struct dctcp_flow {
   __u32 delivered_ce;
 };
 
-// What an ACK tells.
+// The content of an ACK: newly delivered segments, and the reduction that it asks for.
 struct dctcp_news {
   __u32 acked; // segments
   enum reduction asks_for;
@@ -26,6 +26,7 @@ struct dctcp_news {
 
 static __always_inline struct dctcp_flow *dctcp_flow_of(struct sock *sk) { return private_area_of(sk); }
 
+// Initializes the state of a new flow.
 static __always_inline void dctcp_begin(struct sock *sk) {
   struct dctcp_flow *f = dctcp_flow_of(sk);
   struct tcp_sock *tp = tcp_of(sk);
@@ -38,7 +39,7 @@ static __always_inline void dctcp_begin(struct sock *sk) {
   echo_begin(&f->echo, sk);
 }
 
-// Gives the kernel the flow's window.
+// Copies the flow's window and ssthresh to the kernel.
 static __always_inline void dctcp_put(struct sock *sk) {
   struct cwnd *w = &dctcp_flow_of(sk)->cwnd;
   struct tcp_sock *tp = tcp_of(sk);
@@ -48,6 +49,7 @@ static __always_inline void dctcp_put(struct sock *sk) {
   tp->snd_ssthresh = w->ssthresh;
 }
 
+// Updates alpha, timeouts and counters at an ACK, and returns its content.
 static __always_inline struct dctcp_news dctcp_hear(struct sock *sk, const struct rate_sample *rs,
                                                     const struct dctcp_params *p, struct dctcp_counters *c) {
   struct dctcp_flow *f = dctcp_flow_of(sk);
@@ -67,12 +69,13 @@ static __always_inline struct dctcp_news dctcp_hear(struct sock *sk, const struc
   return news;
 }
 
+// Reduces the flow's window to `kept_q24`.
 static __always_inline void dctcp_reduce(struct sock *sk, enum reduction by, __u64 kept_q24, struct dctcp_counters *c) {
   cwnd_reduce(&dctcp_flow_of(sk)->cwnd, by, kept_q24, tcp_of(sk)->snd_nxt);
   c->losses += by == LOSS;
 }
 
-// Only a window that is used grows, as in the kernel: in slow start, half of it is enough.
+// Returns true if the window may grow. As in the kernel it must be in use; in slow start, half of it is enough.
 static __always_inline bool dctcp_may_grow(struct sock *sk) {
   const struct cwnd *w = &dctcp_flow_of(sk)->cwnd;
   struct tcp_sock *tp = tcp_of(sk);

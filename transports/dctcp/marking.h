@@ -7,12 +7,12 @@
 
 struct marking {
   __u32 alpha_q24;
-  __u32 delivered; // in all, when the window began
+  __u32 delivered; // total when the window of data began
   __u32 delivered_ce;
   __u32 window_end; // a sequence number
 };
 
-// alpha begins at 1: what is known of no mark is taken for the worst (section 3.3).
+// Begins with alpha 1, because without knowledge of marks the worst is assumed (section 3.3).
 static __always_inline void marking_begin(struct marking *m, __u32 delivered, __u32 delivered_ce, __u32 sent) {
   m->alpha_q24 = ONE_Q24;
   m->delivered = delivered;
@@ -20,7 +20,8 @@ static __always_inline void marking_begin(struct marking *m, __u32 delivered, __
   m->window_end = sent;
 }
 
-// Renews alpha when all that was under way at a window's begin is acknowledged. Counts and sequence numbers wrap.
+// Updates alpha once all data in flight at the window's begin are acknowledged, and returns true then. Counts and
+// sequence numbers wrap.
 static __always_inline bool marking_on_ack(struct marking *m, const struct dctcp_params *p, __u32 acknowledged,
                                            __u32 sent, __u32 delivered, __u32 delivered_ce) {
   __u32 segments = delivered - m->delivered;
@@ -36,7 +37,7 @@ static __always_inline bool marking_on_ack(struct marking *m, const struct dctcp
   return 1;
 }
 
-// What marks leave of a window, in any unit: cwnd * (1 - alpha / 2).
+// Returns the window that remains after marks, in the unit of `cwnd`: cwnd * (1 - alpha / 2).
 static __always_inline __u64 marking_cut(const struct marking *m, __u64 cwnd) {
   return cwnd - (times_q24(cwnd, m->alpha_q24) >> 1);
 }

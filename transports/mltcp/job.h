@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// What all variants of MLTCP share: which job a socket is of, the job's count of bytes, and F.
+// The common part of all variants of MLTCP: the job of a socket, the job's count of bytes, and F.
 //
-// A job is the sockets of a host, those of a cgroup, or one socket; those of one count share a lock. When the last of
-// them closes the job has ended: whose sockets come next is another one. State is kept in socket-local storage, since
-// the private area is the base's.
+// A job is all sockets of a host, all sockets of a cgroup, or one socket; the sockets of a job share a count and a
+// lock. A job ends when its last socket closes; later sockets are a new job. State is in socket-local storage, because
+// the base transport uses the private area.
 #ifndef ROUNDABOUT_MLTCP_JOB_H
 #define ROUNDABOUT_MLTCP_JOB_H
 
@@ -28,7 +28,7 @@ struct job {
 
 struct member {
   struct job_key job;
-  struct iteration alone; // where the job is this socket, or there is no room for more jobs
+  struct iteration alone; // used if the job is this socket, or the map of jobs is full
   __u64 bytes_acked;
   __u32 F_q24;
   __u32 carried_q24;
@@ -48,27 +48,29 @@ struct {
   __type(value, struct member);
 } members SEC(".maps");
 
-// Without cgroups in the kernel all of a host's sockets are one job.
+// Returns the id of a socket's cgroup; 0 for kernels without cgroups, where all sockets of a host are one job.
 static __always_inline __u64 cgroup_of(struct sock *sk) {
   if (!bpf_core_field_exists(sk->sk_cgrp_data.cgroup))
     return 0;
   return sk->sk_cgrp_data.cgroup->kn->id;
 }
 
+// Returns the key of the job to which a new socket belongs.
 static __always_inline struct job_key job_key_of(struct sock *sk, const struct mltcp_params *p) {
   __u64 cgroup = p->count_by == CGROUP ? cgroup_of(sk) : 0;
   struct job_key key = {.id = cgroup ? cgroup : host_of(sk), .count_by = cgroup ? CGROUP : p->count_by};
   return key;
 }
 
-// What is known of a socket; NULL if there was no memory: then its transport is the base.
+// Returns a socket's state; NULL if there was no memory, in which case the socket behaves like its base transport.
 static __always_inline struct member *member_of(struct sock *sk) { return bpf_sk_storage_get(&members, sk, NULL, 0); }
 
-// What a socket shares with others; NULL if it is a job of its own.
+// Returns the job that a socket shares with others; NULL if the socket is a job by itself.
 static __always_inline struct job *job_of(const struct member *m) {
   return m->job.count_by != SOCKET ? bpf_map_lookup_elem(&jobs, &m->job) : NULL;
 }
 
+// Adds a new socket to its job.
 static __always_inline void job_join(struct sock *sk, const struct mltcp_params *p) {
   struct member *m = bpf_sk_storage_get(&members, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
   if (!m || !p)
@@ -88,6 +90,7 @@ static __always_inline void job_join(struct sock *sk, const struct mltcp_params 
   bpf_spin_unlock(&job->lock);
 }
 
+// Removes a closing socket from its job, which ends with its last socket.
 static __always_inline void job_leave(struct sock *sk) {
   struct member *m = member_of(sk);
   struct job *job = m ? job_of(m) : NULL;
@@ -99,6 +102,7 @@ static __always_inline void job_leave(struct sock *sk) {
   bpf_spin_unlock(&job->lock);
 }
 
+// Copies the state of a job to the counters.
 static __always_inline void job_show(const struct iteration *it, const struct mltcp_params *p, __u32 F_q24,
                                      struct mltcp_counters *c) {
   c->iterations = it->ended;
@@ -109,7 +113,7 @@ static __always_inline void job_show(const struct iteration *it, const struct ml
   c->aggressiveness_q24 = F_q24;
 }
 
-// What `bytes` more make of a job's iteration, and that of the socket's F.
+// Counts `bytes` in a job's iteration, and updates the socket's F and the counters.
 static __always_inline void job_count(struct iteration *it, struct member *m, const struct mltcp_params *p,
                                       __u64 now_us, __u64 bytes, struct mltcp_counters *c) {
   iteration_on_ack(it, p, now_us, bytes);
@@ -117,7 +121,7 @@ static __always_inline void job_count(struct iteration *it, struct member *m, co
   job_show(it, p, m->F_q24, c);
 }
 
-// Counts what an ACK acknowledged, for whatever the socket sends from now on.
+// Counts the bytes that an ACK acknowledged, and updates F for later increases.
 static __always_inline void job_hear(struct sock *sk, const struct mltcp_params *p, struct mltcp_counters *c) {
   struct member *m = member_of(sk);
   if (!m)

@@ -27,7 +27,7 @@ struct mltcp_params {
   RULE(gap_ends_iterations, "gap_us <= compute_us");
 };
 
-// Of the job heard last.
+// Counters of the job that received the last ACK.
 struct mltcp_counters {
   COUNTER(__u64, iterations, "events", "iterations that ended");
   COUNTER(__u64, learned_bytes, "bytes", "of an iteration, 0: nothing yet");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Reductions of the window that the kernel began without asking. Linux 6.18 on x86 now and then enters one and runs
-// none of a transport's programs for it (one in some hundreds, whatever they do): ssthresh is then what the stack held,
-// half of a kernel address, and the window follows it. So at each ACK it is looked for, and cut as it would have been.
+// Reductions of the window that the kernel began without asking. Linux 6.18 on x86 sometimes begins a reduction without
+// running the transport's programs (one in some hundreds). ssthresh is then a stale value of the stack, half of a
+// kernel address, and the window follows it. So each ACK is checked, and the transport applies its own reduction.
 #ifndef ROUNDABOUT_UNASKED_H
 #define ROUNDABOUT_UNASKED_H
 
@@ -10,7 +10,7 @@
 
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 
-// Whether the last reduction was one. The window is then again what it was before.
+// Returns true if the last reduction was unasked, after restoring the window before it and counting the reduction.
 static __always_inline bool reduction_was_unasked(struct sock *sk, struct reduction_counters *c) {
   struct tcp_sock *tp = tcp_of(sk);
   if (tp->snd_ssthresh <= TCP_INFINITE_SSTHRESH)
@@ -20,6 +20,7 @@ static __always_inline bool reduction_was_unasked(struct sock *sk, struct reduct
   return 1;
 }
 
+// Sets window and ssthresh to `kept` segments.
 static __always_inline void reduce_to(struct sock *sk, __u32 kept) {
   tcp_of(sk)->snd_ssthresh = kept;
   tcp_of(sk)->snd_cwnd = kept;

@@ -26,6 +26,7 @@ public:
   void add_hop(int link);
 
   void set_weight(std::size_t flow, double weight) { flows_[flow].weight = weight; }
+  // Computes the rates of all flows.
   void solve();
   double rate(std::size_t flow) const { return flows_[flow].rate; }
   std::size_t links() const { return links_.size(); }
