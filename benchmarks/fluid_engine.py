@@ -174,12 +174,12 @@ def measure_cluster(hosts: int, iterations: int, kind: str) -> dict[str, Any]:
 
 
 def measure_here(hosts: str, iterations: str, kind: str) -> dict[str, Any]:
-    """Return `measure_cluster` for words of a command line."""
+    """Return the result of `measure_cluster`, with arguments from a command line."""
     return measure_cluster(int(hosts), int(iterations), kind)
 
 
 def measure_in_process(*words: str) -> dict[str, Any]:
-    """Return `measure_cluster` in a process of its own."""
+    """Return the result of `measure_cluster` in a process of its own; `words` are its arguments."""
     done = subprocess.run([sys.executable, __file__, "--one", *words], check=True, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -89,7 +89,7 @@ def quickest(repeats: int, work: Callable[[], object]) -> float:
 
 
 def measure_hosts(hosts: int, repeats: int) -> dict[str, float]:
-    """Return the CPU seconds of each part of placing jobs on so many hosts."""
+    """Return the numbers of jobs and candidates, the CPU seconds of a decision, and the peer's relative cost."""
     state, known = half_full_state(topology(hosts)), JobKnowledge(models.make_profile, models.noise_examples)
     themis = make_scheduler("themis", known)
     decided = cassini.decide_with_cassini(themis, state, 1, known)  # loads what is loaded once

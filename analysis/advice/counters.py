@@ -58,8 +58,8 @@ class HostCounter:
         Bytes that a reset or an unreadable sample hides count as 0. The affected iteration then differs from the
         others, and folding leaves it out.
 
-        Raises AdviceError with fewer than two samples, if too much of the time is missing, and if the values are no
-        counter or rise faster than a link can carry.
+        Raises AdviceError with fewer than two samples, or if too much of the time is missing. It also raises
+        AdviceError if the values are no counter, or rise faster than a link can carry.
         """
         if len(self.at_ns) < 2:
             found = "one sample" if len(self.at_ns) else "no sample"

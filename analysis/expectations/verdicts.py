@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts on a run's expectations.
 
-The interval decides. The verdict is `pass` if all of it is as expected (lies within the tolerance of the paper's
-figure, within a bound, above the previous name's), `fail` if none of it is, else `inconclusive`. Without an interval
-it is inconclusive, too, unless the run was computed and no seed drew anything, so that its figures are exact. Of
-several cases all must be as expected. Without a figure the verdict is `not measured`. Nothing is judged if `--set`
-altered the experiment.
+The interval of a figure decides. The verdict is `pass` if the whole interval is as expected, `fail` if none of it is,
+else `inconclusive`. Expected is a tolerance around the paper's figure, a bound, or a place above the previous name's
+interval. Without an interval the verdict is `inconclusive`, unless the run was computed without random parts, so that
+its figures are exact. With several cases all must be as expected. Without a figure the verdict is `not measured`.
+Nothing is judged if `--set` altered the experiment.
 """
 
 import json

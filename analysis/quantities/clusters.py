@@ -2,8 +2,7 @@
 """Comparisons of a cluster's schedulers over all iterations of all jobs, pooled as in the interleaving thesis.
 
 Two schedulers are compared over the repetitions that both have, whose trials share trace and guesses. Jobs do the same
-work under both schedulers, but not always in equally many iterations, because schedulers may differ in the workers that
-they give a job.
+work under both schedulers, but not always in equally many iterations, because their numbers of workers may differ.
 """
 
 from collections.abc import Callable, Iterator

@@ -42,8 +42,8 @@ class Record:
 
     `rank` and `world` are the process's rank in the job and the job's size, None if the record lacks them. `members`
     maps a group to the global ranks in its order, if known. `steps_ns` are begins and ends of the iterations that the
-    record names. `lost` is the number of calls that the record reports as lost, or that are missing from its numbers,
-    and each sentence in `losses` describes some of them. `notes` are further sentences for the profile.
+    record names. `lost` is the number of calls that the record reports as lost, or that are missing from its numbers.
+    `losses` are sentences on these calls. `notes` are further sentences for the profile.
     """
 
     path: Path

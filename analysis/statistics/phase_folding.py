@@ -37,9 +37,9 @@ class FoldedIterations(NamedTuple):
     """The samples of all iterations, laid upon each other.
 
     `at` and `sent` are shares of the period and of an iteration's bytes, counted from the middle of the longest quiet
-    time, and `number` is the iteration of each sample; shape (samples,). `lengths_ms` holds the length of each
-    iteration of each worker, and `length_of` the iteration's number. `bytes` is one worker's payload in an iteration.
-    `begins_ns` holds the begins of the first worker's iterations on its counter's clock.
+    time. `number` is the iteration of each sample. All three have shape (samples,). `lengths_ms` holds the length of
+    each iteration of each worker, and `length_of` the iteration's number. `bytes` is one worker's payload in an
+    iteration. `begins_ns` holds the begins of the first worker's iterations on its counter's clock.
     """
 
     at: Floats
@@ -83,9 +83,9 @@ class FoldedIterations(NamedTuple):
 def fold_iterations(workers: Sequence[WorkerCounter]) -> FoldedIterations:
     """Return the folded iterations of a job, from its workers' counters while the job had the network to itself.
 
-    The period is first read from the autocorrelation of the workers' common rate. Its iterations are then found by
-    dynamic programming over edges (Ellis, Beat Tracking by Dynamic Programming, JNMR 2007), and laid upon each other by
-    the bytes that they sent (after Woody, Med. Biol. Eng. 1967).
+    The period is first read from the autocorrelation of the workers' common rate. Iterations are then found by dynamic
+    programming over edges (Ellis, Beat Tracking by Dynamic Programming, JNMR 2007). They are laid upon each other by
+    their sent bytes (after Woody, Med. Biol. Eng. 1967).
 
     Raises:
         NoPeriodError: nothing was sent, or evenly, or without a period, or in fewer than `LEAST_ITERATIONS` iterations.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The flows between the nodes of a ring inside iterations, packet by packet (Salamy, Figures 3-9 to 3-11, Table 3.11).
 
-Flow 1 goes from one worker without cross traffic to another, flow 2 leaves the worker that receives cross traffic, and
-flow 3 is the cross traffic. A ring conserves bytes: over whole iterations flows 1 and 2 have the same mean. Salamy's
-figures of both differ, so they must be means of one reading a packet: a moving average of 30 packets at 30 % load, and
-of 50 at 80 %. Such a mean grows with the variation of a sender's rate, and is never below the mean over time.
+Flow 1 goes from one worker without cross traffic to another. Flow 2 leaves the worker that receives cross traffic. Flow
+3 is the cross traffic. A ring conserves bytes: over whole iterations flows 1 and 2 have the same mean. Salamy's figures
+of both differ, so they must be means of one reading a packet: a moving average of 30 packets at 30 % load, and of 50 at
+80 %. Such a mean grows with the variation of a sender's rate, and is never below the mean over time.
 """
 
 from collections.abc import Mapping, Sequence

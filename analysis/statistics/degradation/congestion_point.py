@@ -6,9 +6,9 @@ cross. Here, on the logarithmic axis of the chapter's figures:
 
 - the linear portion is the longest run of first levels that is straight and nearly flat. Straight: its last level lies
   no more than `BEND` above the line of least squares through those before it; only the end of a run is tried, so noise
-  at a low load does not cut it short. Nearly flat: the slope of the line through it is nearer to 0, which a link with
-  bandwidth to spare gives, than to 1 / (C - BW), which a saturated one gives (t x (C - BW) is what an iteration sends).
-  Section 3.2 fits it to "the sufficient (spare) bandwidth region";
+  at a low load does not cut it short. Nearly flat: the slope of the line through it is nearer to 0 than to 1 / (C -
+  BW). The former is the slope of a link with bandwidth to spare, and the latter that of a saturated link, where t x (C
+  - BW) is an iteration's data. Section 3.2 fits it to "the sufficient (spare) bandwidth region";
 - the tangent is the line of least squares through the next `TANGENT_LEVELS` levels, or the last two;
 - the congestion point is the level nearest in load to the crossing, with its mean iteration time.
 

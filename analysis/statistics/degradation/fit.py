@@ -89,8 +89,8 @@ class Prediction:
 def fit_model(sweep: Sweep, *, n: float | None, capacity_gbps: float | None) -> Fit:
     """Fit equation 3.7 to the levels' means; `n` and `capacity_gbps` are fitted if None, else fixed.
 
-    Raises DegradationError with fewer levels than coefficients and `EXTRA_LEVELS`, for a load at or above the capacity,
-    for an n that is not positive, and if all levels have the very same mean.
+    Raises DegradationError with fewer levels than coefficients and `EXTRA_LEVELS`, or if all levels have the same mean.
+    It also raises DegradationError for a load at or above the capacity, and for an n that is not positive.
     """
     ranges = search_ranges(sweep, n, capacity_gbps)
     near = Neighbourhood(sweep, ranges)

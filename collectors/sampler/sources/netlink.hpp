@@ -91,7 +91,7 @@ public:
   }
 
 private:
-  // Whether this part was the answer's last.
+  // Returns true if this part was the last of the answer.
   template <typename Handle> bool take_part(std::size_t size, const Handle &handle, int &refused) {
     auto left = static_cast<unsigned>(size);
     for (const auto *message = reinterpret_cast<const nlmsghdr *>(buffer_.data()); NLMSG_OK(message, left);

@@ -45,8 +45,8 @@ def find_loop(crossing: Mapping[str, Collection[str]]) -> tuple[str, ...] | None
 def time_shifts(weights: Mapping[str, Mapping[str, float]], iterations_ms: Mapping[str, float]) -> dict[str, float]:
     """Return a unique time-shift, ms, for each job that shares a link, by Algorithm 1.
 
-    On each link l one constant c satisfies t_j = t_j^l + c (mod the iteration time of j) for all its jobs j, which
-    keeps the jobs compatible (docs/explanation/cassini.md). The first job of each connected subgraph gets 0.
+    On each link l one constant c satisfies t_j = t_j^l + c (mod the iteration time of j) for all its jobs j. This keeps
+    the jobs compatible (docs/explanation/cassini.md). The first job of each connected subgraph gets 0.
 
     Args:
         weights: the time-shift t_j^l of each job j on each link l, ms, by link and job.

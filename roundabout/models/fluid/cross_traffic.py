@@ -2,9 +2,9 @@
 """The capacity of links that cross traffic, which has priority over all jobs, leaves for jobs.
 
 Without known flows, cross traffic takes its load at a constant rate. If the starts of its flows are known, each link
-carries flows from their starts at its full rate, first come first served, and jobs get the rest. The rest is exact at
-the end of each step, and spread evenly within. So a job's capacity is off by at most the bytes that a link carries in a
-step. An earlier link of a flow's path does not delay the flow on a later link.
+carries the flows first come, first served at its full rate. Jobs get the rest, which is exact at the end of each step,
+and spread evenly within. So a job's capacity is off by at most the bytes that a link carries in a step. An earlier link
+of a flow's path does not delay the flow on a later link.
 """
 
 from collections import defaultdict

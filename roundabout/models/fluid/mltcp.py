@@ -26,7 +26,7 @@ SHAPES: Mapping[str, Callable[[float, float], tuple[float, float, float, float, 
     "reciprocal": lambda slope, intercept: (1, 0, 0, 1 / intercept, 1 / (slope + intercept) - 1 / intercept),
     "decreasing": lambda slope, intercept: (slope + intercept, -slope, 0, 1, 0),
 }
-"""The coefficients a to e of F(r) = (a + b r + c r^2) / (d + e r) for each shape, from slope and intercept.
+"""The coefficients a to e of F(r) = (a + b r + c r^2) / (d + e r), by shape, from slope and intercept.
 
 All shapes have the linear one's values at r = 0 and r = 1; `decreasing` exchanges them. With the published slope and
 intercept the reciprocal shape is the published 1 / (4 - 3.5 r). The formulas of the quadratic and the decreasing shape

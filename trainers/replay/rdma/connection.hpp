@@ -64,7 +64,7 @@ private:
   Untold untold_;
   std::uint32_t under_way_ = 0; // chunks and words that the peer has not acknowledged
   std::uint64_t acked_bytes_ = 0;
-  std::uint64_t received_bytes_ = 0; // not told to the worker yet, as are
+  std::uint64_t received_bytes_ = 0; // not reported to the worker yet, as are
   std::uint64_t answers_ = 0;        // these
   int error_ = 0;
 };

@@ -41,7 +41,7 @@ private:
     double left;
     Range flows;
   };
-  struct Level { // of a link: `others` must not have more for their weight than who is stopped there
+  struct Level { // of a link: `others` must not get more for their weight than the flow stopped there
     int stopped;
     Range others;
   };

@@ -82,13 +82,13 @@ private:
   std::size_t steps_ = 1;
   std::uint64_t instant_ = 0, coupling_ = 0;
 
-  // Of an instant: whose state is as of now, and whose rates are still to be found.
+  // State of the present instant: jobs advanced to now, and flows and edges whose rates must be computed.
   std::vector<Job *> touched_, to_touch_;
   std::vector<Flow *> dirty_flows_;
   std::vector<Edge *> dirty_edges_;
   std::vector<std::pair<std::uint64_t, std::vector<Flow *>>> to_grow_;
 
-  // Of one coupled set.
+  // Scratch for one set of coupled flows.
   std::vector<Flow *> coupled_;
   Shares shares_;
 };

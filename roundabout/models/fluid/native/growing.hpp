@@ -52,7 +52,7 @@ private:
   double bend_ms_ = kInfinity;
   bool bends_ = false;                      // in what was integrated last
   std::vector<double> begin_, means_;       // by flow
-  std::vector<double> weights_, constant_;  // by sender: of those who do not vary, bytes/ms
+  std::vector<double> weights_, constant_;  // by sender: rates that do not vary, bytes/ms
   std::vector<std::vector<double>> slopes_; // by stage and flow
   std::vector<std::vector<double>> sent_;   // by stage and sender: bytes/ms
 };

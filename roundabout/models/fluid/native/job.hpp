@@ -69,7 +69,7 @@ struct Plan {
 struct Hop {
   Flow *flow = nullptr;
   Edge *edge = nullptr;
-  Hop *next = nullptr, **from = nullptr; // on the link; and who points here
+  Hop *next = nullptr, **from = nullptr; // on the link; and the pointer to this hop
 };
 
 // The bytes that a job has sent in one iteration, which determine its weight.

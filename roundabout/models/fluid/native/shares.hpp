@@ -44,7 +44,7 @@ private:
   struct Link {
     double capacity, left, weight;
     int active; // flows
-    // What each has for its weight, if no other link stops any.
+    // Returns each flow's rate over its weight if no other link limits any of them.
     double level() const { return active > 0 ? std::max(left, 0.0) / weight : kInfinity; }
   };
   struct Level {
