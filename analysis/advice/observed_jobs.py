@@ -29,7 +29,7 @@ SILENT = 0.1
 NEAR = 0.05
 """Jobs saturate a link together if their rates, while all send, add up to the capacity within this share of it."""
 TOGETHER = 0.1
-"""Least share of a job's sending time that overlaps with others before saturation is examined."""
+"""Least share of a job's sending time in which exactly a group of jobs sends, for the group to be examined."""
 MOST_TOGETHER = 4
 """Largest number of jobs on one link."""
 

@@ -51,7 +51,7 @@ def fidelity_notes(results: Summary) -> Html:
 
 
 def headroom(run: Run) -> Html:
-    """Return the most used CPU, the most stolen CPU and the trainers' largest lateness over all trials."""
+    """Return the most used CPU, the most stolen CPU and the trainers' largest lateness over valid trials."""
     trials = run.table("trials")
     names = ("busy_max", "steal_max", "steal_mean", "late_p90_ms", "stalled_share")
     worst = {name: pc.max(trials[name]).as_py() for name in names}

@@ -90,10 +90,10 @@ class Shape(NamedTuple):
         return (copy * self.parts + part) * self.tensors + tensor
 
     def share(self, among: Among) -> float:
-        """Return one worker's factor for the bytes of a group's exchange.
+        """Return the factor from a model's bytes to those of one worker's exchange.
 
-        For exchanges among copies it is the worker's share of a copy's parameters. For exchanges of activations it
-        scales the bytes of one worker's batch.
+        It is 1 / (parts x tensors) among copies, 1 / tensors between the ends of a pipeline, 1 among tensors, and the
+        number of parts between parts.
         """
         by_tensors = 1 / self.tensors
         return {"copies": by_tensors / self.parts, "ends": by_tensors, "tensors": 1.0}.get(among, float(self.parts))
