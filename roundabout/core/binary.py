@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The refusal of damaged bytes, for readers of binary formats."""
+"""A common error for damaged binary files, and its use in readers of binary formats."""
 
 import struct
 from collections.abc import Iterator
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 
 class DamagedError(ValueError):
-    """Bytes that are cut short, or of another format."""
+    """Error for bytes that are truncated, inconsistent, or of an unexpected format."""
 
 
 @contextmanager
 def refuse_damage(name: str) -> Iterator[None]:
-    """Raise DamagedError for every error of reading bytes of the format `name`."""
+    """Convert every parsing error in the `with` block to DamagedError. `name` is the format's name in the message."""
     try:
         yield
     except DamagedError:

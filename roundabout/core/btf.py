@@ -9,18 +9,18 @@ from typing import NamedTuple
 from roundabout.core.binary import DamagedError, refuse_damage
 
 KERNEL_BTF = Path("/sys/kernel/btf/vmlinux")
-"""The running kernel's BTF. A kernel without CONFIG_DEBUG_INFO_BTF has no such file."""
+"""Path of the running kernel's BTF. The file is missing if the kernel was built without CONFIG_DEBUG_INFO_BTF."""
 MAGIC = 0xEB9F
 ARRAY, STRUCT, UNION, FUNCTION, FUNCTION_PROTOTYPE = 3, 4, 5, 12, 13
-SAME = (8, 9, 10, 11, 18)  # typedef, volatile, const, restrict, type tag: stand for what they refer to
-EXTERN = 2  # linkage of a function that somebody else has
-# Bytes after a type's header: fixed, or for each of its `count` members.
+SAME = (8, 9, 10, 11, 18)  # kinds that only wrap another type: typedef, volatile, const, restrict, type tag
+EXTERN = 2  # linkage of a function that is defined outside the program
+# Bytes that follow a type's header, by kind: FIXED ones, and PER_MEMBER ones for each of its `count` members.
 FIXED = {1: 4, 3: 12, 14: 4, 17: 4}
 PER_MEMBER = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
-# Of a CO-RE relocation (libbpf's relo_core.h): what is read or written; the other kinds only ask whether it exists.
+# Kinds of CO-RE relocations (libbpf's relo_core.h) that read or write a field. The others only test if it exists.
 FIELD_ACCESS = (0, 1, 3, 4, 5)
-RECORD_BYTES = 16  # size of a relocation (bpf_core_relo): later versions may have longer ones
-FLAVOUR = "___"  # what follows it in a structure's name distinguishes versions of it
+RECORD_BYTES = 16  # least size of a relocation (bpf_core_relo); later versions may append fields
+FLAVOUR = "___"  # separates a structure's name from a suffix that distinguishes its versions
 
 
 class _Type(NamedTuple):
@@ -32,7 +32,7 @@ class _Type(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A structure's member, nameless if it is one of another's own."""
+    """A member of a structure. `name` is empty for an anonymous structure or union."""
 
     name: str
     type: int
@@ -40,7 +40,7 @@ class Member(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A structure's member, which may lie in others: `sock`, (`__sk_common`, `skc_net`)."""
+    """A field of a structure, by its path through nested members: `sock`, (`__sk_common`, `skc_net`)."""
 
     structure: str
     path: tuple[str, ...]
@@ -50,7 +50,7 @@ class Field(NamedTuple):
 
 
 class Btf:
-    """The types in one BTF blob. Reading a damaged one raises DamagedError, here or later."""
+    """The types in one BTF blob. The constructor and methods raise DamagedError if the blob is damaged."""
 
     @refuse_damage("BTF")
     def __init__(self, blob: bytes) -> None:
@@ -77,44 +77,44 @@ class Btf:
 
     @refuse_damage("BTF")
     def has_function(self, name: str) -> bool:
-        """Return True if there is a function `name`."""
+        """Return True if the blob describes a function called `name`."""
         return any(True for _ in self._called(name, FUNCTION))
 
     @refuse_damage("BTF")
     def has_field(self, field: Field) -> bool:
-        """Return True if a structure has that member, also within nameless structures."""
+        """Return True if `field` exists in its structure, directly or inside anonymous members."""
         return any(self._contains_path(each, field.path) for each in self._called(field.structure, STRUCT))
 
     @refuse_damage("BTF")
     def outside_functions(self) -> list[str]:
-        """Return the functions that a program calls and does not define."""
+        """Return the names of functions that a program calls but does not define, sorted."""
         return sorted(
             self.name(each.name_at) for each in self._types if each.kind == FUNCTION and each.members == EXTERN
         )
 
     @refuse_damage("BTF")
     def member(self, structure: str, name: str) -> Member | None:
-        """Return a structure's own member."""
+        """Return the direct member `name` of a structure, or None if either does not exist."""
         found = (member for each in self._called(structure, STRUCT) for member in self._members(each))
         return next((member for member in found if member.name == name), None)
 
     @refuse_damage("BTF")
     def fields(self, relocations: bytes) -> list[Field]:
-        """Return the kernel structures' members that a program accesses, by its section .BTF.ext."""
+        """Return the structure fields that a program reads or writes. `relocations` is its section .BTF.ext."""
         found = (self._field(type_id, self.name(access)) for type_id, access in _read_accesses(relocations))
         return sorted({each for each in found if each.path})
 
     @refuse_damage("BTF")
     def callback_arguments(self, structure: str, member: str) -> int | None:
-        """Return the number of arguments of the function at `member` of `structure`.
+        """Return the number of arguments of the function pointer `member` of `structure`.
 
-        None if there is no such member.
+        Return None if the member does not exist.
         """
         found = self.member(structure, member)
         return found and self._prototype(found.type).members
 
     def name(self, at: int) -> str:
-        """Return the name that begins at a place of the blob's names."""
+        """Return the name that begins at byte `at` of the blob's string section."""
         return self._names[at : self._names.index(b"\0", at)].decode()
 
     def _name_at(self, name: str) -> int | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of object files as clang makes them for eBPF: ELF of 64 bits, little-endian (elf(5))."""
+"""Reader of the 64-bit little-endian ELF object files that clang makes for eBPF (elf(5))."""
 
 import struct
 from typing import NamedTuple
@@ -7,11 +7,11 @@ from typing import NamedTuple
 from roundabout.core.binary import DamagedError, refuse_damage
 
 MAGIC = b"\x7fELF\x02\x01"
-SYMBOLS, NOT_IN_FILE, OBJECT = 2, 8, 1  # a section's types; a symbol's
+SYMBOLS, NOT_IN_FILE, OBJECT = 2, 8, 1  # section types SHT_SYMTAB and SHT_NOBITS; symbol type STT_OBJECT
 
 
 class Section(NamedTuple):
-    """A part of the file: its place, and the section that it refers to."""
+    """A section: `at` and `size` are bytes in the file, `link` is the index of a related section."""
 
     name: str
     type: int
@@ -21,7 +21,7 @@ class Section(NamedTuple):
 
 
 class Elf:
-    """The sections of one object file, and the variables in them. Reading a damaged one raises DamagedError."""
+    """The sections and variables of one object file. Reading a damaged file raises DamagedError."""
 
     @refuse_damage("ELF")
     def __init__(self, blob: bytes) -> None:
@@ -36,13 +36,13 @@ class Elf:
 
     @refuse_damage("ELF")
     def section(self, name: str) -> bytes | None:
-        """Return the content of a section; None if there is none of that name."""
+        """Return the bytes of the section `name`, or None if the file has no such section."""
         found = next((each for each in self.sections if each.name == name), None)
         return None if found is None else self._content(found)
 
     @refuse_damage("ELF")
     def variables(self, section: str) -> dict[str, int]:
-        """Return the variables of a section by name: each one's place in the file."""
+        """Return the offset in the file, in bytes, of each variable in `section`, by the variable's name."""
         found: dict[str, int] = {}
         for table in (each for each in self.sections if each.type == SYMBOLS):
             names_at = self.sections[table.link].at

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors for the user: one message, and a remedy."""
+"""Errors that the user can fix. Each has a message and a hint."""
 
 
 class RoundaboutError(Exception):
@@ -14,11 +14,11 @@ class RoundaboutError(Exception):
 
 
 class UsageError(RoundaboutError):
-    """The command line or a specification asks for something that does not exist or makes no sense."""
+    """Error for a command line or specification that asks for something invalid or missing. The exit code is 2."""
 
     exit_code = 2
 
 
 def in_one_line(text: object) -> str:
-    """Return `text` on one line, with all that does not print as its escape: files may hold a terminal's commands."""
+    """Return `text` on one line, with unprintable characters escaped, because files may contain terminal commands."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in str(text))

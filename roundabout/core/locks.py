@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def lock(handle: int, kind: int) -> bool:
-    """Take a lock (flock's LOCK_SH or LOCK_EX) on an open file without waiting. Return True if it was taken."""
+    """Take a lock of `kind` (flock's LOCK_SH or LOCK_EX) on an open file without waiting. Return True on success."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -21,7 +21,7 @@ def lock(handle: int, kind: int) -> bool:
 
 
 def is_file_at(handle: int, path: Path) -> bool:
-    """Return True if `path` is still the open file, neither removed nor replaced."""
+    """Return True if `path` still names the open file `handle`, so the file was neither removed nor replaced."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(handle))
     except FileNotFoundError:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers that are kept from one start of the program to the next, since computing them takes a second.
+"""Cache of computed answers in the user's cache folder. It saves about a second at each start of the program.
 
-An answer is kept under a hash of everything that it depends on: the program's own source, the files that it is computed
-from, Python and the installed packages. It is a JSON value, below its own hash, in the user's cache folder. If
-anything is wrong there, the answer is computed again.
+The key of an answer is a hash of everything that the answer depends on: the program's source, the files that it is
+computed from, Python and the installed packages. A cache file has a checksum line and a JSON value. If a cache file
+cannot be read or is damaged, the answer is computed again.
 """
 
 import hashlib
@@ -20,16 +20,17 @@ from roundabout.core import plugins
 from roundabout.core.paths import PACKAGES
 
 SOURCE = (PACKAGES / "roundabout", PACKAGES / "analysis")
-MOST_BYTES = 1_000_000  # of an answer; the catalogue's takes 8,000
-MOST_ANSWERS = 8  # of a name: enough for eight checkouts or branches
+MOST_BYTES = 1_000_000  # limit of one answer, to bound the cache; the catalog's answer has 8,000
+MOST_ANSWERS = 8  # limit of cached answers for each name: enough for eight checkouts or branches
 FOLDER = "roundabout"
 
 
 def cached_answer(name: str, folders: Iterable[Path], compute: Callable[[], tuple[Any, bool]]) -> Any:
-    """Return a JSON value that depends on the program and on files in `folders` alone, computed unless it was kept.
+    """Return the cached JSON value `name`, or compute it and cache it.
 
-    `compute` returns the value, and True if it may be kept: False if it depends on something else. Nothing is kept
-    while ROUNDABOUT_PATH adds modules, whose files are not known here.
+    The cache is valid as long as the program and the files in `folders` do not change. `compute` returns the value, and
+    False if the value also depends on something else and must not be cached. The cache is not used while
+    ROUNDABOUT_PATH adds modules, because their files are not known here.
     """
     if plugins.plugin_folders():
         return compute()[0]
@@ -139,7 +140,7 @@ def _write(name: str, file: str, answer: Any) -> None:
 
 
 def checksum_line(content: bytes) -> bytes:
-    """Return the first line of the file that keeps `content`: its SHA-256, by which a damaged file is recognized."""
+    """Return the first line of the cache file of `content`: its SHA-256 in hex, which detects damage."""
     return hashlib.sha256(content).hexdigest().encode()
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugin packages: each module is one item of a kind, also from folders outside the tree.
+"""Plugin packages: each module of such a package is one plugin. Plugin folders outside the tree can add modules.
 
-ROUNDABOUT_PATH lists such folders, as PATH does. Each is laid out like the tree: `analysis/quantities/mine.py` in one
-of them is the module `analysis.quantities.mine`. The tree's modules go first.
+ROUNDABOUT_PATH lists plugin folders, separated as in PATH. A plugin folder is laid out like the tree: its file
+`analysis/quantities/mine.py` is the module `analysis.quantities.mine`. A module of the tree hides a plugin's module of
+the same name.
 """
 
 import os
@@ -15,14 +16,14 @@ VARIABLE = "ROUNDABOUT_PATH"
 
 
 def plugin_folders() -> tuple[Path, ...]:
-    """Return the folders outside the tree, in the order of the variable."""
+    """Return the plugin folders that ROUNDABOUT_PATH lists, in that order, as resolved paths."""
     return tuple(Path(os.path.realpath(each)) for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each)
 
 
 def extend_path(path: Sequence[str], *packages: str) -> list[str]:
-    """Return a plugin package's `__path__`, extended by its folder in each folder outside the tree.
+    """Return the `__path__` of a plugin package, extended by the package's folder in each plugin folder.
 
-    `packages` are its dotted names: the present one, and former ones that are accepted for one release.
+    `packages` are the package's dotted names: the current name, and former names that are accepted for one release.
     """
     return [*path, *(str(folder.joinpath(*each.split("."))) for folder in plugin_folders() for each in packages)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials of a cluster: its trace and scheduler are simulated before the trial is executed, and make its jobs."""
+"""Trials of a cluster. A simulation of the trace and scheduler, before the trial, determines the trial's jobs."""
 
 import math
 from collections.abc import Mapping
@@ -19,14 +19,17 @@ from roundabout.spec.cluster import MOVE_S, MOVES_S, CassiniRanking
 from roundabout.spec.experiment import MOST_ITERATIONS, ResolvedJob, TrialSpec
 
 AT_ONCE_MS = 0.001
-"""How much later than it did a job leaves its GPUs: an iteration that ends in that instant shall count."""
+"""Milliseconds added to a job's simulated departure, so that an iteration that ends at that instant counts."""
 
 LATEST_S = 1e6
-"""The latest arrival that is played: a float of a later one cannot tell instants 1e-9 s apart."""
+"""The latest accepted arrival, in seconds. Later floats cannot distinguish instants 1e-9 s apart."""
 
 
 def trace_requests_of(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
-    """Return the jobs of a cluster's trace. Raises UsageError, also for a job that can never run or runs too long."""
+    """Return the jobs of a cluster's trace, drawn with `seed`.
+
+    Raises UsageError if the trace is invalid, or if a job arrives too late, runs too long, or can never run.
+    """
     assert spec.cluster
     gpus = len(spec.topology.hosts) * spec.topology.gpus_per_host
     wanted = trace_requests(spec.cluster.trace, gpus, seed, guesses=_guesses(spec, seed), submitted=spec.submitted)
@@ -45,7 +48,7 @@ def trace_requests_of(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
 
 
 def check_cluster_trial(spec: TrialSpec, seed: int) -> None:
-    """Raise UsageError if a job of the trace can never run, or if there is no such scheduler.
+    """Raise UsageError if the trace has a job that can never run, or if the scheduler does not exist.
 
     Raises EngineError if the flow-level engine is not built.
     """
@@ -55,7 +58,11 @@ def check_cluster_trial(spec: TrialSpec, seed: int) -> None:
 
 
 def least_duration_s(spec: TrialSpec, seed: int) -> float:
-    """Return the least duration of a cluster's trial: its window; or until each job had ended alone without waiting."""
+    """Return a lower bound of the duration of a cluster's trial, in seconds.
+
+    The bound is the duration of the trace's window. Without a window, it is the latest end of a job that never waits
+    and has the network to itself.
+    """
     assert spec.cluster
     if spec.cluster.slice:
         return spec.cluster.slice.lasts_s
@@ -66,9 +73,10 @@ def least_duration_s(spec: TrialSpec, seed: int) -> float:
 
 
 def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline]:
-    """Return a cluster's trial with one job for each allocation, and its timeline. Jobs without traffic have no part.
+    """Return a cluster's trial with one job for each simulated allocation, and the timeline of the simulation.
 
-    Raises UsageError: the trace, the scheduler or its options. SchedulingError: an invalid answer of the scheduler.
+    Allocations without traffic are left out of the trial. Raises UsageError if the trace, the scheduler or its options
+    are invalid, and SchedulingError if the scheduler returns an invalid placement.
     """
     assert spec.cluster
     guesses, wanted = _guesses(spec, seed), trace_requests_of(spec, seed)

@@ -7,17 +7,23 @@ from collections.abc import Mapping
 from roundabout.spec.experiment import ResolvedJob, TrialSpec
 from roundabout.spec.topology import Hop
 
-# Of a link, to jobs, where cross traffic asks for all of it.
+# Share of a link's rate that jobs get if cross traffic requests all of it. A share of 0 would give infinite durations.
 LEAST_SHARE = 0.05
 
 
 def expected_iterations_s(spec: TrialSpec) -> float:
-    """Return the time from a trial's agreed start to the end of its last job, at worst: see `iteration_s`."""
+    """Return the longest expected time from a trial's agreed start to the end of its last job, in seconds.
+
+    The iterations take as long as `iteration_s` says.
+    """
     return max(_end_s(spec, name) for name in spec.jobs)
 
 
 def iteration_s(spec: TrialSpec, name: str) -> float:
-    """Return the longest time of a job's iterations, as if all jobs that may overlap always sent at once."""
+    """Return the longest expected iteration time of the job `name`, in seconds.
+
+    All jobs whose presence may overlap are assumed to send at the same time always.
+    """
     job, demands, taken = spec.jobs[name], _demands_gbps(spec, name), _cross_traffic_gbps(spec)
     load = defaultdict[Hop, float](float)
     for other in spec.jobs:

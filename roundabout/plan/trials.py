@@ -13,7 +13,7 @@ from roundabout.plan.duration import expected_iterations_s
 from roundabout.spec.experiment import Cell, Experiment, TrialSpec
 from roundabout.spec.topology import Topology
 
-# Lost in each trial around the iterations: settings, start, fetch and check.
+# Seconds that each trial takes besides its iterations: settings, start, fetch and check.
 OVERHEAD_S = 1.5
 
 # Texts for people, which do not change what is measured: a trial's key leaves them out.
@@ -25,7 +25,10 @@ _PROSE: Any = {
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    """One combination of levels, once. Repetitions count from 1; `job` is set if one job of several runs alone."""
+    """One trial of a plan: a combination of levels in one repetition.
+
+    `repetition` counts from 1. `job` names the only job that runs, or is None if all jobs run.
+    """
 
     key: str
     variant: str
@@ -40,7 +43,7 @@ class PlannedTrial:
 
 @dataclass(frozen=True)
 class Plan:
-    """All trials of an experiment in the order of execution, dependencies first."""
+    """All trials of an experiment in the order of execution. Dependencies come first."""
 
     experiment: Experiment
     trials: tuple[PlannedTrial, ...]
@@ -48,12 +51,15 @@ class Plan:
 
     @property
     def expected_s(self) -> float:
-        """Return the duration of the whole plan, seconds."""
+        """Return the expected duration of the whole plan, in seconds."""
         return sum(trial.expected_s for trial in self.trials)
 
 
 def expected_duration_s(spec: TrialSpec, dilation: float = 1.0, seed: int = 1) -> float:
-    """Return the longest expected duration of a trial with this dilation; for a cluster's, the least."""
+    """Return the longest expected duration of a trial at this time dilation, in seconds.
+
+    For a trial of a cluster, return the shortest expected duration.
+    """
     return OVERHEAD_S + dilation * (least_duration_s(spec, seed) if spec.cluster else expected_iterations_s(spec))
 
 
@@ -65,8 +71,8 @@ def make_plan(
 ) -> Plan:
     """Return the plan of `experiment` on a testbed with its deployed artifacts (`artefacts`: name -> hash).
 
-    With dilation, trials take as much longer. A repetition is a block: its trials are shuffled by the experiment's
-    seed, except that dependencies come first, and that those of one topology follow each other.
+    `dilation` multiplies the expected times. Each repetition is a block, whose trials are shuffled by the experiment's
+    seed. Within a block, dependencies come first, and trials with the same topology follow each other.
     """
     where = {"testbed": dict(testbed_identity), "artefacts": dict(artefacts)}
     trials: list[PlannedTrial] = []

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execution of experiments with their progress, tables and verdicts on the terminal."""
+"""Execution of experiments from the terminal, which shows progress, tables and verdicts."""

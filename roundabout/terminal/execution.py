@@ -23,12 +23,15 @@ from roundabout.terminal.validity import check_measured
 from roundabout.testbeds import find_provider, undo
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that end a run as Ctrl-C does."""
+"""Signals that end a run like Ctrl-C."""
 AGAIN_S = 0.05
 
 
 def requested_provider(testbed: str | None, inventory: Path | None, **of_labs: float | None) -> TestbedProvider:
-    """Return the testbed provider that the command line asks for. Raises UsageError, SpecError."""
+    """Return the testbed provider that the command line asks for. `of_labs` are options of the lab by name.
+
+    Raises UsageError if the testbed does not exist or lacks an option, and SpecError if the inventory is invalid.
+    """
     every = {"testbed": testbed, "inventory": inventory, **of_labs}
     where = {name: str(value) for name, value in every.items() if value is not None}
     found = find_provider(where)
@@ -45,7 +48,11 @@ def provider_for_experiment(
     scale: float | None = None,
     dilation: float | None = None,
 ) -> TestbedProvider:
-    """Return the provider for an experiment, whose scale and dilation hold unless the command line gives others."""
+    """Return the testbed provider for an experiment.
+
+    On the lab, the experiment's scale and dilation apply unless the arguments `scale` and `dilation` replace them.
+    Raises UsageError and SpecError like `requested_provider`.
+    """
     where = requested_provider(testbed, inventory, scale=scale, dilation=dilation)
     if where.where["testbed"] != "lab":
         return where
@@ -57,11 +64,11 @@ def provider_for_experiment(
 def execute(
     work: Callable[[Runner | Sweep], Run], where: TestbedProvider, *, as_json: bool, executor: str | None = None
 ) -> None:
-    """Do `work` on a testbed, store the summary, show it and make the report.
+    """Run `work` on a testbed, then store and print the summary and write the report.
 
-    With `as_json`, only the summary goes to stdout.
-
-    `executor` spreads the run over the nodes of a Slurm cluster. Raises UsageError and UnmeasuredError, at the end.
+    With `as_json`, stdout gets only the summary as JSON; everything else goes to stderr. With `executor`, the trials
+    run on the nodes of a Slurm cluster. Raises UsageError if `executor` is invalid, and UnmeasuredError at the end if
+    no trial is valid.
     """
     # What only this needs takes a second to import.
     from analysis.reading.trial_inputs import resolve_inputs  # noqa: PLC0415
@@ -90,9 +97,9 @@ def execute(
 
 
 def undo_when_ended() -> None:
-    """Handle signals that ask this process to end like Ctrl-C, so that everything is undone.
+    """Make SIGTERM and SIGHUP end this process like Ctrl-C, so that all changes to hosts are undone.
 
-    A terminal that hangs up, as a dropped SSH session does, is such a signal, unless `nohup` ignores it.
+    A dropped SSH session sends SIGHUP. Signals that `nohup` ignores stay ignored.
     """
     for number in ENDING_SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain lines for people, made printable because names and reasons in them come from files."""
+"""Plain output lines. Unprintable characters are escaped, because names and reasons come from files."""
 
 import sys
 from contextlib import suppress
@@ -18,7 +18,7 @@ def print_warning(line: object) -> None:
 
 
 def print_error(message: str, hint: str | None) -> None:
-    """Print an error and what to do about it on stderr."""
+    """Print an error and, if given, a hint on stderr."""
     with suppress(OSError):  # the terminal may be gone
         print(f"error: {in_one_line(message)}", file=sys.stderr)
         for line in (hint or "").splitlines():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The live display of a run: a few lines that change on a terminal, plain lines elsewhere."""
+"""Live display of a run: a few redrawn lines on a terminal, or plain lines in a log."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ from roundabout.terminal.output import FULL, discard_output
 
 T = TypeVar("T")
 
-REFRESH_S = 0.25  # drawing takes CPU from what is being measured
-BAR = 20  # columns
+REFRESH_S = 0.25  # least seconds between redraws, because drawing takes CPU time from the measured jobs
+BAR = 20  # width of the progress bar, columns
 
-Forms = tuple[str, ...]  # what a line says, from the longest way to the shortest
+Forms = tuple[str, ...]  # variants of one line's text, the longest first
 
 
 class TerminalView:
-    """A View that redraws a few lines under the printed ones, at most four times a second."""
+    """A View that redraws a few lines below the printed lines, at most four times a second."""
 
     def __init__(self, console: Console, live: Live) -> None:
         self._console, self._live = console, live
@@ -35,7 +35,7 @@ class TerminalView:
         self._drawn = 0.0
 
     def show(self, progress: Progress) -> None:
-        """Draw the progress, at once if a step or a trial begins or ends."""
+        """Draw the progress, immediately if a step or a trial begins or ends, else at most every REFRESH_S."""
         said = (progress.what, progress.phase)
         if progress.path != self._path:
             self._console.print(f"run {progress.path}")
@@ -54,14 +54,14 @@ class TerminalView:
 
 
 class PlainView:
-    """A View that prints a line when something begins or ends, for logs."""
+    """A View for logs, which prints a line when a step or trial begins or ends."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._path, self._what, self._attempts = "", "", 0
 
     def show(self, progress: Progress) -> None:
-        """Print the news since the last call."""
+        """Print the steps and trials that began or ended since the last call."""
         if progress.path != self._path:
             self._say(f"run {progress.path}")
         elif progress.ended and progress.attempts != self._attempts:
@@ -88,7 +88,7 @@ class PlainView:
 
 @dataclass(frozen=True)
 class ProgressScreen:
-    """The progress of a run, in as many and as long lines as a terminal has room for."""
+    """A rich renderable of a run's progress, cut to the height and width of the terminal."""
 
     progress: Progress
     titled: bool = False
@@ -117,7 +117,10 @@ class ProgressScreen:
 
 
 def fit_lines(block: Sequence[Forms], width: int) -> list[str]:
-    """Return a block's lines in the longest form in which all fit into `width` columns, or in the shortest."""
+    """Return each line's longest variant at which all lines of the block fit into `width` columns.
+
+    If they never fit, return the shortest variants.
+    """
     ways = list(zip(*block, strict=True))
     return list(next((way for way in ways if all(cell_len(line) <= width for line in way)), ways[-1] if ways else ()))
 
@@ -171,24 +174,24 @@ def _align(named: Mapping[str, T]) -> Iterator[tuple[str, T]]:
 
 
 def attempt_verdict(ended: EndedAttempt) -> str:
-    """Return the verdict on an attempt that is not valid."""
+    """Return the displayed verdict on an invalid attempt at a trial."""
     return "again" if ended.again else "invalid"
 
 
 def reason_lines(ended: EndedAttempt) -> list[str]:
-    """Return the reasons why an attempt is not valid, a line each."""
+    """Return the reasons why an attempt is invalid, one line each."""
     return [f"{attempt_verdict(ended)}: {ended.label}: {reason}" for reason in ended.reasons]
 
 
 def describe_leftovers(owed: Sequence[str]) -> str:
-    """Describe the leftovers of a run that was interrupted twice."""
+    """Return a message about a run that was interrupted twice and left the changes `owed` in place."""
     return f"interrupted: stays owed: {', '.join(owed)}; undo it: roundabout clean" if owed else "interrupted"
 
 
 class LenientStream:
-    """A stream that may end before a run does: a terminal hangs up, a pipe's reader dies.
+    """An output stream whose errors do not end the run, such as a closed terminal or pipe.
 
-    `refusal` is the error of a full disk, which is reported at the end of the run.
+    `refusal` stores the error of a full disk, which is reported at the end of the run.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -199,13 +202,13 @@ class LenientStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write text, unless the reader is gone."""
+        """Write text. Ignore the error if the reader has ended."""
         with self._mute_at_the_end():
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush the buffer, unless the reader is gone."""
+        """Flush the buffer. Ignore the error if the reader has ended."""
         with self._mute_at_the_end():
             self._stream.flush()
 
@@ -219,15 +222,15 @@ class LenientStream:
 
 
 def can_redraw(console: Console) -> bool:
-    """Return True if lines on this console can be redrawn."""
+    """Return True if this console can redraw lines."""
     return console.is_terminal and not console.is_dumb_terminal
 
 
 @contextmanager
 def show_progress(console: Console) -> Iterator[Observer]:
-    """Show a run on this console, and to other processes. An error of showing never ends the run.
+    """Yield an observer that shows a run's progress on this console and writes it to a file for other processes.
 
-    Raises OSError at the end, if the disk behind the console was full.
+    Errors of the display never end the run. Raises OSError at the end if the output's disk was full.
     """
     stream = LenientStream(console.file)
     console.file = cast("IO[str]", stream)

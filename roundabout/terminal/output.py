@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output that cannot be written: a full disk behind a redirection, a pipe whose reader ended."""
+"""Handling of output that cannot be written, as to a full disk or a closed pipe."""
 
 import errno
 import io
@@ -10,16 +10,16 @@ from contextlib import suppress
 from typing import IO, Any
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""The kernel's errors of a write for which there is no room."""
+"""The errno values of a write that failed for lack of disk space."""
 COLUMNS = re.compile("[2-9][0-9]|[1-9][0-9]{2,3}")
-"""Widths of a screen that show a table. COLUMNS is 0 where no terminal is; rich would then print nothing."""
+"""Values of COLUMNS that are wide enough for a table. Without a terminal COLUMNS can be 0; rich would print nothing."""
 
 
 def prepare_output() -> None:
-    """Prepare this process's output for any text, with a width suitable for it.
+    """Prepare stdout so that any text can be printed, and drop an unusable COLUMNS from the environment.
 
-    A caller may have closed stdout (`>&-`); then the next open file would get its number. An output that knows ASCII
-    alone gets escapes.
+    If the caller closed stdout (`>&-`), stdout becomes /dev/null, because the next open file would get its number.
+    Characters that the output's encoding lacks are escaped.
     """
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lasts
@@ -30,7 +30,7 @@ def prepare_output() -> None:
 
 
 def discard_output(stream: "IO[Any] | Any") -> None:
-    """Send the buffer of a stream, and all further output, to /dev/null: flushing it would fail again at the end."""
+    """Redirect a stream, with its buffer, to /dev/null, because flushing the stream at exit would fail again."""
     with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -38,7 +38,7 @@ def discard_output(stream: "IO[Any] | Any") -> None:
 
 
 def describe_refusal(error: OSError) -> str:
-    """Say why the operating system refused: `cannot write: the disk is full`."""
+    """Return a message about a system error, such as `cannot write: the disk is full`."""
     if _is_lost_folder(error):
         return "the working folder was deleted: change to another one"
     where = f" {error.filename}" if error.filename else ""
@@ -48,7 +48,7 @@ def describe_refusal(error: OSError) -> str:
 
 
 def is_refusal(error: OSError) -> bool:
-    """Return True for the system's errors about a file by its name, or about writing to a stream: they are no bugs."""
+    """Return True for system errors that are no bugs: those about a named file, or about writing to a stream."""
     of_streams = error.errno in (*FULL, errno.EIO, errno.EROFS, errno.EPIPE, errno.EBADF)
     return error.filename is not None or of_streams or _is_lost_folder(error)
 

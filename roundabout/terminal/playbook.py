@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ansible playbooks of `provision`, `verify` and `rollback`, and the drift in their reports."""
+"""Runs of the Ansible playbooks of `provision`, `verify` and `rollback`, and the drift in their reports."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
@@ -29,12 +29,12 @@ def run(
 
 
 def plain_table(*headings: str) -> Table:
-    """Return an empty table. Values of hosts are never read as markup."""
+    """Return an empty table with these headings. Its cells never interpret host values as markup."""
     return Table(*headings, box=None, header_style="bold", pad_edge=False)
 
 
 def find_drift(reports: playbooks.Reports) -> Iterator[Drift]:
-    """Yield every setting, program and switch configuration that differs from the request."""
+    """Yield each setting, program and switch configuration whose found value differs from the requested value."""
     for host, report in reports.items():
         for program in report.get("programs", []):
             yield host, f"program {program}", "as built here", "missing, or another"

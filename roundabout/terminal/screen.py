@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The screen that commands print on."""
+"""The console that commands print on."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,16 +12,16 @@ from roundabout.core.errors import in_one_line
 
 
 class Screen(Console):
-    """A console on which text is text: names, reasons and paths come from files, and may look like rich's markup.
+    """A rich console that prints strings literally, because names from files may look like rich's markup.
 
-    What shall have a style is a `Text`.
+    Styled output must be passed as `Text`.
     """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render like any console, but with the terminal's commands in a text as their escapes."""
+        """Render like rich's console, with terminal control characters in the text escaped."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text.isprintable():
                 yield segment
@@ -30,6 +30,6 @@ class Screen(Console):
 
 
 def show_paths(console: Console, report: Path, data: Path) -> None:
-    """Print where the report and the data are, each path on one line of any length."""
+    """Print the paths of the report and of the data, each on one line without wrapping."""
     for name, path in (("report", report), ("data", data)):
         console.print(f"{name:<6}  {in_one_line(path)}", soft_wrap=True, highlight=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exit status of commands that measure: a run without any valid trial is an error, a cell without one a warning."""
+"""Checks at the end of a measuring command. A run without a valid trial is an error; a cell without one, a warning."""
 
 import re
 from collections import Counter
@@ -15,11 +15,11 @@ SHOWN = 3
 
 
 class UnmeasuredError(RoundaboutError):
-    """A run without any valid trial."""
+    """Error for a run without any valid trial."""
 
 
 def check_measured(run: Run) -> None:
-    """Raise UnmeasuredError if no trial of the run is valid. Warn of cells without a valid trial."""
+    """Raise UnmeasuredError if no trial of the run is valid. Print a warning about cells without a valid trial."""
     trials = run.trials()
     if not any(each["valid"] for each in trials):
         raise UnmeasuredError(_unmeasured(trials), f"remove the cause and run it again; {_each_reason(run)}")
@@ -31,7 +31,10 @@ def check_measured(run: Run) -> None:
 
 
 def cells_without_valid_trial(trials: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the names of cells none of whose trials is valid, or one of whose jobs has no valid trial alone."""
+    """Return the names of cells without a valid trial.
+
+    A cell whose jobs run one at a time is included if any of its jobs has no valid trial.
+    """
     from analysis.reading.cells import CellId  # noqa: PLC0415 - takes a second to import
 
     valid: dict[tuple[str, str | None], bool] = {}
@@ -42,7 +45,10 @@ def cells_without_valid_trial(trials: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def most_frequent_reason(trials: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
-    """Return the most frequent reason of invalid trials, and their number. Reasons may differ in figures."""
+    """Return the most frequent reason of invalid trials, and the number of trials with this reason.
+
+    Reasons that differ only in numbers count as the same.
+    """
     kinds: Counter[str] = Counter()
     example: dict[str, str] = {}
     for each in trials:
