@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contents of experiment files."""
+"""Specifications: models, readers and checks of experiment, profile and topology files."""
 
 from roundabout.spec.assembly.library import EXPERIMENTS
 from roundabout.spec.errors import SpecError

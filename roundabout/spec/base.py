@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common parts of specifications: strictness, and the shape of names."""
+"""Common parts of specifications: the strict base model, and types of names and numbers."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar
@@ -10,15 +10,15 @@ T = TypeVar("T")
 
 
 class Strict(BaseModel):
-    """A part of a specification.
+    """The base of all models of specifications.
 
-    Unknown fields are refused, nothing is converted, and nothing changes after reading.
+    Unknown fields are errors, values are never converted, and instances are immutable.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False, serialize_by_alias=True)
 
 
-# YAML and JSON have lists where we keep tuples; the items stay strict.
+# A tuple that accepts a list, because YAML and JSON have no tuples. Its items are validated strictly.
 Tuple = Annotated[tuple[T, ...], Field(strict=False)]
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
@@ -44,7 +44,7 @@ def _is_free(name: str) -> str:
     return name
 
 
-# Also a host name, and short enough to be part of a device's name.
+# A node's name is also a host name, and part of the name of a network device, which Linux limits to 15 characters.
 NodeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$", max_length=12), AfterValidator(_is_free)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=4000)]
 Positive = Annotated[float, Field(gt=0, le=1e9)]
@@ -61,5 +61,8 @@ Level = Annotated[str | int | float, BeforeValidator(_level)]
 
 
 def drop_defaults(unsaid: Mapping[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
-    """Drop fields at their defaults from a stored part, so that trial keys hashed before a field existed stay valid."""
+    """Return `stored` without the fields whose value is the default in `unsaid`.
+
+    This keeps trial keys valid that were hashed before a field existed.
+    """
     return {name: value for name, value in stored.items() if name not in unsaid or value != unsaid[name]}

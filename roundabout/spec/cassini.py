@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cassini in an experiment: jobs are shifted in time, and each job's time-shift agent holds a timetable.
+"""Cassini in an experiment: jobs are shifted in time, and each job's time-shift agent follows a timetable.
 
-Source: the interleaving thesis, section 4.4.2, step 3. What drift its agents let pass is in a section that our copy
-lacks (4.5.7).
+Source: the interleaving thesis, section 4.4.2, step 3. Our copy lacks section 4.5.7, which states the drift that the
+thesis's agents tolerate.
 """
 
 from typing import Annotated, Any, Self
@@ -12,14 +12,14 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, drop_defaults
 
 THRESHOLD = 0.01
-"""Of an iteration. A choice; docs/explanation/cassini.md has its effect."""
+"""Tolerated earliness, as a share of an iteration. It is our choice; docs/explanation/cassini.md shows its effect."""
 
 LATE = 0.2
-"""A share of a period. A job that is late by less goes on and catches up; by more, it waits for its next instant."""
+"""Tolerated lateness, as a share of a period. A job that is later waits for its next instant."""
 
 
 class Clock(Strict):
-    """A wrong clock: its delay at the agreed start, and its further drift."""
+    """A wrong clock: `behind_ms` is its lag at the agreed start, `slow_ppm` its drift in parts per million."""
 
     behind_ms: NotNegative = 0.0
     slow_ppm: NotNegative = 0.0
@@ -28,11 +28,11 @@ class Clock(Strict):
 class Timetable(Strict):
     """The instants at which a job's iterations may begin.
 
-    `shift_ms` after the trial's agreed start, then every `period_ms`.
+    The first instant is `shift_ms` after the trial's agreed start; the others follow every `period_ms`.
 
-    An agent can delay an iteration but not hasten it. One that would begin more than `threshold_ms` too early, or more
-    than `late_ms` too late, waits for the next instant. A job that is late by less catches up, because periods
-    are longer than iterations. Without `holds`, only the first iteration waits.
+    An agent can only delay an iteration. If the iteration would begin more than `threshold_ms` before an instant, or
+    more than `late_ms` after it, the iteration waits for the next instant. A job that is less late catches up, because
+    periods are longer than iterations. Without `holds`, only the first iteration waits.
     """
 
     shift_ms: NotNegative
@@ -41,45 +41,45 @@ class Timetable(Strict):
     holds: bool = True
 
     def as_kept_by(self, clock: Clock) -> "Timetable":
-        """Return the timetable in true time, as agents with that clock keep it."""
+        """Return the timetable in true time that agents follow if they have the wrong clock `clock`."""
         slower = self.stretch(1 + clock.slow_ppm / 1e6)
         return slower.model_copy(update={"shift_ms": self.shift_ms + clock.behind_ms})
 
     def stretch(self, by: float) -> "Timetable":
-        """Return the timetable slowed down by the factor `by`."""
+        """Return the timetable with all times multiplied by `by`."""
         names = ("shift_ms", "period_ms", "threshold_ms")
         return self.model_copy(update={name: by * getattr(self, name) for name in names})
 
     @property
     def late_ms(self) -> float:
-        """Return how late an iteration may begin without waiting for the next instant."""
+        """Return how long after an instant an iteration may begin without waiting for the next instant, in ms."""
         return max(LATE * self.period_ms, self.threshold_ms)
 
     def early_ms(self, at_ms: float) -> float:
-        """Return the time from an instant to the timetable's next, at least 0 and less than a period."""
+        """Return the time from `at_ms` to the timetable's next instant, in ms, at least 0 and less than a period."""
         return (self.shift_ms - at_ms) % self.period_ms
 
     def delay_ms(self, at_ms: float) -> float:
-        """Return the agent's delay of an iteration that could begin at this instant."""
+        """Return the agent's delay, in ms, of an iteration that could begin at `at_ms`."""
         early_ms = self.early_ms(at_ms)
         return early_ms if self.threshold_ms < early_ms < self.period_ms - self.late_ms else 0.0
 
 
 class Cassini(Strict):
-    """Jobs that begin iterations by the rotations of their circles, or by given timetables, and are held to them."""
+    """Cassini's settings. Jobs begin iterations by timetables, from their rotations or from `timetables`."""
 
     profiles: Name | None = Field(
-        default=None, description="the variant whose trials measure the jobs' profiles; the given ones unless named"
+        default=None, description="variant whose trials measure the jobs' profiles; default: the given profiles"
     )
     threshold: Annotated[float, Field(gt=0, lt=0.5)] = Field(
-        default=THRESHOLD, description="how far off its timetable, as a share of an iteration, a job may begin one"
+        default=THRESHOLD, description="largest tolerated deviation from the timetable, as a share of an iteration"
     )
-    held: bool = Field(default=True, description="or jobs only begin by their timetables, and are left alone")
+    held: bool = Field(default=True, description="if false, the timetable delays only a job's first iteration")
     clocks: dict[Name, Clock] = Field(
-        default={}, description="of jobs whose agents know the time less well than the others, by how much"
+        default={}, description="wrong clocks of agents, by job; the other agents have exact clocks"
     )
     timetables: dict[Name, Timetable] = Field(
-        default={}, description="by job, to hold it to in place of those that circles give; others are not held"
+        default={}, description="given timetables by job, in place of computed ones; other jobs are not delayed"
     )
 
     @model_validator(mode="after")

@@ -14,17 +14,17 @@ from roundabout.spec.trace import Trace
 from roundabout.spec.transports import Transport
 
 MOVE_S = 30.0
-"""A guess: the delay that Pollux' authors give each job that is reallocated in their simulator (OSDI'21, section 5.3).
+"""Seconds for which a moved job stands still. A guess: the delay in Pollux's simulator (OSDI'21, section 5.3).
 
-Effect: the longer, the more a scheduler that often moves jobs loses of their completion times; iteration times do not
-change but for who is beside whom.
+A longer delay lengthens completion times under schedulers that often move jobs. It changes iteration times only through
+which jobs share links.
 """
 MOVES_S = (15.0, 120.0)
-"""From where guesses are drawn: the checkpointing and restarting that Pollux' authors measured (there)."""
+"""Range of `MOVE_S` for drawn guesses, in seconds: times of checkpoint and restart that Pollux's authors measured."""
 
 
 class SchedulerChoice(Strict):
-    """A scheduler by name, and its own options beside that (docs/reference/schedulers.md)."""
+    """A scheduler's name and its options, as further fields (docs/reference/schedulers.md)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -32,7 +32,7 @@ class SchedulerChoice(Strict):
 
     @property
     def options(self) -> dict[str, Any]:
-        """Return the scheduler's own options."""
+        """Return the scheduler's options, by name."""
         return dict(self.model_extra or {})
 
 
@@ -41,35 +41,37 @@ def _named(value: Any) -> Any:
 
 
 class CassiniRanking(Strict):
-    """Cassini ranks a scheduler's candidate placements, and shifts the jobs of the chosen one."""
+    """Cassini's ranking of a scheduler's candidate placements, with time-shifts of the chosen placement's jobs."""
 
     threshold: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=THRESHOLD,
-        description="how far off its timetable, as a share of its period, a job may begin",
+        description="largest tolerated deviation of an iteration from the timetable, as a share of the period",
     )
 
 
 class TraceWindow(Strict):
-    """A window of a trace, which is the trial: the jobs present then, at their places."""
+    """A window of a trace, in seconds. The trial runs the jobs that are present in the window, on their hosts."""
 
     from_s: NotNegative
     lasts_s: Positive
 
 
 class Cluster(Strict):
-    """Jobs that arrive by a trace, and are placed by a scheduler."""
+    """A cluster whose jobs arrive by a trace and are placed by a scheduler."""
 
     scheduler: Annotated[SchedulerChoice, BeforeValidator(_named, json_schema_input_type=Name | SchedulerChoice)]
-    cassini: CassiniRanking | None = Field(default=None, description="around the scheduler, if at all")
+    cassini: CassiniRanking | None = Field(
+        default=None, description="ranking of the scheduler's placements by Cassini; default: none"
+    )
     trace: Trace
     guesses: Literal["stated", "drawn"] = Field(
-        default="stated", description="of models and of moving: as they stand, or drawn from their ranges by the seed"
+        default="stated", description="guesses about models and `move_s`: as stated, or drawn from ranges by the seed"
     )
     move_s: NotNegative | None = Field(
-        default=None, description="for which a job stands still that is moved; a guess unless given"
+        default=None, description="seconds for which a moved job stands still; default: a guess"
     )
-    slice: TraceWindow | None = Field(default=None, description="a window of the trace; all of it unless given")
-    transport: Transport = Field(description="of every job; the experiment's unless given")
+    slice: TraceWindow | None = Field(default=None, description="window of the trace to run; default: the whole trace")
+    transport: Transport = Field(description="transport of every job; default: the experiment's")
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -77,5 +79,5 @@ class Cluster(Strict):
 
     @property
     def describe(self) -> str:
-        """Describe the cluster in a word or two."""
+        """Return a short description of the cluster: the scheduler's name, and `with cassini` if used."""
         return f"{self.scheduler.name} with cassini" if self.cassini else self.scheduler.name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of `--fail-if`: QUANTITY COMPARISON NUMBER, with `%` where the number is a change."""
+"""Conditions of `--fail-if`: QUANTITY COMPARISON NUMBER, with `%` if the number is a relative change."""
 
 import math
 import operator
@@ -20,7 +20,7 @@ _FORM = re.compile(r"\s*(\w+)\s*(<=|>=|<|>)\s*(\S+?)\s*(%?)\s*")
 
 
 class Condition(NamedTuple):
-    """A condition on a quantity: a comparison with a bound, in per cent or in the quantity's own unit."""
+    """A condition: the comparison of a quantity with a bound, in percent or in the quantity's own unit."""
 
     quantity: str
     comparison: str
@@ -32,16 +32,19 @@ class Condition(NamedTuple):
 
     @property
     def is_upper(self) -> bool:
-        """Return True if large values meet the condition."""
+        """Return True if the comparison is `>` or `>=`, so that large values meet the condition."""
         return self.comparison.startswith(">")
 
     def is_met(self, value: float, bound: float | None = None) -> bool:
-        """Return True if `value` meets the condition, with `bound` in place of its own if it is given."""
+        """Return True if `value` meets the condition. `bound` replaces the condition's bound if given."""
         return COMPARISONS[self.comparison](value, self.bound if bound is None else bound)
 
 
 def parse_condition(text: str, quantities: Sequence[str], unit: Literal["", "%"] = "") -> Condition:
-    """Parse a condition on one of `quantities`, whose bound has that unit. Raises UsageError."""
+    """Parse a condition such as `iteration_ms > 5 %`.
+
+    Raises UsageError if the form is wrong, the quantity is not in `quantities`, or the bound has another unit.
+    """
     found = _FORM.fullmatch(text)
     if not found or found[4] != unit:
         form = f"QUANTITY < NUMBER {unit}".rstrip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of specifications, with their places."""
+"""Errors in specifications with their places, and helpers for their messages."""
 
 import difflib
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from roundabout.core.errors import UsageError, in_one_line
 
 
 class SpecError(UsageError):
-    """One fault in one file: the field (dotted path, empty for the whole), line, and the values found and expected."""
+    """Error for one fault in a file. `field` is a dotted path, or empty if the fault concerns the whole file."""
 
     def __init__(  # noqa: PLR0913 - each is one part of the message
         self,
@@ -31,13 +31,13 @@ class SpecError(UsageError):
 
 
 def suggest(word: object, known: Iterable[object]) -> str | None:
-    """Return a hint that names the known words most like `word`, or None."""
+    """Return a hint that names the words of `known` most similar to `word`, or None if none is similar."""
     near = difflib.get_close_matches(str(word), [str(name) for name in known], n=2, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else None
 
 
 def quote_value(value: object) -> str:
-    """Return `value` as a message quotes it: short, and never a page of nested data."""
+    """Return a short quotation of `value` for a message. Nested data is only summarized."""
     if isinstance(value, dict):
         return f"a mapping of {len(value)}"
     if isinstance(value, list | tuple):
@@ -51,11 +51,11 @@ def quote_value(value: object) -> str:
 
 
 def shorten(word: str) -> str:
-    """Return a word of a file as a message quotes it: a damaged file has words of any length."""
+    """Return `word` truncated for a message, because a damaged file has words of any length."""
     return word if len(word) <= 40 else f"{word[:37]}..."
 
 
 def list_choices(known: Iterable[object]) -> str:
-    """Return `known` as a message lists it."""
+    """Return the choices `known` as a list for a message."""
     names = [str(name) for name in known]
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expectations of an experiment: a paper's figure, its tolerance, and the basis of an agreement.
 
-The field that states the finding tells the kinds apart: `paper` (a value), `at_least` or `at_most` (a bound), `curve`,
-`order`, `row`, `sign`. Each may be put in words, as a `claim`. Quantities and printed figures are names here;
-`analysis` knows both, and completes the checks (`ExpectationCheck`).
+The kind of an expectation follows from the field that states the finding: `paper` (a value), `at_least` or `at_most` (a
+bound), `curve`, `order`, `row`, or `sign`. A `claim` states the expectation in words. This package knows quantities and
+printed figures only as names; `analysis` checks that they exist (`ExpectationCheck`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ from roundabout.spec.base import Level, Name, NotNegative, Positive, Strict, Tex
 
 
 class Basis(StrEnum):
-    """The basis of an agreement: predicted before the measurement, fitted to it, or by construction."""
+    """The basis of an agreement: predicted before the measurement, fitted to the paper, or by construction."""
 
     PREDICTED = "predicted"
     FITTED = "fitted"
@@ -47,14 +47,14 @@ def _one_message(expected: str) -> WrapValidator:
 
 Label = Annotated[str, StringConstraints(min_length=1, max_length=80)]
 Printed = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(/[A-Za-z0-9._-]+)+$", max_length=80)]
-"""The name of something that a paper printed, as `analysis/papers` has it: `hotnets/fig-1d`."""
+"""The name of a printed figure or table in `analysis/papers`, such as `hotnets/fig-1d`."""
 Figure = Annotated[float | Printed, _one_message("a number, or the name of a printed figure")]
 Points = Annotated[Tuple[Annotated[tuple[float, float], Field(strict=False)]], Field(min_length=2)]
 BasisOrNone = Annotated[Basis | None, Field(strict=False), WithJsonSchema({"enum": [each.value for each in Basis]})]
 
 
 class Bounds(Strict):
-    """The bounds of an expected figure. One of them may be open."""
+    """The bounds of an expected figure. At least one bound is given."""
 
     at_least: Figure | None = None
     at_most: Figure | None = None
@@ -67,28 +67,34 @@ class Bounds(Strict):
 
 
 class Expectation(Strict):
-    """The common fields of all kinds: the quantity, its place in the experiment, and the basis of an agreement."""
+    """The common fields of all kinds of expectation."""
 
     kind: ClassVar[str]
 
-    what: Text = Field(description="a quantity, by its name (analysis/quantities)")
-    of: Name | None = Field(default=None, description="a variant; all of them unless given")
-    over: Name | None = Field(default=None, description="the variant that it is compared with")
-    job: Name | None = Field(default=None, description="a job; all of them unless given")
-    at: dict[Name, Level] | None = Field(default=None, description="levels of other factors")
+    what: Text = Field(description="name of the quantity (analysis/quantities)")
+    of: Name | None = Field(default=None, description="variant that is measured; default: all")
+    over: Name | None = Field(default=None, description="variant that the quantity compares with")
+    job: Name | None = Field(default=None, description="job that is measured; default: all")
+    at: dict[Name, Level] | None = Field(default=None, description="levels of the other factors")
     only: dict[Name, Annotated[Label | Tuple[Label], _one_message("a text, or a list of texts")]] | None = Field(
-        default=None, description="of what is measured, that with these properties: a model, a kind of traffic"
+        default=None, description="only measurements with these properties, such as a model or a kind of traffic"
     )
-    claim: Text | None = Field(default=None, description="the same in words")
-    source: Text | None = Field(default=None, description="where it is printed; told by a printed figure's name")
-    basis: BasisOrNone = Field(description="what agreement is worth: foretold, tuned until it came out, or put in")
+    claim: Text | None = Field(default=None, description="the expectation in words")
+    source: Text | None = Field(default=None, description="place in the paper; the name of a printed figure implies it")
+    basis: BasisOrNone = Field(
+        description="basis of an agreement: predicted before, fitted to the paper, or by construction"
+    )
 
 
 class _Tolerance(Expectation):
-    """The tolerance of a measured figure around the paper's."""
+    """An expectation with a tolerance around the paper's figure."""
 
-    tolerance: NotNegative | None = Field(default=None, description="in the quantity's own unit")
-    within: Positive | None = Field(default=None, description="as a share of the paper's figure")
+    tolerance: NotNegative | None = Field(
+        default=None, description="largest absolute difference, in the quantity's unit"
+    )
+    within: Positive | None = Field(
+        default=None, description="largest relative difference, as a share of the paper's figure"
+    )
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
@@ -98,50 +104,50 @@ class _Tolerance(Expectation):
 
 
 class Value(_Tolerance):
-    """One figure, of every job or other case for which it is measured."""
+    """An expectation of one figure, which each measured job or case must match."""
 
     kind = "value"
     paper: Figure
 
 
 class Bound(Expectation, Bounds):
-    """A lower bound, an upper bound, or both, of every job or other case for which the figure is measured."""
+    """An expectation of a lower bound, an upper bound, or both, which each measured job or case must keep."""
 
     kind = "bound"
 
 
 class Curve(_Tolerance):
-    """Points [x, y], or a printed curve, to which measured points are compared."""
+    """An expectation of a curve: points [x, y], or the name of a printed curve."""
 
     kind = "curve"
     curve: Annotated[Printed | Points, _one_message("points [x, y], two at least, or the name of a printed curve")]
 
 
 class Order(Expectation):
-    """Names from the least to the most."""
+    """An expectation of an order: names sorted by the quantity, the smallest first."""
 
     kind = "order"
     order: Annotated[Tuple[Label], Field(min_length=2)]
-    by: Name = Field(default="variant", description="what they are names of: a factor's levels, `job`, `model`")
+    by: Name = Field(default="variant", description="kind of the names: a factor for its levels, `job`, or `model`")
 
 
 class Row(_Tolerance):
-    """A table's row: figures or bounds, by their columns."""
+    """An expectation of a table's row: figures or bounds by column, or the name of a printed row."""
 
     kind = "row"
     row: Annotated[
         Printed | Annotated[dict[Label, float | Printed | Bounds], Field(min_length=1)],
         _one_message("figures (or at_least, at_most) by name, or the name of a printed row"),
     ]
-    by: Name | None = Field(default=None, description="what the names are: the quantity says it unless given")
+    by: Name | None = Field(default=None, description="kind of the column names; default: the quantity's")
 
 
 class Sign(Expectation):
-    """The side of 1 on which each of several ratios lies. A ratio that is 1, or may be, has no sign."""
+    """An expectation whether each of several ratios is above or below 1. A ratio that may be 1 matches neither."""
 
     kind = "sign"
     sign: Annotated[dict[Label, Literal["above", "below"]], Field(min_length=1)]
-    by: Name | None = Field(default=None, description="what the names are: the quantity says it unless given")
+    by: Name | None = Field(default=None, description="kind of the names; default: the quantity's")
 
 
 KINDS: dict[str, type[Expectation]] = {
@@ -153,9 +159,9 @@ KINDS: dict[str, type[Expectation]] = {
     "row": Row,
     "sign": Sign,
 }
-"""By the field that states the finding."""
+"""Models of expectations, by the field that states the finding."""
 TAGGED: dict[Any, type[Expectation]] = {f"<{model.kind}>": model for model in KINDS.values()}
-"""By what tells them apart in pydantic's messages."""
+"""Models of expectations, by their tag in the locations of pydantic's errors."""
 
 
 def _tag(value: Any) -> str | None:
@@ -177,7 +183,7 @@ AnyExpectation = Annotated[
 
 
 class Expectations(Strict):
-    """The part of an experiment that states what is expected."""
+    """The part of an experiment that states its expectations."""
 
     expect: Tuple[AnyExpectation] = ()
 
@@ -186,7 +192,7 @@ PRINTED_FIGURE = "a name of analysis/papers"
 
 
 class Complaint(NamedTuple):
-    """A fault of an expectation: its field, and the values found and expected."""
+    """A fault of an expectation: the field, the found value and the expected value, as for SpecError."""
 
     field: tuple[str | int, ...]
     found: str
@@ -195,7 +201,7 @@ class Complaint(NamedTuple):
 
 
 class TrialCell(Protocol):
-    """The part of a cell that expectations refer to."""
+    """The attributes of a cell that a check of expectations needs."""
 
     @property
     def variant(self) -> str:
@@ -209,7 +215,7 @@ class TrialCell(Protocol):
 
 
 ExpectationCheck = Callable[[Expectation, Sequence[TrialCell]], Complaint | None]
-"""Says what is wrong with an expectation about these cells, beyond what a specification knows by itself."""
+"""Returns a fault of an expectation about these cells that needs knowledge of `analysis`, or None."""
 
 
 def with_basis(expectations: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An experiment: its trials, variants and repetitions, and the papers' findings."""
+"""Model of an experiment: its trials, variants, repetitions and expectations."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -30,18 +30,18 @@ from roundabout.spec.transports.queues import QueueName
 
 Jitter = Annotated[float, Field(ge=0, lt=1)]
 Flows = Annotated[int, Field(ge=1, le=64)]
-MOST_ITERATIONS = 100_000  # of a job: the fluid engine plays some 7,000 a second, so more would take minutes
+MOST_ITERATIONS = 100_000  # limit for a job; the fluid engine simulates some 7,000 a second, so more take minutes
 Iterations = Annotated[int, Field(ge=1, le=MOST_ITERATIONS)]
 Workers = Annotated[Tuple[NodeName], Field(min_length=2)]
 
-# The variant of an experiment that has no factor of that name.
+# Name of the only variant of an experiment without the factor `variant`.
 ONLY_VARIANT = "base"
 FAIR = "fair"
 
 
-# A packet's DSCP is its job's priority: a whole number of those that IP has room for. 0 is everybody else's.
+# A job's priority is the DSCP of its packets, a field of 6 bits. 0 is left to packets without a priority.
 Priority = Annotated[int, Field(ge=1, le=63)]
-# Ports have eight classes; one is for what stands for CNPs.
+# Limit of queues for jobs. Ports have eight classes, one of which is reserved for CNPs.
 MOST_QUEUES = 7
 Queues = Annotated[int, Field(ge=2, le=MOST_QUEUES)]
 
@@ -49,7 +49,7 @@ InputField = Literal["profile", "start_offset_ms"]
 
 
 class InputValue(NamedTuple):
-    """The value of a field, and the keys of the trials that it comes from."""
+    """A field's value from earlier trials, and the keys of these trials."""
 
     value: Any
     trials: tuple[str, ...]
@@ -58,38 +58,38 @@ class InputValue(NamedTuple):
 class JobFields(Strict):
     """The workers and times of a training job. Instants count from the trial's agreed start.
 
-    A host that is named several times has as many workers. A job begins `start_offset_ms` (its time-shift) after it
-    arrives. At `departs_ms` it stops at once; an unfinished iteration does not count.
+    `workers` lists the host of each worker; a host can appear several times. A job begins `start_offset_ms` (its
+    time-shift) after `arrives_ms`. At `departs_ms` the job stops at once; an unfinished iteration does not count.
     """
 
     profile: Any
     workers: Workers
     trainer: Trainer = DEFAULT
-    flows: Flows = Field(default=1, description="connections from a worker to each that it sends to")
-    iterations: Iterations | None = Field(default=None, description="of this job; the trial's unless given")
+    flows: Flows = Field(default=1, description="connections from a worker to each of its receivers")
+    iterations: Iterations | None = Field(default=None, description="iterations of this job; default: the trial's")
     arrives_ms: NotNegative = 0.0
     start_offset_ms: NotNegative = 0.0
     departs_ms: Positive | None = None
-    jitter: Jitter = Field(default=0.005, description="standard deviation of computing time, as a share of it")
+    jitter: Jitter = Field(default=0.005, description="standard deviation of computing times, as a share of the time")
     transport: Transport
     priority: Priority | None = Field(
-        default=None, description="its packets' DSCP: ports send those of a larger one first, and without one last"
+        default=None, description="DSCP of the job's packets; ports send larger ones first, packets without one last"
     )
-    # Runs of version 0.1 have it as `takes`, and a cell's `depends_on` as `needs`.
+    # Runs of version 0.1 stored `inputs` as `takes`, and a cell's `depends_on` as `needs`.
     inputs: dict[InputField, Name] = Field(
         default={},
         validation_alias=AliasChoices("inputs", "takes"),
-        description="the variant whose trials measure a field's value; until then the field's own value stands in",
+        description="variant whose trials measure the value of a field; the field's own value is a placeholder",
     )
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Return the hosts of its workers, each once."""
+        """Return the hosts of the job's workers without duplicates, in the order of ranks."""
         return tuple(dict.fromkeys(self.workers))
 
     @property
     def begins_ms(self) -> float:
-        """Return the start of its first iteration."""
+        """Return the start of the job's first iteration, in ms after the trial's agreed start."""
         return self.arrives_ms + self.start_offset_ms
 
     @model_validator(mode="after")
@@ -105,7 +105,7 @@ class JobFields(Strict):
 
 
 class Job(JobFields):
-    """A training job as declared. The experiment's profile and transport apply unless it has its own."""
+    """A training job as declared. The experiment's profile and transport are its defaults."""
 
     profile: Name
 
@@ -113,8 +113,8 @@ class Job(JobFields):
 class CrossTraffic(Strict):
     """Traffic that belongs to no job, from one host to others.
 
-    `consistent` and `burst` are Salamy's web-search loads (Algorithms 1 and 2), `iperf` is a
-    fixed number of long-lived flows (section 3.2). The load is the payload asked for, of all receivers together.
+    `consistent` and `burst` are Salamy's web-search loads (Algorithms 1 and 2). `iperf` is a fixed number of long-lived
+    flows (section 3.2). `load_gbps` is the requested payload rate to all receivers together.
     """
 
     model_config = ConfigDict(validate_by_alias=True)
@@ -126,22 +126,22 @@ class CrossTraffic(Strict):
     transport: Transport = Transport(name="cubic")
     gaps: Literal["poisson-process", "poisson-distributed"] = Field(
         default="poisson-process",
-        description="between flows of `consistent`: exponential, or Salamy's literal Poisson-distributed",
+        description="gaps between flows of `consistent`: exponential, or Poisson-distributed as Salamy's text says",
     )
     sizes_between: Literal["steps", "linear"] = Field(
-        default="steps", description="of web-search sizes: the listed ones alone (Salamy), or all between them too"
+        default="steps", description="sizes of web-search flows: only the listed ones (Salamy), or linear interpolation"
     )
     volumes: Literal["drawn", "exact"] = Field(
         default="drawn",
-        description="between bursts: what the scaled sizes draw (Algorithm 2), or the same bytes in every period",
+        description="bytes between bursts: drawn from scaled sizes (Algorithm 2), or the same in every period",
     )
     connections: Literal["pooled", "fresh"] = Field(
         default="pooled",
-        description="of web-search flows: those used last, with their windows, or one a flow, set up when it is due",
+        description="connections of web-search flows: reused with their windows, or a new one for each flow",
     )
     traffic_class: Literal["jobs", "own"] = Field(
         default="jobs",
-        description="that it rides in: the one of jobs without a priority, or one of its own (on a rack)",
+        description="traffic class: that of jobs without a priority, or a class of its own (on a rack)",
     )
 
     @model_serializer(mode="wrap")
@@ -150,22 +150,22 @@ class CrossTraffic(Strict):
 
     @property
     def is_random(self) -> bool:
-        """Return True if it sends flows that a trial's seed draws."""
+        """Return True if the trial's seed determines the flows of this traffic."""
         return self.kind != "iperf" and self.load_gbps > 0
 
 
 class Tcp(Strict):
-    """TCP settings of all hosts, for any congestion control. A testbed chooses the ones not given."""
+    """TCP settings of all hosts, for any congestion control. The testbed chooses omitted settings."""
 
     ecn: bool | None = Field(
-        default=None, description="whether it answers to marks; what stands for RDMA does in any case"
+        default=None, description="whether TCP reacts to ECN marks; transports that stand for RDMA always do"
     )
-    tail_loss_probes: bool | None = Field(default=None, description="whether it sends again what may be a lost tail")
-    delayed_acks: bool | None = Field(default=None, description="whether receivers may wait before they acknowledge")
+    tail_loss_probes: bool | None = Field(default=None, description="whether senders use tail loss probes (RFC 8985)")
+    delayed_acks: bool | None = Field(default=None, description="whether receivers may delay acknowledgments")
 
     @property
     def sysctls(self) -> dict[str, int]:
-        """Return the sysctls of Linux for these settings."""
+        """Return the Linux sysctls, by name, that apply the given settings."""
         asked = {
             "net.ipv4.tcp_ecn": {True: 1, False: 0, None: None}[self.ecn],
             "net.ipv4.tcp_early_retrans": {True: 3, False: 0, None: None}[self.tail_loss_probes],
@@ -174,55 +174,60 @@ class Tcp(Strict):
 
     @property
     def route(self) -> dict[str, int]:
-        """Return the attributes of `ip route` for these settings."""
+        """Return the attributes of `ip route`, by name, that apply the given settings."""
         return {} if self.delayed_acks is None else {"quickack": int(not self.delayed_acks)}
 
 
 class Capture(Strict):
-    """Captures by tcpdump on some hosts during a trial: the beginnings of their packets, within budgets."""
+    """Packet captures by tcpdump on some hosts during each trial, with limits on their size."""
 
     hosts: Annotated[Tuple[NodeName], Field(min_length=1)]
-    snap_bytes: Annotated[int, Field(ge=64, le=65_535)] = Field(default=128, description="kept of each packet")
+    snap_bytes: Annotated[int, Field(ge=64, le=65_535)] = Field(
+        default=128, description="bytes captured of each packet"
+    )
     budget_mb: Annotated[int, Field(ge=1, le=100_000)] = Field(
-        default=200, description="raw files of a host and trial; the oldest packets make room"
+        default=200, description="limit of raw files of a host in a trial, MB; the oldest packets are deleted"
     )
     keep_mb: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
-        default=2000, description="raw files of the whole run; the oldest trials' make room, their tables stay"
+        default=2000, description="limit of raw files of the run, MB; the oldest trials' are deleted, tables stay"
     )
 
 
 class Treatment(Strict):
-    """The fields that overlays may change.
-
-    Everything that makes one trial, before profiles and topology are looked up.
-    """
+    """The fields that define one trial and that overlays may change. Profiles and topology are still names."""
 
     topology: Name
     line_rate_gbps: Positive | None = Field(
-        default=None, description="in place of the topology's own; unless given, the payload rate keeps its share of it"
+        default=None, description="replaces the topology's line rate; the payload rate scales with it unless given"
     )
-    payload_rate_gbps: Positive | None = Field(default=None, description="in place of the topology's own")
-    profile: Name | None = Field(default=None, description="of every job that names none")
-    resized: ProfileScaling | None = Field(default=None, description="what every job's profile is multiplied by")
+    payload_rate_gbps: Positive | None = Field(default=None, description="replaces the topology's payload rate")
+    profile: Name | None = Field(default=None, description="profile of every job without its own")
+    resized: ProfileScaling | None = Field(default=None, description="factors of every job's profile")
     jobs: Annotated[dict[Name, Job], Field(min_length=1)]
-    cluster: Cluster | None = Field(default=None, description="in place of jobs: a trace, and who places its jobs")
-    cross_traffic: dict[Name, CrossTraffic] = Field(default={}, description="beside the jobs, from before they start")
+    cluster: Cluster | None = Field(default=None, description="trace of jobs and their scheduler, in place of `jobs`")
+    cross_traffic: dict[Name, CrossTraffic] = Field(
+        default={}, description="traffic of no job, which starts before the jobs"
+    )
     load_gbps: Annotated[float, Field(ge=0, le=1e4)] | None = Field(
-        default=None, description="of all cross traffic that names none"
+        default=None, description="load of all cross traffic without its own"
     )
     iterations: Iterations
-    transport: Transport | None = Field(default=None, description="of every job; a job's own is merged over it")
+    transport: Transport | None = Field(
+        default=None, description="transport of every job; a job's own is merged into it"
+    )
     tcp: Tcp = Tcp()
     queue: QueueName | Literal["auto"] = Field(
         default="thresholds",
-        description="at switch ports: marks between thresholds, a step, drop-tail, or `auto`: what transports declare",
+        description="kind of queue at switch ports; `auto`: the kind that the transports in use declare",
     )
-    priority_queues: Queues = Field(default=MOST_QUEUES, description="of a port; jobs beyond them share the last")
+    priority_queues: Queues = Field(
+        default=MOST_QUEUES, description="priority queues of a port; lower priorities share the last"
+    )
     one_job_at_a_time: bool = False
     cassini: Cassini | None = Field(
-        default=None, description="jobs are shifted in time so that their demands interleave"
+        default=None, description="Cassini: shifts jobs in time so that their demands interleave"
     )
-    depends_on: Tuple[Name] = Field(default=(), description="variants whose trials must be done before")
+    depends_on: Tuple[Name] = Field(default=(), description="variants whose trials must run before")
     capture: Capture | None = Field(default=None, description="hosts whose packets are captured")
 
     @model_validator(mode="after")
@@ -236,11 +241,11 @@ class Treatment(Strict):
 
 
 class ClusterTreatment(Treatment):
-    """A treatment whose jobs arrive by a trace."""
+    """A treatment whose jobs come from a cluster's trace."""
 
     cluster: Cluster
-    jobs: dict[Name, Job] = Field(default={}, description="none")
-    iterations: Iterations = Field(default=1, description="of no job: a trace says its own")
+    jobs: dict[Name, Job] = Field(default={}, description="must be empty: the trace gives the jobs")
+    iterations: Iterations = Field(default=1, description="unused: the trace gives each job's iterations")
 
     @model_validator(mode="after")
     def _jobs_of_the_trace_alone(self) -> Self:
@@ -254,14 +259,14 @@ class ClusterTreatment(Treatment):
 
 
 TIMELINE = frozenset({"arrives_ms", "start_offset_ms", "departs_ms", "iterations", "inputs", "timetable"})
-"""What places a job among others."""
+"""Fields that place a job in time among other jobs."""
 
 
 class ResolvedJob(JobFields):
-    """A training job with everything that it refers to. Trials under Cassini are given its timetable.
+    """A training job with its profile resolved. Under Cassini, trials add the job's timetable.
 
-    A job of a cluster's trace may have one worker, which sends nothing. With fewer workers than it asked for, it has
-    more iterations; in a window of a long trace it has no end.
+    A job of a cluster's trace may have one worker, which sends nothing. With fewer workers than requested, the job has
+    more iterations. In a window of a long trace, the number of iterations may exceed the limit.
     """
 
     profile: Profile
@@ -273,28 +278,31 @@ class ResolvedJob(JobFields):
 
     @property
     def begins_ms(self) -> float:
-        """Return the start of its first iteration, by its timetable if it has one."""
+        """Return the start of the job's first iteration, in ms after the agreed start, delayed by any timetable."""
         comes_ms = super().begins_ms
         return comes_ms if self.timetable is None else comes_ms + self.timetable.early_ms(comes_ms)
 
     @property
     def held_timetable(self) -> Timetable | None:
-        """Return the timetable by which its agents delay iterations."""
+        """Return the timetable by which the job's agents delay all iterations, or None if they do not."""
         return self.timetable if self.timetable and self.timetable.holds else None
 
     @property
     def as_document(self) -> dict[str, Any]:
-        """Return the job as a file without other jobs has it; its profile by name."""
+        """Return the job's fields as in an experiment file, without its times, and with its profile's name."""
         declared = self.model_dump(mode="json", exclude=set(TIMELINE), exclude_none=True)
         return declared | {"profile": self.profile.name, "transport": self.transport.as_document}
 
     def transfers(self, phase: Phase) -> tuple[Transfer, ...]:
-        """Return the transfers of one of its phases, by rank."""
+        """Return the transfers between the job's workers in `phase`. Workers are ranks."""
         return phase.transfers(len(self.workers))
 
     @property
     def common_pattern(self) -> Pattern | None:
-        """Return the one pattern by which all hosts of the job send equally in every phase; None without one."""
+        """Return the symmetric pattern that all sending phases use, or None.
+
+        None also if a host has several workers, or if a phase has groups.
+        """
         sending = [phase for phase in self.profile.phases if phase.bytes]
         patterns = {phase.pattern for phase in sending}
         each_its_own = self.hosts == self.workers
@@ -303,19 +311,19 @@ class ResolvedJob(JobFields):
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Return the pairs of hosts (sender, receiver) of all transfers once, in the order of phases and ranks."""
+        """Return the distinct host pairs (sender, receiver) of all transfers, in the order of phases and ranks."""
         everything = (transfer for phase in self.profile.phases for transfer in self.transfers(phase))
         hosts = ((self.workers[each.sender], self.workers[each.receiver]) for each in everything)
         return tuple(dict.fromkeys(pair for pair in hosts if pair[0] != pair[1]))
 
 
 class TrialSpec(Strict):
-    """Everything that makes one trial, in the papers' units."""
+    """The complete specification of one trial, in the papers' units."""
 
     topology: Topology
     jobs: dict[Name, ResolvedJob]
     cluster: Cluster | None = None
-    submitted: Tuple[SubmittedJob] = Field(default=(), description="the jobs in the file of a cluster's trace")
+    submitted: Tuple[SubmittedJob] = Field(default=(), description="jobs in the file of a cluster's trace")
     cross_traffic: dict[Name, CrossTraffic] = Field(default={})
     iterations: Iterations
     tcp: Tcp = Tcp()
@@ -333,15 +341,15 @@ class TrialSpec(Strict):
 
     @property
     def may_drop(self) -> bool:
-        """Return True if ports may drop packets."""
+        """Return True if switch ports may drop packets in this trial."""
         return self.queue == "drop-tail" or self.topology.queue == "lossy"
 
     @property
     def queue_of_priority(self) -> dict[int, int]:
-        """Return the port queue of each priority. Queue 0 is served last, and serves packets without a priority.
+        """Return the port queue of each priority in use. Queue 0 is served last.
 
-        The highest priorities have a queue each while there are any; the others share the last. Without any priority
-        there is one queue.
+        Packets without a priority use queue 0. The highest priorities get a queue each, as far as the queues suffice;
+        the remaining priorities share queue 0. The result is empty if no job has a priority.
         """
         ranked = sorted({job.priority for job in self.jobs.values() if job.priority}, reverse=True)
         others = any(job.priority is None for job in self.jobs.values()) or bool(self.cross_traffic)
@@ -350,35 +358,35 @@ class TrialSpec(Strict):
 
     @property
     def has_concurrent_jobs(self) -> bool:
-        """Return True if several jobs run at once."""
+        """Return True if several jobs run at the same time."""
         return (self.cluster is not None or len(self.jobs) > 1) and not self.one_job_at_a_time
 
     @property
     def transports(self) -> dict[str, Transport]:
-        """Return all transports in use, by name; parameters are one user's."""
+        """Return all transports in use, by name, each with the parameters of its last user."""
         return {user.transport.name: user.transport for user in self.users}
 
     @property
     def users(self) -> tuple[ResolvedJob | CrossTraffic | Cluster, ...]:
-        """Return everything that has connections."""
+        """Return everything with connections: the jobs, the cross traffic, and the cluster if there is one."""
         cluster = () if self.cluster is None else (self.cluster,)
         return *self.jobs.values(), *self.cross_traffic.values(), *cluster
 
     @property
     def cross_traffic_gbps(self) -> float:
-        """Return the requested load of all cross traffic."""
+        """Return the requested load of all cross traffic together, in Gbit/s."""
         return sum(traffic.load_gbps for traffic in self.cross_traffic.values())
 
     @property
     def has_random_parts(self) -> bool:
-        """Return True if the trial's seed draws anything: cross traffic, or a trace."""
+        """Return True if the seed determines any part of the trial: random cross traffic, or a cluster's trace."""
         return self.cluster is not None or any(traffic.is_random for traffic in self.cross_traffic.values())
 
     def transport_of(self, host: str) -> Transport | None:
-        """Return the transport of a host's connections; None if it has no part in the trial.
+        """Return the transport of a host's connections, or None if the host has no part in the trial.
 
-        It is its job's; else that of the cross traffic that it sends or receives, because DCQCN needs both ends of a
-        connection.
+        The transport is that of the host's job. Without a job, it is that of the cross traffic that the host sends or
+        receives, because DCQCN needs both ends of a connection.
         """
         traffics = self.cross_traffic.values()
         users: list[ResolvedJob | CrossTraffic] = [
@@ -389,16 +397,16 @@ class TrialSpec(Strict):
         return users[0].transport if users else None
 
     def iterations_of(self, job: str) -> int:
-        """Return the number of a job's iterations, unless it departs before."""
+        """Return the number of a job's iterations. A departure may end the job before."""
         return self.jobs[job].iterations or self.iterations
 
     def hops(self, job: str) -> tuple[Hop, ...]:
-        """Return each link and direction over which a job sends."""
+        """Return each link and direction over which the job sends, once."""
         pairs = self.jobs[job].pairs
         return tuple(dict.fromkeys(hop for pair in pairs for hop in self.topology.path(*pair)))
 
     def bytes_by_hop(self, job: str, phase: Phase) -> dict[Hop, int]:
-        """Return the payload bytes that a job sends over each link and direction in one of its phases."""
+        """Return the payload bytes that the job sends over each link and direction in `phase`."""
         own, found = self.jobs[job], dict[Hop, int]()
         for each in own.transfers(phase):
             for hop in self.topology.path(own.workers[each.sender], own.workers[each.receiver]):
@@ -406,7 +414,7 @@ class TrialSpec(Strict):
         return found
 
     def with_one_job(self, job: str) -> "TrialSpec":
-        """Return the trial without the other jobs. It begins with the job's arrival."""
+        """Return the trial with only `job`, whose arrival is moved to the trial's start."""
         own = self.jobs[job]
         departs_ms = None if own.departs_ms is None else own.departs_ms - own.arrives_ms
         return self.model_copy(
@@ -415,11 +423,11 @@ class TrialSpec(Strict):
 
     @property
     def has_inputs(self) -> bool:
-        """Return True if any job has inputs from earlier trials or from Cassini."""
+        """Return True if a job needs inputs from earlier trials or a timetable from Cassini."""
         return self.cassini is not None or any(job.inputs for job in self.jobs.values())
 
     def with_inputs(self, values: Mapping[str, Mapping[str, InputValue]]) -> "TrialSpec":
-        """Return the trial with input values (job -> field -> value) in place of their placeholders."""
+        """Return the trial with placeholders replaced by input values (job -> field -> value)."""
         taken = {name: {field: each.value for field, each in fields.items()} for name, fields in values.items()}
         jobs = {name: job.model_copy(update=taken.get(name, {})) for name, job in self.jobs.items()}
         return self.model_copy(update={"jobs": jobs})
@@ -438,21 +446,18 @@ Excluded = Annotated[
 
 
 class StudyChoice(Strict):
-    """The study that reports on the runs, and its comparison. Studies are the folders of `analysis/studies`."""
+    """The study that reports on the runs, and its baseline. Studies are the folders of `analysis/studies`."""
 
-    kind: Name | None = Field(default=None, description="a study; unless given, one that suits what varies")
+    kind: Name | None = Field(default=None, description="name of the study; default: one that suits the varied factors")
     baseline: Level | None = Field(
         default=None,
-        description="what speed-ups are over: a variant, or a level of `over`; unless given, the variant `fair`, else "
-        "the first variant in which jobs meet, else the first level",
+        description="baseline of speed-ups: a variant, or a level of `over`; default: the variant `fair`, else the "
+        "first variant with concurrent jobs, else the first level",
     )
-    over: Name | None = Field(default=None, description="the factor along the x-axis, where the study has one")
+    over: Name | None = Field(default=None, description="factor along the x-axis of the study's figures")
 
     def x_factor(self, factors: Iterable[str]) -> str:
-        """Return the factor along the x-axis.
-
-        The requested one, else the first besides the variant, else the variant.
-        """
+        """Return the factor along the x-axis: `over`, else the first factor besides `variant`, else `variant`."""
         return self.over or next((name for name in factors if name != "variant"), "variant")
 
 
@@ -470,12 +475,12 @@ def _by_name(value: Any) -> Any:
     return {name: {"name": name, **each} if isinstance(each, Mapping) else each for name, each in value.items()}
 
 
-# A change of these leaves what is measured as it was.
+# Header fields that do not affect a trial's measurements.
 ASIDE = ("name", "about", "source", "study", "exclude", "repetitions", "seed", "only", "scale", "dilation")
 
 
 class ExperimentHeader(Strict):
-    """The fields about the experiment as a whole, which overlays leave alone."""
+    """The fields of the experiment as a whole, which overlays must not change."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     name: Name
@@ -487,33 +492,33 @@ class ExperimentHeader(Strict):
     )
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    only: Tuple[Name] = Field(default=(), description="variants that are run, with those that they need; else all")
+    only: Tuple[Name] = Field(default=(), description="variants to run, with their dependencies; default: all")
     changes: dict[str, Any] = Field(
-        default={}, alias="set", description="values by dotted path, over every level: what `--set` records"
+        default={}, alias="set", description="overrides by dotted path, on top of every level, as `--set` records them"
     )
     scale: Annotated[float, Field(ge=1, le=100_000)] | None = Field(
-        default=None, description="by what a lab divides rates for it, unless `--scale` says otherwise"
+        default=None, description="divisor of rates and bytes in the lab; `--scale` replaces it"
     )
     dilation: Annotated[float, Field(ge=1, le=1000)] | None = Field(
-        default=None, description="how many times a lab stretches time for it, unless `--dilation` says otherwise"
+        default=None, description="factor of all times in the lab; `--dilation` replaces it"
     )
     profiles: Annotated[dict[Name, Profile], BeforeValidator(_by_name)] = Field(
-        default={}, description="of this experiment alone, by name; they go before the library's"
+        default={}, description="profiles of this experiment, by name; they hide the library's"
     )
     topologies: Annotated[dict[Name, Topology], BeforeValidator(_by_name)] = Field(
-        default={}, description="of this experiment alone, by name; they go before the library's"
+        default={}, description="topologies of this experiment, by name; they hide the library's"
     )
 
     @property
     def altered_fields(self) -> dict[str, Any]:
-        """Return the measured fields that `set` changes; empty if it also states what to expect of them."""
+        """Return the overrides in `set` that affect measurements. Empty if `set` also overrides the expectations."""
         if "expect" in self.changes:
             return {}
         return {path: value for path, value in self.changes.items() if path.partition(".")[0] not in ASIDE}
 
 
 class Cell(Strict):
-    """One combination of levels, and the trial that it asks for."""
+    """One combination of levels, and the specification of its trials."""
 
     levels: dict[Name, Level]
     spec: TrialSpec
@@ -526,9 +531,9 @@ class Cell(Strict):
 
     @property
     def dependencies(self) -> dict[tuple[str | int, ...], str]:
-        """Return the variants whose trials come before, by the field that says so.
+        """Return the variants whose trials must run before, by the location of the field that names the variant.
 
-        Dependencies, Cassini, or a job's inputs.
+        The fields are `depends_on`, `cassini.profiles`, and each job's `inputs`.
         """
         found: dict[tuple[str | int, ...], str] = {
             ("depends_on", index): name for index, name in enumerate(self.depends_on)
@@ -548,7 +553,10 @@ class Baseline(NamedTuple):
 
 
 class Experiment(ExperimentHeader):
-    """An experiment with every combination merged, checked and resolved; `document` is its file as written."""
+    """An experiment with every combination of levels merged, checked and resolved.
+
+    `document` is the content of its file as written.
+    """
 
     factors: dict[Name, Tuple[Level]]
     cells: Tuple[Cell]
@@ -562,12 +570,12 @@ class Experiment(ExperimentHeader):
 
     @property
     def x_factor(self) -> str:
-        """Return the factor along the x-axis."""
+        """Return the factor along the x-axis of the study's figures."""
         return self.study.x_factor(self.factors)
 
     @property
     def baseline(self) -> Baseline:
-        """Return the baseline of speed-ups. A variant that an older run names but lacks is ignored."""
+        """Return the baseline of speed-ups. A baseline that an older run names but does not contain is ignored."""
         asked, levels = self.study.baseline, self.factors.get(self.x_factor, ())
         if asked is not None and asked in self.variants:
             return Baseline("variant", asked)
@@ -585,12 +593,12 @@ class Experiment(ExperimentHeader):
 
     @property
     def probes(self) -> frozenset[tuple[str, tuple[str, ...]]]:
-        """Return hosts of workers, each with a command that fails there if it lacks a requirement of their trainer."""
+        """Return pairs of a host and a command that fails on the host if a requirement of its trainers is missing."""
         jobs = [job for cell in self.cells for job in cell.spec.jobs.values()]
         needed = ((job, probe) for job in jobs for probe in (job.trainer.probe, job.trainer.scheduled and SLURM_PROBE))
         return frozenset((host, probe) for job, probe in needed if probe for host in job.workers)
 
     @property
     def trial_count(self) -> int:
-        """Return the number of trials of a run."""
+        """Return the number of trials in one run of the experiment, over all repetitions."""
         return self.repetitions * sum(len(cell.spec.jobs) if cell.spec.one_job_at_a_time else 1 for cell in self.cells)

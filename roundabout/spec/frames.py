@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Header bytes of an Ethernet frame beside TCP's payload."""
+"""Sizes of the headers around TCP payload on Ethernet, in bytes."""
 
 SEGMENT_HEADER_BYTES = 52
-"""IPv4 20, TCP 32 (with timestamps): what a segment is shorter than the MTU."""
+"""IPv4 and TCP headers within the MTU: 20 bytes, and 32 bytes with timestamps."""
 FRAME_HEADER_BYTES = 14
-"""Of Ethernet, as interfaces, queues and captures count it: without the checksum."""
+"""Ethernet header as interfaces, queues and captures count it, without the checksum."""
 HEADER_BYTES = FRAME_HEADER_BYTES + SEGMENT_HEADER_BYTES
-"""What a packet is longer than its payload, as interfaces count it."""
+"""All header bytes of a packet, as interfaces count them."""
 AROUND_BYTES = 24
-"""What a frame takes of a link beyond that: checksum 4, preamble 8, gap 12."""
+"""Further bytes of a frame on the link: checksum 4, preamble 8, inter-frame gap 12."""
 
 
 def segment_bytes(mtu_bytes: int) -> int:
-    """Return the payload of a full TCP segment."""
+    """Return the payload bytes of a full TCP segment at this MTU."""
     return mtu_bytes - SEGMENT_HEADER_BYTES
 
 
 def frame_bytes(mtu_bytes: int) -> int:
-    """Return the frame of a full packet, as interfaces count it."""
+    """Return the bytes of a full frame at this MTU, as interfaces count them."""
     return mtu_bytes + FRAME_HEADER_BYTES
 
 
 def payload_share(mtu_bytes: int) -> float:
-    """Return the largest share of a link's rate that TCP payload can have."""
+    """Return the largest share of a link's rate, 0 to 1, that TCP payload can have at this MTU."""
     return segment_bytes(mtu_bytes) / (frame_bytes(mtu_bytes) + AROUND_BYTES)

@@ -75,15 +75,15 @@ from roundabout.spec.transports import FOLDER
 Model = TypeVar("Model", bound=BaseModel)
 
 
-# How much of an experiment is done, and what the file may change for it.
+# Lengths of an experiment, and the fields that a file's `lengths` may change.
 LENGTHS = ("quick", "full")
 LENGTH_CHANGES = ("repetitions", "exclude", "factors", *OVERLAYABLE)
 
 
 class Summary(NamedTuple):
-    """One line of the catalog. `error` says why the file cannot be used.
+    """One entry of the catalog. `error` is None if the file is valid.
 
-    `reads_elsewhere` is True if it names a file outside of the catalogue's folder.
+    `reads_elsewhere` is True if the experiment names a file outside the catalog's folder.
     """
 
     name: str
@@ -95,9 +95,9 @@ class Summary(NamedTuple):
 
 
 def load_profile(name_or_path: str, root: Path = EXPERIMENTS) -> Profile:
-    """Load the profile of that name below `root`, or the one in a file (a path, or anything that ends in .yaml).
+    """Load a profile by name from the library below `root`, or from a file if the argument is a path (`is_path`).
 
-    Raises SpecError.
+    Raises SpecError if the profile is missing or invalid.
     """
     if not is_path(name_or_path):
         return Library(root).profile(name_or_path)
@@ -105,9 +105,9 @@ def load_profile(name_or_path: str, root: Path = EXPERIMENTS) -> Profile:
 
 
 def load_topology(name_or_path: str, root: Path = EXPERIMENTS) -> Topology:
-    """Load the topology of that name below `root`, or the one in a file (a path, or anything that ends in .yaml).
+    """Load a topology by name from the library below `root`, or from a file if the argument is a path (`is_path`).
 
-    Raises SpecError.
+    Raises SpecError if the topology is missing or invalid.
     """
     if not is_path(name_or_path):
         return Library(root).topology(name_or_path)
@@ -115,7 +115,10 @@ def load_topology(name_or_path: str, root: Path = EXPERIMENTS) -> Topology:
 
 
 def guess_file_kind(name_or_path: str, root: Path = EXPERIMENTS) -> str:
-    """Return the folder of the library that has the name, or to which a file's content belongs. Raises SpecError."""
+    """Return the library folder (CATALOG, PROFILES or TOPOLOGIES) of a name or of a file's content.
+
+    Return CATALOG for an unknown name. Raises SpecError if a file cannot be read.
+    """
     if is_path(name_or_path):
         return guess_kind(_file(name_or_path).root)
     library = Library(root)
@@ -129,11 +132,11 @@ def load_experiment(
     complain: ExpectationCheck | None = None,
     changes: Block | None = None,
 ) -> Experiment:
-    """Load an experiment of the catalog below `root`, or the one in a file (a path, or anything that ends in .yaml).
+    """Load an experiment by name from the catalog below `root`, or from a file if the argument is a path (`is_path`).
 
-    `length` is one of the file's `lengths`, an overlay on all of it. Every combination of levels is merged, checked and
-    resolved here: what this returns can be run. What is expected of it is checked as far as specifications know, and
-    where `complain` is given, by that. `changes` go over the file's own `set`. Raises SpecError.
+    `length` selects one of the file's `lengths`, which is merged over the whole file. `changes` are overrides, which
+    take precedence over the file's `set`. `complain` adds checks of the expectations. Every combination of levels is
+    merged, checked and resolved, so the result can be run. Raises SpecError for the first fault.
     """
     text = str(name_or_path)
     if isinstance(name_or_path, Path) or is_path(text):
@@ -151,16 +154,17 @@ def load_experiment(
 def build_experiment(
     fields: Mapping[str, Any], folder: Path = Path(), complain: ExpectationCheck | None = None
 ) -> Experiment:
-    """Build an experiment from the fields that a file would have, checked like one; messages call it `experiment`.
+    """Build an experiment from the fields of an experiment file, with the same checks.
 
-    Profiles, topologies and programs lie in `folder`. Raises SpecError.
+    `folder` is searched for profiles, topologies and programs. Messages call the file `experiment`. Raises SpecError
+    for the first fault.
     """
     document = parse(as_yaml(_to_plain(fields), "experiment"), "experiment", folder)
     return _assemble(_apply_length(with_current_names(document), None), Library(beside=folder), complain)
 
 
 def is_path(text: str) -> bool:
-    """Return True for a file's path, and False for a name."""
+    """Return True if `text` is a path: it contains `/` or ends in .yaml or .yml. Otherwise it is a name."""
     return "/" in text or text in (".", "..") or text.lower().endswith((".yaml", ".yml"))
 
 
@@ -170,7 +174,7 @@ def _file(name_or_path: str | Path) -> Document:
 
 
 def read_catalog(root: Path = EXPERIMENTS) -> list[Summary]:
-    """Return a summary of every experiment below `root`, including those that cannot be used."""
+    """Return a summary of every experiment in the catalog below `root`, including invalid ones."""
     with snapshot():
         return [_summary(name, root) for name in Library(root).names(CATALOG)]
 

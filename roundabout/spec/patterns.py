@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Communication patterns: the transfers between workers in a phase, and their dependencies.
 
-A pattern is a function from a phase's bytes and a group of workers (their ranks, in the order that counts) to its
-transfers. docs/reference/patterns.md says what `bytes` means for each. A pattern that is added here is available to all
-models, planners and trainers.
+A pattern is a function that maps a phase's bytes and a group of workers (their ranks, in order) to transfers.
+docs/reference/patterns.md defines `bytes` for each pattern. All models, planners and trainers use the patterns of this
+module.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,9 +15,9 @@ Ranks = Sequence[int]
 
 
 class Transfer(NamedTuple):
-    """Payload from one worker to another in one phase, at the scale of the bytes that it was made of.
+    """Payload bytes from one worker to another in one phase. Workers are ranks.
 
-    `lead_bytes` bounds how far sending may be ahead of what the sender has received in the phase; None: no bound.
+    `lead_bytes` bounds the bytes sent minus the bytes that the sender has received in the phase. None means no bound.
     """
 
     sender: int
@@ -27,9 +27,9 @@ class Transfer(NamedTuple):
 
 
 def ring(size: int, group: Ranks) -> Iterator[Transfer]:
-    """Yield an all-reduce in 2(N-1) steps.
+    """Yield the transfers of a ring all-reduce in 2(N-1) steps.
 
-    Each sends `size` to the next, the last to the first, at most one step ahead.
+    Each worker sends `size` bytes to the next, and the last to the first. A worker sends at most one step ahead.
     """
     steps = 2 * (len(group) - 1)
     for place, sender in enumerate(group):
@@ -37,16 +37,16 @@ def ring(size: int, group: Ranks) -> Iterator[Transfer]:
 
 
 def pairs(size: int, group: Ranks) -> Iterator[Transfer]:
-    """Yield exchanges of `size` between the first and second, the third and fourth, and so on."""
+    """Yield exchanges of `size` bytes in each direction between workers 1 and 2, 3 and 4, and so on."""
     for one, other in zip(group[::2], group[1::2], strict=True):
         yield Transfer(one, other, size)
         yield Transfer(other, one, size)
 
 
 def all_to_all(size: int, group: Ranks) -> Iterator[Transfer]:
-    """Yield transfers of `size` by each worker in all, an even part to each other.
+    """Yield transfers in which each worker sends `size` bytes in total, divided evenly among the others.
 
-    The next ones in the group get the remainder.
+    If the division leaves a remainder, the workers next in the group get one byte more.
     """
     others = len(group) - 1
     for place, sender in enumerate(group):
@@ -57,23 +57,26 @@ def all_to_all(size: int, group: Ranks) -> Iterator[Transfer]:
 
 
 def one_to_all(size: int, group: Ranks) -> Iterator[Transfer]:
-    """Yield transfers of `size` by the first to each other: a broadcast, or a parameter server's answer."""
+    """Yield transfers of `size` bytes from the first worker to each other one, like a broadcast."""
     yield from (Transfer(group[0], receiver, size) for receiver in group[1:])
 
 
 def all_to_one(size: int, group: Ranks) -> Iterator[Transfer]:
-    """Yield transfers of `size` by each other to the first, as to a parameter server."""
+    """Yield transfers of `size` bytes from each other worker to the first, as to a parameter server."""
     yield from (Transfer(sender, group[0], size) for sender in group[1:])
 
 
 def pipeline(size: int, group: Ranks) -> Iterator[Transfer]:
-    """Yield transfers of `size` by each but the last to the next. All but the first pass on what they have received."""
+    """Yield transfers of `size` bytes from each worker to the next, except from the last.
+
+    Workers after the first forward received bytes, so they cannot send ahead of them.
+    """
     for place, (sender, receiver) in enumerate(pairwise(group)):
         yield Transfer(sender, receiver, size, 0 if place else None)
 
 
 Pattern = Literal["ring", "pairs", "all-to-all", "one-to-all", "all-to-one", "pipeline"]
-# Those in which every worker sends as much as any other.
+# Symmetric patterns, in which all workers send equally much.
 ALIKE: tuple[Pattern, ...] = ("ring", "pairs", "all-to-all")
 PATTERNS: dict[Pattern, Callable[[int, Ranks], Iterator[Transfer]]] = {
     "ring": ring,
@@ -87,8 +90,8 @@ PATTERNS: dict[Pattern, Callable[[int, Ranks], Iterator[Transfer]]] = {
 
 @lru_cache(maxsize=1024)
 def all_transfers(pattern: Pattern, size: int, groups: tuple[tuple[int, ...], ...]) -> tuple[Transfer, ...]:
-    """Return all transfers of a phase of `size` bytes, group after group.
+    """Return all transfers of a phase of `size` bytes, group by group.
 
-    Groups have at least two workers, even for pairs.
+    Each group must have at least two workers, and an even number of workers for `pairs`.
     """
     return tuple(transfer for group in groups for transfer in PATTERNS[pattern](size, group))

@@ -14,7 +14,7 @@ Group = Annotated[Tuple[Rank], Field(min_length=2)]
 
 
 def ring_allreduce_bytes(parameters: int, workers: int) -> int:
-    """Return the payload bytes that each of `workers` sends to all-reduce that many 32-bit parameters in a ring.
+    """Return the payload bytes that each of `workers` sends to all-reduce `parameters` 32-bit numbers in a ring.
 
     Source: Salamy, equation 3.1 (which counts bits).
     """
@@ -22,24 +22,24 @@ def ring_allreduce_bytes(parameters: int, workers: int) -> int:
 
 
 class Phase(Strict):
-    """A part of an iteration: computing for `compute_ms`, or sending `bytes`, which alone takes `alone_ms`.
+    """A part of an iteration: computing for `compute_ms`, or sending `bytes`.
 
-    `bytes` is payload at the papers' scale. The `pattern` defines its transfers (docs/reference/patterns.md), in each
-    of the `groups` by itself: in a ring, each worker sends to the next. The numbers have a `source` (paper, figure or
-    table), or are a `guess` with its reasoning and effect. A file may give a model's `parameters` instead of bytes,
-    from which the profile's `workers` determine the bytes.
+    `bytes` is payload at the papers' scale; sending it on an idle network takes `alone_ms`. `pattern` defines the
+    transfers within each of the `groups` (docs/reference/patterns.md). The numbers have a `source` (paper, figure or
+    table), or are a `guess` with its reasoning and effect. A file may give a model's `parameters` in place of `bytes`,
+    which then follow from the profile's `workers`.
     """
 
     name: Name
     compute_ms: NotNegative | None = None
     bytes: Annotated[int, Field(gt=0, le=10**12)] | None = None
     parameters: Annotated[int, Field(gt=0, le=10**12)] | None = Field(
-        default=None, description="32-bit numbers all-reduced in a ring, in place of bytes"
+        default=None, description="count of 32-bit numbers that a ring all-reduces, in place of `bytes`"
     )
     alone_ms: Positive | None = None
-    pattern: Pattern = Field(default="ring", description="who sends the bytes to whom")
+    pattern: Pattern = Field(default="ring", description="communication pattern, which defines the transfers")
     groups: Annotated[Tuple[Group], Field(min_length=1)] | None = Field(
-        default=None, description="ranks of the workers that communicate with each other; all in one by default"
+        default=None, description="groups of communicating workers, by rank; default: one group of all"
     )
     source: Text | None = None
     guess: Text | None = None
@@ -66,7 +66,7 @@ class Phase(Strict):
         return self
 
     def transfers(self, workers: int, size: int | None = None) -> tuple[Transfer, ...]:
-        """Return the transfers among `workers` workers; none while computing. `size` replaces `bytes`."""
+        """Return the transfers among `workers` workers. A computing phase has none. `size` replaces `bytes`."""
         if self.bytes is None:
             return ()
         return all_transfers(
@@ -74,7 +74,7 @@ class Phase(Strict):
         )
 
     def scale_by(self, by: "ProfileScaling") -> "Phase":
-        """Return the phase with its work multiplied."""
+        """Return the phase with computing time, bytes and `alone_ms` multiplied by the factors `by`."""
         return self.model_copy(
             update={
                 "compute_ms": None if self.compute_ms is None else self.compute_ms * by.compute,
@@ -86,31 +86,31 @@ class Phase(Strict):
 
     @property
     def demand_gbps(self) -> float:
-        """Return the payload rate at which `bytes` are sent on an idle network, Gbit/s; 0 while computing."""
+        """Return the phase's payload rate on an idle network, in Gbit/s. It is 0 for a computing phase."""
         return 0.0 if self.bytes is None or self.alone_ms is None else self.bytes * 8 / self.alone_ms / 1e6
 
     @property
     def duration_ms(self) -> float:
-        """Return the duration of the phase on an idle network."""
+        """Return the duration of the phase on an idle network, in ms."""
         return (self.compute_ms or 0.0) + (self.alone_ms or 0.0)
 
 
 class ProfileScaling(Strict):
-    """Factors of a profile's computing times and bytes. Bytes are sent at the same rate."""
+    """Factors of a profile's computing times and bytes. Sending rates do not change."""
 
     compute: Positive = 1.0
     bytes: Positive = 1.0
 
 
 class Profile(Strict):
-    """One iteration of a job alone: its phases in order."""
+    """The phases, in order, of one iteration of a job that has the network to itself."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     name: Name
     model: Text
     batch: Annotated[int, Field(gt=0)] | None = None
     workers: Annotated[int, Field(ge=2, le=10_000)] | None = Field(
-        default=None, description="how many workers the job must have; with `parameters` or `groups` only"
+        default=None, description="number of workers that a job must have; only with `parameters` or `groups`"
     )
     source: Text | None = None
     phases: Annotated[Tuple[Phase], Field(min_length=1)]
@@ -152,32 +152,32 @@ class Profile(Strict):
         return self
 
     def scale_by(self, by: ProfileScaling) -> "Profile":
-        """Return the profile with its work multiplied, and without the parameters of its bytes."""
+        """Return the profile with computing times and bytes multiplied by `by`. The result lacks `parameters`."""
         phases = tuple(phase.scale_by(by) for phase in self.phases)
         workers = self.workers if any(phase.groups for phase in phases) else None
         return self.model_copy(update={"phases": phases, "workers": workers})
 
     @property
     def compute_ms(self) -> float:
-        """Return the computing time of an iteration."""
+        """Return the computing time of an iteration, in ms."""
         return sum(phase.compute_ms or 0.0 for phase in self.phases)
 
     @property
     def comm_ms(self) -> float:
-        """Return the communication time of an iteration on an idle network."""
+        """Return the communication time of an iteration on an idle network, in ms."""
         return sum(phase.alone_ms or 0.0 for phase in self.phases)
 
     @property
     def comm_bytes(self) -> int:
-        """Return the `bytes` of an iteration's phases at the papers' scale.
+        """Return the sum of `bytes` of all phases, at the papers' scale.
 
-        In rings, the payload that each worker sends.
+        For ring phases, this is the payload that each worker sends.
         """
         return sum(phase.bytes or 0 for phase in self.phases)
 
     @property
     def alone_ms(self) -> float:
-        """Return the duration of an iteration on an idle network."""
+        """Return the duration of an iteration on an idle network, in ms."""
         return self.compute_ms + self.comm_ms
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A topology: hosts, switches and links that form a tree."""
+"""Model of a topology: a tree of hosts, switches and links."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def _rates_have_defaults(schema: dict[str, Any]) -> None:
 
 
 class Link(Strict):
-    """A full-duplex link between two nodes. A rate that a file omits is the topology's."""
+    """A full-duplex link between two nodes. The topology's rates are the defaults of its rates."""
 
     model_config = ConfigDict(json_schema_extra=_rates_have_defaults)
 
@@ -30,7 +30,7 @@ class Link(Strict):
     payload_rate_gbps: Positive
     bottleneck: bool = False
     nic_queue: bool = Field(
-        default=False, description="its host sends into it at the link's rate, and queues what is more"
+        default=False, description="whether the host's NIC sends at the link's rate and queues packets beyond it"
     )
 
     @model_validator(mode="after")
@@ -47,7 +47,7 @@ class _Fault(NamedTuple):
 
 
 class Hop(NamedTuple):
-    """A link crossed in one direction."""
+    """A link in one direction, from `sender` to `receiver`."""
 
     link: Link
     sender: str
@@ -55,9 +55,10 @@ class Hop(NamedTuple):
 
 
 class Topology(Strict):
-    """Hosts and switches joined into a tree, each host by one link to a switch.
+    """Hosts and switches that form a tree. Each host has one link, to a switch.
 
-    `lossless` queues are deep, standing for a fabric with PFC; `lossy` ones drop. Rates are in the papers' units.
+    `lossless` queues are deep and stand for a fabric with PFC; `lossy` queues drop packets. Rates are in the papers'
+    units.
     """
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
@@ -67,17 +68,18 @@ class Topology(Strict):
     line_rate_gbps: Positive
     payload_rate_gbps: Positive
     mtu_bytes: Annotated[int, Field(ge=1280, le=9978)] = Field(
-        default=1500, description="of all links: no payload rate is higher than what it leaves of the line rate"
+        default=1500, description="MTU of all links; with its headers, it limits the payload rates"
     )
     queue: Literal["lossless", "lossy"]
     queue_bytes: Annotated[int, Field(ge=1, le=10**12)] | None = Field(
         default=None,
-        description="held by a switch port of a `lossy` one before it drops; else the testbed chooses",
+        description="bytes that a port of a `lossy` topology queues before it drops; default: the testbed's choice",
     )
     hosts: Annotated[Tuple[NodeName], Field(min_length=2)]
     switches: Annotated[Tuple[NodeName], Field(min_length=1)]
     gpus_per_host: Annotated[int, Field(ge=1, le=64)] = Field(
-        default=1, description="of which each is one worker's; what workers of one host send each other crosses no link"
+        default=1,
+        description="GPUs of a host, one for each worker; traffic between workers of one host crosses no link",
     )
     links: Annotated[Tuple[Link], Field(min_length=1)]
 
@@ -161,9 +163,10 @@ class Topology(Strict):
         return None
 
     def with_rates(self, line_rate_gbps: float | None, payload_rate_gbps: float | None) -> "Topology":
-        """Return the topology at other rates, Gbit/s; its links without a rate of their own change too.
+        """Return the topology at other rates, in Gbit/s. Links that have the topology's rates change, too.
 
-        Without a payload rate, its share of the line rate is kept. Raises ValidationError if headers do not fit.
+        None keeps a rate, but a new line rate also scales the payload rate. Raises ValidationError if the payload rate
+        leaves no room for headers.
         """
         line = line_rate_gbps or self.line_rate_gbps
         rates = {"line_rate_gbps": line, "payload_rate_gbps": payload_rate_gbps or self.payload_rate_gbps}
@@ -177,7 +180,7 @@ class Topology(Strict):
 
     @property
     def bottleneck(self) -> Link:
-        """Return the shared link: the one that is marked as such, or the narrowest, the first among equals."""
+        """Return the link marked `bottleneck`, or else the narrowest link. If several are equal, return the first."""
         marked = [link for link in self.links if link.bottleneck]
         return min(marked or self.links, key=lambda link: link.payload_rate_gbps)
 
@@ -187,7 +190,7 @@ class Topology(Strict):
         return {node: tuple(hop for hop in hops if hop.sender == node) for node in (*self.hosts, *self.switches)}
 
     def path(self, sender: str, receiver: str) -> tuple[Hop, ...]:
-        """Return the links from one host to another, in order; none from a host to itself."""
+        """Return the links from one host to another, in order. The path from a host to itself is empty."""
         way: dict[str, tuple[Hop, ...]] = {sender: ()}
         frontier = [sender]
         while receiver not in way:
@@ -199,5 +202,5 @@ class Topology(Strict):
         return way[receiver]
 
     def path_payload_gbps(self, sender: str, receiver: str) -> float:
-        """Return the payload rate of the narrowest link from one host to another, Gbit/s."""
+        """Return the lowest payload rate on the path from one host to another, in Gbit/s."""
         return min(hop.link.payload_rate_gbps for hop in self.path(sender, receiver))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trace: the jobs that arrive at a cluster, and when. roundabout.models.cluster.traces makes requests of it.
+"""Models of a cluster's trace: the jobs and their arrivals. roundabout.models.cluster.traces turns it into requests.
 
-Models are those of roundabout/models/cluster/models.yaml, or sets of them. Omitted values are drawn by the seed: a
-model among `models` (all equally likely), a number of `workers` and of `iterations` from their ranges, a batch from the
-model's.
+`models` names models of roundabout/models/cluster/models.yaml, or sets of them. The seed draws omitted values: a model
+(all equally likely), numbers of `workers` and `iterations` from their ranges, and a batch from the model's range.
 """
 
 from typing import Annotated, Literal, Self
@@ -17,7 +16,7 @@ Jobs = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class Range(Strict):
-    """Whole numbers between two ends, both included."""
+    """A range of whole numbers, including both ends."""
 
     least: Count
     most: Count
@@ -33,19 +32,20 @@ class RandomJobs(Strict):
     """The distributions from which a seed draws jobs."""
 
     models: Annotated[Tuple[Name], Field(min_length=1)] = Field(
-        default=("mixed",), description="models and sets of them, each model as likely as any other"
+        default=("mixed",), description="names of models, or of sets of models; all models are equally likely"
     )
     workers: Range = Field(
-        default=Range(least=1, most=12), description="GPUs asked for; of a file's jobs, others are left out"
+        default=Range(least=1, most=12),
+        description="number of GPUs; jobs of a trace's file outside this range are left out",
     )
     iterations: Range = Range(least=200, most=1000)
 
 
 class ListedJob(Strict):
-    """A job of a list. Omitted values are drawn."""
+    """A listed job of a trace. The seed draws omitted values."""
 
     model: Name | None = None
-    batch: Count | None = Field(default=None, description="of a GPU")
+    batch: Count | None = Field(default=None, description="examples for each GPU in an iteration")
     workers: Count | None = None
     iterations: Count | None = None
 
@@ -54,9 +54,9 @@ List = Annotated[Tuple[ListedJob], Field(min_length=1)]
 
 
 class Poisson(RandomJobs):
-    """Jobs that arrive as a Poisson process (section 4.5.1): `jobs` of them, or for some `minutes`.
+    """Jobs that arrive as a Poisson process (section 4.5.1), limited by number (`jobs`) or time (`minutes`).
 
-    `load` is the average fraction of GPUs that serve active jobs, were each job alone on the network and never waiting.
+    `load` is the average share of busy GPUs if every job had the network to itself and never waited.
     """
 
     kind: Literal["poisson"]
@@ -72,60 +72,62 @@ class Poisson(RandomJobs):
 
 
 class Dynamic(RandomJobs):
-    """Jobs that are present, and others that arrive all at once (sections 4.5.1, 4.5.3 and 4.5.4)."""
+    """Jobs that are present at the start, and others that arrive together (sections 4.5.1, 4.5.3 and 4.5.4)."""
 
     kind: Literal["dynamic"]
     present: List
     arriving: List
-    arrive_s: NotNegative = Field(default=60.0, description="when; a guess: no instant is printed")
+    arrive_s: NotNegative = Field(
+        default=60.0, description="arrival in seconds; a guess, because the thesis prints no instant"
+    )
 
 
 class Snapshot(RandomJobs):
-    """Jobs that are all present from the start (sections 4.5.1 and 4.5.5)."""
+    """Jobs that are all present at the start (sections 4.5.1 and 4.5.5)."""
 
     kind: Literal["snapshot"]
     jobs: List
 
 
 class RecordedTrace(RandomJobs):
-    """A real trace, which gives arrivals, GPUs and mostly durations. Models and batches are drawn."""
+    """A published trace of a real cluster: arrivals, GPUs and most durations. The seed draws models and batches."""
 
     file: Text
-    jobs: Jobs | None = Field(default=None, description="the first so many; all unless given")
+    jobs: Jobs | None = Field(default=None, description="number of jobs to use, from the first; default: all")
 
 
 class Philly(RecordedTrace):
-    """Microsoft's cluster_job_log (USENIX ATC'19)."""
+    """Microsoft's Philly trace: cluster_job_log (USENIX ATC'19)."""
 
     kind: Literal["philly"]
 
 
 class Lingjun(RecordedTrace):
-    """Alibaba's job.csv of 2023 (SIGCOMM'24), with its worker.csv beside it."""
+    """Alibaba's Lingjun trace: job.csv of 2023 (SIGCOMM'24), with worker.csv beside it."""
 
     kind: Literal["lingjun"]
 
 
 class Helios(RecordedTrace):
-    """SenseTime's cluster_log.csv of 2020, of one of its clusters (SC'21)."""
+    """SenseTime's Helios trace: cluster_log.csv of 2020 of one cluster (SC'21)."""
 
     kind: Literal["helios"]
 
 
 class Acme(RecordedTrace):
-    """Shanghai AI Laboratory's trace_seren.csv or trace_kalos.csv of 2023 (NSDI'24)."""
+    """Shanghai AI Laboratory's Acme trace: trace_seren.csv or trace_kalos.csv of 2023 (NSDI'24)."""
 
     kind: Literal["acme"]
 
 
 class AlibabaGpu2020(RecordedTrace):
-    """Alibaba's pai_job_table.csv of 2020 (NSDI'22), with its pai_task_table.csv beside it."""
+    """Alibaba's GPU trace of 2020: pai_job_table.csv (NSDI'22), with pai_task_table.csv beside it."""
 
     kind: Literal["alibaba-gpu-2020"]
 
 
 class AlibabaGpu2023(RecordedTrace):
-    """Alibaba's openb_pod_list_default.csv of 2023 (USENIX ATC'23), or another of its lists of pods."""
+    """Alibaba's GPU trace of 2023: openb_pod_list_default.csv (USENIX ATC'23), or another list of pods."""
 
     kind: Literal["alibaba-gpu-2023"]
 
@@ -148,7 +150,7 @@ Trace = Annotated[
 
 
 class SubmittedJob(Strict):
-    """A job of a real trace: its arrival, its GPUs, and its duration if known."""
+    """A job of a real trace: submission time, number of GPUs, and duration (`ran_s`) if known."""
 
     name: Name
     at_s: float

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiments put together from files: merging, overrides, factors and validation."""
+"""Assembly of experiments from files: merging, overrides, factors and validation."""

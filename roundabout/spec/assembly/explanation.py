@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanations of pydantic's errors: one message, at the line of the fault."""
+"""Conversion of pydantic's validation errors to a single SpecError with the line of the fault."""
 
 import typing
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from roundabout.spec.trainers import MODELS
 
 Part = TypeVar("Part", bound=Strict)
 
-# The fields that are one of several kinds, with those.
+# Models of the fields whose value is one of several kinds, by kind.
 UNIONS: dict[Any, Mapping[str, type[BaseModel]]] = {"trainer": MODELS, "trace": KINDS}
 
 _NAME = "letters, digits, '.', '_' and '-', a letter or digit first (a host or switch: lower case, a letter first)"
@@ -51,7 +51,7 @@ _EXPECTED = {
 
 
 def parse_as(model: type[Part], document: Document) -> Part:
-    """Parse `document` as a `model`. Raises SpecError for its first fault."""
+    """Parse `document` as a `model`. Raises SpecError for the first fault."""
     try:
         return model.model_validate(document.root)
     except ValidationError as error:
@@ -59,9 +59,9 @@ def parse_as(model: type[Part], document: Document) -> Part:
 
 
 def explain_error(error: ValidationError, document: Document, model: type[BaseModel], root: Block) -> SpecError:
-    """Return the first fault of `root`, a part of `document` that was read as `model`.
+    """Return a SpecError for the first fault that `error` reports about `root`, a part of `document` read as `model`.
 
-    An unknown field comes first: a misspelt one is also missing, and the misspelling says more.
+    Unknown fields come before other faults, because a misspelled field is also reported as missing.
     """
     details = min(error.errors(include_url=False), key=lambda item: item["type"] != "extra_forbidden")
     way = tuple(step for step in details["loc"] if step != "[key]")
@@ -79,7 +79,7 @@ def explain_error(error: ValidationError, document: Document, model: type[BaseMo
 
 
 def first_fault(error: ValidationError) -> tuple[tuple[str | int, ...], str, str]:
-    """Return the first fault of data that is no specification: its location, what was found, and what is expected."""
+    """Return location, found value and expected value of the first fault. For data other than specifications."""
     details = error.errors(include_url=False)[0]
     return details["loc"], *_words(details)
 
@@ -139,7 +139,7 @@ def _choice(details: ErrorDetails) -> tuple[Any, list[str]] | None:
 
 
 def fields_at(model: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
-    """Return the field names of the model at `location` inside `model`; empty if there is no model."""
+    """Return the field names of the nested model at `location` in `model`, or an empty list if there is no model."""
     kind: Any = model
     for last, step in zip((None, *location), location, strict=False):
         if step in TAGGED:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of an experiment's factors. Each level becomes a named overlay."""
+"""Reader of an experiment's factors. It converts each level to a named overlay."""
 
 import math
 import re
@@ -19,7 +19,10 @@ Factors = dict[str, dict[str | int | float, Block]]
 
 
 def read_factors(document: Document, overlayable: tuple[str, ...]) -> Factors:
-    """Return the overlay of each level of each factor of `document`. Overlays may touch the fields `overlayable`."""
+    """Return the overlay of each level of each factor of `document`.
+
+    Raises SpecError if a factor is invalid, or if an overlay sets a field that is not in `overlayable`.
+    """
     written = document.root.get("factors")
     if written is None:
         return {}
@@ -78,7 +81,7 @@ def _number(value: str | int | float) -> float:
 
 
 def nested_overlay(path: Sequence[str], value: object, mark: Mark | None) -> Block:
-    """Return the overlay that sets the field at `path`, written at `mark`."""
+    """Return an overlay that sets the field at `path` to `value`. `mark` is the place of the value in its file."""
     block = Block()
     block.mark = mark
     block.put(path[0], value if len(path) == 1 else nested_overlay(path[1:], value, mark), mark)

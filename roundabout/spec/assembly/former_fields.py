@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Former names of an experiment's fields: `needs`, `takes`, and `queue: meant`.
+"""Former names of an experiment's fields and values: `needs`, `takes`, and `queue: meant`.
 
-They are accepted until version 0.3, each with a FutureWarning.
+Former names are accepted until version 0.3, each with a FutureWarning.
 """
 
 import re
@@ -24,9 +24,9 @@ Location = tuple[str, ...]
 
 
 def with_current_names(document: Document) -> Document:
-    """Return an experiment's document with current names in place of former ones.
+    """Return an experiment's document with former names replaced by current names.
 
-    Raises SpecError where a field stands under both its names.
+    Raises SpecError if a document uses both names of a field.
     """
     return Document(document.file, _rename(document, (), document.root), document.folder)
 

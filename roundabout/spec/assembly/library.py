@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of specifications, which finds profiles and topologies by name."""
+"""Library of specifications: a folder in which experiments, profiles and topologies are found by name."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ CATALOG, PROFILES, TOPOLOGIES = "catalog", "profiles", "topologies"
 
 
 HEADER = tuple(field.alias or name for name, field in ExperimentHeader.model_fields.items())
-# What overlays may touch: a trial's own fields, and what is expected of it.
+# Fields that overlays may set: the fields of a trial, and the trial's expectations.
 OVERLAYABLE = (*Treatment.model_fields, *Expectations.model_fields)
 FIELDS = {
     CATALOG: {*HEADER, *OVERLAYABLE, "factors", "lengths"},
@@ -30,12 +30,15 @@ KINDS = {CATALOG: "an experiment", PROFILES: "a profile", TOPOLOGIES: "a topolog
 
 
 def guess_kind(root: Mapping[str, object]) -> str:
-    """Return the folder of the library to which a file's content belongs, as most of its fields say."""
+    """Return the library folder of a file's kind (experiment, profile, topology), guessed from the field names."""
     return max(FIELDS, key=lambda shelf: len(FIELDS[shelf] & root.keys()))
 
 
 class Library:
-    """The specifications below one folder, and those beside an experiment's file. Each is read once."""
+    """The specifications below `root` and beside an experiment's file. Each file is read once.
+
+    A `shelf` is a folder of the library: CATALOG, PROFILES or TOPOLOGIES.
+    """
 
     def __init__(self, root: Path = EXPERIMENTS, beside: Path | None = None) -> None:
         """Open the library.
@@ -50,24 +53,24 @@ class Library:
         self._topologies: dict[str, Topology] = {}
 
     def names(self, shelf: str) -> list[str]:
-        """Return the names of all specifications in a folder of the library, beside the experiment, or added."""
+        """Return the sorted names of a shelf's specifications: in the library, beside the experiment, or added."""
         beside = (self._beside / shelf).glob("*.yaml") if self._beside else ()
         laid: Mapping[str, Mapping[str, object]] = {PROFILES: self._profiles, TOPOLOGIES: self._topologies}
         return sorted({*self._find_paths(shelf), *(path.stem for path in beside), *laid.get(shelf, {})})
 
     def has(self, shelf: str, name: str) -> bool:
-        """Return True if there is a specification of that name."""
+        """Return True if the shelf has a specification `name`."""
         return name in self.names(shelf) or self._own(shelf, name) is not None
 
     def add(self, profiles: Mapping[str, Profile], topologies: Mapping[str, Topology]) -> None:
-        """Add profiles and topologies, which go before all others of the same name."""
+        """Add profiles and topologies. They take precedence over files with the same name."""
         self._profiles |= profiles
         self._topologies |= topologies
 
     def document(self, shelf: str, name: str) -> Document:
-        """Return the unparsed file of that name.
+        """Return the unparsed file of the specification `name`.
 
-        Raises SpecError if there is none, or if it has another name inside.
+        Raises SpecError if the file does not exist, or if its field `name` has another value.
         """
         document = self._own(shelf, name) or self._shipped(shelf, name)
         if document.root.get("name", name) != name:
@@ -75,13 +78,13 @@ class Library:
         return document
 
     def profile(self, name: str) -> Profile:
-        """Return the profile of that name."""
+        """Return the profile `name`. Raises SpecError if it is missing or invalid."""
         if name not in self._profiles:
             self._profiles[name] = parse_as(Profile, self.document(PROFILES, name))
         return self._profiles[name]
 
     def topology(self, name: str) -> Topology:
-        """Return the topology of that name."""
+        """Return the topology `name`. Raises SpecError if it is missing or invalid."""
         if name not in self._topologies:
             self._topologies[name] = parse_as(Topology, self.document(TOPOLOGIES, name))
         return self._topologies[name]

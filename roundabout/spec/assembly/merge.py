@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one rule by which an overlay changes the fields under it."""
+"""The rule for merging an overlay into a specification."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +10,8 @@ from roundabout.spec.reader.yaml_source import Block
 def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Block:
     """Return `base` changed by `overlay`: mappings merge, lists and single values replace, null removes.
 
-    A block whose `name` or `file` changes is replaced whole. Neither argument is changed; values keep their places
-    in the file.
+    A block whose `name` or `file` changes is replaced as a whole. Neither argument is modified. Values keep the marks
+    of their places in the files.
     """
     renamed = _renames(base, overlay)
     result = Block() if renamed else Block(base)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Overrides of an experiment's fields by dotted paths: `--set jobs.j1.transport.T_us=90`, or `set` in the file.
 
-Fields that overlays may touch are set over every level. What a file says once is set there, and the path of a factor
-that is a list sets its levels.
+An override of a field that overlays may set applies on top of every level. An override of any other field changes the
+file's own value. The path of a factor that is a list sets the factor's levels.
 """
 
 from collections.abc import Mapping
@@ -16,19 +16,19 @@ from roundabout.spec.reader.yaml_source import Block, Document, Items, Mark, as_
 
 SET = "set"
 ONCE = tuple(field for field in (*HEADER, "factors") if field != SET)
-# What is in them has names: a change of one that is not there would be half of a new one.
+# Fields that map names to blocks. Overriding a field of a missing block would create an incomplete block.
 NAMED = ("jobs", "cross_traffic")
 
 
 class Override(NamedTuple):
-    """An override: a field, its value, and the place where it was written."""
+    """An override: the path of a field, its value, and the place where the override was written."""
 
     path: tuple[str, ...]
     value: Any
     mark: Mark | None
 
     def applies_to(self, root: Block) -> bool:
-        """Return True if the overridden field exists."""
+        """Return False if the override changes a field of a job or of cross traffic that is missing in `root`."""
         adds = len(self.path) == 2 and self.value is not None
         if self.path[0] not in NAMED or len(self.path) < 2 or adds:
             return True
@@ -37,9 +37,9 @@ class Override(NamedTuple):
 
 
 def parse_overrides(said: Mapping[str, str], option: str = "set") -> Block:
-    """Parse overrides whose values are written as in a file. Their place is the option with its path.
+    """Parse overrides (path -> YAML text of the value) of the command-line option `option`.
 
-    Raises SpecError.
+    Error messages name the option and path as the place. Raises SpecError if a value is invalid YAML.
     """
     block = Block()
     for path, text in said.items():
@@ -48,12 +48,15 @@ def parse_overrides(said: Mapping[str, str], option: str = "set") -> Block:
 
 
 def overrides_from_values(values: Mapping[str, Any]) -> Block:
-    """Return overrides as a run has recorded them, or a program makes them. Raises SpecError."""
+    """Return overrides from parsed values (path -> value), as a run records them.
+
+    Raises SpecError for a value that no file could hold.
+    """
     return parse_overrides({path: as_yaml(value, path) for path, value in values.items()})
 
 
 def with_overrides(document: Document, changes: Block) -> Document:
-    """Return the document with these overrides in its own `set`, before its own ones."""
+    """Return the document with `changes` merged into its field `set`. They replace the file's overrides of a path."""
     root, before = Block(document.root), document.root.get(SET)
     block = Block(before if isinstance(before, Block) else None)
     for path, value in changes.items():
@@ -63,9 +66,9 @@ def with_overrides(document: Document, changes: Block) -> Document:
 
 
 def apply_file_overrides(document: Document) -> tuple[Document, tuple[Override, ...]]:
-    """Return the document with fields set that occur once, and the overrides that apply to every level.
+    """Apply the file's `set`: return the document with its header fields overridden, and the remaining overrides.
 
-    Raises SpecError.
+    The remaining overrides apply to every combination of levels. Raises SpecError if `set` is invalid.
     """
     said = document.root.get(SET)
     if said is None:
@@ -86,7 +89,7 @@ def apply_file_overrides(document: Document) -> tuple[Document, tuple[Override, 
 
 
 def apply_to_combination(root: Block, changes: tuple[Override, ...]) -> Block:
-    """Return one combination of levels with the overrides applied to it."""
+    """Return the merged fields `root` of one combination of levels with the overrides `changes` applied."""
     for change in changes:
         if change.applies_to(root):
             root = merge(root, nested_overlay(*change))
@@ -94,7 +97,7 @@ def apply_to_combination(root: Block, changes: tuple[Override, ...]) -> Block:
 
 
 def check_used(document: Document, changes: tuple[Override, ...], combinations: list[Block]) -> None:
-    """Raise SpecError for an override of a job, or of cross traffic, that does not exist."""
+    """Raise SpecError if an override changes a job or cross traffic that exists in no combination of levels."""
     for change in changes:
         if not any(change.applies_to(root) for root in combinations):
             shelf, name, *_ = change.path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A snapshot of specification files, because the catalog asks for some of them thousands of times."""
+"""Cache of specification files during a block. The catalog needs some files thousands of times."""
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ _answers: ContextVar[dict[Hashable, Any] | None] = ContextVar("answers", default
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Read each file at most once within this block. Outside of it, every question reads the disk again."""
+    """Cache answers of `answer_once` within this block. Outside such a block, files are read again each time."""
     if _answers.get() is not None:
         yield
         return
@@ -25,7 +25,7 @@ def snapshot() -> Iterator[None]:
 
 
 def answer_once(question: Hashable, answer: Callable[[], T]) -> T:
-    """Return the answer; within a snapshot, the first answer to the same `question`."""
+    """Return `answer()`. Within a snapshot, return the first result for the same `question` again."""
     answers = _answers.get()
     if answers is None:
         return answer()

@@ -10,9 +10,9 @@ from roundabout.spec.reader.yaml_source import Document
 
 
 def filter_variants(document: Document, experiment: Experiment) -> Experiment:
-    """Return the experiment with the selected variants, their dependencies, and the expectations of these alone.
+    """Return the experiment reduced to the variants in `only`, their dependencies, and expectations about these.
 
-    Raises SpecError if there is no such variant.
+    Raises SpecError if `only` names a variant that does not exist.
     """
     if not experiment.only:
         return experiment
@@ -38,7 +38,7 @@ def filter_variants(document: Document, experiment: Experiment) -> Experiment:
 
 
 def with_dependencies(variants: Iterable[str], cells: Sequence[Cell]) -> set[str]:
-    """Return these variants and all their dependencies, direct or not."""
+    """Return `variants` and all their direct and indirect dependencies."""
     kept, found = set[str](), set(variants)
     while found - kept:
         kept |= found

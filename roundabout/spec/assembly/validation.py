@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks across fields: between jobs, profiles and topology; between expectations, dependencies and levels."""
+"""Checks that involve several fields, such as jobs and topology, or expectations and levels."""
 
 import math
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from roundabout.spec.transports.queues import QUEUES, QueueName
 
 
 class Merged(NamedTuple):
-    """One combination of levels: its merged fields, with the place where each was written."""
+    """One combination of levels and its merged fields, which keep the places where they were written."""
 
     document: Document
     levels: dict[str, str | int | float]
     root: Block
 
     def error(self, location: tuple[str | int, ...], found: str, expected: str, hint: str | None = None) -> SpecError:
-        """Return the error about the value at `location`."""
+        """Return a SpecError about the value at `location` of the merged fields."""
         return self.document.error(location, found, expected, hint=hint, root=self.root)
 
     @property
@@ -34,7 +34,7 @@ class Merged(NamedTuple):
 
     @property
     def setting(self) -> str:
-        """Return the levels in words, for messages about several fields together."""
+        """Return the levels as a phrase for messages about a combination of fields."""
         at = ", ".join(f"{factor} {level}" for factor, level in self.levels.items())
         return f" (with {at})" if at else ""
 
@@ -48,7 +48,7 @@ class _WorkerStay(NamedTuple):
 
 
 def check_workers(merged: Merged, treatment: Treatment, topology: Topology) -> None:
-    """Raise SpecError unless every worker is on a host of the topology, and no host ever has more workers than GPUs."""
+    """Raise SpecError if a worker's host is not in the topology, or if a host ever has more workers than GPUs."""
     stays: dict[str, list[_WorkerStay]] = {}
     for name, job in treatment.jobs.items():
         for index, worker in enumerate(job.workers):
@@ -85,7 +85,7 @@ def _no_room(
 
 
 def check_shared_hosts(merged: Merged, treatment: Treatment) -> None:
-    """Raise SpecError if jobs that share a host differ in their transport, because a host has one."""
+    """Raise SpecError if jobs that share a host have different transports. A host has only one transport."""
     first: dict[str, str] = {}
     for name, job in treatment.jobs.items():
         for worker in job.workers:
@@ -96,9 +96,10 @@ def check_shared_hosts(merged: Merged, treatment: Treatment) -> None:
 
 
 def port_queue(merged: Merged, treatment: Treatment) -> QueueName:
-    """Return the queue of ports: the treatment's, or the one that all transports in use declare.
+    """Return the kind of queue at switch ports.
 
-    Raises SpecError if these differ, or if one asks for thresholds of ports that do not mark.
+    `auto` gives the kind that all transports in use declare. Raises SpecError if these transports declare different
+    kinds, or if a transport sets `ecn` but the queue is drop-tail, which never marks.
     """
     users: dict[str, Job | CrossTraffic | Cluster] = {**treatment.jobs, **treatment.cross_traffic}
     users |= {"cluster": treatment.cluster} if treatment.cluster else {}
@@ -117,7 +118,7 @@ def port_queue(merged: Merged, treatment: Treatment) -> QueueName:
 
 
 def check_pattern(merged: Merged, name: str, job: Job, profile: Profile) -> None:
-    """Raise SpecError unless a job has as many workers as its profile's bytes, groups and pairs are for."""
+    """Raise SpecError if the job's number of workers is not its profile's, or is odd although phases send in pairs."""
     found, here = f"{len(job.workers)} workers{merged.setting}", ("jobs", name, "workers")
     if profile.workers not in (None, len(job.workers)):
         raise merged.error(here, found, f"the {profile.workers} for which {profile.name} is")
@@ -126,7 +127,7 @@ def check_pattern(merged: Merged, name: str, job: Job, profile: Profile) -> None
 
 
 def check_rules(merged: Merged, name: str, job: Job, profile: Profile) -> None:
-    """Raise SpecError unless a job's transport and profile keep the transport's rules about both."""
+    """Raise SpecError if the job's parameters or profile violate a rule that its transport declares."""
     declared = job.transport.declaration
     values = {**job.transport.requested, "compute_us": profile.compute_ms * 1000}
     for rule in declared.rules if declared else ():
@@ -136,7 +137,7 @@ def check_rules(merged: Merged, name: str, job: Job, profile: Profile) -> None:
 
 
 def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology) -> None:
-    """Raise SpecError unless cross traffic goes from one host to others, and their links could carry it."""
+    """Raise SpecError if the ends of cross traffic are not distinct hosts, or if its load exceeds a link's rate."""
     for name, traffic in treatment.cross_traffic.items():
         here = ("cross_traffic", name)
         ends: list[tuple[tuple[str | int, ...], str]] = [((*here, "from"), traffic.sender)]
@@ -157,7 +158,7 @@ def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology
 
 
 def check_clocks(merged: Merged, treatment: Treatment) -> None:
-    """Raise SpecError unless Cassini's wrong clocks are those of jobs."""
+    """Raise SpecError if Cassini's `clocks` names a job that does not exist."""
     for name in treatment.cassini.clocks if treatment.cassini else ():
         if name not in treatment.jobs:
             expected = f"a job ({list_choices(treatment.jobs)})"
@@ -165,7 +166,7 @@ def check_clocks(merged: Merged, treatment: Treatment) -> None:
 
 
 def check_capture(merged: Merged, treatment: Treatment, topology: Topology) -> None:
-    """Raise SpecError unless every host to capture is one of the topology."""
+    """Raise SpecError if `capture` names a host that is not in the topology."""
     for index, host in enumerate(treatment.capture.hosts if treatment.capture else ()):
         if host not in topology.hosts:
             expected = f"a host of {topology.name} ({list_choices(topology.hosts)})"
@@ -174,7 +175,7 @@ def check_capture(merged: Merged, treatment: Treatment, topology: Topology) -> N
 
 
 def check_demand(merged: Merged, spec: TrialSpec) -> None:
-    """Raise SpecError if a link is too narrow for a job's profile even without other traffic."""
+    """Raise SpecError if a link cannot carry a job's profile even without other traffic."""
     for name, job in spec.jobs.items():
         for phase in job.profile.phases:
             for hop, size in spec.bytes_by_hop(name, phase).items():
@@ -189,7 +190,7 @@ def check_demand(merged: Merged, spec: TrialSpec) -> None:
 
 
 def check_transports(document: Document, cells: Sequence[Cell]) -> None:
-    """Raise SpecError unless every transport in use has one source, because hosts' kernels know it by name alone."""
+    """Raise SpecError if two transports of the same name have different sources. A kernel knows only the name."""
     files: dict[str, str | None] = {}
     for cell in cells:
         for user in cell.spec.users:
@@ -200,7 +201,7 @@ def check_transports(document: Document, cells: Sequence[Cell]) -> None:
 
 
 def check_dependencies(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
-    """Raise SpecError unless each dependency of the cell runs at the cell's other levels and does not depend on it."""
+    """Raise SpecError if a dependency of the cell has no trial at the cell's other levels, or if it is circular."""
     for here, variant in cell.dependencies.items():
         if not any(other.variant == variant and have_equal_other_levels(cell, other) for other in cells):
             known = [other.variant for other in cells if have_equal_other_levels(cell, other) and other is not cell]
@@ -212,7 +213,7 @@ def check_dependencies(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
 
 
 def check_inputs(merged: Merged, cell: Cell, cells: list[Cell]) -> None:
-    """Raise SpecError unless a variant that measures jobs for others lets each of them run alone."""
+    """Raise SpecError if a variant that measures profiles for others lacks a job or does not run it alone."""
     for here, variant in cell.dependencies.items():
         if here[0] == "depends_on":
             continue
@@ -234,12 +235,12 @@ def _check_alone(merged: Merged, here: tuple[str | int, ...], name: str, measuri
 
 
 def have_equal_other_levels(one: Cell, other: Cell) -> bool:
-    """Return True if two cells differ at most in their variant."""
+    """Return True if two cells have the same levels of all factors other than the variant."""
     return {**one.levels, "variant": ""} == {**other.levels, "variant": ""}
 
 
 def with_dependencies(variant: str, cell: Cell, cells: list[Cell]) -> set[str]:
-    """Return the variant and all its dependencies, direct or not, at the other levels of `cell`."""
+    """Return `variant` and all its direct and indirect dependencies, at the other levels of `cell`."""
     dependencies = {
         other.variant: other.dependencies.values() for other in cells if have_equal_other_levels(cell, other)
     }
@@ -254,7 +255,7 @@ def with_dependencies(variant: str, cell: Cell, cells: list[Cell]) -> set[str]:
 
 
 class Scope(NamedTuple):
-    """The names that expectations may use: every factor's levels, the cells that run, and a check of quantities."""
+    """The names that expectations may use: factors with their levels, variants, cells, and a check of quantities."""
 
     factors: dict[str, tuple[str | int | float, ...]]
     variants: tuple[str, ...]
@@ -262,7 +263,7 @@ class Scope(NamedTuple):
     complain: ExpectationCheck | None = None
 
     def cells_of(self, expectation: Expectation, variant: str | None) -> list[Cell]:
-        """Return the cells of a variant (of all, if none is named) at the levels of the expectation."""
+        """Return the cells at the expectation's levels, of `variant` or, if it is None, of all variants."""
         at = (expectation.at or {}).items()
         return [cell for cell in self.cells if variant in (None, cell.variant) and at <= cell.levels.items()]
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strict reader of JSON: each key once, finite numbers, bounded nesting. Errors name the line and the field.
+"""Strict reader of JSON: unique keys, finite numbers, bounded nesting. Errors name the line and the field.
 
-Files can be as large as a trace, so the standard library's scanner reads them, and only an error looks for its place.
+The standard library's scanner reads the text, because traces are large files. Places of values are only searched for
+an error's message.
 """
 
 import json
@@ -32,7 +33,7 @@ _TO_COME = ""  # stands for a key that was not reached yet
 
 
 class JsonContent(Content):
-    """The content of a JSON file, which finds places by scanning its text again."""
+    """The content of a JSON file. It finds the places of values by scanning the text again."""
 
     def __init__(self, file: str, root: Any, text: str, line: int = 1) -> None:
         """Take the value `root` of `text`, which begins in the line `line` of `file`."""
@@ -41,7 +42,7 @@ class JsonContent(Content):
         self.line = line
 
     def find(self, location: Location, root: Block | None = None) -> Mark | None:  # noqa: ARG002 - blocks are YAML's
-        """Return the place of the value at `location`, or of the nearest thing around it."""
+        """Return the place of the value at `location` below `root`, or of its nearest enclosing value that exists."""
         nearest: Location = ()
         at = 0
         for place in _places(self.text):
@@ -53,18 +54,18 @@ class JsonContent(Content):
         return Mark(self.line_of(at), dotted_path(nearest))
 
     def line_of(self, at: int) -> int:
-        """Return the line of the character `at`."""
+        """Return the line number in the file, from 1, of the character at offset `at` of the text."""
         return self.line + self.text.count("\n", 0, at)
 
 
 def read(path: Path, most_bytes: int) -> JsonContent:
-    """Read a JSON file of at most `most_bytes` bytes. Raises SpecError."""
+    """Read a JSON file. Raises SpecError if it is missing, invalid, or larger than `most_bytes`."""
     file = shown_path(path)
     return parse(read_text(path, file, most_bytes), file)
 
 
 def parse(text: str, file: str, line: int = 1) -> JsonContent:
-    """Read JSON text, which begins in the line `line` of `file`. Raises SpecError."""
+    """Parse JSON text that begins in line `line` of `file`. Raises SpecError if the text is invalid."""
     try:
         root = json.loads(
             text,

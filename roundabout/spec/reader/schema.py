@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON Schemas of the specification files, for editors. The reader itself checks more, with better messages."""
+"""JSON Schemas of the specification files, for editors. The loader checks more, with better messages."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ _MERGED = ("Capture", "Cluster", "CrossTraffic", "Job", "Transport")
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each kind of file, by name."""
+    """Return the JSON Schema of each kind of specification file: experiment, profile and topology."""
     return {
         "experiment": {"$schema": DIALECT, **_experiment()},
         "profile": {"$schema": DIALECT, **Profile.model_json_schema()},
@@ -39,7 +39,7 @@ def write_schemas(folder: Path) -> list[Path]:
 
 
 def format_schema(schema: dict[str, Any]) -> str:
-    """Return a schema as its file holds it."""
+    """Return the text of a schema's file."""
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of YAML into plain data that remembers the place of each value (`json_source` does the same for JSON).
+"""Reader of YAML into plain data that stores the place of each value (`json_source` does the same for JSON).
 
 The subset is small on purpose: mappings with unique text keys, lists, text, decimal numbers, true, false and null.
 Values that other YAML readers guess (`no` as false, `1:30` as ninety, dates) stay text; aliases and tags are refused.
@@ -16,9 +16,9 @@ import yaml
 
 from roundabout.spec.errors import SpecError
 
-MAX_BYTES = 100_000  # ten times the longest that ships; PyYAML takes a second for them, or two
+MAX_BYTES = 100_000  # limit of a file, ten times the longest of this project; PyYAML reads them in one to two seconds
 MAX_DEPTH = 24
-MAX_DIGITS = 300  # of a whole number: `float` raises OverflowError for numbers above 1.8e308
+MAX_DIGITS = 300  # limit of a whole number's digits; `float` raises OverflowError above 1.8e308
 
 
 _EXPECTED = re.compile(r"(?:expected (?P<expected>.+), )?but (?:found|got) (?P<found>.+)")
@@ -36,7 +36,7 @@ class Mark(NamedTuple):
 
 
 class Block(dict[str, Any]):
-    """A mapping that knows its own place and its keys' places."""
+    """A mapping that stores its own place in the file (`mark`) and the places of its values (`marks`)."""
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         super().__init__(values or {})
@@ -44,14 +44,14 @@ class Block(dict[str, Any]):
         self.marks: dict[str, Mark] = dict(getattr(values, "marks", {}))
 
     def put(self, key: str, value: object, mark: Mark | None) -> None:
-        """Set `key` to `value`, which stood at `mark`."""
+        """Set `key` to `value`. `mark` is the place of the value in its file, or None to leave the place as it is."""
         self[key] = value
         if mark is not None:
             self.marks[key] = mark
 
 
 class Items(list[Any]):
-    """A list that knows its items' places."""
+    """A list that stores the places of its items in the file (`marks`)."""
 
     def __init__(self, values: Iterable[Any] = (), marks: Iterable[Mark] = ()) -> None:
         super().__init__(values)
@@ -59,7 +59,7 @@ class Items(list[Any]):
 
 
 class Content:
-    """A file's content, of any shape, which reports faults at their places."""
+    """The content of a file, of any type, with the places of its values for error messages."""
 
     def __init__(self, file: str, root: Any, mark: Mark | None = None) -> None:
         """Take the value `root` of `file`, which stands at `mark` unless `root` knows its own place."""
@@ -68,7 +68,7 @@ class Content:
         self.mark: Mark | None = getattr(root, "mark", mark)
 
     def find(self, location: tuple[str | int, ...], root: Block | None = None) -> Mark | None:
-        """Return the place of the value at `location` below `root`, or of the nearest thing around it."""
+        """Return the place of the value at `location` below `root`, or of its nearest enclosing value that exists."""
         value: Any = self.root if root is None else root
         mark = self.mark if root is None else root.mark
         for step in location:
@@ -90,14 +90,14 @@ class Content:
         hint: str | None = None,
         root: Block | None = None,
     ) -> SpecError:
-        """Return the error about the value at `location` below `root` (the whole document unless given)."""
+        """Return a SpecError about the value at `location` below `root`, which is the whole document by default."""
         mark = self.find(location, root)
         path = mark.path if mark and mark.path else dotted_path(location)
         return SpecError(self.file, found, expected, field=path, line=mark.line if mark else None, hint=hint)
 
 
 class Document(Content):
-    """A file's content that is a mapping."""
+    """The content of a file whose top level is a mapping."""
 
     root: Block
 
@@ -108,13 +108,13 @@ class Document(Content):
 
 
 def dotted_path(location: tuple[str | int, ...]) -> str:
-    """Return `("jobs", "j1", "workers", 0)` as `jobs.j1.workers[0]`."""
+    """Return a location as a dotted path: `("jobs", "j1", "workers", 0)` gives `jobs.j1.workers[0]`."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
     return text.removeprefix(".")
 
 
 def shown_path(path: Path) -> str:
-    """Return `path` as messages show it: relative to the working directory if it lies below it."""
+    """Return `path` for messages: relative if it is below the working directory, else unchanged."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except (OSError, ValueError, RuntimeError):
@@ -122,22 +122,25 @@ def shown_path(path: Path) -> str:
 
 
 def open_without_waiting(path: str, flags: int) -> int:
-    """Open a file, as an `opener` does. A pipe without a writer is read as empty, without waiting."""
+    """Open a file as an `opener` of `open`. A pipe without a writer is read as empty, without blocking."""
     handle = os.open(path, flags | os.O_NONBLOCK)
     os.set_blocking(handle, True)
     return handle
 
 
 def read_document(path: Path, shown_as: str | None = None) -> Document:
-    """Read the document in `path`; messages call it `shown_as`. Raises SpecError if it cannot be read."""
+    """Read the YAML document in `path`. Messages name the file `shown_as`, or by its path.
+
+    Raises SpecError if the file cannot be read or is outside the project's subset of YAML.
+    """
     file = shown_as or str(path)
     return parse(read_text(path, file, MAX_BYTES), file, path.parent)
 
 
 def load_yaml(path: Path, most_bytes: int = MAX_BYTES, *, all_text: bool = False) -> Content:
-    """Read YAML of any shape; with `all_text` each scalar is text as written, such as `007` and `on`.
+    """Read a YAML file whose top level may have any type. With `all_text`, scalars such as `007` and `on` stay text.
 
-    Raises SpecError like `read`.
+    Raises SpecError if the file cannot be read, is larger than `most_bytes`, or is outside the subset of YAML.
     """
     file = shown_path(path)
     node = _node(read_text(path, file, most_bytes), file)
@@ -148,12 +151,18 @@ def load_yaml(path: Path, most_bytes: int = MAX_BYTES, *, all_text: bool = False
 
 
 def read_text(path: Path, file: str, most_bytes: int) -> str:
-    """Return the text of a file of at most `most_bytes` bytes. Raises SpecError."""
+    """Return the text of a file. `file` is its name in messages.
+
+    Raises SpecError if the file cannot be read, is larger than `most_bytes`, or is not UTF-8.
+    """
     return decode(read_bytes(path, file, most_bytes), file)
 
 
 def read_bytes(path: Path, file: str, most_bytes: int) -> bytes:
-    """Return the content of a file of at most `most_bytes` bytes. Raises SpecError."""
+    """Return the bytes of a file. `file` is its name in messages.
+
+    Raises SpecError if the file cannot be read or is larger than `most_bytes`.
+    """
     try:
         with open(path, "rb", opener=open_without_waiting) as stream:
             content = stream.read(most_bytes + 1)
@@ -167,7 +176,7 @@ def read_bytes(path: Path, file: str, most_bytes: int) -> bytes:
 
 
 def decode(content: bytes, file: str) -> str:
-    """Return the text in the UTF-8 `content` without its byte order mark. Raises SpecError, with a line."""
+    """Return the text in `content` without a byte order mark. Raises SpecError with the line if it is not UTF-8."""
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -176,7 +185,7 @@ def decode(content: bytes, file: str) -> str:
 
 
 def parse(text: str, file: str, folder: Path = Path()) -> Document:
-    """Parse the document in `text` of a file in `folder`; messages call it `file`.
+    """Parse a YAML document from `text`. `file` is its name in messages, `folder` the base of relative paths in it.
 
     Raises SpecError for text outside the project's subset of YAML.
     """
@@ -188,14 +197,14 @@ def parse(text: str, file: str, folder: Path = Path()) -> Document:
 
 
 def parse_whole_number(text: str) -> int:
-    """Return the whole number that `text` says. Raises ValueError for one of more than MAX_DIGITS digits."""
+    """Parse a whole number. Raises ValueError if `text` has more than MAX_DIGITS digits."""
     if len(text) > MAX_DIGITS:
         raise ValueError(f"{MAX_DIGITS} digits at most")
     return int(text)
 
 
 def parse_finite_number(text: str) -> float:
-    """Return the number that `text` says. Raises ValueError for one that is larger than a float can be."""
+    """Parse a number. Raises ValueError if the number is too large for a float."""
     value = float(text)
     if math.isinf(value):
         raise ValueError("a number below 1.8e308")
@@ -203,7 +212,7 @@ def parse_finite_number(text: str) -> float:
 
 
 def parse_option(option: str, text: str) -> tuple[Any, Mark]:
-    """Parse the value of a command-line option, which is its place. Raises SpecError like `parse`."""
+    """Parse the YAML value of a command-line option. The mark names the option. Raises SpecError like `parse`."""
     try:
         node = _node(text, option)
     except SpecError as error:
@@ -215,7 +224,7 @@ def parse_option(option: str, text: str) -> tuple[Any, Mark]:
 def as_yaml(value: object, file: str) -> str:
     """Return the YAML that `parse` reads as this value.
 
-    Raises SpecError for a value that no file could hold; messages call it `file`.
+    Raises SpecError, in which `file` names the place, for a value that YAML files cannot contain.
     """
     try:
         return dump(value)
@@ -225,7 +234,7 @@ def as_yaml(value: object, file: str) -> str:
 
 
 def dump(value: object, width: int = 80) -> str:
-    """Return the YAML that is read as this value. Raises yaml.YAMLError for a value of another kind."""
+    """Return the YAML that is read as this value, wrapped at `width`. Raises yaml.YAMLError for other types."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=width)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real traces that a user brings: one file each, which reads columns as published. Faults raise SpecError."""
+"""Readers of published traces, one module each. They read the columns as published and raise SpecError for faults."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,8 +27,8 @@ READERS: dict[type[RecordedTrace], Callable[[Path], tuple[SubmittedJob, ...]]] =
 
 
 def read_trace(trace: RecordedTrace, folder: Path = Path()) -> tuple[SubmittedJob, ...]:
-    """Return the jobs in a trace's file, which is named relative to `folder`, without those that never had a GPU.
+    """Return the jobs in a trace's file, without jobs that never had a GPU. `folder` is the base of a relative path.
 
-    Raises SpecError for a file that cannot be read: the file, row and column, what was found and expected.
+    Raises SpecError, with file, row and column, if the file cannot be read or is invalid.
     """
     return READERS[type(trace)](folder / trace.file)

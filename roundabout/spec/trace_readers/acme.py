@@ -15,7 +15,7 @@ from roundabout.spec.trace_readers.values import ZonedInstant, ZonedInstantIfKno
 
 
 class JobRow(helios.JobRow):
-    """A row of either file, which has the columns of Helios' table, but times with a zone."""
+    """A row of either file. It has the columns of the Helios table, but its times have a zone."""
 
     submit_time: ZonedInstant
     start_time: ZonedInstantIfKnown
@@ -23,5 +23,5 @@ class JobRow(helios.JobRow):
 
 
 def read(path: Path) -> tuple[SubmittedJob, ...]:
-    """Return the jobs of a trace_seren.csv or a trace_kalos.csv. Raises SpecError for the first thing wrong with it."""
+    """Return the jobs of a trace_seren.csv or trace_kalos.csv. Raises SpecError for the file's first fault."""
     return tuple(job.submitted for job in read_table(path, JobRow) if job.gpu_num)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Alibaba's GPU trace of 2020: `pai_job_table.csv`, and `pai_task_table.csv` beside it.
 
-Source: alibaba/clusterdata, cluster-trace-gpu-v2020 (Weng et al., NSDI'22). The README says what the columns are. The
-tables have no line that names them; `.header` files beside them give their order. The `start_time` of a job is its
-submission, that of a task its launch. The repository's own analysis (utils.py) takes 0 for an unknown time.
+Source: alibaba/clusterdata, cluster-trace-gpu-v2020 (Weng et al., NSDI'22). The README describes the columns. The
+tables have no heading; `.header` files beside them give the columns' order. The `start_time` of a job is its
+submission, that of a task its launch. The repository's own analysis (utils.py) treats 0 as an unknown time.
 """
 
 import math
@@ -32,7 +32,7 @@ class JobRow(Row):
 
 
 class TaskRow(Row):
-    """A row of pai_task_table.csv: some instances of one program, each with its GPUs, or with a share of one."""
+    """A row of pai_task_table.csv: instances of a program. `plan_gpu` is the GPUs of each instance, in percent."""
 
     job_name: str
     inst_num: WholeIfKnown
@@ -42,16 +42,17 @@ class TaskRow(Row):
 
     @property
     def gpus(self) -> int | None:
-        """The GPUs of all instances, where a share counts as one; None if the number is not known."""
+        """The number of GPUs of all instances, or None if unknown. A share of a GPU counts as one GPU."""
         if not self.plan_gpu or self.status == WAITING:
             return 0
         return None if self.inst_num is None else self.inst_num * math.ceil(self.plan_gpu / 100)
 
 
 def read(path: Path) -> tuple[SubmittedJob, ...]:
-    """Return the jobs of a pai_job_table.csv, with the GPUs of their tasks, if both are known, and their submission.
+    """Return the jobs of a pai_job_table.csv, with the GPUs from pai_task_table.csv beside it.
 
-    Raises SpecError for the first thing wrong with either file.
+    Jobs without a known submission time or number of GPUs are left out. Raises SpecError for the first fault of either
+    file.
     """
     unknown: set[str] = set()
     gpus: Counter[str] = Counter()

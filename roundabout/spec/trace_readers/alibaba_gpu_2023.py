@@ -18,7 +18,7 @@ PENDING = "Pending"  # the phase of a pod that was never scheduled
 
 
 class PodRow(Row):
-    """A row of a list of pods."""
+    """A row of a list of pods: one pod. Times are seconds."""
 
     name: Name
     num_gpu: Whole
@@ -29,7 +29,7 @@ class PodRow(Row):
 
 
 def read(path: Path) -> tuple[SubmittedJob, ...]:
-    """Return the pods of a list, each of which is a job. Raises SpecError for the first thing wrong with it."""
+    """Return the pods of a list, each as one job. Raises SpecError for the file's first fault."""
     return tuple(
         SubmittedJob(
             name=pod.name,

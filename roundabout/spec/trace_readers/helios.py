@@ -14,7 +14,7 @@ from roundabout.spec.trace_readers.values import Instant, InstantIfKnown, Whole,
 
 
 class JobRow(Row):
-    """A row of cluster_log.csv."""
+    """A row of cluster_log.csv: one job."""
 
     job_id: Name
     gpu_num: Whole
@@ -24,11 +24,11 @@ class JobRow(Row):
 
     @property
     def submitted(self) -> SubmittedJob:
-        """The job of this row."""
+        """The job that this row describes."""
         ran_s = elapsed(self.submit_time, self.start_time, self.end_time)
         return SubmittedJob(name=self.job_id, at_s=self.submit_time, gpus=self.gpu_num, ran_s=ran_s)
 
 
 def read(path: Path) -> tuple[SubmittedJob, ...]:
-    """Return the jobs of a cluster_log.csv. Raises SpecError for the first thing wrong with it."""
+    """Return the jobs of a cluster_log.csv. Raises SpecError for the file's first fault."""
     return tuple(job.submitted for job in read_table(path, JobRow) if job.gpu_num)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Alibaba's Lingjun trace of 2023: `job.csv`, `worker.csv` beside it, and `topo.csv`.
 
-Source: alibaba/alibaba-lingjun-dataset-2023 (Cao et al., SIGCOMM'24), whose README names no columns; topo.csv's are the
-published file's, those of the two others are as its readers have them.
+Source: alibaba/alibaba-lingjun-dataset-2023 (Cao et al., SIGCOMM'24). Its README names no columns. The columns of
+topo.csv come from the published file, the columns of job.csv and worker.csv from programs that read them.
 """
 
 from collections import Counter
@@ -51,7 +51,7 @@ class JobRow(Row):
 
     @property
     def ran_s(self) -> float | None:
-        """Return the duration, if it is known."""
+        """Return the job's duration in seconds, or None if it is unknown."""
         ended = self.gmt_job_stopped if self.gmt_job_finished is None else self.gmt_job_finished
         return elapsed(self.gmt_job_submitted, self.gmt_job_running, ended)
 
@@ -64,7 +64,7 @@ class WorkerRow(Row):
 
 
 class HostRow(Row):
-    """A row of topo.csv: a host and the switches above it. A switch's name is unique among those of one parent."""
+    """A row of topo.csv: a host and the switches above it. A switch's name is unique below one parent switch."""
 
     ip: KnownName
     core: Annotated[KnownName, Field(alias="DSW")]
@@ -73,7 +73,7 @@ class HostRow(Row):
 
 
 def read(path: Path) -> tuple[SubmittedJob, ...]:
-    """Return the jobs of a job.csv, with the GPUs of their workers.
+    """Return the jobs of a job.csv, with the GPUs from worker.csv beside it.
 
     Raises SpecError for the first fault in either file.
     """
@@ -88,10 +88,10 @@ def read(path: Path) -> tuple[SubmittedJob, ...]:
 
 
 def read_topology(path: Path, *, gpus_per_host: int, line_rate_gbps: float, payload_rate_gbps: float) -> Topology:
-    """Return the tree of a topo.csv, its hosts renamed by their rows: h1, h2, ...
+    """Return the topology of a topo.csv. Its hosts are named h1, h2, ... in the order of rows.
 
-    The file gives no rates: a host's link has the given ones, and a link up the sum of its hosts', which is a guess (no
-    over-subscription; the less is shared, the fewer jobs share links). Raises SpecError for a fault.
+    The file has no rates. Links of hosts get the given rates, and links between switches the sum of the rates of the
+    hosts below. That is a guess, without oversubscription. Raises SpecError for the file's first fault.
     """
     hosts = tuple(read_table(path, HostRow))
     above: dict[tuple[str, ...], tuple[str, ...]] = {}

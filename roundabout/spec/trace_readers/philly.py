@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Microsoft's Philly trace: `cluster_job_log`, a JSON list of jobs, or one job after another (JSON lines).
 
-Source: msr-fiddle/philly-traces, README (Jeon et al., USENIX ATC'19). A job has as many GPUs as its first attempt had,
-and ran for as long as all attempts did whose start and end are known.
+Source: msr-fiddle/philly-traces, README (Jeon et al., USENIX ATC'19). A job's GPUs are those of its first attempt. Its
+duration is the sum of its attempts whose start and end are known.
 """
 
 import json
@@ -23,13 +23,13 @@ from roundabout.spec.trace_readers.values import Instant, InstantIfKnown, elapse
 
 
 class Server(Row):
-    """A server's part in an attempt."""
+    """A server that takes part in an attempt, and its GPUs."""
 
     gpus: list[str]
 
 
 class Attempt(Row):
-    """A job's time on some GPUs."""
+    """An attempt to run a job: start, end, and the servers used."""
 
     start_time: InstantIfKnown = None
     end_time: InstantIfKnown = None
@@ -37,7 +37,7 @@ class Attempt(Row):
 
 
 class LoggedJob(Row):
-    """A job of the log."""
+    """A job in the log, with all its attempts."""
 
     jobid: Name
     submitted_time: Instant
@@ -45,12 +45,12 @@ class LoggedJob(Row):
 
     @property
     def gpus(self) -> int:
-        """Return the number of GPUs; 0 if it was never attempted."""
+        """Return the number of GPUs of the first attempt, or 0 without any attempt."""
         return sum(len(server.gpus) for attempt in self.attempts[:1] for server in attempt.detail)
 
     @property
     def ran_s(self) -> float | None:
-        """Return the duration, if it is known."""
+        """Return the job's duration in seconds, or None if it is unknown."""
         ran = [elapsed(attempt.start_time, attempt.end_time) for attempt in self.attempts]
         known = [each for each in ran if each is not None]
         return sum(known) if known else None
@@ -60,7 +60,7 @@ NON_SPACE = re.compile(r"[^ \t\r\n]")  # any character but JSON's white space
 
 
 def read(path: Path) -> tuple[SubmittedJob, ...]:
-    """Return the jobs of a `cluster_job_log`. Raises SpecError for the first thing wrong with it."""
+    """Return the jobs of a `cluster_job_log`. Raises SpecError for the file's first fault."""
     return tuple(
         SubmittedJob(name=job.jobid, at_s=job.submitted_time, gpus=job.gpus, ran_s=job.ran_s)
         for job in _logged(load_text(path), shown_path(path))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of real traces: their text, tables in CSV, and errors by file, line and column."""
+"""Readers of the files of real traces: text, CSV tables, and errors with file, line and column."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,9 @@ from roundabout.spec.assembly.explanation import first_fault
 from roundabout.spec.errors import SpecError, list_choices, shorten, suggest
 from roundabout.spec.reader.yaml_source import decode, dotted_path, read_bytes, shown_path
 
-MOST_BYTES = 1 << 30  # of a file: far more than any published table has, and no more than memory holds
-DELIMITERS = ",;\t"  # spreadsheets write semicolons where a comma is the decimal point
-# Files that people give instead of a trace's text, by their first bytes: what they are, and what to do.
+MOST_BYTES = 1 << 30  # limit of a file, far more than any published table, so that it fits into memory
+DELIMITERS = ",;\t"  # spreadsheets write semicolons in locales whose decimal point is a comma
+# Formats that users give by mistake, by their first bytes: a description, and the hint of the error.
 OTHER_FORMATS = {
     b"\x1f\x8b": ("gzip-compressed data", "decompress it, with tar -xzf if it is a .tar.gz"),
     b"\x28\xb5\x2f\xfd": ("zstd-compressed data", "decompress it: zstd -d"),
@@ -31,7 +31,7 @@ OTHER_FORMATS = {
 
 
 class Row(BaseModel):
-    """The columns of a row that are read. A row may have more."""
+    """The base of rows. Its fields are the columns that are read; other columns are ignored."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -40,7 +40,7 @@ RowModel = TypeVar("RowModel", bound=Row)
 
 
 def load_text(path: Path) -> str:
-    """Return the text of a trace's file. Raises SpecError."""
+    """Return the text of a trace's file. Raises SpecError if the file is missing, too large, or not UTF-8 text."""
     content = read_bytes(path, shown_path(path), MOST_BYTES)
     for start, (found, remedy) in OTHER_FORMATS.items():
         if content.startswith(start):
@@ -49,20 +49,20 @@ def load_text(path: Path) -> str:
 
 
 def row_error(path: Path, error: ValidationError, line: int | None = None) -> SpecError:
-    """Return the first thing wrong with a file, or with its row that ends in that line."""
+    """Return a SpecError for the first fault in `error` about a file, or about its row that ends in `line`."""
     location, found, expected = first_fault(error)
     return SpecError(shown_path(path), found, expected, field=dotted_path(location), line=line)
 
 
 def read_table(path: Path, model: type[RowModel], published: Sequence[str] = ()) -> Iterator[RowModel]:
-    """Yield the rows of a CSV file. Raises SpecError for the first thing wrong with it.
+    """Yield the rows of a CSV file. Raises SpecError for the file's first fault.
 
-    A heading that comes again is skipped, as in files that were concatenated.
+    Repeated headings are skipped, because concatenated files have them.
 
     Args:
-        path: the file.
-        model: the columns that are read, by their names.
-        published: all columns in their order, for a file that is published without a line that names them.
+        path: path of the file.
+        model: model of a row, whose fields are the columns to read.
+        published: all columns in order, for a table that is published without a heading.
     """
     columns: Sequence[str] = ()
     heading: Sequence[str] = ()

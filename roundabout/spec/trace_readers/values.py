@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of single values of real traces, as published, and as spreadsheets and pandas save them.
+"""Parsers of single values of real traces, as published or as saved by spreadsheets and pandas.
 
-Each returns the value, or raises ValueError, which says what is allowed.
+Each parser raises ValueError, whose text states what is allowed, for any other value.
 """
 
 import re
@@ -11,9 +11,9 @@ from typing import Annotated, TypeVar
 
 from pydantic import BeforeValidator
 
-MOST_GPUS = 1_000_000  # of a job or a task: no cluster has as many, so a larger number is damaged
-MOST_S = 1e12  # on a trace's clock, 30,000 years: a float still tells milliseconds apart
-YEARS = range(1970, 2101)  # spreadsheets and Go write an unknown time as one in 1899 or in year 1
+MOST_GPUS = 1_000_000  # limit for a job or task; no cluster has as many, so a larger number is damaged
+MOST_S = 1e12  # limit of a trace's clock, 30,000 years; below it a float resolves milliseconds
+YEARS = range(1970, 2101)  # allowed years; spreadsheets and Go write unknown times as 1899 or year 1
 UNKNOWN = frozenset({"", "none", "null", "nan", "nat", "na", "n/a", "#n/a", "<na>", "unknown"})
 
 _TIME = re.compile(
@@ -26,32 +26,32 @@ Value = TypeVar("Value")
 
 
 def is_unknown(value: object) -> bool:
-    """Return True for None, and for a word that stands for no value."""
+    """Return True for None and for words such as `null` or `n/a` that stand for a missing value."""
     return value is None or (isinstance(value, str) and value.strip().lower() in UNKNOWN)
 
 
 def unless_unknown(read: Callable[[object], Value]) -> Callable[[object], Value | None]:
-    """Return a reader that returns None for an unknown value, and reads others as `read` does."""
+    """Return a parser that returns None for an unknown value and otherwise `read(value)`."""
     return lambda value: None if is_unknown(value) else read(value)
 
 
 def instant(value: object) -> float:
-    """Return a time without a zone, in seconds since 1970 on the trace's own clock."""
+    """Parse a time without a zone. Return seconds since 1970 on the trace's own clock."""
     return _instant(value, "2023-07-15 02:19:05", zoned=False)
 
 
 def zoned_instant(value: object) -> float:
-    """Return a time with a zone, in seconds since 1970 in UTC."""
+    """Parse a time with a zone. Return seconds since 1970 in UTC."""
     return _instant(value, "2023-05-17 11:00:58+00:00", zoned=True)
 
 
 def seconds(value: object) -> float:
-    """Return seconds on the trace's own clock."""
+    """Parse a number of seconds on the trace's own clock, from 0 to MOST_S."""
     return _number(value, MOST_S, f"seconds from 0 to {MOST_S:.0f}, in digits")
 
 
 def whole(value: object) -> int:
-    """Return a number of GPUs or of workers."""
+    """Parse a whole number of GPUs or workers, from 0 to MOST_GPUS."""
     expected = f"a whole number from 0 to {MOST_GPUS:,}"
     number = _number(value, MOST_GPUS, expected)
     if not number.is_integer():
@@ -60,12 +60,12 @@ def whole(value: object) -> int:
 
 
 def percent(value: object) -> float:
-    """Return a share of one GPU or more, in percent."""
+    """Parse a percentage of GPUs, where 100 is one GPU."""
     return _number(value, 100 * MOST_GPUS, f"a percentage from 0 to {100 * MOST_GPUS:,}, in digits")
 
 
 def name(value: object) -> str:
-    """Return a name, which must be known."""
+    """Return `value` if it is a text other than a word for a missing value."""
     if is_unknown(value) or not isinstance(value, str):
         raise ValueError("a name")
     return value
@@ -84,7 +84,7 @@ KnownName = Annotated[str, BeforeValidator(name)]
 
 
 def elapsed(*instants: float | None) -> float | None:
-    """Return the time between the last two instants; None unless all are known, and in order."""
+    """Return the seconds between the last two instants. Return None if one is unknown or they are not ascending."""
     known = [each for each in instants if each is not None]
     return known[-1] - known[-2] if len(known) == len(instants) and known == sorted(known) else None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a network that DeepSpeed divides among workers: trainers/torch/with_deepspeed.py."""
+"""Trainer `deepspeed`: a network that DeepSpeed divides among workers (trainers/torch/with_deepspeed.py)."""
 
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -11,7 +11,7 @@ from roundabout.spec.training.training_spec import PYTORCH, Training, field_erro
 
 
 class Trainer(Training):
-    """A network divided among workers by its layers, parts of each layer, or both; or not divided."""
+    """Data, pipeline, tensor or hybrid parallelism with DeepSpeed, by `parallel`."""
 
     program: ClassVar[str] = "trainers/torch/with_deepspeed.py"
     kinds: ClassVar[frozenset[str]] = frozenset({"gpt"})
@@ -21,10 +21,11 @@ class Trainer(Training):
     }
     name: Literal["deepspeed"]
     parallel: Literal["data", "pipeline", "tensor", "hybrid"] = Field(
-        default="pipeline", description="what is divided: nothing, the layers, each layer, or both by two and two"
+        default="pipeline",
+        description="kind of parallelism; `hybrid` is pipeline and tensor parallelism by two workers each",
     )
     micro_batches: Annotated[int, Field(gt=0, le=1000)] = Field(
-        default=4, description="of a batch, which follow each other through a pipeline; a guess, the more the shorter"
+        default=4, description="micro-batches of a batch in a pipeline; a guess, more of them shorten an iteration"
     )
 
     @model_validator(mode="after")
@@ -35,13 +36,16 @@ class Trainer(Training):
 
     @property
     def steps(self) -> int:
-        """Return the number of micro-batches of a batch: one without a pipeline."""
+        """Return the number of micro-batches of a batch. It is 1 without a pipeline."""
         return self.micro_batches if self.parallel in ("pipeline", "hybrid") else 1
 
     def argv(self, task: Task) -> tuple[str, ...]:
-        """Return the common arguments, and the division of the network."""
+        """Return the worker's command line, with the kind of parallelism."""
         return (*super().argv(task), "--parallel", self.parallel, "--micro-batches", str(self.steps))
 
     def computing_ms(self, profile: Profile) -> float | None:
-        """Return the computing time of a whole network; None for a pipeline, whose stages wait for each other."""
+        """Return the expected computing time of an iteration, in ms.
+
+        None for a pipeline, because its stages wait for each other.
+        """
         return super().computing_ms(profile) if self.parallel in ("data", "tensor") else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a recommendation network, whose tables are divided among workers: trainers/torch/dlrm.py."""
+"""Trainer `dlrm`: a recommendation network whose tables are divided among workers (trainers/torch/dlrm.py)."""
 
 from typing import ClassVar, Literal
 
@@ -7,7 +7,7 @@ from roundabout.spec.training.training_spec import Training
 
 
 class Trainer(Training):
-    """Looked-up rows are exchanged, forward and back. Gradients above the tables are all-reduced."""
+    """Model parallelism for embedding tables, with all-to-all exchanges of rows. Other gradients are all-reduced."""
 
     program: ClassVar[str] = "trainers/torch/dlrm.py"
     kinds: ClassVar[frozenset[str]] = frozenset({"dlrm"})

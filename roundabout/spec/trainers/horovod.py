@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a network with Horovod's DistributedOptimizer: trainers/torch/with_horovod.py."""
+"""Trainer `horovod`: a network with Horovod's DistributedOptimizer (trainers/torch/with_horovod.py)."""
 
 from typing import ClassVar, Literal
 
@@ -7,7 +7,7 @@ from roundabout.spec.training.training_spec import PYTORCH, Training
 
 
 class Trainer(Training):
-    """Data parallelism: each worker has the whole network, and gradients are all-reduced in buffers."""
+    """Data parallelism: each worker has the whole network. Gradients are all-reduced in fusion buffers."""
 
     program: ClassVar[str] = "trainers/torch/with_horovod.py"
     kinds: ClassVar[frozenset[str]] = frozenset({"vgg", "resnet", "bert", "gpt"})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replays a profile: sleeps for computing, and sends real bytes for communication: trainers/replay.
+"""Trainer `replay`: sleeps for computing phases and sends real bytes for communication (trainers/replay).
 
-Over TCP, or by RDMA if hosts and the job's transport support it.
+It sends over TCP, or by RDMA if the hosts and the job's transport support it.
 """
 
 from typing import ClassVar, Literal
@@ -10,7 +10,7 @@ from roundabout.spec.training.trainer import BaseTrainer, Task
 
 
 class Trainer(BaseTrainer):
-    """A trainer that replays a job's profile."""
+    """A trainer that replays a job's profile without computing."""
 
     program: ClassVar[str] = "build/bin/replay"
     rdma_program: ClassVar[str | None] = "build/bin/replay-rdma"
@@ -18,5 +18,5 @@ class Trainer(BaseTrainer):
     name: Literal["replay"] = "replay"
 
     def argv(self, task: Task) -> tuple[str, ...]:
-        """Return the arguments of `replay`; see its `--help`."""
+        """Return the command line of `replay` for one worker. See `replay --help` for its arguments."""
         return (self.path_on_host(task), "--rank", str(task.rank), "--job", task.job_json)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The start of a worker's program on its host, over the trial's connection."""
+"""Command prefixes that start a worker's program on its host."""
 
 from typing import Literal
 
 from roundabout.spec.training.trainer import Task
 
 Launch = Literal["direct", "torchrun", "slurm"]
-WATCHED_S = 1  # torchrun looks so often whether its worker has ended
+WATCHED_S = 1  # torchrun's monitor interval, s: how often it checks if its worker has ended
 SLURM_PROBE = (
     "sh",
     "-c",
@@ -17,16 +17,15 @@ done
 said=$(scontrol show node "$(hostname -s)" 2>&1) || refuse "Slurm does not know this host: $said"
 """,
 )
-"""Fails on hosts that are no nodes of Slurm's, and says why."""
+"""Command that fails, with the reason on stderr, on a host that is not a node of a Slurm cluster."""
 
 
 def launch_prefix(launch: Launch, python: str, program: str, task: Task) -> tuple[str, ...]:
-    """Return the command prefix of a worker.
+    """Return the beginning of a worker's command line: the interpreter and `program`, or `torchrun` around them.
 
-    Empty, or its host's torchrun, in which each worker is a node of one process.
-
-    Through Slurm it is started by itself, too, as a step of its trial's allocation (runner/hosts/allocation.py). Either
-    way it has the connection's input and output, and ends with it; nothing is started from host to host.
+    With torchrun, each worker is a node of one process. With Slurm, the runner starts the same command as a step of the
+    trial's allocation (runner/hosts/allocation.py). Each worker has the input and output of its host's connection and
+    ends with the connection.
     """
     if launch == "torchrun":
         workers = task.job["workers"]

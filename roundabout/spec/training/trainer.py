@@ -12,9 +12,9 @@ from roundabout.spec.profile import Profile
 
 
 class Task(NamedTuple):
-    """One worker's part of a job: the job as trainers/PROTOCOL.md describes it, and the worker's rank.
+    """One worker of a job: the job's description (trainers/PROTOCOL.md) and the worker's rank.
 
-    `programs` is the host's folder of programs; `bin` lies below it. With `rdma`, the job's bytes go by RDMA.
+    `programs` is the folder on the host whose subfolder `bin` has the programs. With `rdma`, the job sends by RDMA.
     """
 
     job: dict[str, Any]
@@ -24,59 +24,62 @@ class Task(NamedTuple):
 
     @property
     def job_json(self) -> str:
-        """Return the job's description, the same text for all of its workers."""
+        """Return the job's description as JSON. The text is the same for all workers of the job."""
         return json.dumps(self.job, separators=(",", ":"), allow_nan=False)
 
 
 class BaseTrainer(Strict):
-    """A program that replays or trains one worker of a job, and speaks trainers/PROTOCOL.md."""
+    """The base of trainers: a program that runs one worker of a job by trainers/PROTOCOL.md, and its parameters."""
 
     program: ClassVar[str]
-    """What a host runs, by its path in the tree, or in the folder outside it in which the model lies as in the tree."""
+    """Path of the worker's program, relative to the tree or to the plugin folder that contains this class."""
     rdma_program: ClassVar[str | None] = None
-    """What a host runs in its place where jobs' bytes go by RDMA, of programs.yaml; without one sockets are used."""
+    """Path of the program, listed in programs.yaml, that replaces `program` for RDMA. None: RDMA is not supported."""
     listens: ClassVar[bool] = False
-    """Whether its workers take connections: then each is told a secret of its trial first (trainers/PROTOCOL.md)."""
+    """True if workers accept connections. Such workers first get a secret of the trial (trainers/PROTOCOL.md)."""
     name: str
 
     @classmethod
     def source(cls) -> Path:
-        """Return the program on this machine. The tree's are listed in programs.yaml; plugins' are copied by runs."""
+        """Return the path of the program on this machine, in the tree or in a plugin folder."""
         folder = Path(inspect.getfile(cls)).resolve().parents[3]
         return (paths.ROOT if folder == paths.PACKAGES else folder) / cls.program
 
     @classmethod
     def path_on_host(cls, task: Task) -> str:
-        """Return the program's path on a host."""
+        """Return the path of the program on a worker's host. With RDMA, return that of `rdma_program`."""
         program = (task.rdma and cls.rdma_program) or cls.program
         return str(task.programs / "bin" / PurePath(program).name)
 
     @property
     def nccl(self) -> bool:
-        """Return True if its workers use NCCL; then they get its settings, and its log is checked."""
+        """Return True if the workers use NCCL, so that they need NCCL's settings and a check of its log."""
         return False
 
     @property
     def scheduled(self) -> bool:
-        """Return True if its workers are started through Slurm (launch.py)."""
+        """Return True if Slurm starts the workers (launch.py)."""
         return False
 
     def computing_ms(self, profile: Profile) -> float | None:  # noqa: ARG002 - of those that really compute
-        """Return the expected computing time of an iteration, which only a lack of CPU lengthens; None without one."""
+        """Return the expected computing time of an iteration, in ms, or None if it is unknown.
+
+        A longer measured time means a lack of CPU time.
+        """
         return None
 
     @property
     def probe(self) -> tuple[str, ...] | None:
-        """Return a command that fails on hosts without a requirement of this trainer, and names it.
+        """Return a command that fails on a host that lacks a requirement of this trainer, and prints its name.
 
-        None without requirements.
+        Return None if the trainer has no requirements.
         """
         return None
 
     def describe_unproven(self, gpus: bool) -> str | None:  # noqa: ARG002 - of those that use them
-        """Describe the parts of this trainer that the project has never run, on hosts with `gpus`.
+        """Describe the parts of this trainer that the project has never run on hosts with or without GPUs.
 
-        None if all were run.
+        Return None if the project has run all parts.
         """
         return None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base of trainers that really train: their parameters, and the models that they know by name."""
+"""The base of trainers that train a real network: their parameters, and the models known by name."""
 
 import json
 from functools import cache
@@ -18,8 +18,8 @@ from roundabout.spec.training.trainer import BaseTrainer, Task
 Backend = Literal["gloo", "nccl"]
 Batch = Annotated[int, Field(gt=0, le=1_000_000)]
 RAN: frozenset[Backend] = frozenset({"gloo"})
-"""The backends by which this project has run any trainer at all."""
-EXAMPLES = 16  # of a batch where no model says how many
+"""The backends with which this project has run a trainer."""
+EXAMPLES = 16  # default batch of a worker without a named model
 MODELS = Path(__file__).with_name("training_models.yaml")
 PYTORCH = {"torch": ("PyTorch", "./bootstrap training")}
 
@@ -29,7 +29,7 @@ WITHOUT_KINETO = """(
 
 
 class Model(Strict):
-    """A model of Table 4.2: the table's batches and memory, its shape as host programs know it, and its parameters."""
+    """A model of Table 4.2. `batch` and `memory_mb` are the table's ranges; host programs read `shape`."""
 
     batch: Annotated[tuple[int, int], Field(strict=False)]
     memory_mb: Annotated[tuple[int, int], Field(strict=False)]
@@ -51,31 +51,35 @@ def read_models() -> dict[str, Model]:
 
 
 class Training(BaseTrainer):
-    """A trainer that really trains. A subclass has its program, kinds of models, and requirements."""
+    """A trainer that trains a real network. Subclasses define program, kinds of models, and requirements."""
 
     kinds: ClassVar[frozenset[str]]
     needs: ClassVar[dict[str, tuple[str, str]]] = PYTORCH
-    """Python's modules that must be there: what they are called, and how one gets them."""
+    """Required Python modules: import name -> (name for people, command that installs it)."""
     model: Text | None = Field(
-        default=None, description="of Table 4.2; without one a network as large as the profile's bytes"
+        default=None,
+        description="model of Table 4.2; default: a network with as many parameters as the profile's bytes",
     )
     batch: Batch | None = Field(
-        default=None, description="examples a worker and iteration; 16, or the least that Table 4.2 has of the model"
+        default=None,
+        description="examples of a worker in an iteration; default: 16, or the model's smallest in Table 4.2",
     )
     backend: Backend | None = Field(
-        default=None, description="what carries gradients: NCCL where hosts have GPUs, and gloo else"
+        default=None, description="communication backend; default: nccl on hosts with GPUs, otherwise gloo"
     )
     paced: bool = Field(
-        default=True, description="whether computing takes as long as the profile says, as on an accelerator, or less"
+        default=True, description="whether computing is extended to the profile's time; otherwise it takes its own time"
     )
     launch: Launch = Field(
         default="direct",
-        description="whether workers are started by themselves, by their hosts' torchrun, or through Slurm",
+        description="how workers are started: directly, by torchrun on their hosts, or through Slurm",
     )
-    python: Text = Field(default="/usr/bin/python3", description="of hosts, which has what it needs")
+    python: Text = Field(
+        default="/usr/bin/python3", description="Python interpreter on the hosts, with the required modules"
+    )
     record: Literal["kineto"] | None = Field(
         default=None,
-        description="also record iterations, but for the first, by PyTorch's own profiler (docs/how-to/records.md)",
+        description="also record all iterations after the first with PyTorch's profiler (docs/how-to/records.md)",
     )
 
     @field_validator("model")
@@ -98,11 +102,11 @@ class Training(BaseTrainer):
 
     @property
     def examples(self) -> int:
-        """Return the examples of a worker and iteration."""
+        """Return the number of examples of a worker in one iteration."""
         return self.batch or (EXAMPLES if self.model is None else read_models()[self.model].batch[0])
 
     def argv(self, task: Task) -> tuple[str, ...]:
-        """Return the program's arguments; see its `--help`."""
+        """Return the command line of one worker. See the program's `--help` for its arguments."""
         start = launch_prefix(self.launch, self.python, self.path_on_host(task), task)
         told = ("--rank", str(task.rank), "--job", task.job_json, "--batch", str(self.examples))
         shape = ("--model", json.dumps(read_models()[self.model].shape, separators=(",", ":"))) if self.model else ()
@@ -112,7 +116,7 @@ class Training(BaseTrainer):
 
     @property
     def probe(self) -> tuple[str, ...]:
-        """Return a command that finds the interpreter's requirements without loading them, and for NCCL a GPU."""
+        """Return a command that fails if a required module is missing, without importing it, or a GPU for NCCL."""
         lines = ["import importlib.util, sys", *(_found(*each) for each in self.needs.items())]
         if self.backend == "nccl":
             lines += ["import torch", 'torch.cuda.is_available() or sys.exit("found no GPU: say `backend: gloo`")']
@@ -122,20 +126,20 @@ class Training(BaseTrainer):
 
     @property
     def nccl(self) -> bool:
-        """Return True if `backend` is NCCL. A worker that chooses NCCL by itself gets no settings."""
+        """Return True if `backend` names NCCL. Without a named backend, a worker may use NCCL without its settings."""
         return self.backend == "nccl"
 
     @property
     def scheduled(self) -> bool:
-        """Return True if `launch` is Slurm."""
+        """Return True if Slurm starts the workers."""
         return self.launch == "slurm"
 
     def computing_ms(self, profile: Profile) -> float | None:
-        """Return the profile's computing time, if the trainer is paced by it."""
+        """Return the profile's computing time, in ms, or None if the trainer is not paced by it."""
         return profile.compute_ms if self.paced else None
 
     def describe_unproven(self, gpus: bool) -> str | None:
-        """Describe the parts that were never run: everything over NCCL, and Table 4.2's models in full."""
+        """Describe parts that the project has never run: NCCL, or a full model of Table 4.2. None if it ran all."""
         backend = self.backend or ("nccl" if gpus else "gloo")
         model = f" with {self.model}" if self.model else ""
         return f"{self.name} over {backend}{model}" if model or backend not in RAN else None
@@ -148,7 +152,7 @@ def _found(module: str, how: tuple[str, str]) -> str:
 
 
 def field_error(field: str, found: object, expected: str) -> PydanticCustomError:
-    """Return the error for a field that another field makes invalid."""
+    """Return a validation error about `field` for a validator of several fields."""
     return PydanticCustomError(
         "located", "{expected}", {"location": (field,), "found": str(found), "expected": expected}
     )

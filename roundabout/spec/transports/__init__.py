@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The congestion control of a job's hosts and its parameters, which its own header declares."""
+"""Model of a transport: a congestion control and its parameters, which its program's headers declare."""
 
 import os
 from collections.abc import Mapping
@@ -38,23 +38,23 @@ __all__ = [
     "known",
 ]
 
-# In the context of a validation: the folder of the experiment that is read. What was stored is taken as it is.
+# Key of a validation's context for the folder of an experiment file. Without it, stored data is not checked again.
 FOLDER = "folder"
-RESERVED = ("name", "file", "set", "ecn")  # what is not a parameter
+RESERVED = ("name", "file", "set", "ecn")  # fields that are not parameters
 
 
 class Transport(Strict, extra="allow"):
-    """A congestion control, by name or from a file; other fields are its parameters. A testbed chooses omitted ones.
+    """A congestion control, by `name` or from a `file`. Further fields are its parameters.
 
-    A `set` (a file of `sets/` beside the program) gives the values of omitted parameters, and its thresholds for `ecn`,
-    the marking of switches.
+    A `set` is a published set of parameters, a file in `sets/` beside the program. It gives defaults for parameters and
+    for `ecn`, the marking thresholds of switches. The testbed chooses the remaining parameters.
     """
 
     __pydantic_extra__: dict[str, int | float | str]
 
     name: Name
     file: str | None = None
-    stands_for: str = "TCP"  # in the papers
+    stands_for: str = "TCP"  # the papers' transport that it represents
     published: PublishedValues | None = Field(default=None, alias="set")
     ecn: Ecn | None = None
 
@@ -75,39 +75,39 @@ class Transport(Strict, extra="allow"):
 
     @property
     def as_document(self) -> dict[str, Any]:
-        """Return the transport as a file has it, wherever that lies."""
+        """Return the transport's fields as in an experiment file."""
         which = {"file": self.file} if self.file else {"name": self.name}
         own = {"set": self.published.name if self.published else None, "ecn": self.ecn and self.ecn.model_dump()}
         return which | {field: value for field, value in own.items() if value} | self.parameters
 
     @property
     def parameters(self) -> dict[str, int | float | str]:
-        """Return the given parameters, by name."""
+        """Return the explicitly given parameters, by name."""
         return dict(self.__pydantic_extra__)
 
     @property
     def requested(self) -> dict[str, int | float | str]:
-        """Return the given parameters, and those of its set that are not given."""
+        """Return the given parameters, completed by those of the transport's set."""
         return {**(self.published.parameters if self.published else {}), **self.parameters}
 
     @property
     def thresholds(self) -> Ecn | None:
-        """Return the marking thresholds of switches; None if neither it nor its set has any."""
+        """Return the marking thresholds of switches from `ecn`, else from the set, else None."""
         return self.ecn if self.ecn or not self.published else self.published.ecn
 
     @property
     def intended_queue(self) -> QueueName:
-        """Return the queue at switch ports that it is meant for. The kernel's own have none that marks."""
+        """Return the kind of queue at switch ports that the transport declares. For Linux's own it is drop-tail."""
         return self.declaration.meant_for if self.declaration else "drop-tail"
 
     @property
     def kernel_name(self) -> str:
-        """Return its name in hosts' kernels."""
+        """Return the transport's name in the hosts' kernels."""
         return registry.kernel_name(self.name)
 
     @property
     def declaration(self) -> Declaration | None:
-        """Return its declaration; None if it is the kernel's own. Raises SpecError if its program cannot be read."""
+        """Return the transport's declaration, or None for Linux's own. Raises SpecError if its program is invalid."""
         return registry.find_declaration(self.name, self.file)
 
     @classmethod
@@ -118,10 +118,10 @@ class Transport(Strict, extra="allow"):
             "file": {
                 "type": "string",
                 "pattern": r"\.bpf\.c$",
-                "description": "beside the experiment",
+                "description": "program of the transport, relative to the experiment's file",
                 "title": "File",
             },
-            "set": {"type": ["string", "null"], "description": "published parameters, for those that are not given"},
+            "set": {"type": ["string", "null"], "description": "published set of parameters, for omitted ones"},
             "ecn": {"anyOf": [Ecn.model_json_schema(), {"type": "null"}]},
         }
         return {
@@ -243,7 +243,7 @@ def _value(key: str, value: Any, parameters: Mapping[str, Parameter], name: str)
 
 
 def find_violation(rule: Rule, values: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the values found and expected if `values` violate a rule. Unknown values violate none."""
+    """Return the found and expected value if `values` violate `rule`, else None. A missing value violates no rule."""
     if rule.left not in values or rule.right not in values:
         return None
     left, right = values[rule.left], values[rule.right]

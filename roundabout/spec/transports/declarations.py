@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transport's declarations: the words of transports/common/declare.h, read from its source."""
+"""Reader of a transport's declarations: the macros of transports/common/declare.h in its source."""
 
 import math
 import os
@@ -14,7 +14,7 @@ from roundabout.spec.transports.queues import QUEUES, QueueName
 
 ChosenBy = Literal["experiment", "testbed", "line_rate"]
 FACTS = ("compute_us",)
-"""What rules may say of the jobs that use a transport: how long each computes in an iteration."""
+"""Names in rules other than parameters: `compute_us` is a job's computing time in an iteration."""
 
 USAGE = {
     "STANDS_FOR": "STANDS_FOR(name);",
@@ -39,14 +39,14 @@ _TOKEN = re.compile(r'\s*(?:(?P<text>"[^"\\\n]*")|(?P<plain>[-+.\w]+)|(?P<mark>[
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a host, in the unit of people. `value` is its default.
+    """A parameter of a transport. `value` is its default, in the unit that users see.
 
-    If values have `names`, numbers are their places. `home` is the folder of the file that declares it.
+    If the values have `names`, a value is an index into `names`. `home` is the folder of the declaring file.
     """
 
     name: str
-    unit: str  # what the program keeps it in
-    chosen_by: ChosenBy  # if nobody gave it
+    unit: str  # unit of the value in the program
+    chosen_by: ChosenBy  # source of the value if the user gives none
     value: float
     least: float
     most: float
@@ -56,20 +56,21 @@ class Parameter:
 
     @property
     def default(self) -> float | str:
-        """Return the default, by its name if it has one."""
+        """Return the default value, or its name if values have names."""
         if self.names:
             return self.names[int(self.value)]
         return int(self.value) if self.is_whole else float(self.value)
 
     @property
     def is_whole(self) -> bool:
-        """Return True if the parameter counts something."""
+        """Return True if the parameter is a whole number."""
         return self.unit not in _MEASURED
 
     def host_value(self, value: float) -> int | float:
-        """Return the value that a host holds for `value`: the nearest multiple of the program's own unit.
+        """Return `value` rounded to the nearest multiple of the program's own unit.
 
-        Raises ValueError, which says what is allowed, if the multiple is out of range, or 0 for another value than 0.
+        Raises ValueError, whose text states what is allowed, if the result is out of range, or if it is 0 although
+        `value` is not.
         """
         per_unit = _IN_KERNEL.get(self.unit, 1)
         count = round(float(value) * per_unit) if math.isfinite(value) else 0
@@ -82,7 +83,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Counter:
-    """A counter of a host. `kept_name` is its name in the sampler's records."""
+    """A counter of a transport on a host. `kept_name` is its name in the sampler's records."""
 
     name: str
     kept_name: str
@@ -92,7 +93,7 @@ class Counter:
 
 @dataclass(frozen=True)
 class Derived:
-    """A figure that follows from counters and parameters, joined by * and /."""
+    """A figure computed from counters and parameters by a formula with * and /."""
 
     name: str
     formula: str
@@ -101,7 +102,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule `left <= right`, or that not both are 0. Either may be a fact of an experiment's jobs (FACTS)."""
+    """The rule `left <= right`, or with `either` the rule that not both are 0. Sides are parameters or FACTS."""
 
     left: str
     either: bool
@@ -110,7 +111,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Declaration:
-    """One transport: what it stands for in the papers, its intended queue, its parameters and counters."""
+    """All declarations of one transport. `meant_for` is the kind of queue at switch ports that it needs."""
 
     name: str
     program: Path
@@ -122,12 +123,12 @@ class Declaration:
     rules: tuple[Rule, ...] = ()
 
     def origin(self, parameter: Parameter) -> str:
-        """Return the transport whose parameter it is: this one, or one that it varies, as mltcp_dcqcn varies dcqcn."""
+        """Return the name of the transport that declares `parameter`. For mltcp_dcqcn it may be dcqcn or mltcp."""
         return self.name if parameter.home == self.program.parent else parameter.home.name
 
     @property
     def varied(self) -> tuple[str, ...]:
-        """Return the transports whose parameters it has beside its own, as mltcp_dcqcn has those of dcqcn and mltcp."""
+        """Return the other transports whose parameters this one includes, such as dcqcn and mltcp for mltcp_dcqcn."""
         return tuple(dict.fromkeys(each for each in map(self.origin, self.parameters) if each != self.name))
 
 
@@ -146,9 +147,9 @@ class _Statement(NamedTuple):
 
 
 def source_files(program: Path) -> tuple[Path, ...]:
-    """Return a program and the headers that it includes from its folder, in the order in which C reads them.
+    """Return a program and the headers that it includes with quotes, in the order of inclusion.
 
-    Raises SpecError if one of them cannot be read.
+    Raises SpecError if a file cannot be read.
     """
     included: dict[Path, None] = {}
     for name in _INCLUDE.findall(_text(program)):
@@ -159,9 +160,9 @@ def source_files(program: Path) -> tuple[Path, ...]:
 
 
 def read_declaration(program: Path) -> Declaration:
-    """Read the declarations of the transport in NAME.bpf.c, and in headers that it includes from its folder.
+    """Read the declarations in the transport's program NAME.bpf.c and in its included headers.
 
-    Raises SpecError if they differ from declare.h's grammar.
+    Raises SpecError if a declaration does not follow the grammar of declare.h.
     """
     name = program.name.removesuffix(".bpf.c")
     statements = [each for source in source_files(program) for each in _statements(_text(source), str(source))]

@@ -1,31 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The queues at switch ports for which transports are meant."""
+"""Kinds of queues at switch ports, and their sizes."""
 
 from typing import Literal, get_args
 
 QueueName = Literal["thresholds", "step", "drop-tail"]
-"""What ports do with what waits there.
+"""Kinds of queues at switch ports.
 
-thresholds: they mark between two thresholds (WRED), those of the testbed or of the transport's set, and are as long as
-the topology says. step: the same, and they mark all above one threshold (`step_bytes`). drop-tail: nothing is marked;
-what is more than DROP_TAIL_MS of the link, or than the topology's `queue_bytes`, is lost.
+thresholds: the port marks with increasing probability between two thresholds (WRED). The thresholds are those of the
+transport's `ecn` or set, or the testbed's. step: the port marks every packet above one threshold (`step_bytes`).
+drop-tail: the port never marks, and drops packets beyond DROP_TAIL_MS of the link or the topology's `queue_bytes`.
 """
 QUEUES: tuple[QueueName, ...] = get_args(QueueName)
 
-# Of the link's payload rate: 5.4 MB at 43 Gbit/s, what a switch of a few tens of MB lends one port that is in need. A
-# guess, as no paper says over what its Reno and CUBIC ran.
+# Length of a drop-tail queue, in ms at the link's payload rate: 5.4 MB at 43 Gbit/s. A switch with tens of MB of shared
+# buffer lends one port about as much. A guess, because no paper states the queue under its Reno and CUBIC.
 DROP_TAIL_MS = 1.0
 
 # DCTCP's K (Alizadeh et al., SIGCOMM'10, section 3.5; RFC 8257 leaves it to operators): 65 packets of 1500 bytes at 10
-# Gbit/s, 20 at 1 Gbit/s. In proportion above; never below the latter, since windows have their floor in packets.
+# Gbit/s, 20 at 1 Gbit/s. It grows in proportion to the rate, but is at least 20 packets, because windows have a minimum
+# in packets.
 STEP_BYTES_PER_GBPS, STEP_LEAST_PACKETS = 6.5 * 1500, 20
 
 
 def drop_tail_bytes(payload_rate_gbps: float) -> int:
-    """Return the length of a drop-tail port's queue, in the papers' bytes."""
+    """Return the length of a drop-tail queue, in bytes at the papers' scale."""
     return round(payload_rate_gbps * 1e9 / 8 * DROP_TAIL_MS / 1e3)
 
 
 def step_bytes(line_rate_gbps: float, mtu_bytes: int, bytes_scale: float = 1.0) -> int:
-    """Return the backlog above which a port marks every packet, with bytes divided by `bytes_scale`."""
+    """Return the queue length, in bytes, above which a port marks every packet. `bytes_scale` divides bytes."""
     return round(max(STEP_BYTES_PER_GBPS * line_rate_gbps / bytes_scale, STEP_LEAST_PACKETS * mtu_bytes))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry of transports: a folder each, in the tree or in a folder of ROUNDABOUT_PATH, or a program's file."""
+"""The registry of transports: one folder each, in the tree or in a plugin folder; or a program's file."""
 
 import functools
 import re
@@ -12,27 +12,27 @@ from roundabout.spec.reader.yaml_source import shown_path
 from roundabout.spec.transports.declarations import Declaration, read_declaration, source_files
 
 TREE = paths.ROOT / "transports"
-# Congestion controls of Linux itself, without parameters. Which of them a kernel was built with, the testbed finds out;
-# its dctcp gives way to ours.
+# Congestion controls of Linux, without parameters. The testbed checks if a kernel has them. Linux's dctcp is not among
+# them, because this project has its own.
 KERNELS_OWN = (
     *("bbr", "bic", "cdg", "cubic", "highspeed", "htcp", "hybla", "illinois"),
     *("lp", "nv", "reno", "scalable", "vegas", "veno", "westwood", "yeah"),
 )
 PROGRAM = ".bpf.c"
-# Short enough for what the kernel calls it.
+# A transport's name. The limit of 12 characters leaves room for the prefix of `kernel_name`.
 NAME = re.compile(r"[a-z][a-z0-9_]{0,11}")
 FILE = f"a file called NAME{PROGRAM}, NAME at most 12 of a-z, 0-9 and _, a letter first"
 
 
 def transport_names() -> tuple[str, ...]:
-    """Return all transports that can be called by name."""
+    """Return the names of all registered transports: the tree's, the plugins', and Linux's own."""
     return (*sorted(_programs()), *KERNELS_OWN)
 
 
 def find_declaration(name: str, file: str | None = None) -> Declaration | None:
-    """Return the declaration of the transport `name`, or of the one in `file`; None if it is the kernel's own.
+    """Return the declaration of the transport `name`, or of the program `file`. Return None for Linux's own.
 
-    Raises SpecError if the source of its program is wrong, or if there is none.
+    Raises SpecError if the program is missing or its declarations are invalid.
     """
     if file is None and name in KERNELS_OWN:
         return None
@@ -43,10 +43,9 @@ def find_declaration(name: str, file: str | None = None) -> Declaration | None:
 
 
 def program_name(path: Path) -> str:
-    """Return the name of the transport whose program is in `path`.
+    """Return the transport's name from the path of its program NAME.bpf.c.
 
-    Raises:
-        SpecError: no transport can have this name.
+    Raises SpecError if the name is invalid for a transport.
     """
     name = path.name.removesuffix(PROGRAM)
     if name == path.name:
@@ -67,12 +66,12 @@ def program_name(path: Path) -> str:
 
 
 def is_plugin(found: Declaration) -> bool:
-    """Return True if the transport is not built with the tree."""
+    """Return True if the transport is a plugin's or user's, so that it is not built with the tree."""
     return TREE not in found.program.parents
 
 
 def kernel_name(name: str) -> str:
-    """Return the name of the transport `name` in hosts' kernels."""
+    """Return the name that the transport `name` has in the hosts' kernels."""
     return name if name in KERNELS_OWN else f"rb_{name}"
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published sets of a transport's parameters: one file each, in `sets/` beside its program.
+"""Published sets of a transport's parameters: one file each, in `sets/` beside the transport's program.
 
-A set gives for each value where it is printed. A value that its source does not print is a guess, with its origin.
+Each value of a set has a `source`, where it is printed, or is a `guess` with its origin.
 """
 
 import functools
@@ -22,9 +22,9 @@ FOLDER = "sets"
 
 
 class Ecn(Strict):
-    """The marking of a switch.
+    """The marking thresholds of a switch port (RED, as in DCQCN, SIGCOMM'15).
 
-    Never up to Kmin, ever likelier up to Pmax at Kmax, and always above (SIGCOMM'15, RED).
+    The marking probability is 0 up to Kmin, rises linearly to Pmax at Kmax, and is 1 above.
     """
 
     Kmin_bytes: NotNegative
@@ -39,7 +39,7 @@ class Ecn(Strict):
 
 
 class PublishedValues(Strict):
-    """The values that experiments take from a set, by name, and its thresholds."""
+    """The values of a set that experiments use: parameters by name, and marking thresholds."""
 
     name: Name
     parameters: dict[str, int | float]
@@ -47,7 +47,7 @@ class PublishedValues(Strict):
 
 
 class Figure(Strict):
-    """A value with its origin: where it is printed, or that it is a guess, and why."""
+    """A value with its origin: a printed `source`, or the reason of a `guess`."""
 
     value: NotNegative
     source: Text | None = None
@@ -69,35 +69,34 @@ class Thresholds(Strict):
 
 
 class ParameterSet(Strict):
-    """A file in a folder `sets/`."""
+    """The content of a file in a folder `sets/`."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     name: Name
     about: Text
     source: Text
-    line_rate_gbps: Positive = Field(description="of the links that it was published for")
+    line_rate_gbps: Positive = Field(description="line rate of the links for which the set was published")
     parameters: Annotated[dict[Name, Figure], Field(min_length=1)]
     ecn: Thresholds
 
     @property
     def guesses(self) -> tuple[str, ...]:
-        """Return the values that its source does not print."""
+        """Return the names of the values that are guesses."""
         every = {**self.parameters, **dict(self.ecn)}
         return tuple(name for name, figure in every.items() if figure.guess)
 
 
 def set_names(declared: Declaration) -> tuple[str, ...]:
-    """Return the names of a transport's sets."""
+    """Return the sorted names of a transport's published sets."""
     return answer_once(
         ("sets", declared.program), lambda: tuple(sorted(path.stem for path in _folder(declared).glob("*.yaml")))
     )
 
 
 def read_set(declared: Declaration, name: str) -> ParameterSet:
-    """Read one set of a transport.
+    """Read the set `name` of a transport with the origins of its values.
 
-    Raises:
-        SpecError: there is none of that name, or something is wrong with its file.
+    Raises SpecError if the set does not exist, or if its file is invalid.
     """
     path = _folder(declared) / f"{name}.yaml"
     if not path.exists():
@@ -109,7 +108,7 @@ def read_set(declared: Declaration, name: str) -> ParameterSet:
 
 
 def find_published(declared: Declaration, name: str) -> PublishedValues:
-    """Return the values of a set that an experiment names. Raises SpecError."""
+    """Return the values of the set `name` for an experiment. Raises SpecError like `read_set`."""
     return answer_once(("set", declared.program, name), lambda: _published(declared, name))
 
 
