@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs experiments: leases, journals, hosts, trials, checks."""
+"""Execution of experiments: leases, undo journals, hosts, trials and checks."""

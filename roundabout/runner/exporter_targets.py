@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exporters of hosts and switches: the node that each runs on, and the facts of the testbed that it exports."""
+"""Targets of exporters: the hosts and switches on which exporters run, and the testbed's facts that they export."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ SAMPLER = ROOT / "build/bin/sampler"
 PERIOD_MS = 1000
 
 Series = tuple[str, Mapping[str, str], float]
-"""A metric of exporter_metrics.METRICS, its labels, and a value."""
+"""A constant series: the name of a metric in exporter_metrics.METRICS, its labels, and a value."""
 
 
 @dataclass(frozen=True)
 class LinkDirection:
-    """One direction of a link: from `here` to `there`."""
+    """One direction of a link, from the node `here` to the node `there`."""
 
     link: str
     here: str
@@ -32,7 +32,7 @@ class LinkDirection:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Return the labels of this direction's series."""
+        """Return the metric labels of this direction."""
         return {"link": self.link, "direction": f"{self.here} to {self.there}"}
 
     @property
@@ -53,9 +53,10 @@ def exporter_target(  # noqa: PLR0913 - what a node is
     capacities: Iterable[tuple[LinkDirection, float]] = (),
     **facts: Any,
 ) -> ExporterTarget:
-    """Return the exporter of `node`, where `sampler` counts and `ways` are the directions of its interfaces.
+    """Return the exporter's target for `node`. `sampler` is the command that reads the node's counters.
 
-    `scaled` are the testbed's scale and dilation; `capacities` its bytes per second, headers included.
+    `directions` maps the node's interfaces to link directions. `scaled` is the testbed's scale and dilation.
+    `capacities` are rates of link directions in bytes per second, including headers.
     """
     scale, dilation = scaled
     series: list[Series] = [("roundabout_testbed_scale", {}, scale), ("roundabout_testbed_dilation", {}, dilation)]
@@ -74,10 +75,10 @@ def exporter_target(  # noqa: PLR0913 - what a node is
 
 
 def host_sampler_command(host: Host, *, rdma: bool = False, cpu: bool = False) -> list[str]:
-    """Return the command of a host's sampler, for its exporter."""
+    """Return the command of a host's sampler at the exporter's period. `rdma` and `cpu` add counters."""
     return host_sampler(host, {"rdma"} if rdma else (), PERIOD_MS, cpu=cpu)
 
 
 def controller_target() -> ExporterTarget:
-    """Return this machine's exporter: its CPU, which is a lab's too, and the progress of the run."""
+    """Return the exporter's target for this machine, which exports its CPU and the progress of the run."""
     return exporter_target(CONTROLLER, CONTROLLER, controller_sampler(SAMPLER))

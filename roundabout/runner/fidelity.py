@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nature of a testbed's figures: real, emulated or computed."""
+"""The statement of a testbed's fidelity: its figures are real, emulated or computed."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,9 +9,9 @@ Nature = Literal["real", "emulated", "computed"]
 
 @dataclass(frozen=True)
 class Fidelity:
-    """How real a testbed's figures are, as every page states it."""
+    """A testbed's fidelity, which every page and screen states."""
 
     nature: Nature
-    stamp: str  # one line, on every screen and page
-    about: str  # a paragraph
-    cannot: tuple[str, ...] = ()  # what nobody can see there
+    stamp: str  # one line for every screen and page
+    about: str  # one paragraph
+    cannot: tuple[str, ...] = ()  # effects that the testbed cannot show

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about the code and this machine that every manifest records, so that results can be traced."""
+"""Facts about the code and this machine, which every manifest records to make results traceable."""
 
 import json
 import os
@@ -17,7 +17,7 @@ LIBRARIES = ("fabric", "numpy", "paramiko", "pyarrow", "pydantic", "pyroute2")
 
 
 def controller_facts() -> dict[str, Any]:
-    """Return the facts of the machine that controls the run, and the versions of the libraries used."""
+    """Return facts of the machine that controls the run, including versions of libraries."""
     return {
         "kernel": platform.release(),
         "python": platform.python_version(),
@@ -27,7 +27,7 @@ def controller_facts() -> dict[str, Any]:
 
 @cache
 def machine_facts() -> dict[str, Any]:
-    """Return the facts of the machine that executes a trial, because several machines may share a run."""
+    """Return facts of the machine that executes a trial, because several machines may execute a run."""
     models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     return {
         "name": os.environ.get("SLURMD_NODENAME", platform.node()),
@@ -39,13 +39,13 @@ def machine_facts() -> dict[str, Any]:
 
 
 def code_facts() -> dict[str, Any]:
-    """Return the version of the code, its revision, and whether it is a checkout or a wheel."""
+    """Return the version of the code, its git revision, and its form: a checkout or a wheel."""
     revision = revision_of(ROOT) if IS_CHECKOUT else json.loads((ROOT / REVISION).read_text())
     return {"version": version("roundabout"), "source": "checkout" if IS_CHECKOUT else "wheel", **revision}
 
 
 def revision_of(root: Path) -> dict[str, Any]:
-    """Return the git revision of a checkout, and whether it was changed since; None if git cannot tell."""
+    """Return the git revision of a checkout and a flag for uncommitted changes. Values are None without git."""
     # Under sudo the repository belongs to somebody else, which git would refuse; its index stays theirs.
     git = ["git", "--no-optional-locks", "-c", f"safe.directory={root}", "-C", str(root)]
     try:

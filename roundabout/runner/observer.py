@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notifications of a run's progress."""
+"""The interface for notifications of a run's progress."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ from roundabout.store import Run
 
 @dataclass(frozen=True)
 class LinkUse:
-    """A link's traffic, headers included, in its busier direction. Marks and backlog are of both directions.
+    """A link's traffic in its busier direction, including headers. Marks and backlog are of both directions.
 
-    None means not known.
+    None means unknown.
     """
 
     line_rate_gbps: float
     gbps: float
     marks_per_s: float | None
-    backlog_bytes: int | None  # the most that waited in a switch's port
+    backlog_bytes: int | None  # longest queue at a switch port
 
 
 @dataclass(frozen=True)
 class CrossTrafficUse:
-    """A cross traffic's load, and the rate that its sender sends, headers included.
+    """A cross traffic's requested load, and the sender's rate including headers.
 
-    None if the sender also sends for others.
+    The sender's rate is None if the host also sends other traffic.
     """
 
     asked_gbps: float
@@ -34,10 +34,10 @@ class CrossTrafficUse:
 
 
 class Observer(Protocol):
-    """Receives a run's notifications, from the runner's main thread. Rates and bytes are the paper's."""
+    """A receiver of a run's notifications, from the runner's main thread. Rates and bytes are in the papers' units."""
 
     def run_started(self, run: Run, plan: Plan, done: int) -> None:
-        """Note the start of the run. `done` trials were committed earlier."""
+        """Note the start of the run. `done` is the number of trials that are already committed."""
 
     def step(self, what: str) -> None:
         """Note the start of a long step, such as creating or provisioning the testbed."""
@@ -49,13 +49,13 @@ class Observer(Protocol):
         """Note the next phase of the attempt, such as applying settings or measuring."""
 
     def iteration(self, job: str, number: int, ms: float) -> None:
-        """Note that a job's first worker finished an iteration. `number` counts from 1."""
+        """Note the end of an iteration of a job's first worker after `ms`. `number` counts from 1."""
 
     def traffic(self, links: Mapping[str, LinkUse], crossing: Mapping[str, CrossTrafficUse]) -> None:
-        """Note the rates of links and cross traffic in the last second. Unknown ones are left out."""
+        """Note the rates of links and cross traffic in the last second. Unknown rates are left out."""
 
     def leaves(self, owed: Sequence[str]) -> None:
-        """Note that the run ends at once, without undoing entries of these kinds."""
+        """Note that the run ends immediately and leaves journal entries of the kinds `owed`."""
 
     def trial_ended(self, trial: PlannedTrial, reasons: list[str], again: bool) -> None:
-        """Note that the attempt is stored. `reasons` make it invalid; `again` tells whether it is repeated."""
+        """Note that the attempt is stored. `reasons` make it invalid. `again` is True if it will be repeated."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that take part in measurements. Their hashes are part of every trial's key."""
+"""The list of programs that influence measurements. Their hashes are part of every trial's key."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,21 +16,21 @@ LIST = Path(__file__).with_name("programs.yaml")
 
 @cache
 def program_paths(*groups: str) -> tuple[str, ...]:
-    """Return the paths of the list's `groups` ("hosts", "controller", "lab"), in its order."""
+    """Return the paths of programs in these groups ("hosts", "controller", "lab"), in the order of programs.yaml."""
     listed = read_document(LIST).root
     return tuple(path for group in groups for path in listed[group])
 
 
 def plugin_programs() -> tuple[Path, ...]:
-    """Return trainers' programs from folders outside the tree, which runs copy to hosts."""
+    """Return the programs of trainers in plugin folders, which runs copy to hosts."""
     sources = (model.source() for model in MODELS.values())
     return tuple(path for path in sources if not path.is_relative_to(ROOT))
 
 
 def hash_artifacts(*groups: str, root: Path = ROOT) -> dict[str, str]:
-    """Return the SHA-256 of these groups' programs, of plugin trainers and of all eBPF objects, by path.
+    """Return the SHA-256, by path, of these groups' programs, of plugin trainers and of all eBPF objects.
 
-    Raises RoundaboutError if one is missing.
+    Raises RoundaboutError if a file is missing.
     """
     files = {path: root / path for path in program_paths(*groups)} | {
         f"outside/{path.name}": path for path in plugin_programs()
@@ -40,7 +40,7 @@ def hash_artifacts(*groups: str, root: Path = ROOT) -> dict[str, str]:
 
 
 def hash_files(files: Mapping[str, Path]) -> dict[str, str]:
-    """Return the SHA-256 of files, by their names. Raises RoundaboutError if one is missing."""
+    """Return the SHA-256 of each file, by name. Raises RoundaboutError if a file is missing."""
     missing = [name for name, path in files.items() if not path.is_file()]
     if missing:
         raise RoundaboutError(f"not built: {', '.join(missing)}", f"build it: {BUILD}")

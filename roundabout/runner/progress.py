@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The progress of a run, for every display: its own terminal and other processes."""
+"""The progress of a run, for displays on its own terminal and in other processes."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from roundabout.store import Run
 
 @dataclass
 class JobProgress:
-    """A job's progress in a trial. Times are of its first worker's iterations, 0 before the first."""
+    """A job's progress in a trial. Times are those of its first worker's iterations, or 0 before the first ends."""
 
     iterations: int
     done: int = 0
@@ -21,14 +21,14 @@ class JobProgress:
     mean_ms: float = 0
 
     def add(self, ms: float) -> None:
-        """Count an iteration that ended."""
+        """Count an iteration that ended after `ms`."""
         self.mean_ms = (self.mean_ms * self.done + ms) / (self.done + 1)
         self.done, self.last_ms = self.done + 1, ms
 
 
 @dataclass(frozen=True)
 class TrialProgress:
-    """The trial that is being executed."""
+    """The trial and the attempt that currently run."""
 
     key: str
     variant: str
@@ -40,7 +40,7 @@ class TrialProgress:
 
 @dataclass(frozen=True)
 class EndedAttempt:
-    """An attempt that ended. `reasons` make it invalid; `again` tells whether it is repeated."""
+    """An ended attempt. `reasons` make it invalid. `again` is True if it will be repeated."""
 
     label: str
     jobs: dict[str, JobProgress]
@@ -50,19 +50,19 @@ class EndedAttempt:
 
 @dataclass
 class Progress:
-    """The progress of a run. Rates, times and bytes are the paper's.
+    """The progress of a run, with rates, times and bytes in the papers' units.
 
-    A trial's values stay until the next one begins.
+    The values of a trial stay until the next trial begins.
     """
 
     experiment: str = ""
     run: str = ""
     path: str = ""
     what: str = "starting"
-    phase: str = ""  # of the trial under way
+    phase: str = ""  # of the current trial
     trials: int = 0
     done: int = 0
-    attempts: int = 0  # that ended
+    attempts: int = 0  # number of ended attempts
     time_left_s: float = 0
     trial: TrialProgress | None = None
     jobs: dict[str, JobProgress] = field(default_factory=dict)
@@ -75,14 +75,14 @@ class View(Protocol):
     """A display of a run's progress."""
 
     def show(self, progress: Progress) -> None:
-        """Show the progress. Called after every change; a view may skip frequent calls."""
+        """Show the progress. The caller calls it after every change; a view may skip calls."""
 
     def leave(self, owed: Sequence[str]) -> None:
         """Note that the run ends at once, without undoing entries of these kinds."""
 
 
 class Follower:
-    """An Observer that keeps a run's progress and updates its views."""
+    """An Observer that accumulates a run's progress and updates views."""
 
     def __init__(self, *views: View) -> None:
         self.progress = Progress()
@@ -151,7 +151,7 @@ class Follower:
 
 
 class TimeLeft:
-    """An estimate of the time until a run ends, from its plan and the rate of repeats so far."""
+    """An estimate of the time until a run ends, from its plan and the share of repeated attempts so far."""
 
     def __init__(self, left_s: float = 0, trials: int = 0) -> None:
         """Start with `trials` remaining trials that take `left_s` together."""
@@ -165,7 +165,7 @@ class TimeLeft:
         self._expected_s, self._began_s, self._running = expected_s, time.monotonic(), True
 
     def end(self, again: bool) -> None:
-        """Note the end of the attempt; `again` tells whether it is repeated."""
+        """Note the end of the attempt. `again` is True if it will be repeated."""
         self._running = False
         self._attempted_s += self._expected_s
         if not again:
@@ -174,7 +174,7 @@ class TimeLeft:
 
     @property
     def seconds(self) -> float:
-        """Return the expected seconds from now on."""
+        """Return the expected remaining seconds of the run."""
         running_s = time.monotonic() - self._began_s if self._running else 0
         # As if one trial more had needed no repeat: the first that does shall not double it.
         one_s = (self._left_s + self._settled_s) / max(self._trials, 1)
@@ -183,7 +183,7 @@ class TimeLeft:
 
 
 def trial_label(trial: PlannedTrial) -> str:
-    """Return a trial's name for people: its variant, other levels, job and repetition."""
+    """Return a trial's displayed name: its variant, other levels, job and repetition."""
     others = [f"{factor} {level}" for factor, level in trial.levels.items() if factor != "variant"]
     alone = [trial.job] if trial.job else []
     return ", ".join([trial.variant, *others, *alone, f"repetition {trial.repetition}"])

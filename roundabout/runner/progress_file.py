@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The progress file of a run: a file in its folder that tells other processes its progress, removed at the end.
+"""The progress file in a run's folder, through which other processes see its progress. It is removed at the end.
 
-The file is replaced as a whole, and locked (flock) before it takes its place. While its writer lives the file is
-locked, and the kernel unlocks it when the writer dies. Asking for that lock disturbs nothing.
+The writer replaces the file as a whole, and locks (flock) each new file before it takes its place. The kernel releases
+the lock when the writer dies, so a test of the lock shows if the writer lives.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from roundabout.runner.progress import Progress
 
 NAME = "live.json"
-PERIOD_S = 0.5  # writing takes CPU from what is being measured
+PERIOD_S = 0.5  # least seconds between writes, because writing takes CPU time from the measured jobs
 
 
 @cache
@@ -43,14 +43,14 @@ def _progress() -> "TypeAdapter[Progress]":
 
 @dataclass(frozen=True)
 class StoredProgress:
-    """The progress in a progress file, and whether its writer is alive."""
+    """The content of a progress file. `is_live` is True if its writer is alive."""
 
     progress: "Progress"
     is_live: bool
 
 
 class ProgressWriter:
-    """A View that writes the progress file: at once if a trial begins or ends, else every PERIOD_S."""
+    """A View that writes the progress file: immediately if a trial begins or ends, else every PERIOD_S."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
@@ -67,7 +67,7 @@ class ProgressWriter:
         self._end()
 
     def show(self, progress: "Progress") -> None:
-        """Write the progress, unless that was done recently. A full disk never ends a run."""
+        """Write the progress unless the last write was recent. Errors such as a full disk are ignored."""
         if not progress.path:
             return
         path, said = Path(progress.path) / NAME, (progress.path, progress.what, progress.phase)
@@ -106,7 +106,7 @@ class ProgressWriter:
 
 
 def read(run: Path) -> StoredProgress | None:
-    """Read the progress of the run in this folder, also if it was killed.
+    """Read the progress of the run in the folder `run`, which may have been killed.
 
     Return None if the run has ended or its progress file is not readable.
     """
@@ -124,20 +124,20 @@ def read(run: Path) -> StoredProgress | None:
 
 
 def is_running(run: Path) -> bool:
-    """Return True if a live process executes the run in this folder."""
+    """Return True if a live process executes the run in the folder `run`."""
     told = read(run)
     return told is not None and told.is_live
 
 
 def running_runs(runs: Path) -> list[Path]:
-    """Return the folders of all runs under `runs` that are being executed, the latest last."""
+    """Return the folders of all runs below `runs` that are being executed, the latest last."""
     return [run.path for run in sorted(Run.all(runs), key=lambda run: run.id) if is_running(run.path)]
 
 
 def run_on_machine(state: Path = STATE, journals: Path = JOURNALS) -> Path | None:
-    """Return the folder of the run that holds this machine, which may not exist yet.
+    """Return the folder of the run that holds this machine's lease. The folder may not exist yet.
 
-    None without one, or without permission.
+    Return None without such a run, or without permission to read its journal.
     """
     owner = lease.holder("machine", state)
     return journal.run_path(owner.rpartition(" ")[2], journals) if owner else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run, from the lease to the last trial, with cleanup in reverse order."""
+"""Execution of a run, from the machine's lease to the last trial, with cleanup in reverse order."""
 
 import json
 import os
@@ -33,15 +33,15 @@ from roundabout.store import Attempt, Identity, Run, StoreError, new_run_id
 from roundabout.store.schemas import VERSION
 
 REPEATS = 2  # how often an invalid trial is repeated
-LONGEST_S = 3600.0  # of a trial of a cluster
-TIMELINE = "timeline.json"  # docs/how-to/cluster-runs.md
-INTERRUPTED = 128 + signal.SIGINT  # the exit status
+LONGEST_S = 3600.0  # limit of the expected duration of a cluster's trial that is not computed
+TIMELINE = "timeline.json"  # file of a cluster's simulated timeline (docs/how-to/cluster-runs.md)
+INTERRUPTED = 128 + signal.SIGINT  # exit status of an interrupted run
 
-PreflightCheck = Callable[[Testbed], None]  # looks at the testbed before the first trial; its error ends the run
+PreflightCheck = Callable[[Testbed], None]  # checks the testbed before the first trial; its error ends the run
 
 
 class InputResolver(Protocol):
-    """Finds the inputs of a trial in earlier trials of its run."""
+    """A resolver of a trial's inputs from earlier trials of the run."""
 
     def __call__(self, run: Run, spec: TrialSpec, needs: Sequence[str], /) -> Mapping[str, Mapping[str, InputValue]]:
         """Return the value of each input (job -> field) of `spec`, from the trials with the keys `needs`.
@@ -52,7 +52,7 @@ class InputResolver(Protocol):
 
 
 class TestbedPool:
-    """The one open testbed: created when it is first needed, and anew for another topology or after it was lost."""
+    """The open testbed of a run. It is replaced if a trial needs another topology, or after it was lost."""
 
     def __init__(self, provider: TestbedProvider, visit: RunContext) -> None:
         self._provider, self._visit = provider, visit
@@ -69,7 +69,7 @@ class TestbedPool:
         self._stack.__exit__(kind, error, trace)
 
     def of(self, topology: Topology) -> Testbed:
-        """Return a testbed with `topology`."""
+        """Return an open testbed with `topology`. Close an open testbed with another topology first."""
         if self._testbed is None or self._topology != topology:
             self.close()
             self._visit.observer.step(f"raising testbed {topology.name}")
@@ -78,7 +78,7 @@ class TestbedPool:
         return self._testbed
 
     def close(self) -> None:
-        """Give up the open testbed."""
+        """Close the open testbed, if any."""
         self._testbed = None
         self._stack.close()
 
@@ -86,10 +86,10 @@ class TestbedPool:
 def make_run_plan(
     provider: TestbedProvider, experiment: Experiment, testbed_identity: Mapping[str, Any], artefacts: Mapping[str, str]
 ) -> Plan:
-    """Return the plan of an experiment on a testbed.
+    """Return the plan of an experiment on the provider's testbeds.
 
-    Trials that are computed take no time of their own, and are not repeated unless their seed draws anything. Raises
-    UsageError for a computed trace that would take hours.
+    On a testbed that computes results, expected times are 0, and trials without random parts have one repetition. On
+    other testbeds, raises UsageError if a cluster's trial is expected to take more than LONGEST_S.
     """
     if not provider.computes:
         return _refuse_long_trials(make_plan(experiment, testbed_identity, artefacts, provider.dilation))
@@ -118,9 +118,9 @@ def _refuse_long_trials(plan: Plan) -> Plan:
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs experiments on the testbeds of one provider.
+    """A runner of experiments on the testbeds of one provider.
 
-    `undo` must handle journal entries from every testbed type, not only this one.
+    `undo` must handle journal entries of every kind of testbed, because other runs may have crashed.
     """
 
     provider: TestbedProvider
@@ -140,15 +140,15 @@ class Runner:
     ) -> Run:
         """Run a whole experiment into a new folder under `runs`.
 
-        `which` and `length` named the experiment, if a file has it. Raises RoundaboutError; committed trials stay, and
-        everything else is undone.
+        `which` and `length` are the name or file and the length with which the experiment was loaded; the manifest
+        records them. If the run ends with a RoundaboutError, committed trials stay and everything else is undone.
         """
         where = dict(self.provider.where)
         store = NewRun(runs / experiment.name / new_run_id(), RunClock.start(), experiment, where, which, length)
         return self._execute(experiment, store, preflight)
 
     def resume(self, run: Run, experiment: Experiment) -> Run:
-        """Finish the trials of `run` that are not committed. Raises ChangedError if the plan has changed."""
+        """Execute the trials of `run` that are not committed. Raises ChangedError if the plan has changed."""
         return self._execute(experiment, ExistingRun(run))
 
     def plan(self, run: Run, experiment: Experiment) -> None:
@@ -161,10 +161,10 @@ class Runner:
             _note_session(run, session.testbed, store.clock)
 
     def trial(self, run: Run, experiment: Experiment, key: str, *, reference: bool = False) -> None:
-        """Execute one trial of `run` unless it is committed; repeat it if it is a `reference`.
+        """Execute the trial `key` of `run` unless it is committed. A `reference` is always executed.
 
-        The caller must already hold the run's lock. Raises RoundaboutError, also for a trial whose inputs are not
-        committed; then nothing was committed.
+        The caller must already hold the run's lock. Raises RoundaboutError, without a commit, if the testbed fails or
+        if the trial's inputs are not committed.
         """
         if key in run.committed() and not reference:
             return
@@ -223,7 +223,7 @@ class Runner:
 
     @contextmanager
     def hold_machine(self, what: str, path: Path) -> Iterator[Journal]:
-        """Lock this machine, clean up after crashed runs, and yield the journal for the new run."""
+        """Take the machine's lease for `what`, clean up after crashed runs, and yield the new run's journal."""
         with lease.hold("machine", f"{what} {path.name}", self.state):
             self._clean_up_dead_runs()
             notes = journal.open_journal(path.name, path.resolve(), self.journals)
@@ -349,7 +349,7 @@ def _repair_index(run: Run) -> None:
 
 
 def row_identity(run_id: str, trial: PlannedTrial, attempt: int) -> Identity:
-    """Return the columns that every row of this attempt has."""
+    """Return the columns that identify the attempt in every row of its tables."""
     return Identity(run_id, trial.key, trial.variant, json.dumps(trial.levels), trial.repetition, attempt)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run that takes a session's trials: a new one, or one that exists."""
+"""The destination of a session's trials: a new run or an existing run."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -18,37 +18,37 @@ SHOWN_CHANGES = 5
 
 
 class ChangedError(RoundaboutError):
-    """A run cannot be resumed because its experiment, testbed or programs have changed."""
+    """Error for a run that cannot be resumed because its experiment, testbed or programs have changed."""
 
 
 class RunStore(Protocol):
-    """The run that takes a session's trials."""
+    """The destination of a session's trials."""
 
     @property
     def path(self) -> Path:
-        """Return the run's folder, which may not exist yet. Its name is the run's id."""
+        """Return the run's folder, which may not exist yet. The folder's name is the run's id."""
         ...
 
     @property
     def clock(self) -> RunClock:
-        """Return the clock of the run's times."""
+        """Return the run's clock."""
         ...
 
     def open_run(self, identity: Mapping[str, Any], /) -> Run:
-        """Return the run. `identity` is the part of a manifest that a resumed run must not change.
+        """Open or create the run. `identity` is the part of the manifest that must be the same when a run is resumed.
 
         Raises RoundaboutError, such as ChangedError.
         """
         ...
 
     def commit(self, attempt: Attempt, record: dict[str, Any], /) -> None:
-        """Store a trial's last attempt. `record` becomes trial.json."""
+        """Commit a trial's last attempt. `record` becomes trial.json."""
         ...
 
 
 @dataclass(frozen=True)
 class NewRun:
-    """A run that `open_run` creates. `where`, `which` and `length` are the request, which `resume` repeats."""
+    """A run that `open_run` creates. Its manifest records `where`, `which` and `length` for `resume`."""
 
     path: Path
     clock: RunClock
@@ -58,7 +58,7 @@ class NewRun:
     length: str | None
 
     def open_run(self, identity: Mapping[str, Any], /) -> Run:
-        """Create the run's folder, with the experiment that runs. Raises StoreError."""
+        """Create the run's folder with its manifest and experiment. Raises StoreError."""
         request = {"which": self.which, "length": self.length, "where": self.where}
         manifest = {**identity, **request, "clock": asdict(self.clock), "sessions": []}
         run = Run.create(self.path.parent.parent, self.experiment.name, manifest, self.path.name)
@@ -67,21 +67,21 @@ class NewRun:
         return run
 
     def commit(self, attempt: Attempt, record: dict[str, Any], /) -> None:
-        """Make this attempt the one that counts."""
+        """Commit the attempt with `record` as its trial.json."""
         attempt.commit(record)
 
 
 class ExistingRun:
-    """A run on disk. The attempts of a reference are stored beside those that count."""
+    """A run that exists on disk. With `reference`, attempts are stored beside the committed ones."""
 
     def __init__(self, run: Run, *, is_reference: bool = False) -> None:
         self._run, self._is_reference = run, is_reference
         self.path, self.clock = run.path, RunClock.resume(run.recorded("clock"))
 
     def open_run(self, identity: Mapping[str, Any], /) -> Run:
-        """Return the run after checking that its planned trials are unchanged. If it has no plan yet, store this one.
+        """Return the run. If it has no plan yet, store the plan in `identity`.
 
-        Raises ChangedError.
+        Raises ChangedError if the stored plan differs from `identity`.
         """
         if self._run.manifest["plan"]:
             _refuse_changes(self._run, identity)
@@ -90,7 +90,7 @@ class ExistingRun:
         return self._run
 
     def commit(self, attempt: Attempt, record: dict[str, Any], /) -> None:
-        """Make this attempt the one that counts, or add it as a reference."""
+        """Commit the attempt, or store it as a reference."""
         if self._is_reference:
             attempt.add_reference(record)
         else:
@@ -98,7 +98,7 @@ class ExistingRun:
 
 
 def update_index(run: Run, done: Iterable[PlannedTrial]) -> None:
-    """List the committed trials `done`, and delete raw files beyond the run's budget."""
+    """Update trials.parquet with the committed trials `done`, and delete raw files beyond the run's limit."""
     run.refresh_trials()
     for trial in done:
         if trial.spec.capture:

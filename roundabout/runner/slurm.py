@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slurm through its commands: arrays of jobs, each of which executes one trial of a run.
+"""Slurm, controlled by its commands: arrays of jobs, each of which executes one trial of a run.
 
-A job's name is its run's, so the run's folder suffices to find its jobs.
+A job has the name of its run, so the run's folder suffices to find its jobs.
 """
 
 import shlex
@@ -15,20 +15,20 @@ from pathlib import Path
 from roundabout.core.errors import RoundaboutError, UsageError
 
 ENGINE = "slurm"
-ANSWER_S = 120  # Slurm's own programs give up earlier, unless the network swallows their messages
-LARGEST_ARRAY = 1000  # of Slurm's default, MaxArraySize=1001
+ANSWER_S = 120  # time limit of a Slurm command; it gives up earlier itself unless the network drops its messages
+LARGEST_ARRAY = 1000  # jobs in an array under Slurm's default, MaxArraySize=1001
 
 
 class SlurmError(RoundaboutError):
-    """Slurm is missing, or refuses a job."""
+    """Error for a missing Slurm, or for a job that Slurm rejects."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """The common part of an array's jobs: the run, and the requirements of its testbeds on a node."""
+    """The common properties of an array's jobs: the run, and how jobs use a node."""
 
     run: Path
-    alone: bool  # nothing else runs on its node meanwhile
+    alone: bool  # True if each job needs a node of its own
     reference: bool = False
 
     @property
@@ -42,9 +42,9 @@ class Job:
         return self.run / ENGINE
 
     def script(self, keys: Sequence[str]) -> str:
-        """Return the script of an array's jobs: each executes the trial of its own number.
+        """Return the batch script of an array. The job with index i executes the trial `keys[i]`.
 
-        Without keys, it makes the plan.
+        Without keys, the job makes the plan of the run.
         """
         words = [sys.executable, "-m", "roundabout.cli.main", "trial", str(self.run)]
         call = shlex.join([*words, *(["--reference"] if self.reference else [])])
@@ -54,7 +54,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Slurm:
-    """A cluster that takes jobs from this machine, into one partition or its default one."""
+    """A Slurm cluster to which this machine submits jobs, into `partition` or the default partition."""
 
     partition: str | None = None
 
@@ -81,9 +81,10 @@ class Slurm:
             )
 
     def submit(self, job: Job, keys: Sequence[str], after: Sequence[str] = (), node: str | None = None) -> str:
-        """Submit an array with one job a key, at most LARGEST_ARRAY, and return its id.
+        """Submit an array with one job for each key, at most LARGEST_ARRAY, and return the array's id.
 
-        The array begins when those `after` have ended. Without keys, one job makes the plan. Raises SlurmError.
+        The array begins after the jobs `after` have ended. `node` restricts it to one node. Without keys, one job makes
+        the plan. Raises SlurmError.
         """
         options = {
             "job-name": job.name,
@@ -105,7 +106,7 @@ class Slurm:
         return Counter(f"{state} ({why})" if state == "PENDING" else state for state, _, why in found)
 
     def cancel(self, job: Job) -> None:
-        """End all jobs of the run, as SIGTERM does. Raises SlurmError."""
+        """End all jobs of the run by SIGTERM. Raises SlurmError."""
         _call(["scancel", f"--name={job.name}"])
 
 

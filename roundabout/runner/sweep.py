@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs whose trials are spread over the nodes of a Slurm cluster.
+"""Runs whose trials are executed by the nodes of a Slurm cluster.
 
-The submitting process locks the run and indexes committed trials; it never opens a testbed itself. A first job makes
-the plan, because trials' keys depend on the machines that execute them. Then each trial is a job, which creates a
-testbed of its own and commits by key. Nodes share only the run's folder.
+The submitting process locks the run and lists committed trials; it never opens a testbed. A first job makes the plan,
+because trials' keys depend on the machines that execute them. Then each trial is a job, which opens its own testbed and
+commits the trial by its key. Nodes share only the run's folder.
 """
 
 import os
@@ -28,28 +28,30 @@ from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec.experiment import Experiment
 from roundabout.store import Run, new_run_id
 
-LOOK_S = 2.0  # Slurm's controller answers many
-END_S = 120.0  # cancelled jobs undo what they made meanwhile; a node may hang in COMPLETING for ever
+LOOK_S = 2.0  # seconds between queries, because Slurm's controller serves many users
+END_S = 120.0  # time limit of cancelled jobs for their cleanup; a node may hang in COMPLETING forever
 SHOWN = 5
-ERROR = re.compile(r"^(?:slurmstepd: )?error: (.*(?:\n  .*)*)", re.MULTILINE)  # with its hint, as `cli` says them
+ERROR = re.compile(
+    r"^(?:slurmstepd: )?error: (.*(?:\n  .*)*)", re.MULTILINE
+)  # an error and its hint in a job's log, as `cli` prints them
 
 
 class SweepError(RoundaboutError):
-    """Jobs ended without finishing their trials."""
+    """Error for jobs that ended without committing their trials."""
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Runs experiments as jobs of `slurm`, on testbeds of its nodes."""
+    """A runner of experiments as jobs of `slurm`, on testbeds of its nodes."""
 
     provider: TestbedProvider
     observer: Observer
     slurm: Slurm
 
     def start(self, experiment: Experiment, which: str | None, runs: Path, length: str | None = None) -> Run:
-        """Run a whole experiment into a new folder under `runs`, which nodes must see under the same name.
+        """Run a whole experiment into a new folder below `runs`. Nodes must see `runs` under the same path.
 
-        Raises RoundaboutError; committed trials stay, and no job is left.
+        If the run ends with a RoundaboutError, committed trials stay and all jobs are cancelled.
         """
         self._check()
         path = Path(os.path.realpath(runs)) / experiment.name / new_run_id()
@@ -65,7 +67,7 @@ class Sweep:
                 run.delete()
 
     def resume(self, run: Run, experiment: Experiment) -> Run:
-        """Finish the trials of `run` that are not committed, as a Runner does."""
+        """Execute the trials of `run` that are not committed, like `Runner.resume`."""
         self._check()
         job = Job(run.path, alone=self.provider.takes_machine)
         if there := self.slurm.queue(job):
@@ -209,7 +211,7 @@ class Sweep:
 
 
 def group_in_waves(trials: Sequence[PlannedTrial]) -> list[list[PlannedTrial]]:
-    """Group trials, in the order of a plan, by the length of the chain of inputs before each."""
+    """Group trials into waves. A trial's inputs come only from earlier waves, and each wave keeps the plan's order."""
     depth: dict[str, int] = {}
     found = defaultdict[int, list[PlannedTrial]](list)
     for trial in trials:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of testbeds to the runner: an object that executes trials into tables.
+"""The interface between testbeds and the runner: a testbed executes trials and returns tables.
 
 A kind of testbed is a folder of roundabout/testbeds. The function `create_provider(where)` of its module `provider`
 returns a TestbedProvider.
@@ -32,21 +32,23 @@ class RunContext:
     """The context of a run on a testbed: the run's name, clock, observer and undo journal."""
 
     name: str
-    transports: tuple[Transport, ...]  # that its trials use
-    probes: frozenset[tuple[str, tuple[str, ...]]]  # hosts, and what must succeed there before any trial
+    transports: tuple[Transport, ...]  # in use by the run's trials
+    probes: frozenset[
+        tuple[str, tuple[str, ...]]
+    ]  # hosts, each with a command that must succeed before the first trial
     clock: RunClock
     observer: Observer
-    journal: Journal | None  # of what it owes this machine; none for a provider that owes nothing
+    journal: Journal | None  # undo journal; None for a provider that changes nothing on this machine
 
 
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of one attempt at a trial."""
 
-    tables: Mapping[str, pa.Table]  # by name, as store/schemas.py describes them, in the papers' units
-    invalid_reasons: Sequence[str] = ()  # why it may not be used
-    record: Mapping[str, Any] = field(default_factory=dict)  # what else trial.json says, columns of `trials` above all
-    lost: bool = False  # the testbed is of no more use, and must be raised anew
+    tables: Mapping[str, pa.Table]  # by name, with the schemas of store/schemas.py, in the papers' units
+    invalid_reasons: Sequence[str] = ()  # empty if the attempt is valid
+    record: Mapping[str, Any] = field(default_factory=dict)  # further fields of trial.json, such as columns of `trials`
+    lost: bool = False  # True if the testbed must be opened again
 
 
 class Testbed(Protocol):
@@ -54,43 +56,43 @@ class Testbed(Protocol):
 
     @property
     def kind(self) -> str:
-        """Return the kind of testbed for people to read; code never asks."""
+        """Return the kind of testbed for display. Code must not depend on it."""
         ...
 
     @property
     def scale(self) -> float:
-        """Return the divisor of its rates against the papers'."""
+        """Return the divisor that the testbed applies to the papers' rates."""
         ...
 
     @property
     def dilation(self) -> float:
-        """Return the factor of its times against the papers'."""
+        """Return the factor that the testbed applies to the papers' times."""
         ...
 
     @property
     def fidelity(self) -> Fidelity:
-        """Return how real its figures are."""
+        """Return the statement of the testbed's fidelity."""
         ...
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that makes two testbeds give different results; part of every trial's key."""
+        """Return all properties that can make results of two testbeds differ. They are part of every trial's key."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts of its hosts and clocks that the manifest records in each session."""
+        """Return the facts about hosts and clocks that the manifest records for each session."""
         ...
 
     def execute(self, trial: PlannedTrial, attempt: Attempt, who: Identity) -> Outcome:
-        """Run the trial once. `attempt` takes events and files; `who` is the identity of every row.
+        """Run the trial once. Events and files go to `attempt`. `who` has the identifying columns of every row.
 
-        The reasons that spoil one attempt are part of the outcome. Raises RoundaboutError if the run must end.
+        Reasons that make only this attempt invalid are part of the outcome. Raises RoundaboutError if the run must end.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check of a requirement. `good` is None if it is not known; `mend` tells how to get the missing part."""
+    """The result of checking one requirement. `good` is None if unknown. `mend` is the remedy."""
 
     name: str
     good: bool | None
@@ -106,7 +108,7 @@ class ExporterTarget:
     site: str
     node: str
     argv: tuple[str, ...]
-    facts: Mapping[str, Any]  # the first line that the exporter reads
+    facts: Mapping[str, Any]  # content of the first line on the exporter's stdin
     connect: Callable[[], Connection]
 
 
@@ -114,42 +116,45 @@ class TestbedProvider(ABC):
     """A provider of testbeds of one kind on this machine."""
 
     where: Mapping[str, str]
-    """What manifests and journals note, so that another process finds this provider again: `testbed`, its folder's
-    name, and what else was asked for."""
+    """The request that manifests and journals record to recreate this provider: `testbed`, which is the name of its
+    folder, and further options."""
     takes_machine: ClassVar[bool] = False
-    """Whether nothing else may run on this machine meanwhile, and traces stay on it after a crash (then be root)."""
+    """True if runs need exclusive use of this machine and leave changes after a crash. Such runs need root."""
 
     dilation: float = 1.0
-    """By how much its testbeds' times are longer than the papers'."""
+    """The factor that the provider's testbeds apply to the papers' times."""
     computes: ClassVar[bool] = False
-    """Whether a model gives the figures: soon, and the same ones for the same seed. What no seed draws is run once."""
+    """True if a model computes results, so that the seed determines them. Then trials without random parts run once."""
 
     @abstractmethod
     def open_testbed(self, topology: Topology, visit: RunContext) -> AbstractContextManager[Testbed]:
-        """Open a testbed with `topology`, and give it up when the context ends."""
+        """Open a testbed with `topology`, and close it at the end of the block."""
 
     def check_trial(self, trial: TrialSpec, /) -> None:  # noqa: B027 - a model takes every trial
-        """Raise RoundaboutError if no testbed of this kind can run `trial`. Nothing is reached for it."""
+        """Raise RoundaboutError if no testbed of this kind can run `trial`. No host is contacted."""
 
     def artifacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:  # noqa: ARG002 - of hosts alone
-        """Return the artifacts deployed for these transports, name -> hash; part of every trial's key.
+        """Return the hash of each artifact that trials with these transports use, by name.
 
-        Raises RoundaboutError if one is missing.
+        The hashes are part of every trial's key. Raises RoundaboutError if an artifact is missing.
         """
         return {}
 
     def undo(self, entry: Entry) -> None:
-        """Undo an entry of the run's journal, even if it was made in part or not at all."""
+        """Undo the change of a journal entry, even if it was made only in part or not at all."""
         raise NotImplementedError(f"testbed {self.where['testbed']} owes nothing, found {entry}")
 
     def checks(self) -> Iterable[Check]:
-        """Yield the requirements of this kind of testbed, and whether they are met. Nothing is changed."""
+        """Yield the result of checking each requirement of this kind of testbed. Nothing is changed."""
         return ()
 
     def exporter_targets(self) -> Iterable[ExporterTarget]:
-        """Return the hosts and switches that exist now, and whose counters may be read while others use them."""
+        """Return the existing hosts and switches whose counters may be read while other programs use them."""
         return ()
 
     def inventories(self, name: str, /) -> AbstractContextManager[Sequence[Path]]:
-        """Write inventories for Ansible that provision the hosts of `name`; they exist while the context lasts."""
+        """Yield paths of Ansible inventories that provision the hosts of the site `name`.
+
+        The files are removed at the end of the block. Raises UsageError if the testbed has no hosts.
+        """
         raise UsageError(f"testbed {self.where['testbed']} has no hosts to make ready, found {name!r}")

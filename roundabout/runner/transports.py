@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transports' programs: the tree's are built with it, those of plugins when a run begins."""
+"""Programs of transports. The tree's are built with the tree, those of plugins at the start of a run."""
 
 import hashlib
 import json
@@ -20,15 +20,15 @@ from roundabout.store import files, scratch
 
 BUILT, OUTSIDE = ROOT / "build/bpf", ROOT / "build/outside"
 TOOL = ROOT / "build/bin/transport"
-# What an object's name ends in, and what makes it that: the kernel's arguments of cong_control differ.
+# Suffixes of object files with their compiler options, because the arguments of cong_control differ between kernels.
 VARIANTS = {".bpf.o": [], ".before_6_10.bpf.o": ["-DCONG_CONTROL_BEFORE_6_10"]}
 SHOWN_LINES = 20
-OPERATIONS, REGISTERED = "tcp_congestion_ops", ".struct_ops"  # a congestion control, and the section that it stands in
-NAME_BYTES, NON_RESTRICTED = 16, 1  # of its name; its flag without which only the machine's own namespace may use it
+OPERATIONS, REGISTERED = "tcp_congestion_ops", ".struct_ops"  # structure of a congestion control, and its ELF section
+NAME_BYTES, NON_RESTRICTED = 16, 1  # size of its name; flag that allows its use outside the initial network namespace
 
 
 def object_folder(transport: Transport) -> Path | None:
-    """Return the folder of a transport's eBPF objects on the controller; None if the kernel has the transport."""
+    """Return the folder of a transport's eBPF objects on the controller, or None for Linux's own transports."""
     found = transport.declaration
     if found is None:
         return None
@@ -36,9 +36,9 @@ def object_folder(transport: Transport) -> Path | None:
 
 
 def build_plugins(transports: Iterable[Transport]) -> dict[str, str]:
-    """Build the transports of plugins, and return the SHA-256 of their objects, by path.
+    """Build those of the transports that are plugins, and return the SHA-256 of their objects, by path.
 
-    Raises RoundaboutError if one does not build, or if its program differs from its declaration.
+    Raises RoundaboutError if a transport does not build, or if its program differs from its declaration.
     """
     found = (each.declaration for each in transports)
     built = [path for each in found if each and registry.is_plugin(each) for path in build_transport(each)]
@@ -46,7 +46,7 @@ def build_plugins(transports: Iterable[Transport]) -> dict[str, str]:
 
 
 def build_transport(found: Declaration) -> list[Path]:
-    """Build one plugin's transport, for both of the kernel's signatures. Raises RoundaboutError."""
+    """Build a plugin's transport for each of VARIANTS, and return the objects' paths. Raises RoundaboutError."""
     folder = files.make_directory(OUTSIDE / found.name)
     paths = []
     for suffix, defines in VARIANTS.items():
@@ -88,7 +88,10 @@ def _strip() -> str | None:
 
 
 def rename_operations(found: Declaration, path: Path) -> None:
-    """Rename the congestion control to the transport's name, and let lab hosts use it."""
+    """Patch the object file `path`: set the congestion control's name, and allow its use in network namespaces.
+
+    Raises RoundaboutError if the object lacks a congestion control.
+    """
     variables, name, flags = _operations(found.program, path.read_bytes())
     if not variables or not name or not flags:
         lacks = f"struct {OPERATIONS}" if not variables else f"{OPERATIONS}.{'flags' if name else 'name'}"

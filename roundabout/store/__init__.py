@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stored runs: layout, schemas, reading and writing."""
+"""Stored runs: the layout of their folders, schemas of tables, reading and writing."""
 
 from roundabout.store.contents import RAW
 from roundabout.store.convert import Units

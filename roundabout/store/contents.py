@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checksums of an attempt's files, recorded at commit and checked when they are read."""
+"""Checksums of an attempt's files. They are recorded at commit and checked when files are read."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from roundabout.store import files
 from roundabout.store.files import StoreError
 
 RECORD, RAW = "trial.json", "captures"
-SEAL = "sha256"  # of all else that a record says; older ones have none
+SEAL = "sha256"  # field with the digest of the record's other fields; older records lack it
 MEND = "restore that; or delete the folder of each such trial, trials/<key>, and measure it again: roundabout resume"
 FIELDS: dict[type, tuple[str, ...]] = {
     str: ("run", "trial", "variant", "levels", "reason", "started_utc"),
@@ -24,37 +24,39 @@ FIELDS: dict[type, tuple[str, ...]] = {
     bool: ("valid",),
     dict: ("spec",),
 }
-"""What every record has, by type."""
+"""Fields that every record has, by type."""
 
 NAMES = {str: "text", int: "a whole number", bool: "true or false", dict: "an object"}
 
 CAPTURED = {"packets", "captures"}
 NOT_IN_ALL = {"cross_traffic", "cross_flows", *CAPTURED}
-"""Tables that some trials of a run have and others do not."""
+"""Tables that only some trials of a run have."""
 
-FileDigests = dict[
-    str, dict[str, Any]
-]  # by path in the folder: `sha256`, and of a table `rows`; of older runs what rows say
+# Path in the attempt's folder -> `sha256`, and for a table `rows`. For older runs: values that all rows must have.
+FileDigests = dict[str, dict[str, Any]]
 Record = dict[str, Any]
 
 
 def describe_files(folder: Path) -> FileDigests:
-    """Return every file of an attempt except its record, as the record describes them."""
+    """Return the digests of all files in an attempt's folder except its record."""
     return {str(path.relative_to(folder)): _described(path) for path in sorted(_files(folder)) if path.name != RECORD}
 
 
 def record_digest(record: Record) -> str:
-    """Return the SHA-256 of a record's JSON."""
+    """Return the SHA-256 of a record's JSON, in hex."""
     return hashlib.sha256(json.dumps(record).encode()).hexdigest()
 
 
 def seal_record(record: Record) -> Record:
-    """Return a record that holds its own digest, too."""
+    """Return a record with its own digest added."""
     return {**record, SEAL: record_digest(record)}
 
 
 def read_record(folder: Path, run: str) -> Record:
-    """Read the record of an attempt of `run`. Raises StoreError if it was changed."""
+    """Read the record in an attempt's folder, without its digest.
+
+    Raises StoreError if the record is missing, invalid, changed, or of a run other than `run`.
+    """
     path = folder / RECORD
     if folder.is_symlink():
         raise StoreError(f"{folder} is a link, expected a folder", MEND)
@@ -105,7 +107,7 @@ def _unseal(record: Record, path: Path) -> Record:
 
 
 def find_faults(folder: Path, files_told: FileDigests) -> Iterator[str]:
-    """Yield the files that a folder lacks, and those that were changed."""
+    """Yield a message about each file of `files_told` that is missing in the folder or was changed."""
     for name, expected in files_told.items():
         path = folder / name
         dropped = name.startswith(f"{RAW}/") and not (folder / RAW).exists()  # for the budget
@@ -114,7 +116,7 @@ def find_faults(folder: Path, files_told: FileDigests) -> Iterator[str]:
 
 
 def file_fault(path: Path, expected: Mapping[str, Any]) -> str | None:
-    """Return the fault of a file that was described so, or None."""
+    """Return a message if the file differs from its digest `expected`, or None."""
     try:
         if kind := files.unexpected_kind(path):
             return f"{path} is {kind}, expected a file"
@@ -132,10 +134,10 @@ def file_fault(path: Path, expected: Mapping[str, Any]) -> str | None:
 
 
 def expected_files(records: Mapping[Path, Record]) -> dict[Path, FileDigests]:
-    """Return the files that each of a run's trials must hold, by folder, from its record.
+    """Return the digests of the files that each trial must have, by the trial's folder.
 
-    Records of older runs describe none. Their valid trials must have the tables that all others have, and those of
-    others whose experiments ask for the same traffic and captures.
+    Records of older runs have no digests. Their valid trials must have the tables that all other valid trials have, and
+    the tables of trials that request the same cross traffic and captures.
     """
     older = {folder: record for folder, record in records.items() if "files" not in record}
     there = {folder: {path.stem for path in folder.glob("*.parquet")} for folder in older}
@@ -153,7 +155,7 @@ def expected_files(records: Mapping[Path, Record]) -> dict[Path, FileDigests]:
 
 
 class TableRequest(NamedTuple):
-    """The conditions that decide which tables an attempt has."""
+    """The properties of an attempt that determine its tables."""
 
     valid: bool
     traffic: frozenset[str]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of a testbed's bytes, rates and times to the papers', in this one place."""
+"""Conversion of a testbed's bytes, rates and times to the papers' units. No other module converts them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ RATES, BYTES, TIMES = ("bytes/s", "Gbit/s"), ("bytes",), ("ns", "us", "ms")
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a testbed's figures: the papers' rates divided by `scale`, their times multiplied by `dilation`.
+    """The units of a testbed: the papers' rates divided by `scale`, the papers' times multiplied by `dilation`.
 
-    Time dilation: Gupta et al., "To infinity and beyond: time-warped network emulation", NSDI'06. The run's clock shows
-    the papers' time at `anchor_ns`, and from then on runs that much more slowly.
+    Time dilation: Gupta et al., "To infinity and beyond: time-warped network emulation", NSDI'06. The run's clock and
+    the papers' time agree at `anchor_ns`. After it, the papers' time advances `dilation` times more slowly.
     """
 
     scale: float = 1.0
@@ -30,27 +30,27 @@ class Units:
 
     @classmethod
     def from_manifest(cls, testbed: Mapping[str, Any]) -> "Units":
-        """Return the units in the testbed's block of a manifest."""
+        """Return the units that a manifest's block `testbed` states."""
         return cls(testbed["scale"], testbed.get("dilation", 1.0))
 
     @property
     def bytes_scale(self) -> float:
-        """Return the divisor of bytes: the number of the papers' packets that one packet stands for."""
+        """Return the divisor of bytes: the number of the papers' packets for which one packet stands."""
         return self.scale / self.dilation
 
     def to_paper_instants(self, run_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Convert instants of the run's clock to the papers' time."""
+        """Convert instants of the run's clock, in ns, to the papers' time, in ns."""
         if self.dilation == 1:
             return run_ns
         since = np.rint((run_ns - self.anchor_ns) / self.dilation)  # floats do not hold 1e18 exactly
         return self.anchor_ns + since.astype(np.int64)
 
     def to_paper_instant(self, run_ns: int) -> int:
-        """Convert an instant of the run's clock to the papers' time."""
+        """Convert one instant of the run's clock, in ns, to the papers' time, in ns."""
         return int(self.to_paper_instants(np.array(run_ns)))
 
     def factor(self, unit: str) -> float:
-        """Return the factor of a figure in `unit`. Counts of packets and shares stay as they are."""
+        """Return the factor that converts a figure in `unit` to the papers' units. It is 1 for packets and shares."""
         if unit in RATES:
             return self.scale
         if unit in BYTES:
@@ -73,14 +73,14 @@ def to_paper_units(table: pa.Table, units: Units) -> pa.Table:
 
 
 def to_present_units(table: pa.Table, today: pa.Schema, scale: float) -> pa.Table:
-    """Return a stored table in the units of the present schema. Older runs' packets have bytes as on the wire."""
+    """Return a stored table in the units of the schema `today`. Packets of older runs have unscaled bytes."""
     for index in outdated_columns(table.schema, today):
         table = table.set_column(index, today.field(table.schema.names[index]), _scaled(table.column(index), scale))
     return table
 
 
 def outdated_columns(stored: pa.Schema, today: pa.Schema) -> list[int]:
-    """Return the places of stored columns whose units differ from the present schema."""
+    """Return the indices of columns in `stored` whose units differ from the schema `today`."""
     return [index for index, field in enumerate(stored) if _unit(field) == WIRE != _unit(today.field(field.name))]
 
 

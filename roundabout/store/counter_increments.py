@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Increments of a cumulative counter between samples. Pure numpy.
+"""Increments of a cumulative counter between samples, computed with numpy.
 
-A counter that falls between two samples has wrapped, was set to zero, or went backwards (a cached or torn reading). The
-most that it can have counted in that time tells which: nothing else distinguishes a 32-bit counter that wrapped from
-one that was reset.
+A counter that falls between two samples has wrapped, was reset to zero, or went backwards (a cached or torn reading).
+Only the largest possible increment in that time distinguishes a wrapped 32-bit counter from a reset one.
 """
 
 from dataclasses import dataclass
@@ -16,17 +15,17 @@ Kind = Literal["ok", "wrap", "reset", "backwards", "gone", "full"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 KNOWN: tuple[Kind, ...] = ("ok", "wrap")
 
-MOST_PER_S = 1e11  # an 800 Gbit/s port counts so many bytes a second
-WRAPS_BITS = 32  # the only width that wraps within a run: narrower counters stop at their most
+MOST_PER_S = 1e11  # bytes per second of an 800 Gbit/s port, the largest rate of any counter
+WRAPS_BITS = 32  # the only width that wraps within a run; narrower counters stop at their maximum
 
 
 @dataclass(frozen=True)
 class Increments:
-    """The increments of a counter between consecutive samples: arrays of length n - 1 for n samples.
+    """The increments of a counter between consecutive samples, as arrays of length n - 1 for n samples.
 
-    `gained` is never negative, and nan if it is not known. `kind` gives the reason, one of KINDS: with "ok" and "wrap"
-    (beyond 2^32 to 0 again) the increment is known. It is not known if the counter was set to zero between the samples
-    ("reset"), fell otherwise ("backwards"), could not be read at either ("gone"), or stood at its maximum ("full").
+    `gained` is at least 0, or nan if unknown. `kind` is one of KINDS. The increment is known for "ok" and "wrap" (the
+    counter passed 2^32). It is unknown if the counter was set to zero ("reset"), fell otherwise ("backwards"), could
+    not be read at one of the samples ("gone"), or stood at its maximum ("full").
     """
 
     gained: NDArray[np.float64]
@@ -34,7 +33,7 @@ class Increments:
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Return where the increment is known."""
+        """Return an array that is True where the increment is known."""
         return np.isin(self.kind, KNOWN)
 
     @property
@@ -46,10 +45,10 @@ class Increments:
 def compute_increments(
     at_ns: NDArray[np.int64], values: NDArray[Any], width_bits: int = 64, *, most_per_s: float = MOST_PER_S
 ) -> Increments:
-    """Return the increments of the counter of `width_bits` bits with these `values` at the instants `at_ns`.
+    """Return the increments of a counter that had `values` at the instants `at_ns`. Both arrays have length n.
 
-    Both have length n. A null value (None, or nan) could not be read. The counter cannot gain more than `most_per_s` a
-    second, in the values' unit. Raises ValueError if the lengths differ, or if the instants do not rise.
+    The counter has `width_bits` bits and gains at most `most_per_s` a second, in the unit of `values`. None or nan is a
+    failed reading. Raises ValueError if the lengths differ, or if the instants do not increase.
     """
     if len(at_ns) != len(values):
         raise ValueError(f"found {len(at_ns)} instants for {len(values)} values, expected as many")

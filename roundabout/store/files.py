@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing of files: whole or not at all, never through a link, and with a clear message about a full disk.
+"""Safe writing of files: atomic, never through a link, and with a clear message about a full disk.
 
-Files belong to the user who called sudo, where one did.
+New files belong to the user who called sudo, if sudo was used.
 """
 
 import errno
@@ -17,7 +17,7 @@ from roundabout.core.errors import RoundaboutError
 
 LOST_MESSAGE = "restore the file, or run the experiment again"
 LARGEST_JSON = 256 << 20
-"""Bytes. A manifest of 100,000 trials has 30 MB; a far larger file is none of ours, and would fill the memory."""
+"""Limit of a JSON file, in bytes. A manifest of 100,000 trials has 30 MB; a far larger file would fill the memory."""
 KINDS = {
     stat.S_IFLNK: "a link",
     stat.S_IFDIR: "a folder",
@@ -29,12 +29,12 @@ KINDS = {
 
 
 class StoreError(RoundaboutError):
-    """A run cannot be read or written."""
+    """Error for a run that cannot be read or written."""
 
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn the operating system's refusal to write `path` into one message with a remedy."""
+    """Convert an OSError about `path` in this block to a StoreError, with a hint if the disk is full."""
     try:
         yield
     except OSError as error:
@@ -45,9 +45,9 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 
 def make_directory(path: Path, mode: int = 0o777) -> Path:
-    """Create `path`, with `mode` less the umask, and missing parents, on disk when this returns.
+    """Create the folder `path` and missing parents, synced to disk, with `mode` minus the umask.
 
-    New folders belong to the caller of sudo.
+    New folders belong to the caller of sudo. Raises StoreError.
     """
     with disk_errors(path):
         missing = [each for each in (path, *path.parents) if not each.exists()]
@@ -59,7 +59,7 @@ def make_directory(path: Path, mode: int = 0o777) -> Path:
 
 
 def claim_directory(path: Path) -> bool:
-    """Create `path` like `make_directory`. Return True if this call created it: of several machines, one does."""
+    """Create `path` like `make_directory`. Return True if this call created it, not another machine's."""
     make_directory(path.parent)
     with disk_errors(path):
         try:
@@ -73,7 +73,7 @@ def claim_directory(path: Path) -> bool:
 
 @contextmanager
 def create_file(path: Path) -> Iterator[BinaryIO]:
-    """Create a file at `path`. An existing one is removed first, so a planted link is not written through."""
+    """Create a file at `path`. An existing file is removed first, so that a planted link is not followed."""
     path.unlink(missing_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
         return_to_caller(file.fileno())
@@ -82,7 +82,7 @@ def create_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that becomes `path` at the end. Readers see the old file or the new one, also after a crash."""
+    """Yield a file that atomically replaces `path` at the end of the block. A crash leaves the old or the new file."""
     with disk_errors(path):
         # A rename would replace /dev/null, or the link /dev/stdout, for the whole machine.
         if (kind := unexpected_kind(path)) and (kind != "a link" or is_stream(path)):
@@ -102,7 +102,7 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file's content, or a folder's entries, are on disk."""
+    """Wait until the content of a file, or the entries of a folder, are on disk."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -111,7 +111,7 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(root: Path) -> None:
-    """Wait until `root` and everything under it are on disk: each folder after its entries."""
+    """Wait until `root` and everything below it are on disk. Each folder is synced after its entries."""
     for folder, _, names in os.walk(root, topdown=False):
         for name in names:
             sync(Path(folder, name))
@@ -119,20 +119,21 @@ def sync_tree(root: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace `path` by a file that holds `text`, like `replace_file`."""
+    """Replace the file `path` by one with the content `text`, atomically. Raises StoreError."""
     with replace_file(path) as file:
         file.write(text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write `value` as indented JSON, like write_text."""
+    """Replace the file `path` by one with `value` as indented JSON, atomically. Raises StoreError."""
     write_text(path, json.dumps(value, indent=2) + "\n")
 
 
 def unexpected_kind(path: Path) -> str | None:
-    """Return what `path` is instead of a file ("a folder", "a pipe"), or None for a file and for nothing.
+    """Return the kind of `path` if it is not a regular file ("a folder", "a pipe").
 
-    Opening a pipe would wait for its writer, so this is asked before a file is opened. Raises OSError.
+    Return None for a regular file and for a missing path. Call it before opening, because opening a pipe would block.
+    Raises OSError.
     """
     try:
         return KINDS.get(stat.S_IFMT(path.lstat().st_mode))
@@ -141,12 +142,12 @@ def unexpected_kind(path: Path) -> str | None:
 
 
 def is_stream(path: Path) -> bool:
-    """Return True for a link to a file that a process has open, such as /dev/stdout. Raises OSError."""
+    """Return True if `path` links to an open file of a process, such as /dev/stdout. Raises OSError."""
     return path.is_symlink() and path.readlink().parts[:2] == ("/", "proc")
 
 
 def check_file(path: Path, hint: str | None = LOST_MESSAGE) -> None:
-    """Raise StoreError if `path` cannot be examined, or is a link, a folder, a pipe or a device."""
+    """Raise StoreError with `hint` if `path` cannot be examined, or is a link, folder, pipe or device."""
     try:
         kind = unexpected_kind(path)
     except OSError as error:
@@ -156,7 +157,7 @@ def check_file(path: Path, hint: str | None = LOST_MESSAGE) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return what a JSON file holds. Raises StoreError, which names the file and what is wrong with it."""
+    """Return the value in a JSON file. Raises StoreError if it is missing, too large, or invalid."""
     check_file(path)
     try:
         if (size := path.stat().st_size) > LARGEST_JSON:
@@ -171,16 +172,16 @@ def read_json(path: Path) -> Any:
 
 
 def return_to_caller(path: Path | int) -> None:
-    """Make `path`, or an open file, belong to the user who called sudo, if one did."""
+    """Give `path`, or an open file, to the user who called sudo. Without sudo, do nothing."""
     user = _caller()
     if user is not None:
         os.chown(path, *user, follow_symlinks=isinstance(path, int))
 
 
 def return_tree_to_caller(root: Path) -> None:
-    """Make `root` and everything under it belong to the user who called sudo, like return_to_caller.
+    """Give `root` and everything below it to the user who called sudo, like `return_to_caller`.
 
-    Folders are held open meanwhile: the user cannot replace one by a link that leads elsewhere.
+    Folders are opened first, so that the user cannot replace one by a link during the change.
     """
     user = _caller()
     if user is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of a run's manifest, which checks the shape that all its users rely on."""
+"""Reader of a run's manifest. It checks the types of the fields on which other code relies."""
 
 import math
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ NAME = "manifest.json"
 
 
 class Number:
-    """A finite number above 0: the shape of a factor."""
+    """The shape of a finite number above 0, such as a scale."""
 
 
 class Optional(NamedTuple):
-    """A field that older or unplanned runs lack. A present field has this shape."""
+    """The shape of a field that older or unplanned runs lack. If the field is present, it has `shape`."""
 
     shape: Any
 
 
 class AllOf(NamedTuple):
-    """A list whose entries, or an object whose values, all have one shape."""
+    """The shape of a list or object (`kind`) all of whose entries or values have `shape`."""
 
     kind: type
     shape: Any
@@ -49,7 +49,7 @@ TESTBED = {
     "fidelity": Optional(FIDELITY),
 }
 PLANNED_TESTBED = ("kind", "emulated", "scale")
-"""Fields of the testbed that are known once trials are planned."""
+"""Fields of the block `testbed` that a manifest with planned trials must have."""
 SESSION = {
     "started_utc": str,
     "code": Optional(dict),
@@ -73,7 +73,7 @@ SHAPE = {
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of the run in `folder`. Raises StoreError if it is unreadable or has another shape."""
+    """Return the manifest of the run in `folder`. Raises StoreError if it is missing, unreadable or invalid."""
     path = folder / NAME
     manifest = files.read_json(path)
     if not isinstance(manifest, dict) or manifest.get("schema") != schemas.VERSION:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reasons of invalid attempts that reports look for."""
+"""Texts in the reasons of invalid attempts that reports search for."""
 
 RESENT = "segments were sent again"
-"""Because of which slow iterations are missing from what is valid."""
+"""Reason that makes trials with slow iterations invalid, so that valid trials underestimate iteration times."""

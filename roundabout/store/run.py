@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run on disk. Attempts are written aside and take their place by one rename; no measurement is overwritten.
+"""A run on disk. An attempt is written to `partial/` and committed by one rename; no measurement is overwritten.
 
 manifest.json  experiment.yaml  trials.parquet  summary.json  report.html
-trials/<key>/          the attempt that counts: the valid one, or the last one
-rejected/<key>-<n>/    attempts that were invalid and repeated, or that another process overtook
-references/<key>-<n>/  a trial that was measured once more, on each other machine of a sweep
-partial/<key>-<n>/     attempts under way, or cut short by an interruption
+trials/<key>/          the committed attempt: the valid one, or the last one
+rejected/<key>-<n>/    attempts that were invalid and repeated, or that another process replaced
+references/<key>-<n>/  further measurements of a trial on the other machines of a sweep
+partial/<key>-<n>/     running or interrupted attempts
 
 An attempt's raw files lie in its folder RAW.
 """
@@ -36,11 +36,11 @@ from roundabout.store.contents import RAW, RECORD
 from roundabout.store.files import StoreError
 from roundabout.store.manifest import NAME as MANIFEST, read_manifest
 
-DROPPED = f".{RAW}.dropped"  # raw files that are being deleted
+DROPPED = f".{RAW}.dropped"  # name of a folder of raw files during its deletion
 DELETED = ".deleted"
 EXPERIMENT, LIST = "experiment.yaml", "trials.parquet"
 LISTED = {"run": pa.string(), "trial": pa.string(), "valid": pa.bool_()}
-"""Columns of the list of trials that its readers rely on."""
+"""Required columns of trials.parquet."""
 LOCK = ".lock"
 OVERTAKEN = "another attempt at this trial was committed before this one ended"
 TRIALS = "trials"
@@ -51,13 +51,13 @@ STAMP = "%Y%m%dT%H%M%SZ"
 
 
 def new_run_id(now: datetime | None = None) -> str:
-    """Return a new run id, which sorts by time: UTC stamp and four random digits."""
+    """Return a new run id: a UTC stamp and four random digits. Ids sort by time."""
     return f"{now or datetime.now(UTC):{STAMP}}-{secrets.token_hex(2)}"
 
 
 @dataclass(frozen=True)
 class Identity:
-    """The columns that tell, in every row, which attempt of which trial it belongs to."""
+    """The columns that identify, in every row of a table, the trial and the attempt."""
 
     run: str
     trial: str
@@ -68,9 +68,9 @@ class Identity:
 
 
 def build_table(name: str, identity: Identity, measured: dict[str, Any], units: convert.Units) -> pa.Table:
-    """Return the table `name` in the paper's units, from columns of equal length in the host's units.
+    """Return the table `name` in the papers' units, from `measured` columns of equal length in the host's units.
 
-    Columns without values are null.
+    Columns of the schema that `measured` lacks are null.
     """
     schema = schemas.schema(name)
     length = len(next(iter(measured.values())))
@@ -81,7 +81,7 @@ def build_table(name: str, identity: Identity, measured: dict[str, Any], units: 
 
 
 class Attempt:
-    """One attempt at a trial, while it is being written."""
+    """An attempt at a trial during its writing."""
 
     def __init__(self, run: "Run", key: str, number: int) -> None:
         self.run, self.key, self.number = run, key, number
@@ -89,38 +89,38 @@ class Attempt:
         self._events = self.path / "events.jsonl"
 
     def log(self, event: str, controller_ns: int, **details: Any) -> None:
-        """Append a line to the trial's events, at once."""
+        """Append an event to the trial's events file immediately. `controller_ns` is on the run's clock."""
         line = json.dumps({"controller_ns": controller_ns, "event": event, **details})
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         with files.disk_errors(self._events), open(os.open(self._events, flags, 0o666), "wb") as file:
             file.write(f"{line}\n".encode())
 
     def write(self, name: str, table: pa.Table) -> None:
-        """Store one of the trial's tables."""
+        """Store the table `name` of the trial. Raises StoreError."""
         path = self.path / f"{name}.parquet"
         # Through a file of ours, since Arrow's own would hide why a write failed.
         with files.disk_errors(path), files.create_file(path) as file:
             pq.write_table(table, file, compression="zstd")
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
-        """Store values that are no table."""
+        """Store `content` as the JSON file `name` of the trial. Raises StoreError."""
         files.write_json(self.path / name, content)
 
     def commit(self, record: dict[str, Any]) -> None:
-        """Make this the attempt that counts, unless one does: then it is moved aside.
+        """Commit this attempt. If another attempt is already committed, move this one to `rejected/`.
 
-        `record` becomes trial.json, the last file written. When this returns, all of it is on disk: after a power cut
-        the trial is there as a whole, or not at all.
+        `record` becomes trial.json, the last file written. All files are synced to disk, so that after a power cut the
+        trial is complete or missing. Raises StoreError.
         """
         if not self._move_into_place(self.run.path / "trials" / self.key, record):
             self.reject({**record, "valid": False, "reason": OVERTAKEN})
 
     def reject(self, record: dict[str, Any]) -> None:
-        """Move this attempt aside. Another one follows."""
+        """Move this attempt to `rejected/`, because the trial is repeated."""
         self._move_into_place(self.run.path / "rejected" / f"{self.key}-{self.number}", record)
 
     def add_reference(self, record: dict[str, Any]) -> None:
-        """Store this attempt beside the one that counts, to compare this machine with that one's."""
+        """Move this attempt to `references/`, to compare this machine with that of the committed attempt."""
         self._move_into_place(self.run.path / "references" / f"{self.key}-{self.number}", record)
 
     def _move_into_place(self, place: Path, record: dict[str, Any]) -> bool:
@@ -153,7 +153,7 @@ class Run:
 
     @classmethod
     def create(cls, runs: Path, experiment: str, manifest: dict[str, Any], run_id: str | None = None) -> "Run":
-        """Create the folder `runs`/`experiment`/<id> with its manifest. Raises StoreError if there is one."""
+        """Create the folder `runs`/`experiment`/<id> with its manifest. Raises StoreError if the folder exists."""
         run = cls(runs / experiment / (run_id or new_run_id()))
         if run.path.exists():
             raise StoreError(
@@ -165,9 +165,9 @@ class Run:
 
     @classmethod
     def open(cls, which: str | Path, runs: Path = Path("runs")) -> "Run":
-        """Find a run by its folder, by its id, by its experiment's name (the latest), or by `last` (the latest of all).
+        """Find a run by its folder, its id, its experiment's name (the latest run), or `last` (the latest of all).
 
-        Raises StoreError if there is none.
+        Raises StoreError if no run matches.
         """
         if _is_run(Path(which)):
             return cls(Path(which).resolve())
@@ -188,16 +188,16 @@ class Run:
 
     @property
     def start_time(self) -> datetime:
-        """The time at which the run began, by its id. Raises ValueError for a folder with another name."""
+        """The start of the run in UTC, from its id. Raises ValueError if the folder's name is no run id."""
         return datetime.strptime(self.id.partition("-")[0], STAMP).replace(tzinfo=UTC)
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """The content of manifest.json. Raises StoreError if it is damaged."""
+        """The content of manifest.json. Raises StoreError if it is missing or damaged."""
         return read_manifest(self.path)
 
     def recorded(self, field: str) -> Any:
-        """Return a field that the manifest of an older run may lack. Raises StoreError if it does."""
+        """Return a field of the manifest. Raises StoreError if the manifest lacks it, as that of an older run may."""
         if field not in self.manifest:
             raise StoreError(f"{self.path / MANIFEST}: found no {field}, expected one", files.LOST_MESSAGE)
         return self.manifest[field]
@@ -216,19 +216,19 @@ class Run:
         self.write_manifest({**self.manifest, "experiment_sha256": hashlib.sha256(text.encode()).hexdigest()})
 
     def committed(self) -> frozenset[str]:
-        """Return the keys of the committed trials, valid or not."""
+        """Return the keys of all committed trials, valid and invalid."""
         return frozenset(folder.name for folder in self._folders("trials"))
 
     def trials(self) -> list[dict[str, Any]]:
-        """Return the records (trial.json) of all committed trials, in the order in which they started.
+        """Return the records (trial.json) of all committed trials, ordered by their start.
 
-        Raises StoreError if one is missing, or belongs to another trial.
+        Raises StoreError if a record is missing, changed, or of another trial.
         """
         records = [contents.read_record(folder, self._id_in_manifest) for folder in self._folders("trials")]
         return sorted(records, key=lambda record: str(record["started_utc"]))
 
     def check(self) -> None:
-        """Compare all stored files with their checksums. Raises one StoreError for all that are missing or changed."""
+        """Compare all stored files with their checksums. Raises StoreError that lists all missing and changed files."""
         records = {self._folder(record): record for record in self.trials()}
         folders = [*self._folders("rejected"), *self._folders("references")]
         aside = {folder: contents.read_record(folder, self._id_in_manifest) for folder in folders}
@@ -238,27 +238,27 @@ class Run:
         self._refuse([*wrong, *(f"{self.path / 'trials' / key} is missing" for key in sorted(lost))])
 
     def digest(self) -> str:
-        """Return the SHA-256 of the run: its manifest, and its trials' records, which hold those of their files.
+        """Return the SHA-256, in hex, of the manifest and the trials' records, which contain their files' checksums.
 
-        Raises StoreError as `trials` does.
+        Raises StoreError like `trials`.
         """
         return contents.record_digest({"manifest": self.manifest, "trials": self.trials()})
 
     def rejected_records(self) -> list[dict[str, Any]]:
-        """Return the records of the attempts that were invalid and repeated. Raises StoreError as `trials` does."""
+        """Return the records of the attempts in `rejected/`. Raises StoreError like `trials`."""
         return [contents.read_record(folder, self._id_in_manifest) for folder in sorted(self._folders("rejected"))]
 
     def references(self) -> list[dict[str, Any]]:
         """Return the records of trials that were measured again on other machines.
 
-        Raises StoreError as `trials` does.
+        Raises StoreError like `trials`.
         """
         return [contents.read_record(folder, self._id_in_manifest) for folder in sorted(self._folders("references"))]
 
     def table_of(self, record: dict[str, Any], name: str) -> pa.Table:
-        """Return one trial's rows of the table `name`, of the attempt that counts or of a reference.
+        """Return the table `name` of the attempt with this record, which is a committed one or a reference.
 
-        Raises StoreError.
+        Raises StoreError if the file is missing or was changed.
         """
         aside = self.path / "references" / f"{record['trial']}-{record['attempt']}"
         folder = aside if aside.is_dir() else self._folder(record)
@@ -271,11 +271,11 @@ class Run:
         return len(list(self.path.glob(f"rejected/{key}-*/trial.json")))
 
     def interrupted_attempts(self) -> list[str]:
-        """Return the names (<key>-<attempt>) of interrupted attempts."""
+        """Return the names (<key>-<attempt>) of the attempts in `partial/`."""
         return sorted(path.name for path in self.path.glob("partial/*"))
 
     def begin_attempt(self, key: str) -> Attempt:
-        """Start an attempt at the trial `key`, under a new number."""
+        """Create the folder of a new attempt at the trial `key`, with an unused number."""
         numbers = (path.name.rpartition("-")[2] for path in self.path.glob(f"*/{key}-*"))
         used = [int(number) for number in numbers if number.isdecimal()]
         if (folder := self.path / TRIALS / key).exists():
@@ -284,7 +284,7 @@ class Run:
         return next(attempt for attempt in attempts if files.claim_directory(attempt.path))
 
     def table(self, name: str, *, valid_only: bool = True) -> pa.Table:
-        """Return all rows of the table `name`, of the attempts that count; empty without any.
+        """Return the rows of the table `name` of all committed attempts. The result may be empty.
 
         Raises StoreError if a file is missing or was changed.
         """
@@ -296,7 +296,7 @@ class Run:
         return pa.concat_tables([schema.empty_table(), *parts])
 
     def paths(self, name: str, *, valid_only: bool = True) -> list[Path]:
-        """Return the files of the table `name`, of the attempts that count. Raises StoreError like `table`."""
+        """Return the paths of the table `name` of all committed attempts. Raises StoreError like `table`."""
         records = {self._folder(record): record for record in self.trials()}
         expected = contents.expected_files(records)
         found, wrong = [], []
@@ -309,7 +309,7 @@ class Run:
         return found
 
     def is_outdated(self, name: str) -> bool:
-        """Return True if files of the table `name` have older units; `table` converts them."""
+        """Return True if the files of the table `name` have units of an older version, which `table` converts."""
         path = next(self.path.glob(f"trials/*/{name}.parquet"), None)
         return path is not None and bool(convert.outdated_columns(_read_schema(path), schemas.schema(name)))
 
@@ -353,9 +353,9 @@ class Run:
             raise StoreError("; ".join([*wrong[:SHOWN_FAULTS], *more]), contents.MEND)
 
     def listed_trials(self) -> dict[str, bool]:
-        """Return the trials in trials.parquet, and whether they are valid.
+        """Return the trials listed in trials.parquet: key -> True if valid. Empty without the file.
 
-        The file is replaced at every commit. Raises StoreError.
+        Raises StoreError if the file is damaged.
         """
         path = self.path / LIST
         if not path.exists():
@@ -374,9 +374,9 @@ class Run:
         return dict(zip(listed["trial"].to_pylist(), listed["valid"].to_pylist(), strict=True))
 
     def repair_list(self) -> str | None:
-        """Rebuild a damaged trials.parquet from the committed trials. Return its fault, if any.
+        """Rebuild trials.parquet from the committed trials if it is damaged. Return its fault, or None.
 
-        Raises StoreError if it cannot be replaced, or if a committed trial is damaged.
+        Raises StoreError if the file cannot be replaced, or if a committed trial is damaged.
         """
         try:
             self.listed_trials()
@@ -387,14 +387,14 @@ class Run:
         return None
 
     def experiment_fault(self) -> str | None:
-        """Return what is wrong with experiment.yaml, on which no figure depends; None for an older run."""
+        """Return a message if experiment.yaml is missing or was changed, or None. Always None for older runs."""
         expected = self.manifest.get("experiment_sha256")
         fault = contents.file_fault(self.path / EXPERIMENT, {"sha256": expected}) if expected else None
         return f"{fault}; the manifest has the experiment, and figures do not depend on this file" if fault else None
 
     @property
     def size_bytes(self) -> int:
-        """Return the size of the files that exist, although a running run renames and removes some meanwhile."""
+        """Return the total size of the run's files, in bytes. Files that are removed meanwhile are skipped."""
         total = 0
         for path in self.path.rglob("*"):
             with suppress(FileNotFoundError):
@@ -404,9 +404,9 @@ class Run:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Lock the run against additions and deletion. The kernel frees a dead holder's lock.
+        """Hold the run's lock, which prevents additions and deletion by other processes.
 
-        Raises StoreError if another process holds it.
+        The kernel releases the lock if the holder dies. Raises StoreError if another process holds the lock.
         """
         with files.disk_errors(self.path):  # a file, as over NFS no folder can be locked
             handle = locks.open_locked(self.path / LOCK, _create_lock)
@@ -419,11 +419,10 @@ class Run:
             os.close(handle)
 
     def delete(self) -> None:
-        """Delete the run, as a whole or not at all.
+        """Delete the run, after an atomic rename of its folder.
 
-        The remains of an interruption are no run, and the next deletion takes them.
-
-        Raises StoreError if the run is being executed.
+        If the deletion is interrupted, the next deletion of a run of the same experiment removes the rest. Raises
+        StoreError if the run is being executed.
         """
         experiment = self.path.parent
         with self.hold(), files.disk_errors(self.path):
@@ -441,7 +440,7 @@ class Run:
             pq.write_table(self.table("trials", valid_only=False), file, compression="zstd")
 
     def drop_raw(self, keep_bytes: int) -> None:
-        """Delete raw files of repeated attempts, and of the oldest trials until the rest is within `keep_bytes`."""
+        """Delete raw files of rejected attempts, then of the oldest trials until at most `keep_bytes` remain."""
         for folder in self.path.glob(f"*/*/{DROPPED}"):  # left by an interruption
             shutil.rmtree(folder)
         for folder in self.path.glob(f"rejected/*/{RAW}"):
@@ -454,7 +453,7 @@ class Run:
                 _delete_raw(folder)
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        """Store the content of summary.json."""
+        """Replace summary.json by `summary`. Raises StoreError."""
         files.write_json(self.path / "summary.json", summary)
 
 

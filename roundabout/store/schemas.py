@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a run: columns, types, units, meaning. A test keeps docs/reference/store.md equal to this.
+"""Schemas of a run's tables: columns, types, units and meanings. A test compares docs/reference/store.md with them.
 
-Bytes and rates are the paper's: the lab's figures were multiplied by its scale when they were stored (see convert.py).
+Bytes, rates and times are in the papers' units. The lab's figures are converted when they are stored (convert.py).
 """
 
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ import pyarrow as pa
 VERSION = 1
 
 TEXT, INTEGER, REAL, TRUTH = pa.string(), pa.int64(), pa.float64(), pa.bool_()
-# Packets are many: their columns are as narrow as the headers' fields, and repeated text is kept once.
+# Types for tables of packets, which have many rows: as narrow as the headers' fields, with repeated text stored once.
 U8, U16, U32, NAME = pa.uint8(), pa.uint16(), pa.uint32(), pa.dictionary(pa.int32(), pa.string())
-RUN_NS = "run ns"  # an instant of the run's clock, or what leads there; plain ns are of hosts, or last
-OF_ROW = "as unit"  # the unit of each value is in the row's column `unit`
+RUN_NS = "run ns"  # unit of instants on the run's clock; the unit `ns` is for hosts' clocks and durations
+OF_ROW = "as unit"  # unit of values whose row states the unit in its column `unit`
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. `unit` is empty for a value without one; null means that the testbed cannot know."""
+    """A column of a table. `unit` is empty for values without a unit. A null value is unknown on the testbed."""
 
     name: str
     type: pa.DataType
@@ -232,17 +232,17 @@ TABLES: dict[str, tuple[Column, ...]] = {
 
 
 def columns(table: str) -> tuple[Column, ...]:
-    """Return all columns of `table`, common ones first."""
+    """Return all columns of the table named `table`, beginning with the common columns."""
     return COMMON + TABLES[table]
 
 
 def schema(table: str) -> pa.Schema:
-    """Return the Arrow schema of `table`, with its version and units in the metadata."""
+    """Return the Arrow schema of the table named `table`. Its metadata contain the version and the units."""
     return _schema(table, columns(table))
 
 
 def bare_schema(table: str) -> pa.Schema:
-    """Return the schema of a table that belongs to no run, without the common columns."""
+    """Return the Arrow schema of the table named `table` without the columns that identify a run's trial."""
     return _schema(table, TABLES[table])
 
 

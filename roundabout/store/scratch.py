@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Temporary folders and crash logs of this program, which `roundabout clean` finds when their process has died.
+"""Temporary folders and crash logs of this program. `roundabout clean` removes those of dead processes.
 
-A folder holds a lock file that its process keeps locked: the kernel unlocks it when that process dies, however it dies.
+The process that created a folder keeps a file in it locked. The kernel releases the lock when the process dies.
 """
 
 import fcntl
@@ -19,12 +19,12 @@ from roundabout.store import files
 
 LOCK = ".roundabout.lock"
 FOLDER, LOG = re.compile(r"roundabout-[a-z]+-[a-z0-9_]{8}"), re.compile(r"roundabout-crash-[a-z0-9_]{8}\.log")
-KEPT_LOGS = 10  # of each user; older ones go when one is added
+KEPT_LOGS = 10  # limit of crash logs for each user; adding one deletes older ones
 
 
 @contextmanager
 def folder(purpose: str) -> Iterator[Path]:
-    """Yield a new folder for temporary files, which is removed at the end."""
+    """Yield a new folder for temporary files. The folder is removed at the end of the block."""
     path, lock = _make_locked(purpose)
     try:
         yield path
@@ -34,7 +34,7 @@ def folder(purpose: str) -> Iterator[Path]:
 
 
 def write_crash_log(text: str) -> Path:
-    """Write a log into a file of its own, which belongs to the caller of sudo if there is one. Raises OSError."""
+    """Write a crash log to a new file and return its path. The file belongs to the caller of sudo. Raises OSError."""
     handle, name = tempfile.mkstemp(prefix="roundabout-crash-", suffix=".log")
     with os.fdopen(handle, "w") as log:
         files.return_to_caller(log.fileno())
@@ -46,7 +46,7 @@ def write_crash_log(text: str) -> Path:
 
 
 def remove_dead() -> Iterator[Path]:
-    """Remove temporary folders of dead processes, and crash logs. Yield each path that is gone."""
+    """Remove temporary folders of dead processes, and all crash logs. Yield each removed path."""
     for path in _ours(FOLDER, stat.S_ISDIR):
         with suppress(OSError), _hold_lock(path) as is_dead:
             if is_dead:

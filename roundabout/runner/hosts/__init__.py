@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reaching hosts: connections, the programs started over them, and clocks compared."""
+"""Connections to hosts, programs on hosts, and comparison of clocks."""

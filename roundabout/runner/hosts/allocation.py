@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slurm allocations: a trial's hosts are held for it alone, and its workers start as steps.
+"""Slurm allocations: a trial gets exclusive use of its hosts, and its workers run as steps of the allocation.
 
-`salloc` holds the allocation on the first host while a program runs there that reads our connection. Whatever ends the
-connection ends the allocation and every program started in it. A worker's step is started by `srun` on the worker's own
-host, over our connection to it, which passes on its input and output.
+`salloc` on the first host keeps the allocation as long as a program there can read from our connection. The end of the
+connection ends the allocation and every program in it. `srun` on each worker's host starts the worker's step. It
+forwards the worker's input and output over our connection to the host.
 """
 
 import threading
@@ -15,26 +15,32 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.programs import Program, call, check_call
 
-IMMEDIATE_S = 20  # free nodes are given within this: those of the trial before may still be put in order
-ANSWER_S = 20  # and salloc says within this more that they were not
+IMMEDIATE_S = 20  # time limit of salloc to grant free nodes; nodes of the previous trial may still be in cleanup
+ANSWER_S = 20  # further time in which salloc reports a refusal
 END_S = 10
-# Nobody may read any more what salloc says when it gives the nodes back, which must not keep it from that.
+# salloc ignores SIGPIPE, because its output may have no reader when it releases the nodes.
 HOLD = """trap '' PIPE; exec salloc "$@" """
 HELD = 'echo "$SLURM_JOB_ID"; exec cat > /dev/null'
-STEP = ("--nodes=1", "--ntasks=1", "--overlap", "--cpu-bind=none", "--mpi=none")  # all of its node, as directly
+STEP = (
+    "--nodes=1",
+    "--ntasks=1",
+    "--overlap",
+    "--cpu-bind=none",
+    "--mpi=none",
+)  # the whole node, as for a directly started worker
 
 
 def srun_prefix(job: str, node: str) -> tuple[str, ...]:
-    """Return the command prefix that starts a program as a step of a Slurm job on one of its nodes."""
+    """Return the command prefix that starts a program as a step of the Slurm job `job` on its node `node`."""
     return ("srun", f"--jobid={job}", f"--nodelist={node}", *STEP)
 
 
 class AllocationError(RoundaboutError):
-    """Slurm gave no allocation."""
+    """Error for an allocation that Slurm did not grant."""
 
 
 class Allocation:
-    """The nodes of these hosts, one or none, held while the context lasts."""
+    """An allocation of the nodes of the given hosts for the duration of a `with` block. There may be no hosts."""
 
     def __init__(self, connections: Mapping[str, Connection], name: str) -> None:
         self._connections, self._name = connections, name
@@ -64,18 +70,18 @@ class Allocation:
 
     @property
     def number(self) -> str | None:
-        """Return Slurm's number of the job."""
+        """Return the id of the Slurm job, or None without an allocation."""
         return self._holder.lines[0] if self._holder and self._holder.lines else None
 
     @property
     def loss_reason(self) -> str | None:
-        """Return why the allocation has ended, or None while it is held."""
+        """Return the reason why Slurm ended the allocation, or None if it is still held."""
         if self._holder and self._holder.has_ended:
             return f"Slurm's job {self.number} ended, in which workers were: {self._holder.describe_end()}"
         return None
 
     def step(self, host: str) -> tuple[str, ...]:
-        """Return the command prefix of a worker on `host`."""
+        """Return the command prefix that starts a worker on `host` as a step of the allocation."""
         return srun_prefix(str(self.number), self._nodes[host])
 
     def _allocate(self) -> None:

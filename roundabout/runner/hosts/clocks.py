@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The run's clock, and each host's offset from it.
 
-The run's clock is UTC read once and carried on by this machine's monotonic clock, so it never steps. A host's offset is
-the value to add to its monotonic nanoseconds. It is measured by questions to collectors/clock.py: the answer was made
-between question and reply, so half the round trip bounds the error (Cristian, 1989), and the quickest of several is
-used. Between measurements an offset may drift by 500 ppm, the most by which Linux slews a clock (RFC 5905). Bounds grow
-by that, and a larger move is a step.
+The run's clock is UTC, read once and then advanced by this machine's monotonic clock, so it never steps. A host's
+offset is the value to add to its monotonic nanoseconds. Queries to collectors/clock.py measure it: half the round trip
+bounds the error (Cristian, 1989), and the fastest of several queries is used. Between measurements an offset may drift
+by 500 ppm, the largest rate at which Linux slews a clock (RFC 5905). Bounds grow at this rate. A larger change is a
+step.
 """
 
 import json
@@ -31,14 +31,14 @@ from roundabout.runner.hosts.connections import Connection, LocalConnection, Los
 from roundabout.runner.hosts.deadlines import take_within, time_slices
 from roundabout.runner.hosts.programs import Program
 
-CLOCK_PY = ROOT / "collectors/clock.py"  # a program of hosts, which imports nothing of this package
+CLOCK_PY = ROOT / "collectors/clock.py"  # runs on hosts, so it imports nothing from this package
 CONTROLLER = "controller"
 ROUND_TRIPS = 8
-ROUND_TRIPS_DURING = 3  # a trial shall not notice
+ROUND_TRIPS_DURING = 3  # fewer, so that they do not disturb a trial
 PERIOD_S = 2.0
-PATIENCE_S = 10.0  # the daemons that clock.py asks may take their time
+PATIENCE_S = 10.0  # time limit of an answer; the daemons that clock.py queries can be slow
 DRIFT = 500e-6
-UTC_STEP_NS = 100_000  # on one kernel, UTC and monotonic clock differ by a constant, unless UTC steps
+UTC_STEP_NS = 100_000  # change of a kernel's UTC against its monotonic clock that counts as a step
 
 Nanoseconds = npt.NDArray[np.int64]
 Phase = Literal["anchor", "before", "during", "after"]
@@ -47,7 +47,7 @@ Sync = dict[str, Any]
 
 @dataclass(frozen=True)
 class RunClock:
-    """UTC nanoseconds that never step; `boot` says to which boot the monotonic anchor belongs."""
+    """The run's clock: UTC nanoseconds that never step. `boot` is the id of the boot of the monotonic anchor."""
 
     anchor_utc_ns: int
     anchor_monotonic_ns: int
@@ -55,20 +55,20 @@ class RunClock:
 
     @classmethod
     def start(cls) -> "RunClock":
-        """Anchor a new clock at the present instant."""
+        """Return a new clock, anchored at the current UTC and monotonic time."""
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         monotonic_ns, utc_ns = _instant()
         return cls(utc_ns, monotonic_ns, boot)
 
     @classmethod
     def resume(cls, recorded: Mapping[str, Any]) -> "RunClock":
-        """Return the recorded clock if the machine has not rebooted since, else a new clock."""
+        """Return the clock that a manifest recorded, or a new clock if the machine has rebooted since."""
         fresh = cls.start()
         return cls(**recorded) if recorded["boot"] == fresh.boot else fresh
 
     @property
     def offset_ns(self) -> int:
-        """Return the nanoseconds to add to this machine's monotonic clock."""
+        """Return the nanoseconds to add to this machine's monotonic clock to get the run's time."""
         return self.anchor_utc_ns - self.anchor_monotonic_ns
 
     @property
@@ -77,20 +77,20 @@ class RunClock:
         return Reading(self.anchor_monotonic_ns, self.anchor_utc_ns, self.offset_ns, 0, "anchor")
 
     def now_ns(self) -> int:
-        """Return the run's time now."""
+        """Return the current time of the run's clock, in ns."""
         return time.monotonic_ns() + self.offset_ns
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One measurement at one instant: run's ns = host's monotonic ns + offset_ns, within bound_ns.
+    """A measurement of a host's clock: run's ns = host's monotonic ns + offset_ns, with an error of at most bound_ns.
 
-    A bound of 0 marks the controller's own clock. `sync` describes the daemon that disciplines the clock, as clock.py
-    reports it; None if it was not asked.
+    The bound of the controller's own clock is 0. `sync` is clock.py's report on the daemon that disciplines the clock,
+    or None without a report.
     """
 
     host_ns: int
-    utc_ns: int  # what the host takes for UTC
+    utc_ns: int  # the host's own UTC
     offset_ns: int
     bound_ns: int
     phase: Phase
@@ -98,18 +98,18 @@ class Reading:
 
     @property
     def run_ns(self) -> int:
-        """Return the reading's instant on the run's clock."""
+        """Return the reading's instant on the run's clock, in ns."""
         return self.host_ns + self.offset_ns
 
 
 @dataclass(frozen=True)
 class Step:
-    """A clock's jump by `by_ns` between two readings, at the run's `after_ns` and `before_ns`."""
+    """A step of a clock by `by_ns`, between the instants `after_ns` and `before_ns` of the run's clock."""
 
     host: str
     clock: Literal["monotonic", "UTC"]
     by_ns: int
-    explained_ns: int  # what drift and the readings' bounds allow
+    explained_ns: int  # largest change that drift and the readings' bounds explain
     after_ns: int
     before_ns: int
 
@@ -125,13 +125,13 @@ class Step:
 
 
 class ClockLog:
-    """Every reading of every clock in one trial, host by host."""
+    """All readings of all clocks in one trial, by host."""
 
     def __init__(self) -> None:
         self._readings: dict[str, list[Reading]] = {}
 
     def add(self, host: str, reading: Reading) -> None:
-        """Add a reading. Readings come in order of time."""
+        """Add a reading of `host`. Readings must be added in the order of time."""
         self._readings.setdefault(host, []).append(reading)
 
     @property
@@ -140,22 +140,22 @@ class ClockLog:
         return self._readings
 
     def on_host(self, host: str, run_ns: int) -> int:
-        """Return the host's monotonic nanoseconds at `run_ns`, by the last reading."""
+        """Convert an instant of the run's clock to the host's monotonic ns, by the last reading."""
         return run_ns - self._readings[host][-1].offset_ns
 
     def on_run(self, host: str, host_ns: Nanoseconds) -> Nanoseconds:
-        """Return the run's nanoseconds. Between two readings the offset changes linearly."""
+        """Convert instants of the host's monotonic clock to the run's ns, with linear interpolation of the offset."""
         line = _OffsetLine(self._readings[host])
         return host_ns + line.base_ns + np.rint(line.moved_ns(host_ns)).astype(np.int64)
 
     def bound_ns(self, host: str, host_ns: Nanoseconds) -> Nanoseconds:
-        """Return the largest error of `on_run` at each of these instants."""
+        """Return a bound, in ns, of the error of `on_run` at each of these instants."""
         return _OffsetLine(self._readings[host]).bound_ns(host_ns)
 
     def steps(self) -> list[Step]:
-        """Return the clocks that moved by more than drift and bounds explain.
+        """Return the steps of monotonic clocks and of each kernel's UTC.
 
-        Monotonic clocks, and each kernel's UTC.
+        A step is a change that exceeds the possible drift and the bounds of the readings.
         """
         return [
             step
@@ -232,9 +232,9 @@ def _explained_ns(one: Reading, next_: Reading) -> int:
 
 
 class HostClock:
-    """A host's clock, answered by clock.py, which runs there while the session is open.
+    """A host's clock, read through clock.py, which runs on the host while the session is open.
 
-    If time is dilated (`dilation`), answers may take as much longer.
+    `dilation` multiplies the time limit of answers.
     """
 
     def __init__(self, connection: Connection, clock_py: Path, run_clock: RunClock, dilation: float = 1.0) -> None:
@@ -249,7 +249,7 @@ class HostClock:
         self._run_clock, self._dilation = run_clock, dilation
 
     def read(self, phase: Phase, sync: Sync | None = None) -> Reading:
-        """Ask several times, and return the quickest answer. Raises LostHostError."""
+        """Query the clock several times, and return the fastest reading. Raises LostHostError."""
         round_trips = ROUND_TRIPS_DURING if phase == "during" else ROUND_TRIPS
         return min((self._read_once(phase, sync) for _ in range(round_trips)), key=lambda reading: reading.bound_ns)
 
@@ -291,18 +291,18 @@ class HostClock:
 
 
 class SharedClock:
-    """The clock of a host on this machine's kernel, whose offset is known exactly."""
+    """The clock of a host on this machine's kernel. Its offset is known exactly."""
 
     def __init__(self, run_clock: RunClock) -> None:
         self._run_clock = run_clock
 
     def read(self, phase: Phase, sync: Sync | None = None) -> Reading:
-        """Return the run clock's own offset."""
+        """Return a reading with the run clock's offset and an error bound of 0."""
         monotonic_ns, utc_ns = _instant()
         return Reading(monotonic_ns, utc_ns, self._run_clock.offset_ns, 0, phase, sync)
 
     def sync(self) -> Sync | None:
-        """Return None, because the controller's clock reports it."""
+        """Return None, because the controller's clock reports the daemon."""
         return None
 
     def stop(self) -> None:
@@ -310,7 +310,7 @@ class SharedClock:
 
 
 class ControllerClock(SharedClock):
-    """This machine's clock, and the daemon that disciplines it."""
+    """This machine's clock and the state of the daemon that disciplines it."""
 
     def __init__(self, run_clock: RunClock) -> None:
         super().__init__(run_clock)
@@ -330,9 +330,9 @@ Clock = HostClock | SharedClock
 
 @contextmanager
 def call_repeatedly(read: Callable[[], None]) -> Iterator[None]:
-    """Call `read` every few seconds in a thread while the context lasts.
+    """Call `read` every few seconds in a thread for the duration of the block.
 
-    An error of `read` is raised at the end of the context, unless the context itself fails.
+    An error of `read` is raised at the end of the block, unless the block itself fails.
     """
     ended = threading.Event()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections to hosts: one a host for a whole run, and programs started over it.
+"""Connections to hosts: one for each host and run, over which programs are started.
 
 Fabric connects. Programs run in sessions of its paramiko transport, because Fabric's own `run` polls each command's
 streams a hundred times a second, which takes CPU from the measurement. Here every read blocks.
@@ -22,17 +22,17 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import BUILD
 from roundabout.runner.hosts.deadlines import within
 
-WINDOW_BYTES = 16 << 20  # a whole trial's output fits: no round trip ever holds a collector up
+WINDOW_BYTES = 16 << 20  # holds the output of a whole trial, so that a collector never waits for a round trip
 CHUNK_BYTES = 1 << 16
-OPEN_S, START_S = 30, 20  # a host that lets nobody in, or starts nothing, within this is lost
-END_S = 2  # a ProxyCommand that is told to end does so within this
+OPEN_S, START_S = 30, 20  # time limits of opening a connection and of starting a program; a slower host is lost
+END_S = 2  # time limit of a ProxyCommand to end after a signal
 
-# What paramiko raises where a connection breaks; the last where it was closed meanwhile.
+# Exceptions of paramiko for a broken connection; AttributeError if the connection was closed meanwhile.
 BROKEN = (paramiko.SSHException, OSError, EOFError, AttributeError)
 
 
 class LostHostError(RoundaboutError):
-    """The connection to a host broke."""
+    """Error for a broken connection to a host."""
 
     def __init__(self, host: str, why: str) -> None:
         super().__init__(f"lost host {host}: {why}")
@@ -40,10 +40,10 @@ class LostHostError(RoundaboutError):
 
 
 class Channel(Protocol):
-    """The three streams of a running program."""
+    """The standard streams of a running program."""
 
     def read(self) -> bytes:
-        """Block for some of the program's stdout; return empty bytes at its end."""
+        """Block until the program prints to stdout, and return the bytes. Return empty bytes at the end of stdout."""
 
     def write(self, data: bytes) -> None:
         """Write all of `data` to the program's stdin. If the program ended, `result` tells why.
@@ -55,10 +55,10 @@ class Channel(Protocol):
         """Close the program's stdin, which tells it to end."""
 
     def result(self) -> tuple[int | None, str]:
-        """Return exit status (None: the connection broke) and stderr, after the end of stdout."""
+        """Return the exit status (None if the connection broke) and stderr. Call it after the end of stdout."""
 
     def close(self) -> None:
-        """Drop the program on the host."""
+        """Close the program's streams without waiting for its end."""
 
 
 class Connection(Protocol):
@@ -70,14 +70,14 @@ class Connection(Protocol):
         """Start a program on the host. Raises LostHostError."""
 
     def close(self) -> None:
-        """Drop the connection and everything that was started over it."""
+        """Close the connection and all programs that were started over it."""
 
 
 class Tunnel:
-    """A ProxyCommand at the end of a real socket.
+    """A running ProxyCommand that is connected to a real socket.
 
-    Paramiko's own takes the end of the command for silence, and spins, so a lost host would never be noticed. The
-    command has a session of its own, so that Ctrl-C does not reach it: cleanup still needs the hosts.
+    Paramiko's own class does not notice the end of the command and spins, so a lost host would not be detected. The
+    command runs in a session of its own. Ctrl-C does not end it, because cleanup still needs the hosts.
     """
 
     def __init__(self, command: str) -> None:
@@ -100,7 +100,7 @@ class Tunnel:
 
 
 class SshConnection:
-    """A host reached over SSH. `connection` is a fabric.Connection, which is opened here."""
+    """A connection to a host over SSH. The constructor opens `connection`, a fabric.Connection."""
 
     def __init__(self, host: str, connection: Any) -> None:
         self.host = host
@@ -128,7 +128,7 @@ class SshConnection:
         return SshChannel(self.host, session)
 
     def close(self) -> None:
-        """Drop the connection and its proxies, so that nothing waits for the host any longer."""
+        """Close the connection and its proxies, which unblocks everything that waits for the host."""
         hop = self._connection
         while hasattr(hop, "client"):
             hop.client.close()
@@ -165,7 +165,7 @@ class SshChannel:
         self._draining.start()
 
     def read(self) -> bytes:
-        """Block for some of the program's stdout; return empty bytes at its end, or if the connection broke."""
+        """Block until the program prints to stdout. Return empty bytes at the end, or if the connection broke."""
         return self._session.recv(CHUNK_BYTES)
 
     def write(self, data: bytes) -> None:
@@ -192,7 +192,7 @@ class SshChannel:
         return (None if status < 0 else status), b"".join(self._stderr).decode(errors="replace").strip()
 
     def close(self) -> None:
-        """Drop the program: sshd closes its stdin."""
+        """Close the channel. sshd then closes the program's stdin."""
         with suppress(*BROKEN):
             self._session.close()
 

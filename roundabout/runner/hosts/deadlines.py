@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deadlines on waits for a host.
 
-Only time in which this process ran counts. A process that was stopped and continues gives its hosts their full time.
+Only time in which this process ran counts. If this process was stopped and continued, hosts still get the full time.
 """
 
 import math
@@ -11,19 +11,19 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-SLICE_S = 1.0  # being stopped costs a deadline no more than this
+SLICE_S = 1.0  # largest part of a deadline that is lost if this process is stopped
 
 T = TypeVar("T")
 
 
 def time_slices(seconds: float) -> list[float]:
-    """Return `seconds` in slices, to be waited for one after another."""
+    """Return `seconds` divided into slices of at most SLICE_S, for consecutive waits."""
     count = math.ceil(seconds / SLICE_S)
     return [seconds / count] * count
 
 
 def take_within(queue: "SimpleQueue[T]", slices: list[float]) -> T:
-    """Return the next item of `queue`. A slice in which nothing comes is used up. Raises Empty if all are used up."""
+    """Return the next item of `queue`. Remove each slice that passes without an item. Raises Empty after the last."""
     while slices:
         try:
             return queue.get(timeout=slices[-1])
@@ -34,7 +34,10 @@ def take_within(queue: "SimpleQueue[T]", slices: list[float]) -> T:
 
 @contextmanager
 def within(seconds: float, drop: Callable[[], None]) -> Iterator[threading.Event]:
-    """Call `drop` in a thread if the context lasts longer, and set the event. `drop` must end the blocking call."""
+    """Call `drop` in a thread if the block lasts longer than `seconds`, and set the yielded event.
+
+    `drop` must make the blocking call in the block return.
+    """
     ended, overdue = threading.Event(), threading.Event()
 
     def watch() -> None:

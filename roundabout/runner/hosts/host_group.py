@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups of hosts reached over SSH: the hosts and links of a testbed, and their capabilities.
 
-The code that drives hosts asks for capabilities, never for the kind of testbed.
+Code that controls hosts depends on capabilities, never on the kind of testbed.
 """
 
 from collections.abc import Mapping
@@ -22,30 +22,30 @@ JSON = Any
 
 @dataclass(frozen=True)
 class Nccl:
-    """The devices that trainers over NCCL use on a host, beside its interface. None leaves the choice to NCCL."""
+    """The devices of a host that NCCL shall use, besides the interface. None leaves the choice to NCCL."""
 
-    hca: str | None = None  # the NIC's RDMA device and its port, as in mlx5_0:1
+    hca: str | None = None  # the NIC's RDMA device and port, such as mlx5_0:1
     algorithm: str | None = None
     gid_index: int | None = None
 
 
 @dataclass(frozen=True)
 class Host:
-    """A machine that runs workers, or a namespace that stands for one."""
+    """A machine that runs workers, or a network namespace that stands for one."""
 
     name: str
     ssh_alias: str
     address: str  # IPv4, on the network under test
     prefix_length: int
     interface: str
-    prefix: Path  # where our programs are deployed, on the host
-    tap: str | None = None  # the interface that captures listen at, where it is not `interface`
+    prefix: Path  # folder on the host for this project's programs
+    tap: str | None = None  # interface for captures if it is not `interface`
     nccl: Nccl = field(default_factory=Nccl)
 
 
 @dataclass(frozen=True)
 class Port:
-    """A switch's port that sends into a link. Rates are at the papers' scale."""
+    """A switch's port, which sends into a link. Rates are in the papers' units."""
 
     switch: str
     link: str
@@ -57,7 +57,7 @@ class Port:
 
 
 class DscpClasses(NamedTuple):
-    """The DSCPs of packets: of jobs without a priority of their own, and of cross traffic."""
+    """The DSCPs of packets of jobs without a priority, and of cross traffic."""
 
     jobs: int = 0
     cross_traffic: int = 0
@@ -73,38 +73,38 @@ class Scaling(Protocol):
 
     @property
     def dilation(self) -> float:
-        """Return the factor that times are multiplied by. Bytes are divided by scale / dilation."""
+        """Return the factor of times. The divisor of bytes is scale / dilation."""
         ...
 
     def bytes_on_host(self, paper_bytes: int) -> int:
-        """Convert bytes at the papers' scale to the bytes that hosts send."""
+        """Convert the papers' bytes to bytes on hosts."""
         return round(paper_bytes * self.dilation / self.scale)
 
     def ms_on_host(self, paper_ms: float) -> float:
-        """Convert a time of the papers to the time that hosts take for it."""
+        """Convert the papers' milliseconds to milliseconds on hosts."""
         return paper_ms * self.dilation
 
     def rate_on_host_bps(self, paper_gbps: float) -> float:
-        """Convert Gbit/s at the papers' scale to the bit/s that hosts send."""
+        """Convert the papers' Gbit/s to bit/s on hosts."""
         return paper_gbps * 1e9 / self.scale
 
 
 class HostGroup(Scaling, Protocol):
-    """A testbed of hosts reached over SSH, while it exists."""
+    """An existing testbed of hosts that are reached over SSH."""
 
     @property
     def kind(self) -> str:
-        """Return the kind of testbed for people to read. Code asks `capabilities` instead."""
+        """Return the kind of testbed for display. Code must use `capabilities` instead."""
         ...
 
     @property
     def name(self) -> str:
-        """Return the name of this group among those of its kind."""
+        """Return the name of this group, which is unique within its kind."""
         ...
 
     @property
     def fidelity(self) -> Fidelity:
-        """Return how real the figures measured there are."""
+        """Return the statement of the group's fidelity."""
         ...
 
     @property
@@ -114,33 +114,33 @@ class HostGroup(Scaling, Protocol):
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """Return the switch ports that can be observed."""
+        """Return the switch ports that can be sampled."""
         ...
 
     @property
     def dscps(self) -> DscpClasses:
-        """Return the DSCPs of packets if an experiment gives jobs no priorities."""
+        """Return the DSCPs of packets of jobs without priorities and of cross traffic."""
         ...
 
     @property
     def settings_state(self) -> Path:
-        """Return the folder of the journal of `settings.py` on every host."""
+        """Return the folder on every host for the journal of `settings.py`."""
         ...
 
     def identity(self) -> dict[str, JSON]:
-        """Return everything that makes two groups give different results; part of every trial's key."""
+        """Return all properties that can make results of two groups differ. They are part of every trial's key."""
         ...
 
     def capabilities(self) -> frozenset[Capability]:
-        """Return the capabilities beyond TCP."""
+        """Return the group's capabilities beyond TCP, such as `rdma`."""
         ...
 
     def ssh_config(self) -> Path:
-        """Return the file for `ssh -F`."""
+        """Return the path of the group's SSH configuration, for `ssh -F`."""
         ...
 
     def connect(self, host: str) -> "Connection":
-        """Return a connection to a host, not yet open."""
+        """Return a connection to `host` that is not open yet."""
         ...
 
     def settings_document(self, trial: "TrialSpec", host: str) -> dict[str, JSON]:
@@ -148,20 +148,23 @@ class HostGroup(Scaling, Protocol):
         ...
 
     def prepare(self, trial: "TrialSpec") -> None:
-        """Configure switches as the trial asks. Raises RoundaboutError if the project may not configure them."""
+        """Configure the switches for the trial. Raises RoundaboutError if this project may not configure them."""
         ...
 
     def read_back(self, trial: "TrialSpec") -> list[str]:
-        """Return a line for each switch setting that differs from `prepare`; empty if switches may not be asked."""
+        """Return a line for each switch setting that differs from what `prepare` set.
+
+        Return an empty list if this project may not read the switches.
+        """
         ...
 
     def switch_samplers(self) -> list[list[str]]:
-        """Return commands for the controller, one a switch, that sample its ports.
+        """Return one command for each switch, which runs on the controller and samples the switch's ports.
 
-        Empty if switches may not be asked.
+        Return an empty list if this project may not read the switches.
         """
         ...
 
     def port_at(self, ifindex: int) -> Port:
-        """Return the port that samplers call `ifindex`."""
+        """Return the port whose interface index in samplers' output is `ifindex`."""
         ...

@@ -18,7 +18,7 @@ from roundabout.core.paths import ROOT
 from roundabout.store import scratch
 
 PLAYBOOKS = ROOT / "ansible"
-TASK_S = 600  # a host that needs longer for a task has failed it; tasks that fetch packages say how long they may take
+TASK_S = 600  # time limit of a task on a host; tasks that fetch packages have their own
 RECAP = re.compile(r"^(?P<host>\S+) +: ok=\d+ +changed=(?P<changed>\d+) ", re.MULTILINE)
 
 Playbook = Literal["site", "verify", "rollback"]
@@ -26,7 +26,7 @@ Reports = dict[str, dict[str, Any]]  # by host
 
 
 class ProvisionError(RoundaboutError):
-    """A playbook failed. `reports` holds the reports of hosts until then."""
+    """Error for a failed playbook. `reports` has the hosts' reports until the failure."""
 
     def __init__(self, message: str, hint: str | None = None, reports: Reports | None = None) -> None:
         super().__init__(message, hint)
@@ -35,7 +35,7 @@ class ProvisionError(RoundaboutError):
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a playbook: the number of changed tasks, and the reports of `verify` and `rollback` by host."""
+    """The result of a playbook: changed tasks by host, reports of `verify` and `rollback` by host, and duration."""
 
     changed: dict[str, int]
     reports: Reports
@@ -44,7 +44,7 @@ class Result:
 
 @contextmanager
 def temporary_inventory(inventory: Mapping[str, Any]) -> Iterator[Path]:
-    """Write `inventory` to a file that exists while the context lasts."""
+    """Yield the path of a file with `inventory`. The file is removed at the end of the block."""
     with scratch.folder("inventory") as folder:
         path = folder / "inventory.json"
         path.write_text(json.dumps(inventory))
@@ -59,13 +59,10 @@ def run_playbook(
     *,
     check: bool = False,
 ) -> Result:
-    """Run one of the project's playbooks on the hosts of `inventories`, and pass each line of its output to `show`.
+    """Run one of the project's playbooks on the hosts of `inventories`. `show` gets each line of output.
 
-    `check` changes nothing and shows what would be changed.
-
-    Raises:
-        UsageError: there is no such inventory.
-        ProvisionError: a task failed on some host.
+    With `check`, the playbook only reports the changes that it would make. Raises UsageError if an inventory does not
+    exist, and ProvisionError if a task fails on a host.
     """
     for inventory in inventories:
         if not inventory.exists():
@@ -85,9 +82,9 @@ def run_playbook(
 
 
 def run_ansible(command: Sequence[str], folder: Path, show: Callable[[str], None] | None) -> tuple[int, str]:
-    """Run an ansible-playbook command with the project's configuration, and return its exit status and output.
+    """Run an ansible-playbook command with the project's configuration. Return its exit status and output.
 
-    `folder` holds its SSH control sockets. An exception of `show`, which gets each line, ends the command.
+    `folder` is for SSH control sockets. `show` gets each line of output; an exception of `show` ends the command.
     """
     # A connection that is shared with other playbooks may lead to what was called so a moment ago.
     own = {"ANSIBLE_CONFIG": str(PLAYBOOKS / "ansible.cfg"), "ANSIBLE_SSH_CONTROL_PATH_DIR": str(folder)}

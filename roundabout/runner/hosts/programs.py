@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs on connected hosts: short ones run to their end, and the lines of long ones are collected."""
+"""Programs on connected hosts: calls of short programs, and the output of long-running ones."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -10,12 +10,12 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import Channel, Connection, LostHostError
 from roundabout.runner.hosts.deadlines import within
 
-CALL_S = 60  # what is read, set, loaded or restored takes seconds
-GRACE_S = 5  # the host itself ends what takes longer, so that nothing goes on there, and has so long to say so
-TIMED_OUT = 124  # as timeout(1) says it
-BY_ITSELF = range(128)  # exit statuses of programs that no signal ended: a signal may end a program within a line
-# A command that runs the program in its arguments, and ends it when standard input closes, so that no program is left
-# listening. Its own end is the program's.
+CALL_S = 60  # time limit of a short program; reading or applying settings takes seconds
+GRACE_S = 5  # further time for the host's own timeout(1) to end the program and report it
+TIMED_OUT = 124  # exit status of timeout(1)
+BY_ITSELF = range(128)  # exit statuses without a signal; a signal can cut a program's last line
+# Command prefix that ends the program when its stdin closes, so that no program keeps listening after a lost
+# connection. The command ends with the program and its exit status.
 ENDS_WITH_STDIN = (
     "sh",
     "-c",
@@ -36,7 +36,7 @@ exit "$status"
 
 @dataclass(frozen=True)
 class Completed:
-    """Exit status and output of a short program."""
+    """The exit status and output of a short program."""
 
     status: int
     stdout: str
@@ -45,7 +45,10 @@ class Completed:
 
 @contextmanager
 def limit_answer_time(connection: Connection, channel: Channel, seconds: float, what: str) -> Iterator[None]:
-    """Drop a host whose answer for `what` takes longer than `seconds`. Raises LostHostError."""
+    """Close the host's connection if the block, which waits for `what`, takes longer than `seconds`.
+
+    Raises LostHostError in this case.
+    """
 
     def drop() -> None:
         connection.close()
@@ -62,7 +65,7 @@ def limit_answer_time(connection: Connection, channel: Channel, seconds: float, 
 
 
 def call(connection: Connection, argv: Sequence[str], stdin: str = "") -> Completed:
-    """Run a short program to its end. Raises LostHostError, also if its end takes too long."""
+    """Run a short program to its end, with `stdin` as its input. Raises LostHostError, also after CALL_S."""
     channel = connection.start(["timeout", str(CALL_S), *argv])
     with limit_answer_time(connection, channel, CALL_S + GRACE_S, argv[0]):
         channel.write(stdin.encode())
@@ -77,7 +80,7 @@ def call(connection: Connection, argv: Sequence[str], stdin: str = "") -> Comple
 
 
 def check_call(connection: Connection, argv: Sequence[str], stdin: str = "") -> str:
-    """Run a program that must succeed, and return its stdout. Raises RoundaboutError with its stderr."""
+    """Run a short program and return its stdout. Raises RoundaboutError with its stderr if it fails."""
     done = call(connection, argv, stdin)
     if done.status != 0:
         said = done.stderr.removeprefix("error: ") or f"exit status {done.status}"
@@ -86,10 +89,10 @@ def check_call(connection: Connection, argv: Sequence[str], stdin: str = "") -> 
 
 
 class Program:
-    """A long-running program whose lines one blocking thread collects.
+    """A long-running program whose output one blocking thread reads.
 
-    The thread calls `on_line(program, line)` for each line, and `on_line(program, None)` once at the end, after
-    `status` (None: the connection broke) and `stderr` are set. `secret` is the first line of its stdin.
+    The thread calls `on_line(program, line)` for each line. At the end it sets `status` (None if the connection broke)
+    and `stderr`, and calls `on_line(program, None)`. `secret` is written to stdin as the first line.
     """
 
     def __init__(
@@ -113,7 +116,7 @@ class Program:
         self._thread.start()
 
     def send(self, line: str) -> None:
-        """Write a line to the program's stdin. If it ended, its end tells why. Raises LostHostError."""
+        """Write a line to the program's stdin. An ended program is no error here. Raises LostHostError."""
         self._channel.write(f"{line}\n".encode())
 
     def close_stdin(self) -> None:
@@ -121,7 +124,7 @@ class Program:
         self._channel.close_stdin()
 
     def finish(self, patience_s: float = 5.0) -> None:
-        """Wait for the program's end; drop the program if it does not end in time."""
+        """Wait for the program's end. Close its channel if it does not end within `patience_s`."""
         self._thread.join(patience_s)
         if self._thread.is_alive():
             self._channel.close()
@@ -138,7 +141,7 @@ class Program:
         return self.has_ended and self.status is None
 
     def describe_end(self) -> str:
-        """Return one line on how the program ended."""
+        """Return one line about the program's end: its exit status and stderr, or the broken connection."""
         if self.status is None:
             return "the connection broke"
         return self.stderr.splitlines()[-1] if self.stderr else f"exit status {self.status}"

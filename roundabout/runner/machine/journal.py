@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write-ahead undo journals: each run notes what it is about to create, and removes the entry after undoing it.
+"""Write-ahead undo journals: a run writes an entry before it creates something, and removes it after undoing it.
 
-Journals lie in one folder that outlives a reboot, because a rack's entries do. A lab's do not outlive it; undoing them
-then finds nothing, and undoing twice does no harm. Readers and writers hold the machine's lease, so every journal
-except the holder's own belongs to a dead run.
+Journals are in a folder that survives a reboot, because changes to a rack do. Changes of a lab do not survive, and
+undoing them again is harmless. Readers and writers hold the machine's lease. Therefore every journal except the
+holder's own belongs to a dead run.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -18,17 +18,17 @@ from roundabout.store import files
 
 JOURNALS = Path("/var/lib/roundabout/runs")
 
-Entry = dict[str, Any]  # {"kind": "folder" | "testbed" | "transport" | "settings", ...}: what `undo` understands
+Entry = dict[str, Any]  # {"kind": "folder" | "testbed" | "transport" | "settings", ...}, the argument of `undo`
 Undo = Callable[[Entry], None]
 T = TypeVar("T")
 
 
 class LostHostsError(RoundaboutError):
-    """Hosts did not answer during cleanup. The entry stays in the journal."""
+    """Error for hosts that did not answer during cleanup. The entry stays in the journal."""
 
 
 class CleanupError(RoundaboutError):
-    """A dead run's leftovers could not be cleaned up. `owed` are the entries that remain."""
+    """Error for a failed cleanup after a dead run. `owed` has the entries that remain."""
 
     def __init__(self, message: str, hint: str | None, owed: list[Entry]) -> None:
         super().__init__(message, hint)
@@ -44,9 +44,9 @@ class Journal:
 
     @contextmanager
     def register_undo(self, entry: Entry, undo: Undo) -> Iterator[None]:
-        """Write `entry` to the journal, and undo it at the end of the context, even if it was made only in part.
+        """Write `entry` to the journal, and call `undo` at the end of the block, even after a failure in the block.
 
-        If a host is unreachable, the entry stays and `catch_up` retries it; the run continues.
+        If a host is unreachable, the entry stays for `catch_up`, and the run continues.
         """
         self._owed.append((entry, undo))
         self._save()
@@ -58,11 +58,11 @@ class Journal:
 
     @property
     def entry_kinds(self) -> list[str]:
-        """Return the kinds of the entries."""
+        """Return the kinds of the entries that are not undone yet."""
         return sorted({entry["kind"] for entry, _ in self._owed})
 
     def catch_up(self) -> list[RoundaboutError]:
-        """Undo the remaining entries, and return the errors. Entries remain after lost hosts or an interruption."""
+        """Retry the entries that remain after lost hosts or an interruption, and return the errors."""
         return apply_to_each(self._undo, reversed(list(self._owed)))
 
     def _undo(self, owed: tuple[Entry, Undo]) -> None:
@@ -80,9 +80,9 @@ class Journal:
 
 @contextmanager
 def open_journal(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]:
-    """Open the journal of a run in `folder`, and delete it at the end if it has no entries.
+    """Open the journal of a run in `folder`. Delete the journal at the end of the block if it has no entries.
 
-    Raises RoundaboutError if an entry could not be undone. The error that ended the run comes first.
+    Raises RoundaboutError if the block or the undoing of an entry failed. Several errors are combined.
     """
     with files.disk_errors(folder):
         make_private(folder)
@@ -100,20 +100,20 @@ def open_journal(run_id: str, run_path: Path, folder: Path) -> Iterator[Journal]
 
 
 def runs_with_journal(folder: Path) -> list[str]:
-    """Return the ids of the runs that have a journal."""
+    """Return the ids of the runs that have a journal in `folder`."""
     return sorted(path.stem for path in folder.glob("*.json"))
 
 
 def run_path(run_id: str, folder: Path) -> Path | None:
-    """Return the absolute folder of a run that has a journal, or None. Raises StoreError."""
+    """Return the absolute path of a run's folder from its journal, or None. Raises StoreError if it is damaged."""
     path = folder / f"{run_id}.json"
     return Path(files.read_json(path)["run"]) if path.exists() else None
 
 
 def replay(folder: Path, undo: Undo, tell: Callable[[str], None]) -> list[CleanupError]:
-    """Undo the entries of all dead runs, the newest first, and return the errors. Entries that fail remain.
+    """Undo the entries of all dead runs, the newest first, and return the errors. Failed entries remain.
 
-    `tell` is called with each run's id first. The machine's lease must be held.
+    `tell` gets each run's id before its entries are undone. The caller must hold the machine's lease.
     """
     for partial in folder.glob(".*.partial"):  # of a run that was killed while it wrote
         partial.unlink()
@@ -145,7 +145,7 @@ def _replay_journal(path: Path, undo: Undo, tell: Callable[[str], None]) -> None
 
 
 def apply_to_each(act: Callable[[T], None], things: Iterable[T]) -> list[RoundaboutError]:
-    """Call `act` for every item even if one fails, and return the errors."""
+    """Call `act` for every item, even if some calls fail, and return the errors."""
     failed = []
     for thing in things:
         try:
@@ -156,13 +156,13 @@ def apply_to_each(act: Callable[[T], None], things: Iterable[T]) -> list[Roundab
 
 
 def apply_in_parallel(act: Callable[[T], None], things: Collection[T]) -> list[RoundaboutError]:
-    """Call `act` for every item in parallel, and return the errors. Waits for frozen hosts so overlap."""
+    """Call `act` for every item in parallel, so that waits for frozen hosts overlap. Return the errors."""
     with ThreadPoolExecutor(len(things) or 1, thread_name_prefix="undo") as pool:
         return [error for failed in pool.map(lambda thing: apply_to_each(act, [thing]), things) for error in failed]
 
 
 def raise_together(errors: Sequence[RoundaboutError]) -> None:
-    """Raise one RoundaboutError for all `errors`, if there are any."""
+    """Raise one RoundaboutError that combines all `errors`. Do nothing without errors."""
     if len(errors) == 1:
         raise errors[0]
     if errors:
@@ -181,7 +181,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def write_entries(path: Path, run: str, left: list[Entry]) -> None:
-    """Replace the journal file of the run in folder `run` by one with these entries. Raises StoreError."""
+    """Replace the journal file `path` by one with the entries `left` of the run in folder `run`. Raises StoreError."""
     files.write_json(path, {"run": run, "owed": left})
 
 

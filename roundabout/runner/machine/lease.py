@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases: one program at a time uses this machine, because lab hosts share its CPU.
+"""Leases: only one program at a time uses this machine, because lab hosts share its CPU.
 
-A lease is a lock on a file (flock), which the kernel releases when its holder dies. The file's text is for people.
+A lease is a lock on a file (flock). The kernel releases it when the holder dies. The file's text names the holder.
 """
 
 import fcntl
@@ -18,21 +18,21 @@ from roundabout.core import locks
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine.state import open_private, remove_empty
 
-DYING_S = 20.0  # what a killed holder had started may still be at work
+DYING_S = 20.0  # time in which programs that a killed holder started may still run
 LOOK_S = 0.05
 
 
 class BusyError(RoundaboutError):
-    """Another process holds the lease."""
+    """Error for a lease that another process holds."""
 
 
 @contextmanager
 def hold(what: str, owner: str, state: Path, *, wait_s: float = 0) -> Iterator[None]:
-    """Hold the lease on `what` ("machine").
+    """Hold the lease on `what` ("machine") for the duration of the block.
 
-    If another live process holds it, wait up to `wait_s`, then raise BusyError naming that process. Children started
-    with `close_fds=False` hold the lease too, until they end, so that nothing undoes work that a dead holder's children
-    still do.
+    Wait up to `wait_s` for another holder, then raise BusyError that names it. Children that were started with
+    `close_fds=False` also hold the lease until they end. Therefore no cleanup starts while a dead holder's children
+    still work.
     """
     path = state / "leases" / what
     handle = _wait_for_lock(what, path, wait_s)
@@ -49,7 +49,7 @@ def hold(what: str, owner: str, state: Path, *, wait_s: float = 0) -> Iterator[N
 
 
 def holder(what: str, state: Path) -> str:
-    """Return a description of the live holder; empty if there is none, or if only root may read it."""
+    """Return a description of the live holder of `what`. Empty without a holder, or without permission to read it."""
     path = state / "leases" / what
     try:
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)

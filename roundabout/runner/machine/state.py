@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This machine's folder for state that outlives a crash. Folders exist only while they hold something."""
+"""This machine's folder for state that survives a crash. Empty folders are removed."""
 
 import os
 from contextlib import suppress
@@ -13,20 +13,20 @@ STATE = Path("/run/roundabout")
 def make_state(state: Path) -> None:
     """Create the folder `state` if it is missing.
 
-    Other users may pass through it but not open it, because an opened folder can be locked.
+    Other users may access files in it but not open the folder, because they could lock an open folder.
     """
     state.mkdir(parents=True, exist_ok=True)
     state.chmod(0o711)
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder of the state, for root alone, if it is missing."""
+    """Create a folder below the state's folder, accessible only to root, if it is missing."""
     make_state(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def open_private(path: Path) -> int:
-    """Open the file `path`, for root alone, and create it and its folders if they are missing.
+    """Open the file `path` and return its descriptor. Create a missing file and its folders, accessible only to root.
 
     Raises RoundaboutError without permission.
     """

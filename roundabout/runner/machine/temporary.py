@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run's temporary files, in one folder that is removed with the run, or by `clean` after a crash."""
+"""The folder of a run's temporary files. It is removed at the end of the run, or by `clean` after a crash."""
 
 import os
 import shutil
@@ -16,9 +16,9 @@ KIND = "folder"
 
 @contextmanager
 def temporary_files(run_id: str, notes: Journal, state: Path) -> Iterator[None]:
-    """Keep all temporary files of this process and its children in a private folder that `clean` finds.
+    """Direct all temporary files of this process and its children to a private folder for the duration of the block.
 
-    In /tmp, another user could create the folder first.
+    The folder is in `state`, because in /tmp another user could create it first. `notes` gets an entry for `clean`.
     """
     folder, before = state / f"temporary-{run_id}", tempfile.tempdir
     names = ("TMPDIR", "ANSIBLE_LOCAL_TEMP")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hosts of a testbed, connected and checked for the trials of a run."""
+"""Sessions on a testbed's hosts: connections, checks, facts and settings for the trials of a run."""

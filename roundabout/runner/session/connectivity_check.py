@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connectivity check of hosts before any trial: pings between all of them, small ones and full packets."""
+"""Connectivity check of hosts before the first trial: small and full-size pings between all pairs of hosts."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,9 @@ from roundabout.runner.session.host_settings import PYTHON
 
 PINGS, EVERY_S, WAIT_S = 10, 0.01, 1.0
 
-# Runs on every host: Python 3.8, standard library, as root. Arguments: interface, own address, pings of each kind,
-# seconds between two and to wait for the last, the others' addresses. Answers a line a peer.
+# Program for every host, which runs as root with Python 3.8's standard library. Arguments: interface, own address,
+# number of pings of each size, seconds between two pings, seconds to wait for the last, and the peers' addresses.
+# It prints one line for each peer.
 PINGER = r"""
 import json, select, socket, struct, sys, time
 nic, own, count, every_s, wait_s = *sys.argv[1:3], int(sys.argv[3]), float(sys.argv[4]), float(sys.argv[5])
@@ -61,9 +62,9 @@ for place, peer in enumerate(sys.argv[6:]):
 
 
 class PingResult(NamedTuple):
-    """The result of pings from one host to another: small ones, and the largest that its MTU lets pass unfragmented.
+    """The numbers of lost pings from one host to another, of small ones and of the largest unfragmented ones.
 
-    `rtt_ms` is the least round trip of the large ones, None if none returned.
+    `rtt_ms` is the shortest round trip of a large ping, or None if all were lost.
     """
 
     sender: str
@@ -75,7 +76,7 @@ class PingResult(NamedTuple):
 
 @dataclass(frozen=True)
 class ConnectivityReport:
-    """The result of the check: each host's MTU in bytes, all pings, and the DSCP that jobs' packets must have."""
+    """The result of the check: each host's MTU in bytes, all pings, and the DSCP of jobs' packets."""
 
     mtu_bytes: Mapping[str, int]
     pinged: tuple[PingResult, ...]
@@ -83,7 +84,7 @@ class ConnectivityReport:
 
 
 def check_connectivity(bench: HostSession) -> ConnectivityReport:
-    """Let all hosts ping each other at once. Raises LostHostError, and RoundaboutError if a host cannot."""
+    """Let all hosts ping each other in parallel. Raises LostHostError, and RoundaboutError if a host cannot ping."""
     names = {host.address: host.name for host in bench.site.hosts.values()}
 
     def on_host(host: Host) -> str:
@@ -101,13 +102,16 @@ def check_connectivity(bench: HostSession) -> ConnectivityReport:
 
 
 def pinger_command(host: Host, peers: list[str]) -> list[str]:
-    """Return the command that pings `peers` from `host`."""
+    """Return the command for `host` that pings the addresses `peers`."""
     numbers = map(str, (PINGS, EVERY_S, WAIT_S))
     return [PYTHON, "-IS", "-c", PINGER, host.interface, host.address, *numbers, *peers]
 
 
 def parse_answers(host: str, names: Mapping[str, str], text: str) -> Iterator[tuple[int, PingResult]]:
-    """Yield each answer of PINGER on `host`: its MTU, and its pings to each other host; `names` has them by address."""
+    """Yield the MTU of `host`, in bytes, and the result for each peer from the output `text` of PINGER.
+
+    `names` maps the peers' addresses to hosts.
+    """
     for line in text.splitlines():
         told = json.loads(line)
         found = PingResult(host, names[told["peer"]], told["lost_small"], told["lost_large"], told["rtt_ms"])

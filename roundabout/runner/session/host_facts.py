@@ -4,9 +4,10 @@
 from roundabout.runner.hosts.programs import call
 from roundabout.runner.session.host_session import HostSession
 
-# One line a fact: `name<TAB>value`; what a host lacks is left empty. What NICs' firmware does by itself is read and
-# never set: fields of the register ROCE_ACCL (mstflint's register_access_table.adb), and what is in force of NV config
-# (mlxconfig_host.db), asked one by one, since a query fails for one that a device lacks.
+# Shell script that prints one line for each fact: `name<TAB>value`, with an empty value if unknown. It reads settings
+# of the NIC's firmware and never sets them: fields of the register ROCE_ACCL (mstflint's register_access_table.adb),
+# and the current NV configuration (mlxconfig_host.db). Each NV setting is queried separately, because a query fails as
+# a whole if the device lacks one of its settings.
 HOST_SCRIPT = r"""
 either() { command -v "mlx$1" || command -v "mst$1"; }
 device=$(basename "$(readlink -f "/sys/class/net/$1/device")")
@@ -37,7 +38,7 @@ fact python 'python3 --version'
 
 
 def read_host_facts(bench: HostSession) -> dict[str, dict[str, str]]:
-    """Return kernel, CPU, settings, offloads and tool versions of every host."""
+    """Return the facts of every host, by host and name: kernel, CPU, settings, offloads and versions of tools."""
     answers = bench.on_each_host(
         lambda host: call(bench.connections[host.name], ["sh", "-c", HOST_SCRIPT, "facts", host.interface])
     )

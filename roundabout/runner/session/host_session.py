@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions on a testbed's hosts: provisioned, connected, and with transports loaded."""
+"""Sessions on a testbed's hosts, which are provisioned, connected, and have transports loaded."""
 
 import base64
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -33,19 +33,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class HostSession:
-    """An open session on a group of hosts. `owner` is the name under which it applies settings."""
+    """An open session on a group of hosts. `owner` is the session's name in the hosts' settings journals."""
 
     site: HostGroup
     owner: str
-    sampler: Path | None  # for this machine's CPU, where that is the hosts'
+    sampler: Path | None  # for this machine's CPU, if the hosts share it
     connections: Mapping[str, Connection]
-    clocks: Mapping[str, Clock]  # of the controller and its hosts
+    clocks: Mapping[str, Clock]  # of the controller and the hosts
     controller: Connection
-    check_held: Callable[[], None]  # raises RoundaboutError where somebody else may use the site meanwhile
+    check_held: Callable[[], None]  # raises RoundaboutError if another program may use the site
     _pool: ThreadPoolExecutor
 
     def on_each_host(self, action: Callable[[Host], T]) -> dict[str, T]:
-        """Call `action` for every host in parallel, and return the answers by host. Raises the first error."""
+        """Call `action` for every host in parallel, and return the results by host. Raises the first error."""
         answers = {name: self._pool.submit(action, host) for name, host in self.site.hosts.items()}
         try:
             return {name: answer.result() for name, answer in answers.items()}
@@ -53,7 +53,7 @@ class HostSession:
             wait(answers.values())  # or a host might be restored first, and changed then
 
     def read_clocks(self, phase: Phase) -> dict[str, Reading]:
-        """Read every clock. During a trial the daemons that discipline clocks are not asked. Raises LostHostError."""
+        """Read every clock. In the phase `during`, skip the daemons that discipline clocks. Raises LostHostError."""
         syncs: dict[str, Sync | None] = {}
         if phase != "during":  # daemons take their time to answer, and CPU
             syncs = self.on_each_host(lambda host: self.clocks[host.name].sync())
@@ -69,33 +69,36 @@ class HostAccess(Protocol):
 
     @property
     def sampler(self) -> Path | None:
-        """Return the sampler of this machine's CPU, if it is the hosts' too."""
+        """Return the path of the sampler for this machine's CPU if the hosts share the CPU, else None."""
         ...
 
     def provision(self, site: HostGroup) -> None:
-        """Put the programs of trials on the hosts of `site`."""
+        """Install the programs of trials on the hosts of `site`."""
         ...
 
     def load_transport(self, transport: Transport, owner: str) -> None:
-        """Make a congestion control available."""
+        """Load a congestion control on the hosts for the run `owner`."""
         ...
 
     def connect(self, site: HostGroup, host: str) -> Connection:
-        """Connect to a host of `site`."""
+        """Return an open connection to a host of `site`."""
         ...
 
     def check_held(self) -> None:
-        """Raise RoundaboutError if another program may use the site meanwhile."""
+        """Raise RoundaboutError if another program may use the site."""
         ...
 
     def undo(self, entry: Entry) -> None:
-        """Undo what an entry of the journal describes."""
+        """Undo the change that a journal entry describes."""
         ...
 
 
 @contextmanager
 def open_host_session(provider: HostAccess, site: HostGroup, visit: RunContext) -> Iterator[HostSession]:
-    """Open a session for trials on `site`, and undo it in reverse order at the end."""
+    """Provision and connect the hosts of `site`, load transports, and yield the session.
+
+    At the end of the block, undo these steps in reverse order.
+    """
     assert visit.journal is not None
     owner, journal, clock = site.name, visit.journal, visit.clock
     noted = {"owner": owner, "hosts": list(site.hosts), "where": dict(provider.where)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a trial on one host, and its transports' counters. One remote command reads or writes them all."""
+"""Settings and transport counters of one host in a trial. One remote command reads or writes all of them."""
 
 import json
 import shlex
@@ -10,14 +10,14 @@ from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import check_call
 from roundabout.runner.session.host_session import HostSession
 
-PYTHON = "/usr/bin/python3"  # not what PATH finds: somebody's shims take longer than the program
+PYTHON = "/usr/bin/python3"  # a fixed path, because shims that PATH may find start slowly
 Answer = dict[str, Any]
 
 
 def apply_settings(bench: HostSession, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
-    """Apply `document` to the settings found, so that nothing from an earlier trial stays.
+    """Restore the host's original settings, then apply `document`, so that no setting of an earlier trial stays.
 
-    Return the answer of settings.py, and each transport's counters.
+    Return the answer of settings.py, and the counters of each transport. Raises LostHostError and RoundaboutError.
     """
     owner = ["--owner", bench.owner]
     restore = f"{_command(bench, host, 'restore', *owner)} < /dev/null > /dev/null"
@@ -25,17 +25,20 @@ def apply_settings(bench: HostSession, host: Host, document: dict[str, Any]) -> 
 
 
 def read_settings(bench: HostSession, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
-    """Compare the host with `document`; return the answer of settings.py, and each transport's counters."""
+    """Compare the host's settings with `document`. Return the answer of settings.py and each transport's counters.
+
+    Raises LostHostError and RoundaboutError.
+    """
     return _call(bench, host, document, [_command(bench, host, "read")])
 
 
 def describe_differences(differences: list[Answer]) -> str:
-    """Describe the differences in words."""
+    """Return one text that describes the differences in an answer of settings.py."""
     return ", ".join(f"{each['setting']} is {each['found']}, expected {each['expected']}" for each in differences)
 
 
 def settings_command(host: Host, state: Path) -> list[str]:
-    """Return the command of settings.py on `host`, without site-packages, which starts faster."""
+    """Return the command that starts settings.py on `host`, without site-packages for a faster start."""
     return [PYTHON, "-IS", str(host.prefix / "bin" / "settings.py"), "--state", str(state)]
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what host programs print to the tables of a trial."""
+"""Conversion of host programs' output to the tables of a trial."""

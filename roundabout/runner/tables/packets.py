@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures as tables: collectors/decoder parses packets, and its records become columns.
+"""Conversion of captures to tables: collectors/decoder parses packets, and its records become columns.
 
-One block of records is held at a time, and becomes one row group, so memory does not grow with the capture.
+Only one block of records is in memory at a time. Each block becomes one row group.
 """
 
 import fcntl
@@ -27,23 +27,24 @@ from roundabout.store import files, schemas
 DECODE = ROOT / "build/bin/decode"
 PIPE_BYTES = 1 << 20
 
-# As collectors/decoder/blocks.cpp has them.
-HEADER = struct.Struct("=4sIII")  # tag, addresses, rows, bytes of the body
-ADDRESS = struct.Struct("=16sI")  # an IPv4 address takes the first four bytes; IP version
+# Formats of collectors/decoder/blocks.cpp, which must be the same there.
+HEADER = struct.Struct("=4sIII")  # tag, number of addresses, number of rows, bytes of the body
+ADDRESS = struct.Struct("=16sI")  # address (IPv4 in the first four bytes), IP version
 UNDECODED = pa.array(["", "truncated", "not IP", "malformed", "link type"])
 DIRECTIONS = pa.array(["out", "in"])
 
 
 class DecodeError(RoundaboutError):
-    """Captures cannot be decoded."""
+    """Error for captures that cannot be decoded."""
 
 
 @dataclass(frozen=True)
 class Totals:
-    """The numbers of packets that were decoded, in whole or in part, and what could not be read.
+    """The numbers of decoded and undecoded packets in captures.
 
-    `link_types` are the first types of the `link_type` packets, `unnumbered` packets are of flows beyond the first
-    million, `damage` has a text for each file with an unreadable end, and `skipped` one for each type of unknown block.
+    `link_type` counts packets of unknown link types; `link_types` has the first of these types. `unnumbered` counts
+    packets of flows beyond the first million. `damage` has a text for each file with an unreadable end. `skipped` has
+    one for each type of unknown block.
     """
 
     packets: int
@@ -59,9 +60,9 @@ class Totals:
 
 
 def write_parquet(captures: Sequence[Path], path: Path, own: Sequence[str] = ()) -> Totals:
-    """Decode captures, in the order given, into one Parquet file: the columns of `packets`, without the common ones.
+    """Decode captures, in the given order, into one Parquet file with the columns of `packets` except the common ones.
 
-    `own` are the addresses of the host that captured, which tell a packet's direction. Raises DecodeError.
+    `own` are addresses of the capturing host, which determine a packet's direction. Raises DecodeError.
     """
     schema = schemas.bare_schema("packets")
     with open_parquet(path, schema) as writer:
@@ -70,9 +71,9 @@ def write_parquet(captures: Sequence[Path], path: Path, own: Sequence[str] = ())
 
 @contextmanager
 def open_parquet(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-    """Open a Parquet writer for packets, whose file appears when it is whole.
+    """Yield a Parquet writer for packets. The file `path` appears only when it is complete.
 
-    Raises StoreError, for a full disk above all.
+    Raises StoreError, for example if the disk is full.
     """
     rising = {"time_ns", "host_ns", "controller_ns"}  # kept as differences
     plain = {"tcp_seq", "tcp_ack", "psn", *rising}  # hardly a value comes twice: a dictionary would only cost time
@@ -91,7 +92,10 @@ def open_parquet(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
 
 
 def decode(captures: Sequence[Path], own: Sequence[str], write: Callable[[list[pa.Array]], None]) -> Totals:
-    """Call `write` with the columns of `packets`, without the common ones, of each block. Raises DecodeError."""
+    """Decode captures and call `write` with each block's columns of `packets`, except the common ones.
+
+    `own` are addresses of the capturing host. Raises DecodeError.
+    """
     argv = [str(DECODE), *(["--own", ",".join(own)] if own else []), "--", *map(str, captures)]
     with tempfile.TemporaryFile() as said, subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=said) as process:
         assert process.stdout is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of host programs' output: JSON lines of trainers, CSV lines of samplers."""
+"""Parsers of host programs' output: JSON lines of trainers, and CSV lines of samplers."""
 
 import io
 import json
@@ -19,11 +19,11 @@ TEXTS = frozenset({"interface", "source", "set", "field", "device", "counter", "
 
 
 class RecordError(RoundaboutError):
-    """A host program printed an invalid line."""
+    """Error for an invalid line in a host program's output."""
 
 
 def parse_event(line: str, source: str) -> dict[str, Any]:
-    """Parse one line of a trainer. Raises RecordError."""
+    """Parse one JSON line of the trainer `source`. Raises RecordError if the line is invalid."""
     try:
         event = json.loads(line)
     except ValueError as error:
@@ -34,7 +34,7 @@ def parse_event(line: str, source: str) -> dict[str, Any]:
 
 
 class Samples:
-    """A sampler's output, sorted by kind of record ("port", "cpu", ...) as it arrives. Each line is parsed once."""
+    """A sampler's output by kind of record ("port", "cpu", ...). Lines are parsed once, as they arrive."""
 
     def __init__(self, lines: Sequence[str], source: str) -> None:
         """Follow `lines`, which may still grow."""
@@ -44,17 +44,17 @@ class Samples:
         self._rows: dict[str, list[str]] = {}
 
     def rows(self, kind: str, begin: int) -> list[dict[str, str]]:
-        """Return the records of one kind from number `begin` on, as text by field."""
+        """Return the records of one kind from index `begin` on. Each maps fields to text."""
         self._take()
         fields = self._fields.get(kind, [])
         return [dict(zip(fields, row.split(","), strict=False)) for row in self._rows.get(kind, [])[begin:]]
 
     @cached_property
     def columns(self) -> dict[str, Columns]:
-        """Return all records as columns of numbers (text for TEXTS), by kind, once the sampler has ended.
+        """Return all records as columns of numbers (text for TEXTS), by kind. Read it only after the sampler's end.
 
-        A column with an empty field, which means unknown, holds Python objects, None among them. Kinds without a sample
-        are left out. Raises RecordError.
+        A column with unknown (empty) values contains Python objects, with None for unknown. Kinds without a record are
+        left out. Raises RecordError.
         """
         self._take()
         unknown = self._rows.keys() - self._fields.keys()
@@ -92,5 +92,5 @@ def _values(column: pa.ChunkedArray) -> npt.NDArray[Any]:
 
 
 def integers(events: Iterable[dict[str, Any]], field: str) -> npt.NDArray[np.int64]:
-    """Return one field of many events as an array."""
+    """Return the integer `field` of all events as an array."""
     return np.array([event[field] for event in events], dtype=np.int64)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial over SSH: an attempt in a session of connected hosts, from settings to verdict."""
+"""Execution of a trial on hosts over SSH, from settings to the check of its validity."""

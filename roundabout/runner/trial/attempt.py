@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One attempt at a trial.
+"""One attempt at a trial on hosts.
 
-Settings, collectors and trainers start at one instant, are watched, stopped and read back.
+The steps: apply settings, start collectors, cross traffic and trainers, watch them, stop them, and read settings back.
 """
 
 import math
@@ -34,13 +34,13 @@ from roundabout.runner.trial.sampler import COUNTERS_MS, Sampler, controller_sam
 from roundabout.spec import TrialSpec
 from roundabout.store import RAW, Attempt
 
-READY_S = 25  # trainers connect to each other within 20 s, or say why they cannot
-START_AHEAD_MS = 150  # every host has heard of the start long before it comes; more where time is stretched
+READY_S = 25  # time limit of trainers to connect; they report a failure within 20 s
+START_AHEAD_MS = 150  # from the command to the agreed start, so that it reaches every host before; times the dilation
 REFRESH_S = 0.25
-SETTLE_S = 0.5  # by then a broken connection has shown
-STALL_S, STALL_ITERATIONS = 10, 10  # no news for this long, and so many iterations as expected, is no progress
-RECORDING_S = 600  # a trainer exports its record and hands it over within this: a guess, for some GB of JSON
-PATIENCE_S = 5.0  # a program that was told to end has ended within this
+SETTLE_S = 0.5  # wait in which a broken connection becomes visible
+STALL_S, STALL_ITERATIONS = 10, 10  # a job has stalled after so long without news, and so many iteration times
+RECORDING_S = 600  # time limit of a trainer to export its record: a guess, for some GB of JSON
+PATIENCE_S = 5.0  # time limit of a program to end
 
 Arrived = SimpleQueue[tuple[Worker, str | None]]
 Programs = dict[Worker, Program]
@@ -48,12 +48,12 @@ Documents = Mapping[str, dict[str, Any]]
 
 
 class TrialFailedError(Exception):
-    """The attempt cannot continue, for the reason in the message. The run can."""
+    """Error that ends an attempt but not the run. The message is the reason."""
 
 
 @dataclass(frozen=True)
 class AttemptContext:
-    """The objects that every step of an attempt needs."""
+    """The objects that the steps of an attempt share."""
 
     bench: HostSession
     trial: PlannedTrial
@@ -64,14 +64,17 @@ class AttemptContext:
     allocation: Allocation
 
     def log(self, event: str, at_ns: int, **details: Any) -> None:
-        """Add to the attempt's events one at an instant of the run's clock."""
+        """Append an event at `at_ns` of the run's clock to the attempt's events."""
         self.attempt.log(event, host_units(self.bench.site, self.clock).to_paper_instant(at_ns), **details)
 
 
 def execute_attempt(
     bench: HostSession, trial: PlannedTrial, clock: RunClock, observer: Observer, attempt: Attempt
 ) -> Measurement:
-    """Run the trial once. An early end is among the measurement's invalid reasons, with the data until then."""
+    """Run the trial once and return its measurement.
+
+    If the attempt ends early, the measurement has the data until then, and the cause is one of its invalid reasons.
+    """
     shared = {host: bench.connections[host] for host in slurm_hosts(trial)}
     allocation = Allocation(shared, f"roundabout-{bench.owner}")
     attempting = AttemptContext(bench, trial, clock, observer, attempt, Measurement(), allocation)

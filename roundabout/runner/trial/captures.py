@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures of hosts during a trial: started, fetched, and decoded into the tables `packets` and `captures`.
+"""Captures of hosts during a trial, which are decoded into the tables `packets` and `captures`.
 
-Raw files lie with their trial, under captures/<host>/, within the budgets that the experiment states for each host's
-ring of files. The store enforces the budget of the whole run.
+Raw files are stored with their trial in captures/<host>/. The experiment limits the size of each host's ring of files.
+The store enforces the limit of the whole run.
 """
 
 import json
@@ -28,17 +28,17 @@ from roundabout.spec.experiment import Capture
 from roundabout.store import Attempt, Identity, Units, build_table, files, schemas
 from roundabout.store.convert import to_paper_units
 
-START_S = 30  # tcpdump listens within this
-FETCH_S, FETCH_S_PER_MB = 30, 1.0  # its files come within this
+START_S = 30  # time limit of tcpdump to listen
+FETCH_S, FETCH_S_PER_MB = 30, 1.0  # time limit of fetching its files: a constant, and seconds per MB
 
 
 class CaptureError(RoundaboutError):
-    """A host's packets cannot be captured."""
+    """Error for a capture that cannot start on a host."""
 
 
 @dataclass(frozen=True)
 class HostCapture:
-    """One host's capture: its files, oldest first, and tcpdump's counts."""
+    """One host's finished capture: its files, oldest first, and tcpdump's packet counts."""
 
     device: str
     began_ns: int  # on the host's monotonic clock
@@ -50,10 +50,10 @@ class HostCapture:
 def capture_hosts(
     bench: HostSession, asked: Capture | None, folder: Path, into: dict[str, HostCapture]
 ) -> Iterator[None]:
-    """Capture on the hosts `asked` for while the context lasts; then copy their files into `folder`.
+    """Capture packets on the hosts of `asked` for the duration of the block, then copy the files into `folder`.
 
-    `into` receives the details. Raises CaptureError if a capture cannot start, RecordError if its files do not arrive,
-    and LostHostError.
+    Each host's capture is added to `into`. Without `asked`, do nothing. Raises CaptureError if a capture cannot start,
+    RecordError if its files do not arrive, and LostHostError.
     """
     if asked is None:
         yield
@@ -77,13 +77,13 @@ def _start(bench: HostSession, host: Host, asked: Capture) -> "RunningCapture | 
 
 
 def capture_command(host: Host, asked: Capture) -> list[str]:
-    """Return the command that captures on `host`."""
+    """Return the command of capture.py on `host` with the limits of `asked`."""
     argv = ["python3", str(host.prefix / "bin" / "capture.py"), "--interface", host.tap or host.interface]
     return [*argv, "--snap-bytes", str(asked.snap_bytes), "--budget-mb", str(asked.budget_mb)]
 
 
 class RunningCapture:
-    """A running capture.py on a host."""
+    """A running program capture.py on a host."""
 
     def __init__(self, connection: Connection, host: Host, asked: Capture) -> None:
         """Start the capture. Raises LostHostError, and CaptureError if it cannot start."""
@@ -94,11 +94,11 @@ class RunningCapture:
             self._began = self._read_line()
 
     def end(self) -> None:
-        """Tell the capture to stop, without waiting for it."""
+        """Tell the capture to stop, without waiting for its end."""
         self._channel.close_stdin()
 
     def fetch(self, folder: Path) -> HostCapture:
-        """Fetch the files into the host's folder in `folder`. Raises RecordError, LostHostError."""
+        """Fetch the capture's files into a folder for the host in `folder`. Raises RecordError, LostHostError."""
         place = files.make_directory(folder / self._host, 0o700)  # raw packets hold what hosts said to each other
         try:
             with limit_answer_time(self._connection, self._channel, self._fetch_s, "fetching a capture"):
@@ -146,7 +146,7 @@ def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
     attempt: Attempt,
     who: Identity,
 ) -> None:
-    """Write the tables `packets` and `captures` of an attempt that captured. Raises DecodeError, StoreError."""
+    """Decode captures and write the attempt's tables `packets` and `captures`. Raises DecodeError, StoreError."""
     if not captured:
         return
     rows = []
@@ -179,7 +179,7 @@ def _common(who: Identity, host: str, clock: "HostUtc", stamps: pa.Array) -> lis
 
 
 class HostUtc:
-    """A host's UTC, which stamps its packets, against its monotonic clock and the run's."""
+    """A converter from a host's UTC, the clock of packets' timestamps, to its monotonic clock and the run's clock."""
 
     def __init__(self, ledger: ClockLog, host: str) -> None:
         self._ledger, self._host = ledger, host
@@ -192,14 +192,14 @@ class HostUtc:
 
     @property
     def moved_ns(self) -> int:
-        """Return the gain of UTC on the monotonic clock, from the first reading to the last."""
+        """Return the gain of UTC over the monotonic clock from the first to the last reading, in ns."""
         return int(self._moved[-1])
 
     def to_run_ns(self, utc_ns: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], ...]:
-        """Return the host's monotonic ns, the run's ns and their bound, for packets stamped at these instants.
+        """Convert timestamps to three arrays: the host's monotonic ns, the run's ns, and a bound of their error in ns.
 
-        Between two readings UTC gains linearly, or the error is at most the gain. If UTC was set back, a stamp may
-        belong to two instants, and the bound covers both.
+        UTC is assumed to gain linearly between two readings; otherwise the error is at most the gain. If UTC was set
+        back, a timestamp may belong to two instants, and the bound covers both.
         """
         since = utc_ns - self._first.utc_ns
         gained = np.rint(np.interp(since, self._utc, self._moved)).astype(np.int64)

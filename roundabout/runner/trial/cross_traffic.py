@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cross traffic of a trial: sinks and generators run on their hosts from before the jobs start until after they end."""
+"""Cross traffic of a trial: its sinks and generators start before the jobs and end after them."""
 
 import base64
 import json
@@ -24,26 +24,26 @@ from roundabout.runner.session.host_session import HostSession
 from roundabout.spec.experiment import CrossTraffic
 
 READY_S = 30  # loads are planned, sinks listen and connections stand within this
-LEAD_MS = 1000  # cross traffic has settled when the jobs start
-LASTS, LASTS_S = 3.0, 60.0  # jobs may be slower than expected: a load lasts so many times that long, and longer
-FLUSH_S = 60.0  # a generator has told of all its flows within this
+LEAD_MS = 1000  # from the start of cross traffic to that of jobs, so that cross traffic has settled
+LASTS, LASTS_S = 3.0, 60.0  # a load's duration, as a factor of the expected one plus a constant, for slow jobs
+FLUSH_S = 60.0  # time limit of a generator to print all its flows
 FIRST_PORT = 29400
 MOST_PARALLEL = 10
-LOAD_FILE = "/dev/fd/3"  # of the shell that plans and sends a load
-PROBE_MS = 2000  # iperf falls short of its load, or does not, within this
-MOST_FRESH = 1024  # one that waits for its lost SYN, or for its last bytes, keeps no other flow waiting
-BURST_WIDTH_MS, BURST_PERIOD_MS, BURST_HEIGHT = 1, 10, 3  # Salamy, section 2.5
+LOAD_FILE = "/dev/fd/3"  # file of a planned load, open in the shell that plans and sends it
+PROBE_MS = 2000  # time after which iperf.py compares its rate with the load
+MOST_FRESH = 1024  # connections at once, so that one that waits for a lost packet delays no other flow
+BURST_WIDTH_MS, BURST_PERIOD_MS, BURST_HEIGHT = 1, 10, 3  # shape of bursts: Salamy, section 2.5
 
 Stop = Callable[[Sequence[Program]], None]
 
 
 class CrossTrafficError(Exception):
-    """Cross traffic did not start, or ended before the jobs did; the message says why."""
+    """Error for cross traffic that did not start, or that ended before the jobs. The message is the reason."""
 
 
 @dataclass(frozen=True)
 class Generator:
-    """A running cross traffic. Its sender prints the load's summary, `ready`, and at the end all flows."""
+    """A running generator of cross traffic. Its sender prints a summary, `ready`, and at the end all flows."""
 
     name: str
     spec: CrossTraffic
@@ -51,7 +51,7 @@ class Generator:
 
 
 class TrafficEndpoint(NamedTuple):
-    """One cross traffic of a trial: its port, and the secret by which its sinks recognize its sender."""
+    """The port of one cross traffic, and the secret by which its sinks recognize its sender."""
 
     name: str
     spec: CrossTraffic
@@ -60,9 +60,9 @@ class TrafficEndpoint(NamedTuple):
 
 
 def start_cross_traffic(bench: HostSession, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> list[Generator]:
-    """Start sinks and generators, and wait until all can be told to start.
+    """Start sinks and generators of all cross traffic, and wait until all generators are ready to send.
 
-    Raises CrossTrafficError, LostHostError.
+    `stack` stops the programs by `stop`. Raises CrossTrafficError, LostHostError.
     """
     crossing = traffic_endpoints(trial)
     sinks = [
@@ -86,7 +86,7 @@ def start_cross_traffic(bench: HostSession, trial: PlannedTrial, stack: ExitStac
 
 
 def check_generators(generators: Sequence[Generator]) -> None:
-    """Raise CrossTrafficError if a generator has ended before the jobs."""
+    """Raise CrossTrafficError if a generator has ended. It must not end before the jobs."""
     for each in generators:
         if each.sender.has_ended:
             why = "its load was sent" if each.sender.status == 0 else each.sender.describe_end()
@@ -94,12 +94,12 @@ def check_generators(generators: Sequence[Generator]) -> None:
 
 
 def lead_time_s(site: HostGroup) -> float:
-    """Return the time for which cross traffic is sent before the jobs start, by the hosts' clocks."""
+    """Return the time from the start of cross traffic to that of the jobs, in seconds on the hosts' clocks."""
     return site.ms_on_host(LEAD_MS) / 1e3
 
 
 def traffic_endpoints(trial: PlannedTrial) -> list[TrafficEndpoint]:
-    """Return the cross traffics of `trial` that send, each with a secret of its own."""
+    """Return an endpoint, with its own secret, for each cross traffic of `trial` with a load above 0."""
     return [
         TrafficEndpoint(name, spec, FIRST_PORT + number, make_secret(spec))
         for number, (name, spec) in enumerate(trial.spec.cross_traffic.items())
@@ -108,10 +108,10 @@ def traffic_endpoints(trial: PlannedTrial) -> list[TrafficEndpoint]:
 
 
 def make_secret(spec: CrossTraffic) -> str:
-    """Return a new secret, which sender and sinks of a load share.
+    """Return a new secret for the sender and the sinks of a load.
 
-    That of crossgen is 32 hexadecimal digits. That of iperf.py is base64 of JSON: a password, and the key pair by which
-    iperf3 protects it.
+    For crossgen it is 32 hexadecimal digits. For iperf.py it is base64 of JSON: a password, and the key pair with which
+    iperf3 encrypts the password.
     """
     if spec.kind != "iperf":
         return secrets.token_hex(16)
@@ -123,7 +123,7 @@ def make_secret(spec: CrossTraffic) -> str:
 
 
 def sink_command(site: HostGroup, receiver: str, part: TrafficEndpoint) -> list[str]:
-    """Return the command of the sink on one receiver."""
+    """Return the command of the sink on the host `receiver`."""
     host = site.hosts[receiver]
     if part.spec.kind == "iperf":
         congestion = part.spec.transport.kernel_name
@@ -144,7 +144,7 @@ def sink_command(site: HostGroup, receiver: str, part: TrafficEndpoint) -> list[
 
 
 def sender_command(site: HostGroup, trial: PlannedTrial, part: TrafficEndpoint) -> list[str]:
-    """Return the command that plans a load and sends it."""
+    """Return the command of the sender, which plans a load and sends it."""
     if part.spec.kind == "iperf":
         return _iperf_load(site, trial, part)
     crossgen = str(site.hosts[part.spec.sender].prefix / "bin" / "crossgen")
@@ -153,18 +153,18 @@ def sender_command(site: HostGroup, trial: PlannedTrial, part: TrafficEndpoint) 
 
 
 def plan_and_send(plan: Sequence[str], send: Sequence[str]) -> list[str]:
-    """Return a command that writes LOAD_FILE with one command and reads it with another.
+    """Return a command that runs `plan`, which writes LOAD_FILE, and then `send`, which reads it.
 
-    The file loses its name before anything is written, so no failure leaves it behind.
+    The file is unlinked before it is written, so that no failure leaves it behind.
     """
     script = f'f=$(mktemp) && exec 3<>"$f" && rm "$f" && {shlex.join(plan)} && exec {shlex.join(send)}'
     return ["sh", "-c", script]
 
 
 def plan_arguments(pace: Scaling, trial: PlannedTrial, name: str) -> list[str]:
-    """Return the arguments of `crossgen plan` for a cross traffic of the trial.
+    """Return the arguments of `crossgen plan` for the cross traffic `name` of the trial.
 
-    The trial's seed gives the same flows each time.
+    The trial's seed determines the flows.
     """
     spec = trial.spec.cross_traffic[name]
     lasts_s = LASTS * trial.expected_s + LASTS_S
@@ -212,12 +212,11 @@ def _dscp(site: HostGroup, part: TrafficEndpoint) -> int:
 
 
 def parallel_connections(load_gbps: float, link_gbps: float) -> int:
-    """Return the number of connections that iperf begins with.
+    """Return the initial number of iperf's connections, at most 10.
 
-    Each gets a fair share of the link beside one saturating flow.
-
-    Salamy raised -P, to at most 10, until the load was reached (section 3.2). iperf.py does so while the jobs run;
-    begun with 1, it would take much of a short trial.
+    It is the number whose fair shares of the link, beside one saturating flow, reach the load. Salamy increased -P, to
+    at most 10, until the load was reached (section 3.2). iperf.py does this while the jobs run. Beginning with 1 would
+    take a large part of a short trial.
     """
     share = load_gbps / link_gbps
     return MOST_PARALLEL if share >= 1 else min(max(math.ceil(share / (1 - share)), 1), MOST_PARALLEL)

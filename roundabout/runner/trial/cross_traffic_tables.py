@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of cross traffic, from its generators' output. Byte counts and rates are the host's."""
+"""Tables of cross traffic from the output of generators. Byte counts and rates are in the hosts' units."""
 
 import io
 import json
@@ -45,13 +45,13 @@ SUMMARY = '{"event":"summary"'
 
 @dataclass(frozen=True)
 class GeneratorOutput:
-    """One cross traffic of a trial: the requested load, and the lines of its sender."""
+    """The output of one generator: the requested cross traffic, and the lines that its sender printed."""
 
     spec: CrossTraffic
     lines: Sequence[str]
 
     def summary(self) -> Columns:
-        """Return one row of plan and outcome; empty if the generator did not get as far. Raises RecordError."""
+        """Return columns with one row: the load's plan and result. Empty without a result. Raises RecordError."""
         said = next((parse_event(line, self._who) for line in self.lines if line.startswith(SUMMARY)), None)
         plan = next((_plan(line) for line in self.lines if line.startswith('{"flows"')), None)
         if said is None:
@@ -70,7 +70,10 @@ class GeneratorOutput:
         return {name: np.array([value], dtype=object) for name, value in values.items()}
 
     def flows(self) -> Columns:
-        """Return one row a planned flow. `start_ns` and `end_ns` are None if it never started or ended."""
+        """Return columns with one row for each planned flow.
+
+        `start_ns` and `end_ns` are None for a flow that did not start or end.
+        """
         lines = [line for line in self.lines if line.startswith(FLOW_EVENTS)]
         if not lines:
             return {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workers of a trial's jobs: their hosts, and the instructions of their trainers (trainers/PROTOCOL.md)."""
+"""The workers of a trial's jobs: their hosts and command lines, and jobs' descriptions (trainers/PROTOCOL.md)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,13 +15,13 @@ from roundabout.spec.cassini import Timetable
 from roundabout.spec.profile import Phase
 from roundabout.spec.training.trainer import Task
 
-RDMA, TCP = "RDMA", "TCP"  # the ways by which bytes go
-FIRST_PORT = 29500  # where torch.distributed meets by default; each worker of a host has a port of its own
+RDMA, TCP = "RDMA", "TCP"  # datapaths of a job
+FIRST_PORT = 29500  # default port of torch.distributed; further workers on a host use the next ports
 
 
 @dataclass(frozen=True)
 class Worker:
-    """One worker of one job: its host and its instructions."""
+    """One worker of a job: its host, its command line, and its environment."""
 
     job: str
     rank: int
@@ -29,14 +29,14 @@ class Worker:
     argv: tuple[str, ...]
     listens: bool = False
     scheduled: bool = False
-    environment: Mapping[str, str] = field(default_factory=dict, hash=False)  # that of NCCL, if it speaks that
+    environment: Mapping[str, str] = field(default_factory=dict, hash=False)  # variables for NCCL, if used
 
     def __str__(self) -> str:
         return f"job {self.job}, worker {self.rank} on {self.host}"
 
 
 def trial_workers(trial: PlannedTrial, site: HostGroup) -> list[Worker]:
-    """Return the workers of the jobs that run in `trial`: all of them, or one job's."""
+    """Return the workers of all jobs that run in `trial`. Only one job runs if `trial.job` names it."""
     found = []
     for name, job in trial.spec.jobs.items():
         if trial.job not in (None, name):
@@ -50,13 +50,13 @@ def trial_workers(trial: PlannedTrial, site: HostGroup) -> list[Worker]:
 
 
 def slurm_hosts(trial: PlannedTrial) -> list[str]:
-    """Return the hosts whose workers are started through Slurm."""
+    """Return the hosts with workers that Slurm starts."""
     jobs = [job for name, job in trial.spec.jobs.items() if trial.job in (None, name) and job.trainer.scheduled]
     return list(dict.fromkeys(host for job in jobs for host in job.workers))
 
 
 def datapath(job: ResolvedJob, site: HostGroup) -> str:
-    """Return a job's datapath: RDMA if all hosts, its transport and its trainer support it, else TCP."""
+    """Return RDMA if all of the job's hosts, its transport and its trainer support RDMA, else TCP."""
     by_nic = "rdma" in site.capabilities() and job.transport.name in NIC_TRANSPORTS
     return RDMA if by_nic and (job.trainer.rdma_program or job.trainer.nccl) else TCP
 
@@ -76,12 +76,12 @@ def _nccl(job: ResolvedJob, host: str, site: HostGroup) -> dict[str, str]:
 
 
 def datapaths(trial: PlannedTrial, site: HostGroup) -> dict[str, str]:
-    """Return the datapath of each job that runs, for trial.json."""
+    """Return the datapath (RDMA or TCP) of each job that runs, by job, for trial.json."""
     return {name: datapath(job, site) for name, job in trial.spec.jobs.items() if trial.job in (None, name)}
 
 
 def job_description(trial: PlannedTrial, name: str, site: HostGroup) -> dict[str, Any]:
-    """Return a job's description for its workers. Bytes and times are those of hosts."""
+    """Return the description of the job `name` for its workers. Bytes and times are in the hosts' units."""
     job = trial.spec.jobs[name]
     return {
         "name": name,
@@ -102,9 +102,9 @@ def job_description(trial: PlannedTrial, name: str, site: HostGroup) -> dict[str
 
 
 def worker_ports(spec: TrialSpec, name: str) -> list[int]:
-    """Return the TCP port of each worker of a job.
+    """Return the TCP port of each worker of the job `name`, by rank.
 
-    The same on all hosts, except for a job's second worker on a host.
+    A job uses one port on all hosts. Further workers of the job on the same host have other ports.
     """
     workers, first = spec.jobs[name].workers, FIRST_PORT + list(spec.jobs).index(name)
     return [first + len(spec.jobs) * workers[:rank].count(host) for rank, host in enumerate(workers)]

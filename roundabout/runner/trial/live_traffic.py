@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live rates of links, from the lines that samplers have printed so far."""
+"""Live rates of links and cross traffic, from the output of samplers so far."""
 
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,13 @@ from roundabout.runner.tables.rows import Samples
 from roundabout.spec import TrialSpec
 from roundabout.spec.topology import Link
 
-WINDOW_NS = 1_000_000_000  # a few iterations: shorter windows show the jobs' phases, not the link's use
+WINDOW_NS = (
+    1_000_000_000  # averaging window of a few iterations; a shorter one shows the jobs' phases, not the link's use
+)
 
 
 class PortSample(NamedTuple):
-    """One port at an instant: cumulative counters and backlog."""
+    """A port's cumulative counters and backlog at an instant."""
 
     at_ns: int
     tx_bytes: int
@@ -24,18 +26,18 @@ class PortSample(NamedTuple):
     backlog_bytes: int | None
 
 
-History = deque[PortSample]  # of a port, as long as WINDOW_NS
+History = deque[PortSample]  # a port's samples of the last WINDOW_NS
 
 
 class PortHistories:
-    """The last second of all ports that a sampler sees, by interface index."""
+    """The samples of the last second of all ports of a sampler, by interface index."""
 
     def __init__(self, samples: Samples) -> None:
         self.history: defaultdict[str, History] = defaultdict(deque)
         self._samples, self._seen = samples, 0
 
     def follow(self) -> None:
-        """Take the lines that were printed since the last call."""
+        """Read the lines that the sampler printed since the last call."""
         fresh = self._samples.rows("port", self._seen)
         self._seen += len(fresh)
         for row in fresh:
@@ -52,7 +54,7 @@ class PortHistories:
 
 
 class TrafficMeter:
-    """A meter of a trial's links and cross traffic, from switches' ports and hosts' interfaces."""
+    """A meter of the rates of a trial's links and cross traffic, from samples of switch ports and host interfaces."""
 
     def __init__(
         self, spec: TrialSpec, site: HostGroup, switches: Sequence[Samples], hosts: Mapping[str, Samples]
@@ -64,7 +66,10 @@ class TrafficMeter:
         self._hosts = {host: PortHistories(samples) for host, samples in hosts.items() if host in wanted}
 
     def links(self) -> dict[str, LinkUse]:
-        """Return the use of links, the bottleneck first, from switches' ports, or else from the host's interface."""
+        """Return the use of links by name, the bottleneck first.
+
+        The source is the link's switch port, or else its host's interface.
+        """
         for ports in (*self._switches, *self._hosts.values()):
             ports.follow()
         by_weight = sorted(self._spec.topology.links, key=lambda link: not link.bottleneck)
@@ -72,7 +77,7 @@ class TrafficMeter:
         return {link.name: use for link, use in found if use}
 
     def cross_traffic(self) -> dict[str, CrossTrafficUse]:
-        """Return the use of the cross traffics that send, as of the last call of `links`."""
+        """Return the use of each cross traffic that sends, by name, as of the last call of `links`."""
         loads = {name: part for name, part in self._spec.cross_traffic.items() if part.load_gbps > 0}
         users = [host for job in self._spec.jobs.values() for host in job.workers]
         users += [part.sender for part in loads.values()]

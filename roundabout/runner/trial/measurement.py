@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The raw measurement of one attempt at a trial, and the tables made of it in the papers' units."""
+"""The raw measurement of one attempt at a trial, and its conversion to tables in the papers' units."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from roundabout.store import Identity, Units, build_table
 from roundabout.store.schemas import columns
 
 IDENTITY = frozenset(each.name for each in fields(Identity))
-# Columns of `flows` that TCP alone fills, and their names in a trainer's record.
+# Columns of `flows` that only TCP fills -> their fields in a trainer's event.
 TCP_ALONE = {
     "congestion_control": "congestion_control",
     "retransmitted": "retransmitted",
@@ -32,41 +32,43 @@ TCP_ALONE = {
 
 @dataclass
 class Measurement:
-    """Everything that one attempt measured until its end. Byte counts are the host's."""
+    """All measurements of one attempt until its end, with byte counts in the hosts' units."""
 
     clock_log: ClockLog = field(default_factory=ClockLog)
-    settings: dict[str, Any] = field(default_factory=dict)  # host -> what was found, applied, and differs afterwards
+    settings: dict[str, Any] = field(
+        default_factory=dict
+    )  # host -> settings found, settings applied, and differences at the end
     counters_before: dict[str, dict[str, Any]] = field(default_factory=dict)  # host -> transport -> counter -> value
     counters_after: dict[str, dict[str, Any]] = field(default_factory=dict)
     events: list[tuple[Worker, dict[str, Any]]] = field(default_factory=list)
     host_samples: dict[str, Samples] = field(default_factory=dict)
     switch_samples: list[Samples] = field(default_factory=list)
     controller_samples: Samples | None = None
-    loads: dict[str, GeneratorOutput] = field(default_factory=dict)  # cross traffic -> its load
-    start_ns: int | None = None  # the agreed instant, on the run's clock
-    end_ns: int | None = None  # when the last worker was done
-    captured: dict[str, HostCapture] = field(default_factory=dict)  # host -> what its capture left
-    nccl: dict[str, Any] = field(default_factory=dict)  # worker -> what NCCL was told, and what it said that it uses
-    invalid_reasons: list[str] = field(default_factory=list)  # why the trial ended early or may not be used
-    lost_host: bool = False  # its connections are of no more use
+    loads: dict[str, GeneratorOutput] = field(default_factory=dict)  # cross traffic -> its generator's output
+    start_ns: int | None = None  # the agreed start, on the run's clock
+    end_ns: int | None = None  # end of the last worker, on the run's clock
+    captured: dict[str, HostCapture] = field(default_factory=dict)  # host -> its capture
+    nccl: dict[str, Any] = field(default_factory=dict)  # worker -> requested and reported settings of NCCL
+    invalid_reasons: list[str] = field(default_factory=list)  # reasons of an early end or of invalid data
+    lost_host: bool = False  # True if the connections must be opened again
 
     def of_kind(self, kind: str) -> list[tuple[Worker, dict[str, Any]]]:
-        """Return the workers' events of one kind."""
+        """Return the events of one kind, each with its worker."""
         return [(worker, event) for worker, event in self.events if event["event"] == kind]
 
     def sampling(self) -> dict[str, SamplingQuality]:
-        """Return how the hosts' samplers kept their period; samplers without samples are left out."""
+        """Return the sampling quality by sampler. Samplers without samples are left out."""
         found = {host: sampling_quality(samples) for host, samples in self.host_samples.items()}
         return {host: kept for host, kept in found.items() if kept}
 
 
 def host_units(site: HostGroup, clock: RunClock) -> Units:
-    """Return the units of values measured on `site`."""
+    """Return the units of measurements on `site` in a run with `clock`."""
     return Units(site.scale, site.dilation, clock.anchor_utc_ns)
 
 
 def build_tables(measured: Measurement, site: HostGroup, identity: Identity, units: Units) -> dict[str, pa.Table]:
-    """Return all of a trial's tables except `trials`."""
+    """Return all tables of a trial except `trials`, by name, in the papers' units."""
     hosts = {host: samples.columns for host, samples in measured.host_samples.items()}
     raw = {
         "iterations": _iterations(measured),
@@ -126,7 +128,7 @@ def _common_iterations(measured: Measurement) -> dict[str, int]:
 
 
 def flow_columns(measured: Measurement) -> Columns:
-    """Return the columns of the table `flows`: a row for each connection of each worker, in the host's units."""
+    """Return the columns of the table `flows`, one row for each connection of each worker, in the hosts' units."""
     parts = []
     for worker, events in _by_worker(measured.of_kind("flow")):
         at_ns = measured.clock_log.on_host(worker.host, measured.end_ns or 0)
@@ -149,7 +151,7 @@ def flow_columns(measured: Measurement) -> Columns:
 
 
 def counters(ledger: ClockLog, samples: Mapping[str, dict[str, Columns]]) -> Columns:
-    """Return the table `counters`, from the output of hosts' samplers."""
+    """Return the columns of the table `counters` from the samples of hosts."""
     names = ("interface", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_dropped", "rx_dropped")
     parts = [
         {**_when(ledger, host, _midpoint(port)), **{name: port[name] for name in names}}

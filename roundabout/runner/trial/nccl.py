@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment of trainers over NCCL, and the transport that NCCL's log then names.
+"""The environment of trainers that use NCCL, and a parser of the settings in NCCL's log.
 
-Its log's lines are those of NVIDIA/nccl at 2.7.8, 2.11.4 and 2.30.7 (src/init.cc, src/transport/net.cc,
-src/transport/net_socket.cc; src/transport/net_ib.cc, and net_ib/init.cc and connect.cc since), and as users posted them
-(NVIDIA/nccl issues 676, 1052). NCCL 2.28.9 was run over sockets (tests/records/ddp-lab-nccl/nccl.log), never over RDMA.
+The formats of log lines are from NVIDIA/nccl 2.7.8, 2.11.4 and 2.30.7 (src/init.cc, src/transport/net.cc,
+src/transport/net_socket.cc; src/transport/net_ib.cc, later net_ib/init.cc and connect.cc), and from users' logs
+(NVIDIA/nccl issues 676, 1052). This project ran NCCL 2.28.9 over sockets (tests/records/ddp-lab-nccl/nccl.log), never
+over RDMA.
 """
 
 import re
@@ -13,9 +14,9 @@ from ipaddress import IPv4Address
 
 from roundabout.runner.hosts.host_group import Host
 
-ECT0 = 2  # the low bits of a ToS byte: DCQCN's packets are marked, not dropped
+ECT0 = 2  # ECN bits of a ToS byte, so that switches mark packets and do not drop them
 LOG = "/dev/stderr"
-# NCCL opens its log by that name, which it cannot where sshd gives a socket for it: then there is a pipe before.
+# Command prefix that puts a pipe before stderr. NCCL opens the file LOG by name, which fails if sshd passes a socket.
 LOGGED = ("bash", "-c", 'exec "$@" 2> >(exec cat >&2)', "bash")
 
 INFO = re.compile(r"NCCL INFO (.*)")
@@ -30,9 +31,9 @@ HEARD = re.compile(r"(NCCL_IB_TC|NCCL_ALGO) set by environment to ([\w,;:^]+)")
 
 
 def environment(host: Host, dscp: int, *, rdma: bool) -> dict[str, str]:
-    """Return the environment of a trainer over NCCL on `host`, whose jobs' packets have `dscp`.
+    """Return NCCL's environment variables for a worker on `host`. NCCL sends packets with `dscp`.
 
-    Over sockets, or by RDMA.
+    NCCL uses RDMA if `rdma`, else sockets.
     """
     debug = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV", "NCCL_DEBUG_FILE": LOG}
     told = {"NCCL_SOCKET_IFNAME": f"={host.interface}"}
@@ -45,28 +46,28 @@ def environment(host: Host, dscp: int, *, rdma: bool) -> dict[str, str]:
 
 
 def command_prefix(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the command prefix that gives a worker `environment` and its log."""
+    """Return the command prefix that sets a worker's `environment` and connects NCCL's log to stderr."""
     return ("env", *(f"{name}={value}" for name, value in environment.items()), *LOGGED)
 
 
 @dataclass(frozen=True)
 class NcclReport:
-    """The devices and settings that one worker's NCCL reports; empty where it reported none."""
+    """The devices and settings in the NCCL log of one worker. A field is empty if the log lacks it."""
 
     version: tuple[str, ...] = ()
     network: tuple[str, ...] = ()  # IB, Socket, or a plugin's name
     interfaces: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()  # with their ports, as in mlx5_0:1
-    links: tuple[str, ...] = ()  # of devices: RoCE or IB
-    channels: tuple[str, ...] = ()  # to other hosts: NET/IB or NET/Socket
+    devices: tuple[str, ...] = ()  # RDMA devices with ports, such as mlx5_0:1
+    links: tuple[str, ...] = ()  # link types of devices: RoCE or IB
+    channels: tuple[str, ...] = ()  # types of channels to other hosts: NET/IB or NET/Socket
     gid_indices: tuple[str, ...] = ()
-    gid_addresses: tuple[str, ...] = ()  # IPv4; as they are written in the log where they hold none
+    gid_addresses: tuple[str, ...] = ()  # IPv4 addresses, or the log's text for other GIDs
     traffic_class: tuple[str, ...] = ()
     algorithm: tuple[str, ...] = ()
 
 
 def parse_log(log: str) -> NcclReport:
-    """Parse a worker's log; each value occurs once, sorted. Lines of other programs are skipped."""
+    """Parse the NCCL lines of a worker's log. Values in the report are unique and sorted."""
     found: dict[str, set[str]] = {field.name: set() for field in fields(NcclReport)}
     found["version"] |= {*VERSION.findall(log)}
     for line in INFO.findall(log):
@@ -105,7 +106,10 @@ def _address(prefix: str, identifier: str) -> str:
 
 
 def find_differences(asked: Mapping[str, str], address: str, found: NcclReport) -> list[str]:
-    """Return a line for each difference between NCCL's report and its environment `asked`; `address` is its host's."""
+    """Return a line for each difference between the environment `asked` and NCCL's report `found`.
+
+    `address` is the IPv4 address of the worker's host.
+    """
     network = asked["NCCL_NET"]
     expected = {
         "network": network,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Samplers of a trial: their commands on hosts and controller, and how well they kept their period.
+"""Samplers of hosts and of the controller in a trial: their commands and the quality of their output.
 
-The host group samples its switches itself.
+Commands for switches come from the host group.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,13 +17,13 @@ from roundabout.runner.tables.rows import Samples
 
 COUNTERS_MS, CPU_MS = 10, 1000
 CPU = ["--cpu", "--cpu-period-ms", str(CPU_MS)]
-TRANSPORTS = "/run/roundabout/bpf/transports"  # where `transport` pins them, on every host
+TRANSPORTS = "/run/roundabout/bpf/transports"  # folder on every host in which `transport` pins transports
 
 
 def host_sampler(
     host: Host, capabilities: Collection[Capability], period_ms: float = COUNTERS_MS, *, cpu: bool = False
 ) -> list[str]:
-    """Return the command that samples a host's network, and with `cpu` its CPU."""
+    """Return the command that samples a host's network every `period_ms`, and with `cpu` its CPU."""
     command = [str(host.prefix / "bin" / "sampler"), "--period-ms", str(round(period_ms))]
     rdma = ["--rdma-devices", "all"] if "rdma" in capabilities else []
     return [*command, "--interfaces", host.interface, "--transports", TRANSPORTS, *rdma, *(CPU if cpu else [])]
@@ -45,7 +45,7 @@ class Sampler:
 
 @dataclass(frozen=True)
 class SamplingQuality:
-    """How a sampler kept its period. A missed sample came with the next one; lost lines are lost."""
+    """Statistics of a sampler's period. Missed samples were skipped; lost lines were taken but not printed."""
 
     samples: int
     missed: int
@@ -55,7 +55,7 @@ class SamplingQuality:
 
 
 def sampling_quality(samples: Samples) -> SamplingQuality | None:
-    """Return the quality of a sampler that has ended; None with fewer than two samples. Raises RecordError."""
+    """Return the sampling quality of an ended sampler, or None with fewer than two samples. Raises RecordError."""
     kinds = samples.columns
     if not {"port", "sampler"} <= kinds.keys():
         return None

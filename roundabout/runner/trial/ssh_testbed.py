@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Testbeds whose hosts are reached over SSH: everything that they share, from connecting to tables."""
+"""The common part of testbeds whose hosts are reached over SSH."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ OWED = ("testbed", "transport", "settings")
 
 
 def check_known(entry: Entry) -> None:
-    """Raise RoundaboutError for a journal entry of an unknown kind, because forgetting it would leave it forever."""
+    """Raise RoundaboutError if a journal entry has an unknown kind. Ignoring it would leave its change in place."""
     if entry["kind"] not in OWED:
         raise RoundaboutError(
             f"found a debt of the unknown kind {entry['kind']!r}, expected one of: {', '.join(OWED)}",
@@ -41,43 +41,43 @@ def check_known(entry: Entry) -> None:
 
 
 class SshTestbedProvider(TestbedProvider):
-    """A provider of testbeds reached over SSH. Each kind defines how it is created, provisioned and given up."""
+    """A provider of testbeds reached over SSH. Subclasses define how hosts are created, provisioned and removed."""
 
     takes_machine = True
     program_groups: tuple[str, ...] = ("hosts", "controller")
-    """What of programs.yaml takes part."""
+    """The groups of programs in programs.yaml that trials use."""
 
     @property
     def sampler(self) -> Path | None:
-        """Return the sampler of this machine's CPU if it is the hosts'; None if each host samples its own."""
+        """Return the path of the sampler for this machine's CPU if the hosts share the CPU, else None."""
         return None
 
     @abstractmethod
     def create_hosts(self, topology: Topology, name: str) -> HostGroup:
-        """Build or join the hosts called `name`; the journal's entry "testbed" undoes it."""
+        """Create the hosts with `topology` under `name`, or take a lease of them. The entry "testbed" undoes it."""
 
     @abstractmethod
     def provision(self, site: HostGroup) -> None:
-        """Put the programs of trials on the hosts."""
+        """Install the programs of trials on the hosts of `site`."""
 
     @abstractmethod
     def load_transport(self, transport: Transport, owner: str) -> None:
-        """Make a congestion control available, and build its program if it has one. Undone as "transport"."""
+        """Load a congestion control on the hosts for the run `owner`. The journal entry "transport" undoes it."""
 
     @abstractmethod
     def connect(self, site: HostGroup, host: str) -> Connection:
-        """Connect to one of the hosts."""
+        """Return an open connection to a host of `site`."""
 
     def check_held(self) -> None:
-        """Raise RoundaboutError if another program may use the hosts meanwhile."""
+        """Raise RoundaboutError if another program may use the hosts."""
 
     def artifacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:
-        """Return the hashes of the programs on hosts and of their readers. Plugins' transports are built."""
+        """Build plugins' transports, and return the hashes of all programs on hosts and of their readers."""
         return {**hash_artifacts(*self.program_groups), **build_plugins(transports)}
 
     @contextmanager
     def open_testbed(self, topology: Topology, visit: RunContext) -> "Iterator[SshTestbed]":
-        """Open hosts with `topology`; at the end, undo what was done on them and give them up."""
+        """Create hosts with `topology` and yield the testbed. At the end, undo all changes and remove the hosts."""
         assert visit.journal is not None
         entry = {"kind": "testbed", "name": visit.name, "where": dict(self.where)}
         with ExitStack() as stack:
@@ -86,7 +86,7 @@ class SshTestbedProvider(TestbedProvider):
 
 
 class SshTestbed:
-    """A Testbed of hosts reached over SSH, which are provisioned when they are first needed."""
+    """A Testbed of hosts reached over SSH. The hosts are provisioned at the first use."""
 
     def __init__(self, provider: SshTestbedProvider, site: HostGroup, visit: RunContext, stack: ExitStack) -> None:
         self._provider, self._site, self._visit, self._stack = provider, site, visit, stack
@@ -117,7 +117,7 @@ class SshTestbed:
         return self._site.identity()
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts of hosts, and the offsets of their clocks."""
+        """Return the facts of the hosts and the offsets of their clocks."""
         bench = self._host_session()
         clocks = {host: asdict(reading) for host, reading in bench.read_clocks("before").items()}
         return {"hosts": facts.read_host_facts(bench), "clocks": clocks}

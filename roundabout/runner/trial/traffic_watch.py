@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traffic of hosts while others use them: samplers run for a while, as in a trial, and nothing else."""
+"""Measurement of hosts' traffic without a trial: only samplers run, for some seconds."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -19,11 +19,9 @@ LOOK_S = 0.2
 
 
 def sample_traffic(hosts: Mapping[Host, Connection], seconds: float) -> pa.Table:
-    """Return the counters of these hosts' interfaces over `seconds`.
+    """Sample these hosts' interfaces for `seconds`. Return the columns of the table `counters`.
 
-    Columns of the table `counters`, times on one clock.
-
-    Raises LostHostError, and RoundaboutError if a sampler ended by itself.
+    Times are on one clock. Raises LostHostError, and RoundaboutError if a sampler ended by itself.
     """
     ledger, run_clock = ClockLog(), RunClock.start()
     clocks: dict[str, HostClock] = {}

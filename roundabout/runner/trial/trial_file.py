@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiler records that workers export, stored with their trial: records/<job>-<rank>.<format>.json.gz."""
+"""Storage of workers' profiler records with their trial, as records/<job>-<rank>.<format>.json.gz."""
 
 import base64
 import re
@@ -14,7 +14,7 @@ FORMAT = re.compile(r"[a-z0-9_-]{1,32}")
 
 
 def store_record(attempt: Attempt, worker: Worker, event: dict[str, Any]) -> None:
-    """Store the event `record` of a worker (trainers/PROTOCOL.md). Raises RecordError if it is invalid."""
+    """Store the profiler record in a worker's event `record` (trainers/PROTOCOL.md). Raises RecordError if invalid."""
     kind, packed = event.get("format"), event.get("gzip_base64")
     try:
         if not (isinstance(kind, str) and FORMAT.fullmatch(kind)):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that make a trial invalid, so that a spoilt measurement never looks like a result.
+"""Checks that make a trial invalid, so that a disturbed measurement never looks like a result.
 
-They judge effects on the figures: trainers that woke late, links that stood still although packets waited, losses, and
-CPU stolen through the whole trial. A busy CPU, or one second of steal, is shown beside the result only:
-docs/explanation/trial-validity.md has the trials that justify it.
+They judge effects on the figures: trainers that woke late, links that sent nothing although packets waited, losses, and
+CPU time stolen throughout the trial. A busy CPU, or one second of steal, is only shown beside the result.
+docs/explanation/trial-validity.md has the trials that justify these rules.
 """
 
 from collections import Counter, defaultdict
@@ -19,23 +19,24 @@ from roundabout.spec import ResolvedJob
 from roundabout.store.counter_increments import compute_increments
 from roundabout.store.reasons import RESENT
 
-STOLEN_MAX = 0.03  # by other virtual machines, of the whole trial's CPU
-STALLED_MAX = 0.015  # of the trial's time: a link without a byte while packets waited for it
-FULL = 0.9  # of a link's usual rate: it had packets all the time
-LEAST_WAITING = 20  # samples with packets waiting, below which a link's usual rate is not known
+STOLEN_MAX = 0.03  # largest share of CPU time stolen by other virtual machines, over the trial
+STALLED_MAX = 0.015  # largest share of time in which a link sends nothing although packets wait
+FULL = 0.9  # share of a link's usual rate above which it counts as busy all the time
+LEAST_WAITING = 20  # least number of samples with waiting packets that determine a link's usual rate
 PORT = ("link", "host", "towards")
-SLOWED = 1.1  # a guess: by so much more than alone communication takes only where others were in its way
-# In one of ten iterations trainers woke up so late that it is not what the profile says: by this share of it, and more
-# than this at all.
+SLOWED = 1.1  # least slowdown of communication that other traffic explains; a guess
+# Limits of the 90th percentile of trainers' wake-up delays: as a share of the iteration time, and in ms. A trial that
+# exceeds both does not follow its profile.
 LATE_P90_MAX, LATE_P90_MAX_MS = 0.02, 2.0
-# Computing that is done, and not slept: by so much longer it may take beside other jobs than it is to, by the median.
+# Largest median excess of real (not slept) computing time over the expected time, as a share.
 COMPUTING_MAX = 0.03
 
 
 def resource_stats(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int | None) -> dict[str, float | None]:
-    """Return the resources that limited the trial.
+    """Return figures on the resources of the trial between two instants of the run's clock, by name.
 
-    CPU in its worst windows and over all, lateness, links that stood still.
+    The figures are shares of busy and stolen CPU time, the 90th percentile of lateness in ms, and the share of time in
+    which a link stalled. None means unknown.
     """
     cpu = tables["cpu"]
     if start_ns is not None and end_ns is not None and cpu.num_rows:
@@ -119,7 +120,10 @@ def _between_full(busy: np.ndarray, full: np.ndarray) -> np.ndarray:
 def invalid_reasons(
     trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mapping[str, float | None]
 ) -> list[str]:
-    """Return the reasons why the trial is invalid; empty for a valid one."""
+    """Return the reasons why the trial is invalid. The list is empty for a valid trial.
+
+    `measured` is the result of `resource_stats`.
+    """
     found = [
         *_missing_iterations(trial, tables["iterations"]),
         *slow_computing(trial, tables["iterations"]),
@@ -150,7 +154,7 @@ def invalid_reasons(
 
 
 def slow_computing(trial: PlannedTrial, iterations: pa.Table) -> list[str]:
-    """Return the jobs that compute for real and lacked the CPU that they would have alone."""
+    """Return a reason for each job with real computing whose median computing time exceeds COMPUTING_MAX."""
     found = []
     for name, job in trial.spec.jobs.items():
         if (wanted_ms := job.trainer.computing_ms(job.profile)) is None:
@@ -180,17 +184,17 @@ def _missing_iterations(trial: PlannedTrial, iterations: pa.Table) -> list[str]:
 
 
 def missing_loads(trial: PlannedTrial, cross_traffic: pa.Table) -> list[str]:
-    """Return a reason for each generator with a load that is not in the table `cross_traffic`."""
+    """Return a reason for each cross traffic with a load that is missing in the table `cross_traffic`."""
     told = set(cross_traffic["traffic"].to_pylist())
     sent = [name for name, spec in trial.spec.cross_traffic.items() if spec.load_gbps > 0]
     return [f"cross traffic {name} did not tell what it sent" for name in sent if name not in told]
 
 
 def missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[str]:
-    """Return a reason if others slowed jobs over DCQCN at a switch's port and no packet was marked, else nothing.
+    """Return a reason if other traffic slowed DCQCN jobs at a switch's port although no packet was marked.
 
-    The slowdown is seen in the jobs' times, because switches of a rack are not sampled. `tables` has `iterations` and
-    `flows`.
+    The slowdown is determined from iteration times, because a rack's switches may not be sampled. `tables` must have
+    `iterations` and `flows`.
     """
     if trial.spec.queue == "drop-tail":
         return []
