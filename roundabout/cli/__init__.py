@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line, one command a file."""
+"""The command line interface. Each command is a module."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: one command a file; errors are one message, never a traceback."""
+"""The entry point of the command line. It prints an error as one message, never as a traceback."""
 
 import importlib
 import inspect
@@ -21,7 +21,7 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.terminal import output
 from roundabout.terminal.lines import print_error
 
-# Group -> command -> module of roundabout.cli, in the order of a working day. The module's function `command` is the
+# Group -> command -> module of roundabout.cli, in the order of help texts. The module's function `command` is the
 # command, or the callback of the module's group `app`.
 GROUPS = {
     "Experiments": {
@@ -64,7 +64,7 @@ GROUPS = {
         "dashboards": "tools.dashboards",
     },
 }
-# Called by programs and by the documentation only.
+# Commands for programs and for building the documentation, which help texts do not list.
 HIDDEN = {
     "trial": "runs.trial",
     "decode": "tools.decode",
@@ -84,14 +84,14 @@ class Commands(TyperGroup):
         super().__init__(**{**attributes, "commands": dict.fromkeys(COMMANDS)})
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - typer's signature
-        """Return a command that has a name and a help text, for lists of commands; None if there is none."""
+        """Return a command with only its name and help text, for lists of commands, or None if it does not exist."""
         if cmd_name not in COMMANDS:
             return None
         panel = PANELS.get(cmd_name)
         return TyperCommand(cmd_name, help=read_help(cmd_name), rich_help_panel=panel, hidden=panel is None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the name and the imported command that `args` call, and the arguments that remain."""
+        """Return the name of the command in `args`, the imported command, and the remaining arguments."""
         args = [rename_command(args[0]), *args[1:]] if args else args
         name, _, rest = super().resolve_command(ctx, args)
         return name, name and import_command(name), rename_options(name, rest)
@@ -116,7 +116,7 @@ def import_command(name: str) -> Any:
 
 
 def build_app() -> typer.Typer:
-    """Return the typer application, which knows every command and has imported none."""
+    """Return the typer application with all commands, none of which is imported yet."""
     app = typer.Typer(
         name="roundabout",
         cls=Commands,
@@ -129,7 +129,7 @@ def build_app() -> typer.Typer:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 1 for an error, 2 for bad usage, 130 when interrupted."""
+    """Run one command and return its exit code: 1 for an error, 2 for a usage error, 130 after Ctrl-C."""
     output.prepare_output()
     warnings.formatwarning = _format_warning
     os.environ.pop("MPLBACKEND", None)  # no command opens a window, and matplotlib refuses a backend that it lacks

@@ -27,50 +27,52 @@ def _experiments(incomplete: str) -> list[str]:
 
 WhichExperiment = Annotated[
     str,
-    typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.", autocompletion=_experiments),
+    typer.Argument(metavar="NAME|FILE", help="An experiment of the catalog, or a file.", autocompletion=_experiments),
 ]
 WhichRun = Annotated[str, typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder that holds all runs.")]
+Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs.")]
 RunJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and everything else on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Testbed = Annotated[
     str | None,
-    typer.Option(help="Where it runs: lab (on this machine, the default), rack, fluid (computed), or one of your own."),
+    typer.Option(help="Testbed: lab (on this machine, the default), rack, fluid (computed), or a plugin's."),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="Do less of it, as the experiment's `lengths` say.")]
-Full = Annotated[bool, typer.Option("--full", help="Do as much of it as the paper did.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Run the shorter version that the experiment's `lengths` define.")]
+Full = Annotated[bool, typer.Option("--full", help="Run the version of the paper's length, if `lengths` defines it.")]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="PATH=VALUE", help="Set a field, like jobs.j1.transport.T_us=90. May be repeated."),
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="VARIANT", help="Run this variant alone, and what it needs. May be repeated."),
+    typer.Option("--only", metavar="VARIANT", help="Run only this variant and its dependencies. May be repeated."),
 ]
-Repetitions = Annotated[int | None, typer.Option("--repetitions", metavar="N", help="Run each trial so often.")]
+Repetitions = Annotated[
+    int | None, typer.Option("--repetitions", metavar="N", help="Number of repetitions of each trial.")
+]
 
 
 def finite_number(value: float | None) -> float | None:
-    """Return an option's value. Raises BadParameter for NaN, which compares as within all limits."""
+    """Return an option's value. Raises BadParameter for NaN, which passes all comparisons with limits."""
     if value is not None and math.isnan(value):
         raise typer.BadParameter("nan is not a number.")
     return value
 
 
-MOST_GBPS = 1e6  # of a link, a guess: bytes are counted in 64 bits
+MOST_GBPS = 1e6  # limit of a link's capacity, a guess: bytes are counted in 64 bits
 
 
 def check_capacity(capacity: float) -> None:
-    """Raise UsageError for a capacity that no link has."""
+    """Raise UsageError if `capacity`, in Gbit/s, is not above 0 and at most MOST_GBPS."""
     if not 0 < capacity <= MOST_GBPS:
         raise UsageError(f"--capacity: found {capacity:g} Gbit/s, expected more than 0, and {MOST_GBPS:g} at most")
 
 
-# Their limits are those of an experiment's fields of the same names.
+# The limits of `scale` and `dilation` are the same as those of the experiment's fields.
 Scale = Annotated[
     float | None,
     typer.Option(
-        min=1, max=100_000, callback=finite_number, help="Divide a lab's rates by this; the calibration's unless given."
+        min=1, max=100_000, callback=finite_number, help="Divisor of rates in a lab. Default: the calibration's."
     ),
 ]
 Dilation = Annotated[
@@ -79,22 +81,25 @@ Dilation = Annotated[
         min=1,
         max=1000,
         callback=finite_number,
-        help="Stretch a lab's time so many times: published parameters, nothing calibrated.",
+        help="Factor of times in a lab. The lab then uses published parameters, without calibration.",
     ),
 ]
 Executor = Annotated[
     str | None,
-    typer.Option(metavar="slurm[:PARTITION]", help="Spread the trials over the nodes of a Slurm cluster."),
+    typer.Option(metavar="slurm[:PARTITION]", help="Run the trials on the nodes of a Slurm cluster."),
 ]
-Inventory = Annotated[Path | None, typer.Option(help="The inventory of a rack, where it runs then.")]
+Inventory = Annotated[Path | None, typer.Option(help="Inventory of a rack, which becomes the testbed.")]
 
 
 PICTURES = (".png", ".svg")
-Picture = Annotated[Path | None, typer.Option(help="Draw it into this SVG or PNG.")]
+Picture = Annotated[Path | None, typer.Option(help="Plot the result to this SVG or PNG.")]
 
 
 def check_output(option: str, path: Path, *, is_new: bool = False) -> None:
-    """Raise UsageError if no file can be written to `path`; if `is_new`, also if anything is there already."""
+    """Raise UsageError if no file can be written to `path`. With `is_new`, also if `path` exists.
+
+    `option` is the option's name in the message.
+    """
     from roundabout.store.files import unexpected_kind  # noqa: PLC0415 - takes longer to import than `--help` takes
 
     try:
@@ -116,7 +121,7 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def check_picture(picture: Path | None) -> None:
-    """Raise UsageError if no picture can be drawn into that file."""
+    """Raise UsageError if no picture can be written to `picture`. None is accepted."""
     if picture is None:
         return
     if picture.suffix not in PICTURES:
@@ -125,7 +130,7 @@ def check_picture(picture: Path | None) -> None:
 
 
 def save_picture(figure: "Figure", picture: Path) -> None:
-    """Write a figure into a file that was checked. Raises StoreError."""
+    """Write a figure to `picture`, which `check_picture` has accepted. Raises StoreError."""
     from roundabout.store.files import replace_file  # noqa: PLC0415 - most commands draw nothing
 
     metadata = {"Date": None} if picture.suffix == ".svg" else None
@@ -134,7 +139,10 @@ def save_picture(figure: "Figure", picture: Path) -> None:
 
 
 def collect_overrides(fields: Sequence[str] | None, only: Sequence[str] | None, repetitions: int | None) -> "Block":
-    """Return what options change in an experiment. Raises UsageError, and SpecError for a value that YAML refuses."""
+    """Return the overrides of --set, --only and --repetitions.
+
+    Raises UsageError for a malformed --set, and SpecError for a value that is not valid YAML.
+    """
     from roundabout.spec.assembly.overrides import parse_overrides  # noqa: PLC0415
     from roundabout.spec.reader.yaml_source import Items, Mark  # noqa: PLC0415
 
@@ -151,7 +159,7 @@ def collect_overrides(fields: Sequence[str] | None, only: Sequence[str] | None, 
 
 
 def chosen_length(*, quick: bool, full: bool) -> str | None:
-    """Return the name of the requested `lengths` entry. Raises UsageError if two are requested."""
+    """Return the requested length, `quick` or `full`, or None. Raises UsageError if both are requested."""
     if quick and full:
         raise UsageError("found --quick and --full, expected one of them")
     return "quick" if quick else "full" if full else None

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that list, check and make experiment files."""
+"""Commands that list, check, plan and create experiment files."""

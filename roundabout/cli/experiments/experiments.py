@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiments for commands, checked as a whole, expectations included."""
+"""Loading of experiments for commands, with all checks including those of expectations."""
 
 from roundabout.core.errors import UsageError
 from roundabout.spec import Cell, Experiment
@@ -8,10 +8,10 @@ from roundabout.spec.reader.yaml_source import Block
 
 
 def load_checked_experiment(name: str, length: str | None = None, changes: Block | None = None) -> Experiment:
-    """Load an experiment of the catalog, or of a file, and check its study and expectations, too.
+    """Load an experiment of the catalog or from a file, and check its study, expectations and time-shifts.
 
-    Raises SpecError, UsageError where there is no such study, or a cluster cannot be, and CassiniError for jobs that it
-    cannot shift.
+    `length` and `changes` are those of `load_experiment`. Raises SpecError for an invalid file, UsageError if the study
+    does not exist or a cluster is impossible, and CassiniError for jobs that Cassini cannot shift.
     """
     from analysis.expectations.expectation_check import complain  # noqa: PLC0415
 
@@ -19,7 +19,7 @@ def load_checked_experiment(name: str, length: str | None = None, changes: Block
 
 
 def check_experiment(name: str, experiment: Experiment) -> Experiment:
-    """Return the experiment after checking its study and its jobs' shifts. Raises like `load_checked_experiment`."""
+    """Check the experiment's study and time-shifts, and return it. Raises the errors of `load_checked_experiment`."""
     if experiment.study.kind is not None:
         from analysis.studies import find_study  # noqa: PLC0415
 

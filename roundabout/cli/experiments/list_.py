@@ -18,7 +18,7 @@ FOLDERS = (ROOT / "experiments", ROOT / "transports")
 def command(
     as_json: Json = False,
 ) -> None:
-    """List the experiments that can be run."""
+    """List the experiments of the catalog."""
     records = cached_answer("catalogue", FOLDERS, catalog_records)
     if as_json:
         print(json.dumps(records, indent=2))
@@ -27,9 +27,10 @@ def command(
 
 
 def catalog_records() -> tuple[list[dict[str, Any]], bool]:
-    """Return a record of each experiment, and True if the records depend on files of the catalog alone.
+    """Return a record of each experiment of the catalog, and True if the records may be cached.
 
-    The message of an error depends on the working directory, by which it names files.
+    Records with errors must not be cached, because messages name files relative to the working directory. Neither must
+    those of experiments that name files outside the catalog.
     """
     from roundabout.spec.load import read_catalog  # noqa: PLC0415 - takes longer than all else here
 

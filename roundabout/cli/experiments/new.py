@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout new`: an experiment file to start from."""
+"""`roundabout new`: create an experiment file as a starting point."""
 
 import re
 from pathlib import Path
@@ -19,9 +19,9 @@ TEMPLATE = Path(__file__).with_name("new.yaml")
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="What the experiment is called; the file is NAME.yaml in this folder.")],
+    name: Annotated[str, typer.Argument(help="Name of the experiment. The file is NAME.yaml in this folder.")],
 ) -> None:
-    """Write a commented experiment to start from, valid as it is."""
+    """Create an experiment file with comments as a starting point. The experiment is valid and can be run."""
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError:

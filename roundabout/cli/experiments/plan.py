@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout plan`: the trials of an experiment in their order, without running them."""
+"""`roundabout plan`: show the trials of an experiment in their order, without running them."""
 
 import json
 from typing import Any
@@ -41,7 +41,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     dilation: Dilation = None,
     as_json: Json = False,
 ) -> None:
-    """Show the trials of an experiment in their order, and how long they take."""
+    """Show the trials of an experiment in their order, with their expected durations."""
     changed = collect_overrides(fields, only, repetitions)
     experiment = load_experiment(name, length=chosen_length(quick=quick, full=full), changes=changed)
     where = provider_for_experiment(experiment, testbed, inventory, dilation=dilation)
@@ -62,13 +62,13 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 
 def describe_changes(experiment: Experiment) -> list[str]:
-    """Return a line that describes the overrides, if there are any."""
+    """Return one line that describes the experiment's overrides, or no line without overrides."""
     told = [f"{path} {json.dumps(value)}" for path, value in experiment.changes.items()]
     return [f"changed: {'; '.join(told)}"] if told else []
 
 
 def plan_table(plan: Plan) -> Table:
-    """Return the plan as a table, a line for each trial."""
+    """Return the plan as a table with a row for each trial."""
     factors = [factor for factor in plan.experiment.factors if factor != "variant"]
     result = Table("trial", "repetition", "variant", *factors, "jobs", box=None, header_style="bold", pad_edge=False)
     for column in ("iterations", "expected"):
@@ -81,12 +81,12 @@ def plan_table(plan: Plan) -> Table:
 
 
 def describe_jobs(spec: TrialSpec) -> str:
-    """Describe a trial's jobs; of a cluster, whose jobs arrive by a trace, its scheduler."""
+    """Return a description of a trial's jobs, or of the scheduler if the trial has a cluster."""
     return f"a trace, by {spec.cluster.describe}" if spec.cluster else ", ".join(spec.jobs)
 
 
 def describe_iterations(spec: TrialSpec) -> str:
-    """Describe the number of iterations of a trial's jobs: `50`, or `50, 20` if they differ."""
+    """Return the number of iterations of a trial's jobs as text: `50`, or `50, 20` if jobs differ."""
     return ", ".join(dict.fromkeys(str(spec.iterations_of(job)) for job in spec.jobs))
 
 

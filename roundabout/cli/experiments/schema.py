@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout schema`: the JSON Schemas of the specification files."""
+"""`roundabout schema`: write the JSON Schemas of the specification files."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +14,9 @@ from roundabout.terminal.lines import print_line
 
 
 def command(
-    folder: Annotated[Path, typer.Option(help="Where to write them.")] = EXPERIMENTS / "schema",
+    folder: Annotated[Path, typer.Option(help="Folder for the schemas.")] = EXPERIMENTS / "schema",
 ) -> None:
-    """Write the JSON Schemas that editors check specifications by."""
+    """Write the JSON Schemas with which editors check specification files."""
     try:
         paths = write_schemas(folder)
     except OSError as error:

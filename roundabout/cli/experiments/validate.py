@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout validate`: check specifications without running anything."""
+"""`roundabout validate`: check specification files without running anything."""
 
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ def command(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME|FILE]...", help="Experiments, profiles, topologies; all that ship unless any is given."
+            metavar="[NAME|FILE]...", help="Experiments, profiles and topologies. Default: all of the library."
         ),
     ] = None,
 ) -> None:

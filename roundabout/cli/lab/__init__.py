@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands on the lab of this machine."""
+"""Commands that use the lab of this machine."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout acceptance`: a test of how a fabric shares its links."""
+"""`roundabout acceptance`: test how a fabric shares its links."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,20 +10,21 @@ from roundabout.cli.options import Inventory, Json, Runs, Testbed
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
-    topology: Annotated[str, typer.Option(help="Which part of the fabric: a topology of experiments/topologies.")] = (
+    topology: Annotated[str, typer.Option(help="Part of the fabric to test: a topology of experiments/topologies.")] = (
         "dumbbell-2x2"
     ),
-    only: Annotated[list[str] | None, typer.Option("--only", help="Look at this alone. May be repeated.")] = None,
-    limits: Annotated[Path | None, typer.Option(help="What the fabric is held to, where that is not ours.")] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Test only this part. May be repeated.")] = None,
+    limits: Annotated[Path | None, typer.Option(help="File with limits that replace the default limits.")] = None,
     transport: Annotated[str, typer.Option(help="The congestion control that flows and jobs use.")] = "dcqcn",
     runs: Runs = Path("runs"),
     testbed: Testbed = None,
     inventory: Inventory = None,
     as_json: Json = False,
 ) -> None:
-    """Test in five minutes whether a fabric shares its links: pass or fail (exit status 3), and a page.
+    """Test in five minutes if a fabric shares its links fairly: pass or fail (exit status 3), and a page.
 
-    Settings are read back; flows share each link; a job meets each congestor. It needs root, and takes the lease.
+    The test reads settings back, lets flows share each link, and runs a job beside each congestor. It needs root and
+    takes the machine's lease.
     """
     # What only this needs takes a second to import.
     from roundabout.acceptance.acceptance import select_parts  # noqa: PLC0415

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout calibrate`: a search for constants of the lab with which it does what a dilated run did."""
+"""`roundabout calibrate`: search constants of the lab that reproduce the results of a time-dilated run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -24,16 +24,18 @@ TRIES = 24
 def command(
     source: Annotated[
         str,
-        typer.Option("--from", metavar="RUN", help="The run to meet, in which time was dilated.", show_default=False),
+        typer.Option(
+            "--from", metavar="RUN", help="The time-dilated run whose results are the target.", show_default=False
+        ),
     ],
-    tries: Annotated[int, typer.Option(min=1, help="How many sets of constants to try.")] = TRIES,
-    seed: Annotated[int, typer.Option(min=0, help="Of the search: another seed tries other constants.")] = 1,
+    tries: Annotated[int, typer.Option(min=1, help="Number of candidates to try.")] = TRIES,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the search, which determines the candidates.")] = 1,
     runs: Runs = Path("runs"),
-    write: Annotated[bool, typer.Option("--write", help="Make the best constants the lab's calibration.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Store the best constants as the lab's calibration.")] = False,
 ) -> None:
-    """Search constants with which the lab does what a dilated run did, and show the results of each try.
+    """Search constants of the lab that reproduce the results of a time-dilated run, and show each candidate's results.
 
-    In the dilated run parameters are published ones, and nothing is calibrated.
+    The dilated run uses published parameters and needs no calibration.
     """
     undo_when_ended()
     console = Screen()
@@ -56,7 +58,7 @@ def command(
 
 
 def store_if_good(calibration: Calibration, misfit: float) -> int:
-    """Store the calibration, and return its version. Raises LabError if its misfit is above 1."""
+    """Store the calibration under the next version, and return the version. Raises LabError if `misfit` is above 1."""
     if misfit > 1:
         raise LabError(f"The best constants have a misfit of {misfit:.2f}; at most 1 is allowed. Nothing was stored.")
     version = load_calibration().version + 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout calibrate --from RUN`: constants with which the lab behaves as a dilated lab does."""
+"""Derivation of the lab's constants from a time-dilated run, for `roundabout calibrate --from RUN`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,12 +24,12 @@ from roundabout.testbeds.lab.calibration.parameter_search import Candidate, Para
 from roundabout.testbeds.lab.errors import LabError
 
 Measure = Callable[[Calibration, Experiment], Run]
-"""Runs an experiment in a lab with these constants."""
+"""Runs an experiment in a lab with a calibration, and returns the run."""
 
 
 @dataclass(frozen=True)
 class DilatedRun:
-    """The dilated run to be met, the experiment of each candidate, and the targets."""
+    """The time-dilated run, the targets from its results, and the experiment that measures each candidate."""
 
     run: Run
     digest: str
@@ -38,11 +38,11 @@ class DilatedRun:
 
     @classmethod
     def from_run(cls, run: Run) -> "DilatedRun":
-        """Return the targets of a stored run. Raises StoreError if its time was not dilated, or if data is missing."""
+        """Read the targets from a stored run. Raises StoreError if its time was not dilated, or if data are missing."""
         return cls(run, run.digest(), training_experiment(run), targets_of(run))
 
     def derivation(self, misfit: float) -> Derivation:
-        """Return the origin that a calibration records."""
+        """Return the origin of constants with this misfit, for the calibration file."""
         targets = {each.name: round(each.value, 4) for each in self.targets}
         return Derivation(run=self.run.id, hash=self.digest, misfit=round(misfit, 4), targets=targets)
 
@@ -50,9 +50,9 @@ class DilatedRun:
 def derive_calibration(
     source: DilatedRun, search: ParameterSearch, runs: Path, console: Console, measure: Measure
 ) -> Calibration | None:
-    """Try one candidate after the other; return the best one's constants with their origin. None if all were invalid.
+    """Measure all candidates of `search`, and return the calibration of the best one. None if all were invalid.
 
-    The present constants are a mark to be beaten: they are no answer unless they were derived themselves.
+    The current calibration is a candidate only for comparison, unless it was derived from a dilated run itself.
     """
     path = make_directory(runs / source.experiment.name) / f"map-{new_run_id()}.json"
     rows: list[dict[str, Any]] = []
@@ -74,7 +74,7 @@ def derive_calibration(
 
 
 def table(targets: Sequence[Target], rows: Sequence[dict[str, Any]]) -> Table:
-    """Return each candidate's result for each target, the best first."""
+    """Return a table of each candidate's result for each target, the best candidate first."""
     shown = Table(title="what gives which (misfit: in what is allowed)", box=None, title_justify="left")
     shown.add_column("candidate")
     for name in ("misfit", *(each.name for each in targets)):

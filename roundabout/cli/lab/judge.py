@@ -20,21 +20,19 @@ from roundabout.spec.transports import Declaration, Parameter, registry
 from roundabout.spec.transports.sets import ParameterSet, read_set, set_names
 from roundabout.terminal.screen import Screen
 
-PARAMETER_COLUMNS = {"bytes/s": "Mbit/s", "2^-24": ""}  # what people have instead of the program's unit
+PARAMETER_COLUMNS = {"bytes/s": "Mbit/s", "2^-24": ""}  # displayed units of parameters, by the program's unit
 CHOSEN_BY = {"experiment": "{}", "testbed": "the testbed's, or {}", "line_rate": "the line rate, or {}"}
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     program: Annotated[
-        Path | None, typer.Argument(metavar="[FILE.bpf.c]", help="A congestion control of anyone's, to be judged.")
+        Path | None, typer.Argument(metavar="[FILE.bpf.c]", help="Program of the congestion control to judge.")
     ] = None,
-    only: Annotated[list[str] | None, typer.Option("--only", help="Measure this alone. May be repeated.")] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Measure only this scene. May be repeated.")] = None,
     fail_if: Annotated[
-        list[str] | None, typer.Option(help="Exit with 3 where it holds: 'jain_8 < 0.9'. May be repeated.")
+        list[str] | None, typer.Option(help="Exit with 3 if this is true: 'jain_8 < 0.9'. May be repeated.")
     ] = None,
-    btf: Annotated[
-        list[Path] | None, typer.Option(help="BTF of another kernel to hold it against. May be repeated.")
-    ] = None,
+    btf: Annotated[list[Path] | None, typer.Option(help="BTF of a further kernel to check. May be repeated.")] = None,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:

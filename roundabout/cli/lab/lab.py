@@ -22,9 +22,7 @@ from roundabout.testbeds.lab import Lab, LabError
 
 DEFAULT_TOPOLOGY = "dumbbell-2x2"
 CLOCK_SHIFT = re.compile(r"([^=]+)=([+-]?\d{1,9}(?:\.\d{1,9})?)s")
-LabName = Annotated[
-    str | None, typer.Argument(metavar="[LAB]", help="The lab; may be left out where there is one only.")
-]
+LabName = Annotated[str | None, typer.Argument(metavar="[LAB]", help="Name of the lab. Default: the only lab.")]
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -37,13 +35,13 @@ def command() -> None:
 @app.command()
 def up(
     topology: Annotated[str, typer.Argument(help="A topology of experiments/topologies.")] = DEFAULT_TOPOLOGY,
-    name: Annotated[str | None, typer.Option(help="What to call the lab; the topology's name unless given.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the lab. Default: the topology's name.")] = None,
     scale: Scale = None,
     dilation: Dilation = None,
     clock_shift: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="HOST=SECONDSs", help="Give a host its own clock, so far ahead: s0=3600s. May be repeated."
+            metavar="HOST=SECONDSs", help="Give a host its own clock, ahead by this time: s0=3600s. May be repeated."
         ),
     ] = None,
 ) -> None:
@@ -62,9 +60,9 @@ def up(
 @app.command()
 def down(
     name: LabName = None,
-    everything: Annotated[bool, typer.Option("--all", help="Take down every lab on this machine.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Remove all labs on this machine.")] = False,
 ) -> None:
-    """Remove a lab, or the remains of it."""
+    """Remove a lab, even if parts of it are missing."""
     if everything and name is not None:
         raise UsageError(f"found both a lab ({name}) and --all", "give one of them")
     names = Lab.names() if everything else (name or _only_lab(),)
@@ -96,12 +94,10 @@ def status(
 @app.command(context_settings={"ignore_unknown_options": True})
 def ssh(
     host: Annotated[str, typer.Argument(help="A host of the lab.")],
-    command: Annotated[
-        list[str] | None, typer.Argument(help="What to run there, after --; a shell unless given.")
-    ] = None,
-    lab: Annotated[str | None, typer.Option("--lab", help="The lab, where there are several.")] = None,
+    command: Annotated[list[str] | None, typer.Argument(help="Command to run, after --. Default: a shell.")] = None,
+    lab: Annotated[str | None, typer.Option("--lab", help="Name of the lab. Default: the only lab.")] = None,
 ) -> None:
-    """Enter a host of a lab."""
+    """Run a command or a shell on a host of a lab."""
     opened = Lab.open(lab or _only_lab())
     if host not in opened.hosts:
         raise UsageError(f"lab {opened.name!r} has no host {host!r}", f"its hosts: {', '.join(opened.hosts)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout advise`: the jobs of a cluster that should share links, their shifts, and those to keep apart."""
+"""`roundabout advise`: recommend which jobs of a cluster should share links, and with which time-shifts."""
 
 import json
 import os
@@ -32,39 +32,39 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         str | None,
         typer.Argument(
             metavar="[RUN|FILE|URL]",
-            help="A run in which each job was alone; a table of byte counters (.csv, .parquet); "
-            "a Prometheus server's query, or its answer (.json); none with --inventory.",
+            help="A run in which each job ran alone; a table of byte counters (.csv, .parquet); the URL of a query to "
+            "Prometheus, or its answer (.json). Omit it with --inventory.",
         ),
     ] = None,
     inventory: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A rack, whose hosts are sampled while jobs run there.")
+        Path | None, typer.Option(metavar="FILE", help="Inventory of a rack whose hosts are sampled while jobs run.")
     ] = None,
-    lasting: Annotated[str, typer.Option("--for", metavar="SECONDS", help="How long a rack is sampled.")] = "60s",
+    lasting: Annotated[str, typer.Option("--for", metavar="SECONDS", help="Duration of sampling a rack.")] = "60s",
     jobs: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Which hosts send for which job: YAML, or what `squeue --json` prints."),
+        typer.Option(metavar="FILE", help="Hosts of each job: YAML, or the output of `squeue --json`."),
     ] = None,
     capacity: Annotated[
-        float | None, typer.Option(metavar="GBPS", help="What a link carries; a run's bottleneck unless given.")
+        float | None, typer.Option(metavar="GBPS", help="Capacity of a link. Default: that of the run's bottleneck.")
     ] = None,
-    links: Annotated[int, typer.Option(min=1, help="Rank the ways to put all jobs on so many links.")] = 2,
+    links: Annotated[int, typer.Option(min=1, help="Rank the placements of all jobs on this number of links.")] = 2,
     placements: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Rank these instead: YAML, by name the jobs on each link.")
+        Path | None, typer.Option(metavar="FILE", help="Rank only these placements: YAML, name -> jobs of each link.")
     ] = None,
-    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write it as an HTML page.")] = None,
+    page: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the advice as an HTML page.")] = None,
     check: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Of a run: also write an experiment that plays the pairs (or --placements), and expects all this.",
+            help="For a run: also write an experiment that runs the pairs or --placements to test the predictions.",
         ),
     ] = None,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """Advise which jobs may share a link, by how much to shift them, the gain, and which to keep apart.
+    """Recommend which jobs should share a link, their time-shifts and the gain, and which jobs to separate.
 
-    Nothing is changed: neither the run nor any host, on which samplers run for a while.
+    Neither the run nor any host is changed. With --inventory, samplers run on the hosts.
     """
     from analysis.advice import advice, advice_tables  # noqa: PLC0415
     from analysis.render import screen  # noqa: PLC0415

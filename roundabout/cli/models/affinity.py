@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout affinity`: one time-shift for each job of an experiment, over all the links that it shares."""
+"""`roundabout affinity`: compute one time-shift for each job of an experiment over all shared links."""
 
 import json
 from typing import Annotated
@@ -12,11 +12,11 @@ from roundabout.terminal.screen import Screen
 
 
 def command(
-    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalog, or a file.")],
     picture: Picture = None,
     as_json: Json = False,
 ) -> None:
-    """Score each link that jobs share, and find the time-shifts that suit all links (the affinity graph)."""
+    """Score each link that jobs share, and compute time-shifts that suit all links, by the affinity graph."""
     from analysis.render import screen  # noqa: PLC0415
     from analysis.reports import affinity  # noqa: PLC0415 - `--help` need not wait for it
 

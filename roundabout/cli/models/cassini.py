@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout cassini`: the compatibility of jobs on a link, and their time-shifts."""
+"""`roundabout cassini`: compute the compatibility score of jobs on a link, and their time-shifts."""
 
 import json
 import math
@@ -20,11 +20,11 @@ from roundabout.terminal.screen import Screen
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     profiles: Annotated[
         list[str],
-        typer.Argument(metavar="PROFILE...", help="The jobs' profiles, by name or as files; the first stays."),
+        typer.Argument(metavar="PROFILE...", help="The jobs' profiles, by name or file. The first job is not rotated."),
     ],
     capacity: Annotated[
         float,
-        typer.Option(metavar="GBPS", help="What the link carries, Gbit/s."),
+        typer.Option(metavar="GBPS", help="Capacity of the link, Gbit/s."),
     ],
     precision: Annotated[
         float | None,
@@ -32,25 +32,25 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
             max=360,
             callback=finite_number,
             metavar="DEGREES",
-            help="Of the unified circle; 72 steps for the shortest job unless given.",
+            help="Step of rotations on the unified circle. Default: 72 steps for the shortest job.",
         ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="At most one job at a time, whatever it sends (HotNets'22).")
+        bool, typer.Option("--strict", help="Allow only one job to send at a time, at any rate (HotNets'22).")
     ] = False,
     period_error: Annotated[
-        float, typer.Option(metavar="PERCENT", help="How far an iteration time may be off to fit the circle.")
+        float, typer.Option(metavar="PERCENT", help="Tolerance of iteration times for the circle's perimeter.")
     ] = 100 * PERIOD_ERROR,
     turns: Annotated[
-        int, typer.Option(min=1, max=64, help="At most so many iterations of a job on the circle.")
+        int, typer.Option(min=1, max=64, help="Largest number of a job's iterations on the circle.")
     ] = MOST_TURNS,
     shifts: Annotated[
-        str | None, typer.Option(metavar="MS,MS,...", help="Say what these time-shifts, one a job, score instead.")
+        str | None, typer.Option(metavar="MS,MS,...", help="Only score these time-shifts, one for each job.")
     ] = None,
     picture: Picture = None,
     as_json: Json = False,
 ) -> None:
-    """Rotate jobs' circles until their demands interleave best; print score, rotations and time-shifts."""
+    """Search the rotations with which jobs' demands interleave best. Print score, rotations and time-shifts."""
     from analysis.render import screen  # noqa: PLC0415
     from analysis.reports import unified_circle as circles  # noqa: PLC0415 - `--help` need not wait for it
 

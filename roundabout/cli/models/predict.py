@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout predict`: the predictions of DCQCN's mean field for an experiment, without running it."""
+"""`roundabout predict`: predict an experiment's results by DCQCN's mean-field model, without running it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -18,16 +18,16 @@ from roundabout.terminal.screen import Screen
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
-    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalogue, or a file.")],
-    iterations: Annotated[int, typer.Option(min=1, max=1000, help="At most so many of each job.")] = 10,
+    name: Annotated[str, typer.Argument(metavar="NAME|FILE", help="An experiment of the catalog, or a file.")],
+    iterations: Annotated[int, typer.Option(min=1, max=1000, help="Largest number of iterations of each job.")] = 10,
     as_json: Json = False,
-    picture: Annotated[Path | None, typer.Option(help="Draw share and speed-up over T into this SVG or PNG.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Plot share and speed-up over T to this SVG or PNG.")] = None,
     beside: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Show beside it what this run measured of the same cells.")
+        str | None, typer.Option(metavar="RUN", help="Also show this run's measurements of the same cells.")
     ] = None,
     runs: Runs = Path("runs"),
 ) -> None:
-    """Predict share, speed-up and interleaving of every cell, by the model of SIGCOMM'15 and CoNEXT'16."""
+    """Predict share, speed-up and interleaving of every cell by the models of SIGCOMM'15 and CoNEXT'16."""
     from analysis.calibration import model_comparison as held, predictions  # noqa: PLC0415
     from analysis.render import screen  # noqa: PLC0415
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout profile`: run a job alone, and find its period and phases in the byte counters."""
+"""`roundabout profile`: run a job alone, and determine its period and phases from byte counters."""
 
 import json
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 ITERATIONS = 40
 TOPOLOGY, WORKERS, TRANSPORT = "dumbbell-2x2", ["s0", "s2"], {"name": "dcqcn"}
-"""Where a profile is played that is no job of an experiment."""
+"""Topology, hosts and transport for a profile that is not a job of an experiment."""
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[JOB]", help="A profile, or a job as EXPERIMENT:JOB (or FILE:JOB); with --from FILE more files."
+            metavar="[JOB]", help="A profile, or a job as EXPERIMENT:JOB or FILE:JOB. With --from FILE: further files."
         ),
     ] = None,
     measured: Annotated[
@@ -48,23 +48,24 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         typer.Option(
             "--from",
             metavar="RUN|FILE",
-            help="Run nothing: take this run, where job JOB ran alone; or what a cluster recorded of a job, a file a "
-            "rank or a folder of them: NCCL Inspector's, PyTorch Kineto's, Chakra's; or nccl-tests', of a fabric.",
+            help="Run nothing, but use a run in which JOB ran alone, or profiler records of a job: one file for each "
+            "rank, or a folder, of NCCL Inspector, PyTorch Kineto, Chakra or nccl-tests.",
         ),
     ] = None,
     save: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Also store it as experiments/profiles/NAME.yaml.")
+        str | None, typer.Option(metavar="NAME", help="Also store the profile as experiments/profiles/NAME.yaml.")
     ] = None,
     runs: Runs = Path("runs"),
     testbed: Testbed = None,
     inventory: Inventory = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and all else on stderr.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, and everything else on stderr.")
+    ] = False,
 ) -> None:
-    """Run a job alone, and find its period, its phases and their demand from the byte counters of its hosts.
+    """Run a job alone, and determine its period, phases and demands from the byte counters of its hosts.
 
-    Or find them in what a cluster recorded of a job that ran there (docs/how-to/records.md). What was found is stored
-    as a profile with the run, and shown beside the profile that was played; what was recorded has no run, and takes
-    --save.
+    With --from FILE, determine them from profiler records of a cluster's job (docs/how-to/records.md). The resulting
+    profile is stored with the run and compared with the profile that was replayed. Without a run, --save stores it.
     """
     target = _profile_path(save) if save else None
     console = Screen(stderr=as_json)
@@ -135,9 +136,10 @@ def _profile_path(name: str) -> Path:
 
 
 def lone_job_document(which: str) -> dict[str, Any]:
-    """Return the document of an experiment in which a job, EXPERIMENT:JOB, or a profile runs alone, once.
+    """Return the document of an experiment in which one job runs alone once.
 
-    Raises UsageError, SpecError.
+    `which` is EXPERIMENT:JOB, FILE:JOB, or a profile. Raises UsageError if the job does not exist, and SpecError for an
+    invalid file.
     """
     experiment, _, job = which.rpartition(":")
     if experiment:
@@ -167,9 +169,9 @@ def _first_combination(experiment: Experiment, job: str) -> tuple[str, dict[str,
 
 
 def run_document(document: dict[str, Any], place: TestbedProvider, runs: Path, console: Console) -> tuple[Run, str]:
-    """Run the experiment of a document, which has one job, and return the run and the job's name.
+    """Run the experiment of a document with one job, and return the run and the job's name.
 
-    Its file is stored beside the run, where `resume` finds it.
+    The experiment's file is stored beside the run, so that `resume` finds it.
     """
     from roundabout.runner.run import Runner  # noqa: PLC0415
     from roundabout.terminal.live_display import show_progress  # noqa: PLC0415 - `--help` need not wait for it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout provision`: prepares hosts for experiments."""
+"""`roundabout provision`: prepare the hosts of a rack for experiments."""
 
 import json
 from dataclasses import asdict
@@ -12,10 +12,12 @@ from roundabout.terminal.playbook import Inventory, Json, run
 
 def command(
     inventory: Inventory,
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; show what would be changed.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing. Show the changes that would be made.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Deploy programs and settings on the hosts of an inventory. Existing ones are left alone."""
+    """Deploy programs and settings on the hosts of an inventory. Change only what differs."""
     result = run("site", inventory, show=None if as_json else typer.echo, check=check)
     changes = sum(result.changed.values())
     if as_json:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout rollback`: restores the settings that an owner found."""
+"""`roundabout rollback`: restore the original settings of a rack's hosts."""
 
 import json
 from typing import Annotated, Any
@@ -14,10 +14,10 @@ from roundabout.terminal.screen import Screen
 
 def command(
     inventory: Inventory,
-    owner: Annotated[str, typer.Option(help="Whose settings: provisioning's own, or a run's.")] = "provision",
+    owner: Annotated[str, typer.Option(help="Owner of the settings: `provision`, or a run.")] = "provision",
     as_json: Json = False,
 ) -> None:
-    """Replay the settings journal of each host, also after a crash or a reboot, and read the settings back."""
+    """Restore settings from each host's settings journal and read them back. Works after a crash or reboot."""
     try:
         result = run("rollback", inventory, {"settings_owner": owner})
     except playbooks.ProvisionError as error:
@@ -33,7 +33,7 @@ def command(
 
 
 def show_exceptions(reports: playbooks.Reports) -> None:
-    """Print the settings that were not simply restored, with the reasons."""
+    """Print the settings that were overridden, skipped, or failed to be restored, with the reasons."""
     told = plain_table("host", "setting", "what became of it")
     for host, report in reports.items():
         for each in report.get("overridden", []):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout verify`: reads back the result of `provision`, and checks its effect by traffic."""
+"""`roundabout verify`: compare a rack with its inventory, and check the effect of settings by traffic."""
 
 import json
 import os
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from roundabout.testbeds.rack.traffic import Row
 
 Traffic = Annotated[
-    bool, typer.Option("--traffic", help="Let RDMA's packets show where they ride, too; it loads the rack's links.")
+    bool, typer.Option("--traffic", help="Also send RDMA traffic to check its classes. This loads the rack's links.")
 ]
 
 
 def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = False) -> None:
-    """Compare an inventory's hosts with its settings and print the drift; change nothing; exit 1 on drift."""
+    """Compare the hosts with their inventory and print the drift. Change nothing. Exit with 1 if there is drift."""
     rack = _rack_provider(inventory) if traffic else None
     try:
         reports = run("verify", inventory).reports
@@ -64,7 +64,7 @@ def _rack_provider(inventory: str) -> "RackProvider":
 
 
 def show_traffic(rows: "list[Row]") -> None:
-    """Print one row for each pair, with its differences below one another."""
+    """Print a table with one row for each pair of servers, and one line for each of its differences."""
     ridden = plain_table("from", "to", "Gbit/s", "rode")
     for row in rows:
         wrong = "\n".join(f"{each.what}: expected {each.expected}, found {each.found}" for each in row.wrong)
@@ -73,7 +73,7 @@ def show_traffic(rows: "list[Row]") -> None:
 
 
 def show_drift(found: list[Drift]) -> None:
-    """Print the drift as a table."""
+    """Print a table of the drift: host, setting, expected value and found value."""
     drift = plain_table("host", "what", "expected", "found")
     for row in found:
         drift.add_row(*map(Text, row))

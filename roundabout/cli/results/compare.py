@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout compare`: runs side by side, and whether they keep rules."""
+"""`roundabout compare`: compare runs, and check rules about their differences."""
 
 import json
 from pathlib import Path
@@ -17,27 +17,29 @@ from roundabout.terminal.screen import Screen
 
 
 class RuleViolatedError(RoundaboutError):
-    """A rule is violated, or could not be judged."""
+    """Error for a violated rule, or for a rule that could not be judged. The exit code is 3."""
 
     exit_code = 3
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     one: Annotated[str, typer.Argument(metavar="A", help="A run's folder or id, an experiment, or `last`.")],
-    others: Annotated[list[str], typer.Argument(metavar="B...", help="The runs to compare with it.")],
+    others: Annotated[list[str], typer.Argument(metavar="B...", help="The runs to compare with A.")],
     runs: Runs = Path("runs"),
-    mixed: Annotated[bool, typer.Option("--mixed", help="Compare an emulated run with a real one.")] = False,
+    mixed: Annotated[
+        bool, typer.Option("--mixed", help="Allow the comparison of an emulated run with a real run.")
+    ] = False,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
             metavar="RULE",
-            help="Exit with 3 where this is shown of a job, or can be judged nowhere: 'p99 > 5 %', 'median < -3 %'.",
+            help="Exit with 3 if this is true for a job, or cannot be judged for any: 'p99 > 5 %', 'median < -3 %'.",
         ),
     ] = None,
-    junit: Annotated[Path | None, typer.Option(help="Write the rules' verdicts into this file, as JUnit XML.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write the rules' verdicts to this file as JUnit XML.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare the iteration times of runs with those of A, variant by variant and job by job."""
+    """Compare the iteration times of runs with those of run A, for each variant and job."""
     rules = [guard.parse_rule(text) for text in fail_if or ()]
     if junit and not rules:
         raise UsageError("--junit: found no --fail-if, expected one: rules are what passes or fails")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout export`: a run's tables as CSV, or a trial as a trace, for other programs."""
+"""`roundabout export`: write a run's tables as CSV, or a trial as a trace, for other programs."""
 
 import os
 from pathlib import Path
@@ -18,11 +18,13 @@ from roundabout.terminal.lines import print_line
 def command(
     which: WhichRun = "last",
     runs: Runs = Path("runs"),
-    csv: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write its tables here, with their units.")] = None,
-    trial: Annotated[
-        str | None, typer.Option("--trace", metavar="TRIAL", help="The trial by key, or `first`: as a trace.")
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for the tables, with a dictionary of columns.")
     ] = None,
-    to: Annotated[Path, typer.Option(help="The trace's file, for ui.perfetto.dev or chrome://tracing.")] = Path(
+    trial: Annotated[
+        str | None, typer.Option("--trace", metavar="TRIAL", help="Trial to write as a trace: its key, or `first`.")
+    ] = None,
+    to: Annotated[Path, typer.Option(help="File of the trace, for ui.perfetto.dev or chrome://tracing.")] = Path(
         "trace.json"
     ),
 ) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout notebook`: JupyterLab on a stored run."""
+"""`roundabout notebook`: start JupyterLab on a stored run."""
 
 import os
 import pwd
@@ -17,7 +17,7 @@ GET = "./bootstrap notebook" if IS_CHECKOUT else f"{sys.executable} -m pip insta
 
 
 def command(which: WhichRun = "last", runs: Runs = Path("runs")) -> None:
-    """Start JupyterLab on a run, for this machine alone: on its report's notebook, beside a starter of your own."""
+    """Start JupyterLab, reachable only from this machine, with a run's report notebook and an empty one for you."""
     if find_spec("jupyterlab") is None:
         raise UsageError(f"found no JupyterLab in {sys.prefix}, expected it there", GET)
     run = Run.open(which, runs)

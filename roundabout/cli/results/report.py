@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout report`: the summary and page of a stored run, written anew."""
+"""`roundabout report`: rewrite the summary and page of a stored run."""
 
 import json
 from pathlib import Path
@@ -19,9 +19,9 @@ from roundabout.terminal.validity import UnmeasuredError, check_measured
 def command(
     which: WhichRun = "last",
     runs: Runs = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, make no page.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and write no page.")] = False,
 ) -> None:
-    """Write a run's trials.parquet, summary.json and report.html anew, and show the table."""
+    """Rewrite a run's trials.parquet, summary.json and report.html, and show the table of results."""
     run = Run.open(which, runs)
     for fault in filter(None, (run.experiment_fault(), run.repair_list())):
         print_warning(fault)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout scoreboard`: every result of the papers, and its state of reproduction."""
+"""`roundabout scoreboard`: show the state of reproduction of every result of the papers."""
 
 import json
 from pathlib import Path
@@ -17,15 +17,15 @@ from roundabout.terminal.screen import Screen
 
 def command(
     runs: Runs = Path("runs"),
-    page: Annotated[Path | None, typer.Option(help="Where to write the page; runs/scoreboard.html by default.")] = None,
+    page: Annotated[Path | None, typer.Option(help="File of the page. Default: runs/scoreboard.html.")] = None,
     list_quantities: Annotated[
-        bool, typer.Option("--quantities", help="List what `expect:` can be about instead.")
+        bool, typer.Option("--quantities", help="List the quantities for `expect:` instead.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show every result of the papers beside the newest valid run's figures, and write a page of them.
+    """Show every result of the papers beside the newest valid run's figures, and write a page.
 
-    Runs that cannot be read are left out, and named at the end; the exit status is 1 then.
+    Unreadable runs are left out and listed at the end, and the exit status is 1.
     """
     if page:
         check_output("--page", page)

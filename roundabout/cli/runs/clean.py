@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout clean`: undoes the leftovers of dead runs on this machine, and on racks."""
+"""`roundabout clean`: undo the changes that crashed runs left on this machine and on racks."""
 
 import typer
 
@@ -10,13 +10,13 @@ from roundabout.runner.machine.state import STATE
 from roundabout.store import scratch
 from roundabout.testbeds import undo
 
-PATIENCE_S = 30.0  # somebody else may be undoing it at this moment
+PATIENCE_S = 30.0  # wait for another process that is already cleaning up
 
 
 def command() -> None:
-    """Undo the leftovers of killed runs: labs, transports, settings, temporary files and crash logs.
+    """Remove the leftovers of crashed runs: labs, transports, settings, temporary files and crash logs.
 
-    Live runs and other labs are left alone.
+    Live runs and labs made by `roundabout lab` are not touched.
     """
     told = []
 

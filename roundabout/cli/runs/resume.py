@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout resume`: the missing trials of an interrupted run."""
+"""`roundabout resume`: execute the missing trials of an interrupted run."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def command(
     executor: Executor = None,
     as_json: RunJson = False,
 ) -> None:
-    """Finish an interrupted run. Committed trials stay as they are."""
+    """Execute the missing trials of an interrupted run. Committed trials do not change."""
     run = Run.open(which, runs)
     if fault := run.experiment_fault():
         print_warning(fault)
@@ -29,7 +29,7 @@ def command(
 
 
 def load_experiment_of(run: Run) -> Experiment:
-    """Return a run's experiment, read again from its origin with its overrides. Raises SpecError."""
+    """Load a run's experiment again from its original file or name, with the run's overrides. Raises SpecError."""
     which = run.recorded("which")
     if which is None:  # a program built it
         return load_experiment(run.path / "experiment.yaml")

@@ -16,9 +16,9 @@ from roundabout.store import Run
 def command(
     names: Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids or folders of runs.")],
     runs: Runs = Path("runs"),
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without a question.")] = False,
 ) -> None:
-    """Delete runs, after asking: each as a whole or not at all, and none that is being executed."""
+    """Delete runs after a question. A run that is being executed is not deleted."""
     found = [_open_named(name, runs) for name in names]
     for run in found:
         print_line(f"{run.experiment} {run.id}: {format_megabytes(run.size_bytes)} MB in {run.path}")

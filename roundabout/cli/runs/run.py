@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout run`: an experiment from its file to its report."""
+"""`roundabout run`: run an experiment and write its report."""
 
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
 
 def plan_overview(plan: Plan) -> Table:
-    """Return the plan in short: a line for each combination of levels, and the sum."""
+    """Return a table of the plan with a row for each combination of levels, and the total."""
     cells: dict[tuple[str, str, str], list[float]] = {}
     for trial in plan.trials:
         levels = " ".join(str(level) for level in trial.levels.values()) or trial.variant

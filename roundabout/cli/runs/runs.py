@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout runs`: every stored run."""
+"""`roundabout runs`: list the stored runs."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def command(
         list[str] | None,
         typer.Argument(
             metavar="[WORD]...",
-            help="What a run must have, all of it: a part of its experiment's name or of its id, its testbed or state.",
+            help="Show runs that match all words: a part of the experiment's name or id, the testbed, or the state.",
         ),
     ] = None,
     runs: Runs = Path("runs"),
@@ -40,7 +40,7 @@ def command(
 
 
 def describe_run(run: Run, state: Path) -> dict[str, Any]:
-    """Describe a run in short. For one that cannot be read, `fault` gives the reason, and unknown values are null."""
+    """Return a short description of a run. If the run is unreadable, `fault` is the reason and other values are None."""
     known: dict[str, Any] = dict.fromkeys(("testbed", "state", "valid", "invalid", "missing", "fault"))
     try:
         listed, planned = run.listed_trials(), {trial["key"] for trial in run.manifest["plan"]}
@@ -64,7 +64,7 @@ def describe_run(run: Run, state: Path) -> dict[str, Any]:
 
 
 def format_megabytes(size_bytes: int) -> str:
-    """Format a size as tables of runs show it."""
+    """Return a size in MB as text for tables of runs."""
     return f"{size_bytes / 1e6:.1f}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout status`: the progress of a run."""
+"""`roundabout status`: show the progress of a run."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -19,7 +19,7 @@ def command(
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """Show the progress of a run, and its faults."""
+    """Show the progress of a run and the reasons of invalid trials."""
     status = status_of(Run.open(which, runs), STATE)
     if as_json:
         print(json.dumps(status, indent=2))
@@ -28,7 +28,7 @@ def command(
 
 
 def print_status(status: Mapping[str, Any]) -> None:
-    """Print the result of `status_of`."""
+    """Print a status that `status_of` returned."""
     print_line(f"{status['experiment']}  {status['path']}")
     print_line(f"{status['state']}: {status['committed']} of {status['planned']} trials committed")
     for trial in status["invalid"]:
@@ -42,7 +42,7 @@ def print_status(status: Mapping[str, Any]) -> None:
 
 
 def status_of(run: Run, state: Path) -> dict[str, Any]:
-    """Return a run's state ("running", "complete" or "interrupted"), and its trials."""
+    """Return a run's state ("running", "complete" or "interrupted") and its trials. `state` is the machine's folder."""
     keys = [trial["key"] for trial in run.manifest["plan"]]
     committed = run.committed() & set(keys)
     found = state_of(run, committed, state)
@@ -62,7 +62,10 @@ def status_of(run: Run, state: Path) -> dict[str, Any]:
 
 
 def state_of(run: Run, done: Collection[str], state: Path) -> str:
-    """Return "running", or, by the committed trials, "complete" or "interrupted"."""
+    """Return "running" if a process executes the run, else "complete" if all planned trials are in `done`.
+
+    Otherwise return "interrupted".
+    """
     # Who raises a testbed to resume it has the machine, and tells nothing yet.
     if progress_file.is_running(run.path) or lease.holder("machine", state).endswith(run.id):
         return "running"

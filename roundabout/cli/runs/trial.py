@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout trial`: the command of a Slurm job, for a run whose lock another process holds."""
+"""`roundabout trial`: execute one trial in a Slurm job, while another process holds the run's lock."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,10 +20,10 @@ def command(
     which: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="The trial's key.")] = None,
     reference: Annotated[
-        bool, typer.Option("--reference", help="Measure it once more, to compare this machine with others.")
+        bool, typer.Option("--reference", help="Measure a committed trial again, to compare machines.")
     ] = False,
 ) -> None:
-    """Execute one trial of a run that `--executor slurm` spreads over machines; without KEY, make the run's plan."""
+    """Execute one trial of a run with `--executor slurm`. Without KEY, make the run's plan."""
     from analysis.reading.trial_inputs import resolve_inputs  # noqa: PLC0415 - takes a second to import
 
     undo_when_ended()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout watch`: the live progress of a run in another process."""
+"""`roundabout watch`: show the live progress of a run that another process executes."""
 
 import json
 import os
@@ -26,26 +26,26 @@ from roundabout.runner.progress import Progress
 from roundabout.store import Run
 
 REPORT = "report.html"
-NICENESS = 10  # what is watched is measured, often on this machine
+NICENESS = 10  # low priority, because the watched run is often measured on this machine
 
 Show = Callable[[Progress], None]
 
 
 class NotGoingOnError(RoundaboutError):
-    """No run is being executed."""
+    """Error for a missing running run."""
 
 
 def command(
     which: Annotated[
         str | None,
-        typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`; the one that goes on."),
+        typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`. Default: the running one."),
     ] = None,
     runs: Runs = Path("runs"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line, for programs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on each line, for programs.")] = False,
 ) -> None:
-    """Show the progress of a run, live, until it ends. Watching does not affect the run.
+    """Show the live progress of a run until it ends. Watching does not affect the run.
 
-    The exit status says whether the run is complete.
+    The exit status is 0 if the run is complete.
     """
     undo_when_ended()  # the screen that it takes
     os.nice(NICENESS)
@@ -67,7 +67,7 @@ def command(
 
 
 def follow_run(path: Path, show: Show) -> Progress:
-    """Show the run in this folder every PERIOD_S until it or its process ends, and return its last state."""
+    """Show the run in the folder `path` every PERIOD_S until it ends. Return its last progress."""
     progress = Progress(path=str(path))
     while progress_file.read(path) is None and progress_file.run_on_machine() == path:  # what it runs on is being raised
         show(progress)
@@ -82,7 +82,7 @@ def follow_run(path: Path, show: Show) -> Progress:
 
 
 def find_running(runs: Path) -> Path:
-    """Return the running run: the latest under `runs`, or else this machine's. Raises NotGoingOnError."""
+    """Return the folder of the latest running run below `runs`, or of this machine's. Raises NotGoingOnError."""
     if found := [*filter(None, [progress_file.run_on_machine()]), *progress_file.running_runs(runs)]:
         return found[-1]
     try:

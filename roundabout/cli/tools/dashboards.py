@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout dashboards`: Prometheus on the testbeds and the run of this machine."""
+"""`roundabout dashboards`: start Prometheus for the testbeds and the run of this machine."""
 
 import html
 import threading
@@ -36,12 +36,12 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>Roundabout</title>
 def command(
     inventory: Inventory = None,
     runs: Runs = Path("runs"),
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Where Prometheus listens, on 127.0.0.1.")] = PORT,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of Prometheus on 127.0.0.1.")] = PORT,
     keep: Annotated[
-        Path | None, typer.Option(help="An empty folder, or an earlier one, that keeps what was measured.")
+        Path | None, typer.Option(help="Folder to keep the data in: an empty one, or that of an earlier start.")
     ] = None,
 ) -> None:
-    """Start Prometheus on the labs of this machine, or on a rack, until Ctrl-C."""
+    """Run Prometheus for the labs of this machine, or for a rack, until Ctrl-C."""
     provider = requested_provider(None, inventory)
     undo_when_ended()
     console = Screen()
@@ -66,7 +66,7 @@ def _existing_targets(provider: TestbedProvider) -> Iterator[ExporterTarget]:
 def prepare_folder(keep: Path) -> Path:
     """Create the folder `keep` if it is missing, and return its absolute path.
 
-    Raises UsageError if it holds other files than dashboards keep, StoreError if it cannot be read.
+    Raises UsageError if the folder has files that are not of dashboards, and StoreError if it cannot be read.
     """
     make_directory(keep, 0o755)
     with disk_errors(keep):

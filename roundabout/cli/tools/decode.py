@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout decode`: a Parquet table of the packets in captures."""
+"""`roundabout decode`: convert captures to a Parquet table of packets."""
 
 import json
 from dataclasses import asdict
@@ -18,11 +18,15 @@ from roundabout.terminal.screen import Screen
 
 def command(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="pcap or pcapng, also gzipped; in this order.")
+        list[Path], typer.Argument(metavar="FILE...", help="Captures in order: pcap or pcapng, may be gzipped.")
     ],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Default: the first FILE's, .parquet.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Output file. Default: the first FILE with the suffix .parquet."),
+    ] = None,
     own: Annotated[
-        list[str] | None, typer.Option("--own", metavar="ADDRESS", help="Of the host that captured: tells directions.")
+        list[str] | None,
+        typer.Option("--own", metavar="ADDRESS", help="Address of the capturing host, to determine directions."),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout doctor`: the requirements of a testbed, and how to get the missing ones."""
+"""`roundabout doctor`: check the requirements of a testbed, and show remedies for missing ones."""
 
 import json
 from dataclasses import asdict
@@ -17,15 +17,16 @@ from roundabout.terminal.execution import requested_provider
 
 def command(
     inventory: Annotated[
-        Path | None, typer.Argument(metavar="[INVENTORY]", help="A rack, whose machines are looked at instead.")
+        Path | None, typer.Argument(metavar="[INVENTORY]", help="Inventory of a rack to check instead of this machine.")
     ] = None,
     testbed: Testbed = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
     record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write raw answers of a rack's machines instead, for tests.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write raw answers of the rack's machines to this file instead, for tests."),
     ] = None,
 ) -> None:
-    """Check this machine, or a rack's, and change nothing; exit 1 if a requirement is missing."""
+    """Check the requirements of this machine or a rack. Change nothing. Exit with 1 if a requirement is missing."""
     if record:
         _record(inventory, record)
         return
@@ -49,7 +50,7 @@ def _record(inventory: Path | None, file: Path) -> None:
 
 
 def format_check(check: Check) -> str:
-    """Format a check as one line."""
+    """Return a check's result as one line of text."""
     mark = {True: "ok", None: "?", False: "MISSING" if check.needed else "-"}[check.good]
     line = f"{mark:8} {check.name:28} {check.found}"
     return line if check.good or not check.mend else f"{line}; to get it: {check.mend}"
