@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Testbeds: one folder each, with everything that is its own, found by the folder's name."""
+"""Testbeds: one folder each. The folder's name is the testbed's name."""
 
 import importlib
 import sys
@@ -17,18 +17,19 @@ __path__ = plugins.extend_path(__path__, __name__)
 
 DEFAULT = "lab"
 INVENTORY_TESTBED = "rack"
-"""Whose inventory a file is where nothing else was said."""
+"""The testbed of an inventory file if no other testbed is named."""
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all testbeds, plugins included."""
+    """Return the names of all testbeds, including plugins."""
     return plugins.module_names(sys.modules[__name__])
 
 
 def find_provider(where: Mapping[str, str]) -> TestbedProvider:
-    """Return the provider that a command line, manifest or journal describes: `testbed`, and its options.
+    """Return the provider for the request `where`: the field `testbed` and the testbed's options.
 
-    Raises UsageError if there is no such testbed, and the errors of its folder.
+    Manifests and journals record such requests. Raises UsageError if the testbed does not exist, and the errors of its
+    `create_provider`.
     """
     name = where.get("testbed") or (INVENTORY_TESTBED if "inventory" in where else DEFAULT)
     if name not in names():
@@ -56,7 +57,7 @@ def _creator(testbed: str) -> Callable[[Mapping[str, str]], TestbedProvider]:
 
 
 def undo(entry: Entry) -> None:
-    """Undo an entry of a dead run's journal, as the provider that made it would. Raises RoundaboutError."""
+    """Undo the change of a journal entry through the provider that made it. Raises RoundaboutError."""
     if entry["kind"] == temporary.KIND:
         temporary.remove(entry)
     else:
@@ -65,7 +66,7 @@ def undo(entry: Entry) -> None:
 
 @contextmanager
 def inventories(named: str) -> Iterator[tuple[Path, ...]]:
-    """Yield the Ansible inventories of `named`: a file, or TESTBED:NAME. Raises UsageError."""
+    """Yield paths of the Ansible inventories of `named`, which is a file or TESTBED:NAME. Raises UsageError."""
     testbed, colon, name = named.partition(":")
     known = colon and testbed in names()
     where = {"testbed": testbed} if known else {"inventory": named}

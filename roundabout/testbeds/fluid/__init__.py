@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The flow-level model as a testbed: any experiment in seconds, without root, computed and not measured."""
+"""The flow-level model as a testbed. It computes an experiment's results in seconds, without root."""

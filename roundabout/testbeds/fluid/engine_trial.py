@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trial computed by the flow-level engine."""
+"""Computation of a trial by the flow-level engine."""
 
 import math
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from roundabout.spec import TrialSpec
 
 SAMPLES_MS = 10.0
 MOST_SAMPLES = 10_000
-"""Beyond that, counters are read ten times as seldom, or a hundred times: a trace of hours every second."""
+"""Limit of counter samples in a trial. Longer trials multiply the sampling period by 10, 100, and so on."""
 
 
 @dataclass(frozen=True)
 class ComputedTrial:
-    """The workers' iterations and the bytes on links, until the last job ended at `last_ms`.
+    """The iterations of workers and the bytes on links until the last job's end at `last_ms`.
 
-    `iterations` has an array (workers, iterations, 6) by job: start, end of computing, end and delay, ms; bytes sent
-    and received. `carried` are the cumulative bytes in a direction of a link at the instants `samples_ms`, `crossed`
-    those of cross traffic at the end.
+    `iterations` has an array (workers, iterations, 6) for each job: start, end of computing, end and delay in ms, bytes
+    sent and bytes received. `carried` has the cumulative bytes in each direction of links at the instants `samples_ms`.
+    `crossed` has the bytes of cross traffic at the end.
     """
 
     last_ms: float
@@ -32,7 +32,7 @@ class ComputedTrial:
 
 
 def compute_trial(spec: TrialSpec, left: ResidualCapacity) -> ComputedTrial:
-    """Compute a trial whose jobs have the capacity that cross traffic leaves."""
+    """Compute a trial whose jobs share the residual capacity `left`."""
     sample_ms = _sample_ms(spec)
     engine = Engine(left, sample_ms=sample_ms)
     jobs = fluid_jobs(spec)

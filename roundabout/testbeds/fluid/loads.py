@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The load files of a trial: the flows that crossgen would send with the trial's seed."""
+"""Load files of a trial: the flows that crossgen would send with the trial's seed."""
 
 import json
 import subprocess
@@ -16,23 +16,23 @@ from roundabout.runner.trial.cross_traffic import LEAD_MS, plan_arguments
 
 CROSSGEN = "build/bin/crossgen"
 RECORD = np.dtype([("start_ns", "<u8"), ("bytes", "<u8"), ("destination", "<u2"), ("class", "<u2")])
-"""docs/reference/load-file.md"""
+"""Binary format of a flow in a load file (docs/reference/load-file.md)."""
 
 
 class LoadError(RoundaboutError):
-    """A load cannot be planned, or cannot run beside the jobs."""
+    """Error for a load that cannot be planned, or that leaves jobs too little capacity."""
 
 
 @dataclass(frozen=True)
 class PlannedLoad:
-    """A load file: its total offered load, Gbit/s, and the start of its flows in the jobs' time."""
+    """The content of a load file: its total offered load in Gbit/s, and the schedule of its flows in the jobs' time."""
 
     offered_gbps: float
     schedule: Schedule
 
 
 def plan_loads(trial: PlannedTrial, pace: Scaling) -> dict[str, PlannedLoad]:
-    """Plan the loads of the trial's cross traffics that send random flows, by name. Raises LoadError."""
+    """Plan the load of each random cross traffic of the trial. Return loads by name. Raises LoadError."""
     drawn = [name for name, spec in trial.spec.cross_traffic.items() if spec.is_random]
     if not drawn:
         return {}
@@ -41,7 +41,7 @@ def plan_loads(trial: PlannedTrial, pace: Scaling) -> dict[str, PlannedLoad]:
 
 
 def read_load(words: list[str]) -> PlannedLoad:
-    """Read the load file that `crossgen plan` writes for these arguments. Raises LoadError."""
+    """Run `crossgen plan` with these arguments, and read its load file. Raises LoadError."""
     done = subprocess.run([ROOT / CROSSGEN, "plan", *words, "--output", "-"], capture_output=True)
     if done.returncode != 0:
         raise LoadError(f"crossgen plan: {done.stderr.decode().strip()}")

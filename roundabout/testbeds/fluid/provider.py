@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A testbed that computes: the flow-level model makes trials into tables like a measurement's.
+"""The testbed `fluid`: the flow-level model computes trials with the same tables as a measurement.
 
-Jobs play their profiles without jitter, which the experiment's seed would draw. Cross traffic's flows are those that
-crossgen draws with the trial's seed. What no flows vary would come out the same each time: it is run once, and no
-interval is claimed.
+Jobs follow their profiles without jitter. crossgen draws the flows of cross traffic with the trial's seed. A trial
+without random flows has the same result each time. Therefore it runs once and has no confidence interval.
 """
 
 from collections.abc import Iterable, Mapping
@@ -52,17 +51,17 @@ def create_provider(_where: Mapping[str, str]) -> "FluidProvider":
 
 
 class FluidProvider(TestbedProvider):
-    """The provider of the flow-level model, which needs only crossgen, and leaves nothing behind."""
+    """The provider of the flow-level model. It needs only crossgen, and changes nothing on this machine."""
 
     where: Mapping[str, str] = MappingProxyType({"testbed": "fluid"})
     computes = True
 
     def open_testbed(self, _topology: Topology, visit: RunContext) -> "AbstractContextManager[FluidTestbed]":
-        """Open the model, which suits any topology."""
+        """Open the model, which accepts any topology."""
         return nullcontext(FluidTestbed(visit))
 
     def checks(self) -> tuple[Check, ...]:
-        """Check for the program that draws flows."""
+        """Return the check for crossgen, the program that draws flows."""
         built = (paths.ROOT / CROSSGEN).is_file()
         return (
             Check("fluid model", True, "needs neither root nor this machine for itself"),
@@ -70,7 +69,7 @@ class FluidProvider(TestbedProvider):
         )
 
     def artifacts(self, _transports: Iterable[Transport], /) -> Mapping[str, str]:
-        """Return the hashes of the model's own files, its engine, and the program that draws flows."""
+        """Return the hashes of the model's files, its engine, and crossgen."""
         folders = {"fluid": Path(fluid.__file__).parent, "testbeds/fluid": Path(__file__).parent}
         files = {f"{name}/{path.name}": path for name, folder in folders.items() for path in folder.glob("*.py")}
         built = {name: paths.ROOT / name for name in (CROSSGEN, LIBRARY)}
@@ -78,7 +77,7 @@ class FluidProvider(TestbedProvider):
 
 
 class FluidTestbed(Scaling):
-    """A Testbed that computes trials by the flow-level model."""
+    """A Testbed that computes trials with the flow-level model."""
 
     kind = "fluid"
     scale = dilation = 1.0
@@ -88,15 +87,15 @@ class FluidTestbed(Scaling):
         self._visit = visit
 
     def identity(self) -> dict[str, Any]:
-        """Return the model's identity. Its files are among the artifacts."""
+        """Return the model's identity. The artifacts identify its files."""
         return {"kind": self.kind}
 
     def facts(self) -> dict[str, Any]:
-        """Return the run's clock; there are no hosts."""
+        """Return facts about the run's clock. There are no hosts."""
         return {"hosts": {}, "clocks": {}}
 
     def execute(self, trial: PlannedTrial, _attempt: Attempt, who: Identity) -> Outcome:
-        """Compute the trial. A job is invalid if cross traffic leaves it too little capacity to end beside it."""
+        """Compute the trial. The outcome is invalid if cross traffic leaves a job too little capacity to end."""
         if any(trial.spec.queue_of_priority.values()) and trial.spec.cross_traffic:
             return Outcome({}, ["priorities beside cross traffic are for a lab: here that comes before all jobs"])
         start_ns = self._visit.clock.now_ns()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of a computed trial, as a testbed would have measured them.
+"""The tables of a computed trial, in the form of a measurement.
 
-Bytes are payload, because the model has no headers. Unknown values stay null, or without rows.
+Bytes are payload, because the model has no headers. Unknown values are null, or their rows are missing.
 """
 
 from collections import defaultdict
@@ -27,17 +27,17 @@ Columns = dict[str, Any]
 
 @dataclass(frozen=True)
 class TrialStart:
-    """The instant at which the trial would have begun, on the run's clock, and that clock's offset from this host's."""
+    """The nominal start of a trial on the run's clock, and this machine's offset from the run's clock, in ns."""
 
     start_ns: int
     offset_ns: int
 
     def ns(self, ms: Floats) -> Integers:
-        """Return the run's nanoseconds at `ms` after the start."""
+        """Return the instants `ms` after the start, in ns of the run's clock."""
         return self.start_ns + np.rint(ms * 1e6).astype(np.int64)
 
     def columns(self, host: str, ms: Floats) -> Columns:
-        """Return the columns of place and time."""
+        """Return the columns of host and time for rows at `ms` after the start."""
         at = self.ns(ms)
         length = len(ms)
         return {
@@ -51,7 +51,7 @@ class TrialStart:
 def build_tables(
     spec: TrialSpec, played: ComputedTrial, loads: Mapping[str, PlannedLoad], when: TrialStart, who: Identity
 ) -> dict[str, pa.Table]:
-    """Return all tables that have rows. `loads` are the load files of cross traffics, by name."""
+    """Return all tables with rows, by name. `loads` has the load file of each cross traffic."""
     parts = {
         "iterations": _iterations(spec, played, when),
         "counters": _counters(spec, played, when),

@@ -5,4 +5,4 @@ from roundabout.core.errors import RoundaboutError
 
 
 class LabError(RoundaboutError):
-    """The lab cannot do what was requested. The message gives the value found, the allowed ones, and a remedy."""
+    """Error for a request that the lab cannot fulfil. The message has the found and the allowed values."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exporters of a lab.
+"""Targets of exporters for a lab.
 
-Samplers enter its namespaces; programs stay outside, because a host's /tmp may hide this checkout.
+Only samplers enter the lab's namespaces. Exporters stay outside, because a host's /tmp may hide this checkout.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from roundabout.testbeds.lab.network.layout import HOST_INTERFACE
 
 
 def lab_targets(lab: Lab) -> Iterator[ExporterTarget]:
-    """Yield the exporters of a lab's hosts, and of its switches with their ports' rates."""
+    """Yield the exporters' targets for a lab's hosts and switches, with the rates of ports."""
     scaled, pids = (lab.scale, lab.dilation), lab.live_pids()
     for cable in lab.layout.cables:
         far, near = cable.ends

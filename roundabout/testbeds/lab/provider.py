@@ -31,7 +31,7 @@ from roundabout.testbeds.lab.network.layout import lay_out
 
 
 def create_provider(where: Mapping[str, str]) -> "LabProvider":
-    """Return the provider of labs at the given `scale` and `dilation`. Raises UsageError for an invalid number."""
+    """Return the provider of labs with the `scale` and `dilation` in `where`. Raises UsageError if one is invalid."""
     return LabProvider(None, *(_number(name, where) for name in ("scale", "dilation")))
 
 
@@ -65,15 +65,15 @@ class LabProvider(SshTestbedProvider):
 
     @property
     def calibration(self) -> Calibration:
-        """Return the calibration of its labs. Raises LabError."""
+        """Return the calibration of the provider's labs. Raises LabError if scale and dilation do not fit."""
         return (self._calibration or load_calibration()).for_scale(self._scale, self._dilation)
 
     def checks(self) -> Iterator[Check]:
-        """Yield the checks of this machine and of the built programs."""
+        """Yield the results of checking this machine and the built programs."""
         return examine_machine()
 
     def check_trial(self, trial: TrialSpec, /) -> None:
-        """Raise LabError for a trial that no lab at this scale and dilation can hold."""
+        """Raise LabError if no lab at this scale and dilation can run the trial."""
         calibration = self.calibration
         for host in trial.topology.hosts:
             host_settings.settings_document(trial, host, calibration, self.dilation)
@@ -81,28 +81,28 @@ class LabProvider(SshTestbedProvider):
         port_queues.port_queues(lay_out(trial.topology), calibration, calibration.scale, self.dilation, trial)
 
     def create_hosts(self, topology: Topology, name: str) -> HostGroup:
-        """Build the lab called `name`."""
+        """Create the lab called `name`."""
         return Lab.create(topology, name, scale=self._scale, dilation=self._dilation, calibration=self._calibration)
 
     def provision(self, site: HostGroup) -> None:
-        """Deploy programs on the lab's hosts."""
+        """Install the programs of trials on the lab's hosts."""
         with temporary_inventory(lab_inventory(site)) as inventory:
             run_playbook("site", [inventory])
 
     def exporter_targets(self) -> Iterator[ExporterTarget]:
-        """Yield the exporters of every lab on this machine."""
+        """Yield the exporters' targets of all labs on this machine."""
         for name in Lab.names():
             with suppress(LabError):  # being built, or broken
                 yield from lab_targets(Lab.open(name))
 
     @contextmanager
     def inventories(self, name: str, /) -> Iterator[tuple[Path, ...]]:
-        """Write the inventory of the lab called `name`."""
+        """Yield the path of an Ansible inventory of the lab called `name`."""
         with temporary_inventory(lab_inventory(Lab.open(name))) as path:
             yield (path,)
 
     def load_transport(self, transport: Transport, owner: str) -> None:
-        """Load a transport's program, or allow one of the kernel's own: machine-wide, and counted by use."""
+        """Load a transport's program, or allow one of Linux's own. This is machine-wide, and users are counted."""
         folder = object_folder(transport)
         if folder:
             self._transport("load", transport.name, owner, "--objects", str(folder))
@@ -110,11 +110,11 @@ class LabProvider(SshTestbedProvider):
             cc_allowlist.allow(transport.name, owner)
 
     def connect(self, site: HostGroup, host: str) -> Connection:
-        """Connect to one of the lab's hosts."""
+        """Return an open connection to a host of the lab."""
         return SshConnection(host, site.connect(host))
 
     def undo(self, entry: Entry) -> None:
-        """Undo a journal's entry, even if it was made in part or not at all."""
+        """Undo the change of a journal entry, even if it was made only in part or not at all."""
         check_known(entry)
         kind = entry["kind"]
         if kind == "testbed" and entry["name"] in Lab.names():

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The constants of the lab's reaction points, and the search that derives them."""
+"""The lab's constants, and the search that derives them from a time-dilated run."""

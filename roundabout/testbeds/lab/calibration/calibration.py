@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab's calibration: one versioned file, read strictly."""
+"""The lab's calibration: a versioned file with the lab's constants."""
 
 from pathlib import Path
 from typing import Literal
@@ -19,14 +19,14 @@ HEADER = """# SPDX-License-Identifier: Apache-2.0
 # each value is, docs/results/calibration.md how they were found. `version` rises with any change: it is part of a
 # trial's key.
 """
-# Of a switch port at full size: 1000 and 2000 cells of 80 bytes, and every packet marked above that, as the switch of
-# Salamy's testbed was set (section 2.4).
+# Marking thresholds of a switch port at the papers' scale: 1000 and 2000 cells of 80 bytes. Above the second threshold
+# every packet is marked. Source: the switch of Salamy's testbed (section 2.4).
 THRESHOLDS_BYTES = (80_000, 160_000)
-CERTAIN = 1 << 16  # a probability of 1, as ports hold it (ECN_CERTAIN of ecn.h)
+CERTAIN = 1 << 16  # representation of the probability 1 in ports (ECN_CERTAIN of ecn.h)
 
 
 class Ecn(Strict):
-    """WRED thresholds of a port, in bytes of the lab's queue."""
+    """WRED thresholds of a lab port. `kmin_bytes` and `kmax_bytes` are bytes of the lab's queue."""
 
     kmin_bytes: int = Field(ge=0, lt=2**32)
     kmax_bytes: int = Field(ge=0, lt=2**32)
@@ -48,21 +48,21 @@ class Ecn(Strict):
 
 
 NEVER_MARK = Ecn(kmin_bytes=2**32 - 1, kmax_bytes=2**32 - 1, pmax=1)
-"""Marks nothing: more than any port holds."""
+"""Thresholds that never mark, because no port queues as many bytes."""
 
 
 class QueueBytes(Strict):
-    """The length of a port's FIFO: so deep that nothing is lost, as in a fabric with PFC, or short."""
+    """The lengths of a port's FIFO: a deep one without losses, which stands for PFC, and a short one."""
 
     lossless: int = Field(gt=0, lt=2**31)
     lossy: int = Field(gt=0, lt=2**31)
 
 
 class Derivation(Strict):
-    """The dilated run that constants were derived from: its id, and the hash of its measurements.
+    """The time-dilated run from which constants were derived: its id, and the hash of its measurements.
 
-    `targets` are its figures, by name, which the constants had to meet; `misfit` is how far off they are, in root mean
-    square of what is allowed of each (analysis/calibration/calibration_targets.py).
+    `targets` are the run's figures, by name. `misfit` is the root mean square of the deviations from the targets, each
+    relative to its allowed deviation (analysis/calibration/calibration_targets.py).
     """
 
     run: str
@@ -72,30 +72,29 @@ class Derivation(Strict):
 
 
 class Calibration(Strict):
-    """The constants of a lab that experiments do not state."""
+    """The constants of a lab, which experiments do not state."""
 
     schema_: Literal[1] = Field(alias="schema")
     version: int = Field(ge=1)
-    # Rates are divided by it, and bytes as far as time is not stretched.
+    # Divisor of rates. Without time dilation it also divides bytes.
     scale: float = Field(ge=1)
-    # An experiment's T is multiplied by it.
+    # Factor of an experiment's T.
     timer_scale: float = Field(gt=0)
-    # The largest burst that a host's kernel hands to its link at once.
+    # Largest segment burst (GSO) that a host's kernel passes to its link.
     gso_max_bytes: int = Field(ge=1500, le=65536)
-    # What a port may send at once after an idle spell (HTB's burst).
+    # Bytes that a port may send at once after it was idle (HTB's burst).
     burst_bytes: int = Field(ge=1514)
     queue_bytes: QueueBytes
     ecn: Ecn
-    # Parameters of transports that experiments leave to the lab, in its own rates (Mbit/s) and times.
+    # Parameters of transports that experiments omit, in the lab's rates (Mbit/s) and times.
     transports: dict[str, dict[str, int | float]]
-    # Where the values were derived from a lab with time stretched, and not found by looking at the papers' figures.
+    # Origin of the values if they were derived from a time-dilated run.
     derived_from: Derivation | None = None
 
     def for_scale(self, scale: float | None, dilation: float | None) -> "Calibration":
-        """Return the calibration at the given scale and dilation.
+        """Return the calibration for the given scale and dilation. None keeps the calibration's own.
 
-        Raises:
-            LabError: time cannot be stretched so much at that scale.
+        Raises LabError if the dilation is too large for the scale.
         """
         scale = scale or self.scale
         if dilation is None:
@@ -108,9 +107,9 @@ class Calibration(Strict):
         return self.for_dilation(scale, dilation)
 
     def for_dilation(self, scale: float, dilation: float) -> "Calibration":
-        """Return the calibration of a dilated lab.
+        """Return the calibration of a time-dilated lab.
 
-        All times are stretched alike, and published values stay as they are.
+        All times are multiplied by `dilation`, so that published parameters need no replacement.
         """
         kmin, kmax = (round(size * dilation / scale) for size in THRESHOLDS_BYTES)
         lossy = round(self.queue_bytes.lossy * self.scale * dilation / scale)
@@ -140,15 +139,11 @@ class Calibration(Strict):
 
 
 def load_calibration(path: Path = DEFAULT) -> Calibration:
-    """Read a calibration file.
-
-    Raises:
-        SpecError: the file is missing or unreadable, or a field is missing, unknown or out of range.
-    """
+    """Read a calibration file. Raises SpecError if the file is missing or invalid."""
     return parse_as(Calibration, read_document(path, shown_path(path)))
 
 
 def store_calibration(calibration: Calibration, path: Path = DEFAULT) -> None:
-    """Write a calibration file. Version control keeps the former one."""
+    """Replace a calibration file. Its former content is only in version control."""
     values = dump(calibration.model_dump(by_alias=True, exclude_none=True))
     write_text(path, HEADER + values)

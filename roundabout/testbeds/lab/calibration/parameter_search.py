@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for constants of the lab.
+"""Search for constants of the lab.
 
-The present ones, then samples of the ranges, then variations of the best fits.
+The candidates are the current constants, then samples of the ranges, then variations of the best candidates.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from roundabout.testbeds.lab.calibration.proposals import BEST, Point, Ranges, l
 
 @dataclass
 class Candidate:
-    """A candidate for the constants. `misfit` is None until it is measured, and if the measurement was invalid."""
+    """A candidate for the lab's constants. `misfit` is None before the measurement and after an invalid one."""
 
     name: str
     point: Point
@@ -23,7 +23,7 @@ class Candidate:
 
 @dataclass
 class ParameterSearch:
-    """A search over `tries` candidates, all of which follow from `seed` and the misfits so far."""
+    """A search over `tries` candidates. The seed and the previous misfits determine each candidate."""
 
     ranges: Ranges
     kept: Calibration
@@ -46,7 +46,7 @@ class ParameterSearch:
 
     @property
     def ranking(self) -> list[Candidate]:
-        """Return the candidates with a valid measurement, the best first."""
+        """Return the candidates with a valid measurement, the lowest misfit first."""
         return sorted((each for each in self.done if each.misfit is not None), key=lambda each: each.misfit or 0.0)
 
     def _propose(self, name: str, point: Point) -> Candidate:

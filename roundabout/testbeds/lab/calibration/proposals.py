@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proposals of constants for the lab: points of a cube, each side a range of `ranges.yaml` in logarithms.
+"""Proposals of constants for the lab: points of a cube whose sides are the logarithmic ranges of `ranges.yaml`.
 
-First the cube is sampled evenly (a Latin hypercube, McKay et al. 1979), then the best points are varied. All points
-follow from a seed.
+The first points sample the cube evenly (a Latin hypercube, McKay et al. 1979). Later points are variations of the best
+ones. A seed determines all points.
 """
 
 import math
@@ -23,15 +23,15 @@ TRANSPORT = "dcqcn"
 Point = tuple[float, ...]
 
 BEST = 3
-"""So many points are varied in turn."""
+"""Number of best points that are varied in turn."""
 FIRST_STEP, LAST_STEP = 0.15, 0.05
-"""Standard deviation of a variation, as a share of each range, from the first to the last."""
+"""Standard deviations of the first and the last variation, as shares of each range."""
 DIGITS = 3
-"""Of a value: more of them would say nothing."""
+"""Significant digits of a proposed value. Measurements do not resolve more."""
 
 
 class Range(Strict):
-    """The interval in which a value is searched."""
+    """The interval in which a constant is searched, on a logarithmic scale."""
 
     least: float = Field(gt=0)
     most: float = Field(gt=0)
@@ -44,7 +44,7 @@ class Range(Strict):
         return self
 
     def at(self, place: float) -> float:
-        """Return the value at a place from 0 to 1."""
+        """Return the value at a position from 0 to 1 of the interval."""
         value = self.least * (self._end / self.least) ** place
         return (
             float(min(math.floor(value), self.most))
@@ -53,7 +53,7 @@ class Range(Strict):
         )
 
     def place(self, value: float) -> float:
-        """Return the place of a value, from 0 to 1; a value outside lies at the nearer end."""
+        """Return the position of a value, from 0 to 1. A value outside of the interval is moved to the nearer end."""
         if self._end == self.least:
             return 0.0
         middle = value + 0.5 if self.whole else value
@@ -66,7 +66,7 @@ class Range(Strict):
 
 
 class Ranges(Strict):
-    """The searched ranges. `cnp_gap` is a share of T's period in the lab, where T is `of_T_us` us."""
+    """The ranges of all searched constants. `cnp_gap` is a share of the lab's period T, for T of `of_T_us` us."""
 
     of_T_us: float = Field(gt=0)  # noqa: N815 - the papers' name
     timer_scale: Range
@@ -87,11 +87,11 @@ class Ranges(Strict):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the cube's sides, in order."""
+        """Return the names of the searched constants, in the order of a point's coordinates."""
         return tuple(name for name in type(self).model_fields if name != "of_T_us")
 
     def calibration(self, point: Point, kept: Calibration) -> Calibration:
-        """Return the calibration `kept` with the values of a point in place of its own."""
+        """Return the calibration `kept` with its searched constants replaced by the values of `point`."""
         at = {name: getattr(self, name).at(place) for name, place in zip(self.names, point, strict=True)}
         kmin = round(at.pop("kmin_bytes"))
         ecn = {"kmin_bytes": kmin, "kmax_bytes": round(kmin * at.pop("kmax_over_kmin")), "pmax": 1.0}
@@ -103,7 +103,7 @@ class Ranges(Strict):
         return Calibration.model_validate({**dumped, **changed})
 
     def place(self, kept: Calibration) -> Point:
-        """Return the point nearest to the calibration `kept`."""
+        """Return the point of the cube that is nearest to the calibration `kept`."""
         values: dict[str, float] = {**kept.transports.get(TRANSPORT, {}), "timer_scale": kept.timer_scale}
         values["cnp_gap"] = values.get("cnp_gap_us", 0.0) / (self.of_T_us * kept.timer_scale)
         values["kmin_bytes"] = kept.ecn.kmin_bytes
@@ -117,13 +117,16 @@ def load_ranges(path: Path = DEFAULT) -> Ranges:
 
 
 def latin_hypercube(count: int, sides: int, seed: int) -> list[Point]:
-    """Return `count` points, evenly spread over the cube."""
+    """Return `count` points of a Latin hypercube with `sides` dimensions."""
     points = qmc.LatinHypercube(sides, seed=np.random.default_rng(seed)).random(count)
     return [tuple(map(float, point)) for point in points]
 
 
 def vary_best(best: Sequence[Point], number: int, count: int, seed: int) -> Point:
-    """Return variation `number` (from 0) of `count`: about one of the best points in turn, ever nearer to it."""
+    """Return variation `number` (from 0) of `count`: a random point near one of the `best` points in turn.
+
+    The distance decreases from FIRST_STEP to LAST_STEP.
+    """
     generator = np.random.default_rng([seed, number])
     step = FIRST_STEP * (LAST_STEP / FIRST_STEP) ** (number / max(count - 1, 1))
     about = np.array(best[number % min(len(best), BEST)])
@@ -133,5 +136,5 @@ def vary_best(best: Sequence[Point], number: int, count: int, seed: int) -> Poin
 
 
 def round_value(value: float) -> float:
-    """Round a value to significant digits."""
+    """Round a value to DIGITS significant digits."""
     return float(f"{value:.{DIGITS}g}")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements of the lab, and checks of its hosts and fidelity."""
+"""Checks of this machine's suitability for labs, settings of lab hosts, and the lab's fidelity."""

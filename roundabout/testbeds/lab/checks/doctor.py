@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of this machine for labs and their tests, and how to get what is missing."""
+"""Checks of this machine's requirements for labs and their tests, with remedies."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from roundabout.runner.testbed import Check
 
 BOOTSTRAP = "./bootstrap, which `make` runs first" if paths.IS_CHECKOUT else "its package, by apt for example"
 BOOTSTRAP_TESTS = "./bootstrap tests, which `make test`, `lint` and `bench` run first"
-# Where tools are that are not on every user's PATH.
+# Search path for tools, extended by folders that are not on every user's PATH.
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 TOOLS = {
@@ -43,7 +43,7 @@ EXTRA_TOOLS = {
     "mn": "make bench",
     "brctl": "make bench",
 }
-# Each in a network namespace of its own, which ends with the command.
+# Commands that test if the kernel has a queueing discipline. Each runs in its own network namespace.
 QDISCS = {
     "htb": "tc qdisc add dev port root handle 1: htb && tc class add dev port parent 1: classid 1:1 htb rate 1gbit",
     "bfifo": "tc qdisc add dev port root bfifo limit 1000000",
@@ -54,7 +54,7 @@ PROGRAMS = ("hosts", "controller", "lab")
 
 
 def examine_machine() -> Iterator[Check]:
-    """Yield every check, from the machine up to the built programs."""
+    """Yield the result of every check, from the machine to the built programs."""
     yield Check("root", os.geteuid() == 0, f"uid {os.geteuid()}", "sudo; labs make namespaces and load eBPF programs")
     yield Check("Python", sys.version_info >= (3, 11), sys.version.split()[0], "Debian 12 or Ubuntu 24.04")
     cores = len(os.sched_getaffinity(0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fidelity of a lab: how real its figures are, and what it cannot show."""
+"""The statement of a lab's fidelity: how its figures come about, and which effects it cannot show."""
 
 from collections.abc import Iterable
 
@@ -21,7 +21,7 @@ NOT_STRETCHED = (
     "(40 to 200 ms, of the tail of a message only), CUBIC's clock, and the machine's own hiccups"
 )
 BURST_BYTES = 3 * 1448
-"""Of payload: as many packets as the calibration's `gso_max_bytes` holds."""
+"""Payload bytes of the packets in a burst of the calibration's `gso_max_bytes`."""
 BURSTS = (
     "single packets: what a NIC sends at once is three packets here, which stand for {:.3g} kB: queues are "
     "that coarse for ECN thresholds"
@@ -29,9 +29,9 @@ BURSTS = (
 
 
 def lab_fidelity(calibration: Calibration, dilation: float, replaced: Iterable[str]) -> Fidelity:
-    """Return the fidelity of a lab with a calibration, whose times are stretched by `dilation`.
+    """Return the fidelity of a lab with this calibration and time dilation.
 
-    `replaced` lists the constants in place of published parameters, a line each.
+    `replaced` has a line for each published set of parameters that the calibration replaces.
     """
     scale, derived_from = calibration.scale, calibration.derived_from
     rates = f"links are shaped to 1:{scale:g} of their rate"

@@ -14,11 +14,7 @@ TIME_NAMESPACE = Path("/proc/self/ns/time")
 
 
 def require_root() -> None:
-    """Raise an error unless this process is root.
-
-    Raises:
-        LabError: this is not root.
-    """
+    """Raise LabError if this process does not run as root."""
     if os.geteuid() != 0:
         raise LabError(
             "a lab needs root: it makes network namespaces and loads eBPF programs",
@@ -27,11 +23,7 @@ def require_root() -> None:
 
 
 def require_all() -> None:
-    """Check everything that a lab needs, so that none is begun that could not be finished.
-
-    Raises:
-        LabError: the first thing that is missing.
-    """
+    """Raise LabError for the first missing requirement of a lab, so that no incomplete lab is built."""
     require_root()
     if not KERNEL_BTF.exists():
         raise LabError(
@@ -45,11 +37,7 @@ def require_all() -> None:
 
 
 def require_own_clocks() -> None:
-    """Check that the kernel can give hosts clocks of their own.
-
-    Raises:
-        LabError: the kernel cannot give them any.
-    """
+    """Raise LabError if the kernel does not support separate clocks for hosts (time namespaces)."""
     if not TIME_NAMESPACE.exists():
         raise LabError(
             f"this kernel ({os.uname().release}) has no time namespaces: {TIME_NAMESPACE} is missing",

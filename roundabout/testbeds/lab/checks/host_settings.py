@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of lab hosts for a trial, converted from the papers' units to the lab's."""
+"""Settings of lab hosts and switches for a trial, converted from the papers' units to the lab's."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,29 +20,29 @@ SYSCTLS = {
     "net.ipv4.tcp_no_metrics_save": 1,  # a trial must not know the one before
     "net.ipv4.tcp_rmem": "4096 16777216 33554432",  # the receiver's window must not be the limit before it has grown
 }
-# That TCP answers to marks, and that nothing is lost, are guesses for Salamy's servers. Effect of marks: BERT beside 11
-# and 18 Gbit/s of web-search traffic takes 1.44 and 3.4 s (Salamy's fit: 1.40 and 3.1); beside TCP that fills queues,
-# 2.4 and 6.0 s. Where nothing is lost, a probe for lost tails only sends twice.
+# Settings of TCP with lossless queues. It is a guess that TCP on Salamy's servers reacts to marks and loses no packets.
+# Effect of marks: BERT beside 11 and 18 Gbit/s of web-search traffic takes 1.44 and 3.4 s (Salamy's fit: 1.40 and 3.1).
+# Beside TCP without marks, which fills queues, it takes 2.4 and 6.0 s. Without losses, tail loss probes are useless.
 TCP = {"net.ipv4.tcp_ecn": 1, "net.ipv4.tcp_early_retrans": 0}
-# Where packets are lost, that is how TCP hears of a queue: a lost tail would cost a timeout. Windows are short where
-# packets are not scaled, so timeouts come all the same, and by Linux's least of 200 ms they would part jobs by chance.
-# That the least is 10 ms here is a guess: DCTCP's evaluation (SIGCOMM'10) is said to have had it, but no text that we
-# hold prints that. Its effect is measured (docs/results/mltcp.md): from a common start jobs stay together.
+# Settings of TCP with drop-tail queues. Tail loss probes avoid a timeout for a lost tail. Timeouts still occur, because
+# windows are short if packets are not scaled. Linux's minimum of 200 ms would separate jobs by chance. The minimum of
+# 10 ms is a guess: DCTCP's evaluation (SIGCOMM'10) is said to use it, but no source of ours prints it. Its effect is
+# measured in docs/results/mltcp.md: jobs with a common start stay together.
 DROP_TAIL = {"net.ipv4.tcp_ecn": 0, "net.ipv4.tcp_early_retrans": 3}
 DROP_TAIL_RTO_MIN_MS = 10
-# What stands for a NIC's transport never forgets its rate while a job computes.
+# Settings of transports that stand for a NIC's transport. Its rate does not restart after a computing phase.
 NIC_SYSCTLS = {
     "net.ipv4.tcp_ecn": 1,  # it lives on marks
     "net.ipv4.tcp_wmem": "4096 4194304 33554432",
     "net.ipv4.tcp_slow_start_after_idle": 0,
 }
 MEND = "choose another value, --scale or --dilation"
-# Linux's own wait before a SACK, which is stretched like all times.
+# Linux's delay of compressed SACKs, which is multiplied by the dilation.
 COMP_SACK_DELAY_NS = 1_000_000
 
 
 def settings_document(trial: TrialSpec, host: str, calibration: Calibration, dilation: float) -> dict[str, Any]:
-    """Return the input of `settings.py apply` on `host`; empty for a host without a part in the trial."""
+    """Return the input of `settings.py apply` on `host`, in the lab's units. Empty for a host without a part."""
     transport = trial.transport_of(host)
     if transport is None:
         return {}
@@ -72,12 +72,10 @@ def settings_document(trial: TrialSpec, host: str, calibration: Calibration, dil
 
 
 def ecn_thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> Ecn:
-    """Return the marking thresholds of the lab's switches.
+    """Return the marking thresholds of the lab's switches for the trial.
 
-    The calibration's, or those that the trial's transports ask for.
-
-    A step is as high as the bottleneck's rate asks, and drop-tail never marks. Raises LabError if transports ask for
-    different thresholds.
+    They are those of the transports' `ecn` or set, else the calibration's. For a step queue they follow from the
+    bottleneck's rate; a drop-tail queue never marks. Raises LabError if transports request different thresholds.
     """
     if trial.queue == "drop-tail":
         return NEVER_MARK
@@ -102,7 +100,7 @@ def ecn_thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: floa
 
 
 def replaced_sets(calibration: Calibration) -> tuple[str, ...]:
-    """Return a line for each published set that the lab's own constants replace."""
+    """Return a line for each published set of parameters that the calibration replaces."""
     return tuple(
         f"published sets of {name}'s parameters: in their place stand the lab's own {', '.join(values)}, and its own "
         "thresholds of marking"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's bpffs, mounted while it holds pins. Call these functions with the state folder locked.
+"""The project's bpffs, which is mounted while it has pins. Callers must hold the lock of the state folder.
 
-The `transport` tool keeps the same rule for the same mount, so the last of the two unmounts it.
+The `transport` tool uses the same mount with the same rule, so the last user of the two unmounts it.
 """
 
 import ctypes
@@ -17,11 +17,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def mount() -> None:
-    """Mount the bpffs, unless it is mounted.
-
-    Raises:
-        LabError: the kernel refused.
-    """
+    """Mount the bpffs if it is not mounted. Raises LabError if the kernel refuses."""
     if paths.BPF.is_mount():
         return
     paths.BPF.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -30,10 +26,9 @@ def mount() -> None:
 
 
 def unmount_if_unused() -> None:
-    """Unmount the bpffs if none of its folders holds anything. Files beside them are the kernel's own.
+    """Unmount the bpffs if all of its folders are empty. Files beside the folders are the kernel's own.
 
-    Raises:
-        LabError: the kernel refused.
+    Raises LabError if the kernel refuses.
     """
     if paths.BPF.is_mount():
         for folder in [entry for entry in paths.BPF.iterdir() if entry.is_dir()]:

@@ -17,12 +17,12 @@ from roundabout.testbeds.lab.network.layout import Layout
 from roundabout.testbeds.lab.network.port_queues import Queue
 
 Program = Literal["mark_by_backlog", "mark_by_virtual_queue"]
-FORCED: Program | None = None  # tests try the one for older kernels too
+FORCED: Program | None = None  # set by tests to select the program for older kernels
 
 
 @dataclass(frozen=True)
 class MarkingProgram:
-    """The program that records ports' queues, by which packets are marked, as the kernel identifies it."""
+    """The attached eBPF program that records ports' queues for marking, with its id in the kernel."""
 
     program: Program
     id: int
@@ -30,9 +30,9 @@ class MarkingProgram:
 
 @dataclass(frozen=True)
 class PortCounters:
-    """A port's counters since the lab was built.
+    """A port's cumulative counters since the lab was built, and its thresholds.
 
-    Packets and marks are wire segments, bytes include Ethernet headers.
+    Packets and marks are wire segments. Bytes include Ethernet headers.
     """
 
     ifindex: int
@@ -48,9 +48,10 @@ class PortCounters:
 def attach(  # noqa: PLR0913, PLR0917 - each is another thing that is attached to
     lab: paths.LabPaths, layout: Layout, queues: Mapping[Port, Queue], pids: Mapping[str, int], ecn: Ecn, lock: int
 ) -> MarkingProgram:
-    """Load the best marking programs that the kernel runs, pin their maps and attach them.
+    """Load the best marking programs that the kernel supports, pin their maps, and attach them.
 
-    They are attached to every port, and to the interface where its packets arrive. The caller holds the lab's lock.
+    They are attached to every port, and to the interface where the port's packets arrive. The caller must hold the
+    lab's lock, with the descriptor `lock`. Raises LabError if the kernel refuses.
     """
     lines = [
         f"{pids[port.switch]} {pids[far.node]} {far.ifindex} {_thresholds(port, queue, ecn)}"
@@ -65,19 +66,19 @@ def attach(  # noqa: PLR0913, PLR0917 - each is another thing that is attached t
 def set_thresholds(
     lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn, queue_of: Mapping[int, int] | None = None
 ) -> None:
-    """Change the thresholds of marking ports, and the queue of each DSCP. Counters continue."""
+    """Change the thresholds of marking ports, and the queue of each DSCP (`queue_of`). Counters are not reset."""
     waiting = "".join(f" {dscp}:{queue}" for dscp, queue in (queue_of or {}).items())
     _switchport(["set", str(lab.pins)], [_thresholds(port, queue, ecn) + waiting for port, queue in queues.items()])
 
 
 def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
-    """Return all ports' counters by ifindex."""
+    """Return the counters of all ports, by interface index."""
     found = json.loads(_switchport(["show", str(lab.pins)], []))
     return {port["ifindex"]: PortCounters(**port) for port in found}
 
 
 def find_differences(lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn) -> list[str]:
-    """Describe the ports that do not mark between these thresholds."""
+    """Return a line for each port whose thresholds differ from `ecn`."""
     wanted = (ecn.kmin_bytes, ecn.kmax_bytes, ecn.pmax)
     found = {at: (each.kmin_bytes, each.kmax_bytes, each.pmax) for at, each in counters(lab).items()}
     return [
@@ -93,10 +94,9 @@ def _words(thresholds: tuple[float, ...]) -> str:
 
 
 def release(lab: paths.LabPaths) -> None:
-    """Unpin the counters once the ports are dying, and return when the kernel has freed them and the program.
+    """Unpin the counters after the nodes were stopped, and wait until the kernel has freed maps and programs.
 
-    Raises:
-        LabError: someone still reads them.
+    Raises LabError if another process still reads them.
     """
     # A lab must come down even where `make clean` took its tools: then its pins just go with their folder.
     if not lab.ports_map.exists() or not paths.is_built("switchport"):

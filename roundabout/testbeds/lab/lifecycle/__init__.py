@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labs from creation to removal."""
+"""Creation, use and removal of labs."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab's life cycle: built, opened, measured, taken down."""
+"""The life cycle of a lab: creation with measurement, opening, use and removal."""
 
 import hashlib
 import os
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from fabric import Connection
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-STATE_WAIT_S = 30.0  # others hold the machine's lock for moments only
-DYING_S = 5.0  # a killed builder's last child may still be at work
+STATE_WAIT_S = 30.0  # time limit for the machine's lock, which other processes hold only briefly
+DYING_S = 5.0  # time limit for the last child of a killed builder to end
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,13 @@ class Lab(Scaling):
         clock_shift_ns: Mapping[str, int] | None = None,
         verify: bool = True,
     ) -> "Lab":
-        """Build `topology` and measure it. If anything fails, everything made is removed.
+        """Build a lab with `topology`, and measure its links if `verify`. After a failure, remove all parts.
 
-        With a `dilation` time is stretched, and nothing is calibrated.
-
-        Hosts in `clock_shift_ns` get a monotonic clock of their own, so far ahead of the machine's.
+        With `dilation`, times are dilated and published parameters are used. Hosts in `clock_shift_ns` get a monotonic
+        clock of their own, which is ahead of the machine's by this time.
 
         Raises:
-            LabError: the machine lacks something, the name is taken, the kernel refused, or a link is off its rate.
+            LabError: a requirement is missing, the name exists, the kernel refuses, or a link misses its rate.
         """
         host_requirements.require_all()
         shifts = dict(clock_shift_ns or {})
@@ -90,19 +89,19 @@ class Lab(Scaling):
 
     @classmethod
     def find(cls, name: str) -> "Lab":
-        """Return the lab called `name`, even if a part of it has died.
+        """Return the lab called `name`, even if one of its nodes has died.
 
         Raises:
-            LabError: it does not exist, or was never finished.
+            LabError: the lab does not exist, or its creation was not finished.
         """
         return cls(record.read(paths.LabPaths(_check_name(name))))
 
     @classmethod
     def open(cls, name: str) -> "Lab":
-        """Return the lab called `name`, which must be whole.
+        """Return the lab called `name`, which must be complete.
 
         Raises:
-            LabError: it does not exist, or a part of it has died.
+            LabError: the lab does not exist, or one of its nodes has died.
         """
         lab = cls.find(name)
         lab.live_pids()
@@ -110,10 +109,10 @@ class Lab(Scaling):
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """Return the names of the labs on this machine, whole or not.
+        """Return the names of all labs on this machine, including incomplete ones.
 
         Raises:
-            LabError: only root may know.
+            LabError: this process does not run as root.
         """
         try:
             return tuple(sorted(folder.name for folder in paths.LABS.iterdir()))
@@ -124,10 +123,10 @@ class Lab(Scaling):
 
     @staticmethod
     def remove(name: str) -> None:
-        """Remove all parts of the lab `name`, also after a SIGKILL at any point of its life.
+        """Remove all parts of the lab `name`, even if its builder was killed at any point.
 
         Raises:
-            LabError: there is no such lab, or someone is building it or taking it down right now.
+            LabError: the lab does not exist, or another process is building or removing it.
         """
         host_requirements.require_root()
         lab = paths.LabPaths(_check_name(name))
@@ -153,12 +152,12 @@ class Lab(Scaling):
 
     @property
     def dilation(self) -> float:
-        """Return the factor that stretches times."""
+        """Return the factor of times."""
         return self.record.dilation
 
     @property
     def fidelity(self) -> Fidelity:
-        """Return the fidelity: emulated, at the lab's scale."""
+        """Return the statement of fidelity: emulated, at the lab's scale."""
         calibration = self.record.calibration
         return lab_fidelity(calibration, self.dilation, host_settings.replaced_sets(calibration))
 
@@ -169,7 +168,7 @@ class Lab(Scaling):
 
     @property
     def files(self) -> paths.LabPaths:
-        """Return the lab's files."""
+        """Return the paths of the lab's files."""
         return paths.LabPaths(self.name)
 
     @cached_property
@@ -188,17 +187,17 @@ class Lab(Scaling):
         return self.layout.ports
 
     def port_at(self, ifindex: int) -> Port:
-        """Return the port with that interface index, which is unique in the lab."""
+        """Return the port with the interface index `ifindex`, which is unique in the lab."""
         return next(port for port in self.ports if port.ifindex == ifindex)
 
     def pids(self) -> dict[str, int | None]:
-        """Return the pid of each host's and switch's init; None for a dead one."""
+        """Return the pid of each node's init process, by node. It is None for a dead node."""
         return {
             node: nodes.alive_pid(self.files.pid_file(node)) for node in (*self.topology.hosts, *self.topology.switches)
         }
 
     def live_pids(self) -> dict[str, int]:
-        """Return the pid of each host's and switch's init. Raises LabError if one has died."""
+        """Return the pid of each node's init process, by node. Raises LabError if a node has died."""
         pids = self.pids()
         if dead := [node for node, pid in pids.items() if pid is None]:
             raise LabError(
@@ -208,7 +207,7 @@ class Lab(Scaling):
         return {node: pid for node, pid in pids.items() if pid is not None}
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that makes two labs give different results."""
+        """Return all properties that can make results of two labs differ."""
         calibration = self.record.calibration.model_dump_json(by_alias=True)
         return {
             "kind": self.kind,
@@ -221,15 +220,15 @@ class Lab(Scaling):
         }
 
     def capabilities(self) -> frozenset[Capability]:
-        """Return the capabilities: priorities at switch ports, and hosts' own clocks if they have them."""
+        """Return the capabilities: priorities at switch ports, and separate clocks if hosts have them."""
         return frozenset({"priorities", "own clock"} if self.record.clock_shift_ns else {"priorities"})
 
     def ssh_config(self) -> Path:
-        """Return the file for `ssh -F`."""
+        """Return the path of the lab's SSH configuration, for `ssh -F`."""
         return self.files.ssh_config
 
     def connect(self, host: str) -> "Connection":
-        """Return a Fabric connection to a host, not yet open. The user's own SSH configuration is not read."""
+        """Return a Fabric connection to `host` that is not open yet. The user's SSH configuration is ignored."""
         from fabric import Config, Connection  # noqa: PLC0415 - half a second that most commands need not pay
 
         config = Config(runtime_ssh_path=str(self.ssh_config()))
@@ -240,9 +239,9 @@ class Lab(Scaling):
         return host_settings.settings_document(trial, host, self.record.calibration, self.dilation)
 
     def prepare(self, trial: TrialSpec) -> None:
-        """Set ports' queues and marking as the trial and its transports ask, where the calibration leaves them open.
+        """Set the queues and marking thresholds of ports for the trial and its transports.
 
-        Raises LabError if they ask for different thresholds or classes, or if a part of the lab has died.
+        Raises LabError if transports request different thresholds or classes, or if a node has died.
         """
         if apart := [name for name, traffic in trial.cross_traffic.items() if traffic.traffic_class == "own"]:
             raise LabError(
@@ -255,7 +254,7 @@ class Lab(Scaling):
         marking.set_thresholds(self.files, queues, ecn, trial.queue_of_priority)
 
     def read_back(self, trial: TrialSpec) -> list[str]:
-        """Return the ports whose thresholds or queues differ from `prepare`: port, found and expected."""
+        """Return a line for each port whose thresholds or queues differ from what `prepare` set."""
         ecn, queues = self._requested_queues(trial)
         return [
             *marking.find_differences(self.files, queues, ecn),
@@ -269,11 +268,11 @@ class Lab(Scaling):
         return ecn, port_queues.port_queues(self.layout, calibration, self.scale, self.dilation, trial)
 
     def switch_samplers(self) -> list[list[str]]:
-        """Return a sampler command for each switch, to be run on this machine."""
+        """Return a command for each switch, which runs on this machine and samples the switch's ports."""
         return [self.switch_sampler(switch, self.ms_on_host(COUNTERS_MS)) for switch in self.topology.switches]
 
     def switch_sampler(self, switch: str, period_ms: float) -> list[str]:
-        """Return the command that samples a switch's ports every `period_ms`, in the machine's time."""
+        """Return the command that samples a switch's ports every `period_ms`, without dilation."""
         return [
             str(paths.program_path("sampler")),
             *("--name", switch),
@@ -285,11 +284,11 @@ class Lab(Scaling):
         ]
 
     def counters(self) -> dict[int, marking.PortCounters]:
-        """Return the packets and marks of every port since the lab was built, by interface index."""
+        """Return the counters of every port since the lab was built, by interface index."""
         return marking.counters(self.files)
 
     def set_thresholds(self, ecn: Ecn) -> None:
-        """Change every port's marking thresholds. The lab's record keeps the original ones."""
+        """Change the marking thresholds of every port. The lab's record keeps the original thresholds."""
         queues = port_queues.port_queues(self.layout, self.record.calibration, self.scale, self.dilation)
         marking.set_thresholds(self.files, queues, ecn)
 
@@ -360,9 +359,9 @@ def _build(lab: paths.LabPaths, plan: record.LabRecord, lock: int, *, verify: bo
 
 
 def remove_all_parts(lab: paths.LabPaths) -> None:
-    """Remove the lab's programs, pins and files, in reverse order of creation. The caller holds the lab's lock.
+    """Remove the lab's programs, pins and files, in reverse order of creation. The caller must hold the lab's lock.
 
-    Devices, queues and attached programs end with the namespaces, and those with the inits that hold them.
+    Stopping the nodes' init processes ends their namespaces, and with these the devices, queues and attached programs.
     """
     nodes.stop_all(sorted(lab.pid_file("any").parent.glob("*.pid")))
     marking.release(lab)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lab.json: the description of a lab, written before anything is made, and again when the lab has been measured."""
+"""lab.json, the description of a lab. It is written before the creation and again after the measurement."""
 
 import os
 from datetime import datetime
@@ -14,7 +14,7 @@ from roundabout.testbeds.lab.network import paths
 
 
 class PortMeasurement(BaseModel):
-    """One port's measured rate, at the papers' scale."""
+    """The measured payload rate of a port, in the papers' Gbit/s."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -23,7 +23,7 @@ class PortMeasurement(BaseModel):
 
 
 class LinkMeasurement(BaseModel):
-    """One link's measurement. The round trip is between the nearest hosts on its two sides, when idle."""
+    """The measurement of a link. `base_rtt_us` is the idle round trip between the nearest hosts on its two sides."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -33,7 +33,7 @@ class LinkMeasurement(BaseModel):
 
 
 class LabRecord(BaseModel):
-    """The description of a lab, as lab.json has it."""
+    """The content of lab.json."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,13 +45,13 @@ class LabRecord(BaseModel):
     dilation: float = 1.0
     calibration: Calibration
     topology: Topology
-    clock_shift_ns: dict[str, int] = {}  # hosts with a clock of their own, and how far it is ahead of the machine's
+    clock_shift_ns: dict[str, int] = {}  # host -> lead of its own clock over the machine's
     marking: str | None = None
     measured: tuple[LinkMeasurement, ...] = ()
 
 
 def write(lab: paths.LabPaths, record: LabRecord) -> None:
-    """Replace the lab's record, whole or not at all."""
+    """Replace the lab's record atomically."""
     draft = lab.record.with_suffix(".draft")
     draft.write_text(record.model_dump_json(indent=1, by_alias=True) + "\n")
     os.replace(draft, lab.record)
@@ -61,7 +61,7 @@ def read(lab: paths.LabPaths) -> LabRecord:
     """Read the lab's record.
 
     Raises:
-        LabError: there is no such lab, it is not whole, or an incompatible version wrote it.
+        LabError: the lab does not exist, it is incomplete, or an incompatible version wrote the record.
     """
     try:
         record = LabRecord.model_validate_json(lab.record.read_text())

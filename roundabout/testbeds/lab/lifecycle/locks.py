@@ -16,13 +16,13 @@ LOOK_S = 0.002
 
 @contextmanager
 def lock_folder(folder: Path, *, wait_s: float = 0, create: bool = False) -> Iterator[int]:
-    """Hold `folder`'s lock by the yielded descriptor. A child that inherits it holds the lock too, until it ends.
+    """Hold the lock of `folder` and yield its descriptor. A child that inherits the descriptor also holds the lock.
 
-    A folder that is replaced while we wait is locked anew.
+    If the folder is replaced during the wait, the new folder is locked.
 
     Raises:
-        BlockingIOError: someone else holds it, and did not let go within `wait_s`.
-        FileNotFoundError: there is no such folder, and `create` is false.
+        BlockingIOError: another process held the lock for `wait_s`.
+        FileNotFoundError: the folder does not exist, and `create` is False.
     """
     deadline = time.monotonic() + wait_s
     while (descriptor := locks.open_locked(folder, _create if create else _open)) is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SSH into lab hosts without a network: every connection's ProxyCommand starts an sshd of its own inside the host."""
+"""SSH to lab hosts without a network: the ProxyCommand of each connection starts an sshd inside the host."""
 
 import re
 import shutil
@@ -40,17 +40,17 @@ Host {aliases}
   ProxyCommand {enter} {nodes}/%h.pid {sshd} -i -f {inside}/sshd_config
 """
 
-# Root may log in by key whatever the machine says of its own root, whose entry may be locked.
-# Root's shell may be one that reads somebody's start-up files for every single command.
+# Pattern that replaces root's login shell, because a shell with start-up files would read them for each command.
 PLAIN_SHELL = re.compile(r"^(root:.*):[^:\n]*$", re.MULTILINE)
+# Lets root log in by key even if the machine's own entry for root is locked.
 SHADOW = "root:*:::::::\nsshd:*:::::::\n"
 
 
 def find_sshd() -> str:
-    """Return the absolute path of sshd, which it must be called by.
+    """Return the absolute path of sshd. sshd must be started by its absolute path.
 
     Raises:
-        LabError: it is not installed.
+        LabError: sshd is not installed.
     """
     found = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")
     if found is None or shutil.which("ssh-keygen") is None:
@@ -62,7 +62,7 @@ def find_sshd() -> str:
 
 
 def write_files(lab: paths.LabPaths, hosts: Mapping[str, Host], lock: int) -> None:
-    """Write the lab's keys and configuration under its `lock`. Hosts see only the share folder."""
+    """Write the lab's SSH keys and configuration. The caller holds `lock`. Hosts see only the share folder."""
     etc = lab.share / "etc"
     for folder in (etc, lab.control):
         folder.mkdir(parents=True, mode=0o700)

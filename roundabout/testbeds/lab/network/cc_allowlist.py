@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernel's list of congestion controls that other network namespaces may use.
 
-The list is machine-wide, so its users are counted, as those of the project's own transports are.
+The list is machine-wide. Therefore users of an entry are counted, like users of this project's transports.
 """
 
 from pathlib import Path
@@ -12,12 +12,12 @@ from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 
 SYSCTLS = Path("/proc/sys/net/ipv4")
 USERS = "allowed"
-ADDED = ".added"  # it was not allowed before its first user
+ADDED = ".added"  # suffix of a file: the entry was not in the list before its first user
 WAIT_S = 10.0
 
 
 def allow(name: str, owner: str) -> None:
-    """Allow the congestion control `name` while `owner` needs it. Raises LabError if the kernel has none."""
+    """Allow the congestion control `name` until `owner` disallows it. Raises LabError if the kernel lacks it."""
     known = loaded_congestion_controls()
     if name not in known:
         raise LabError(
@@ -34,7 +34,7 @@ def allow(name: str, owner: str) -> None:
 
 
 def disallow(name: str, owner: str) -> None:
-    """End an owner's use. After the last user, the list is as the first one found it."""
+    """End the use of `name` by `owner`. After the last user, restore the list's original state."""
     users = STATE / USERS / name
     if not users.is_dir():
         return
@@ -51,7 +51,7 @@ def disallow(name: str, owner: str) -> None:
 
 
 def loaded_congestion_controls() -> list[str]:
-    """Return the congestion controls that this kernel has loaded."""
+    """Return the names of congestion controls that are available in the running kernel."""
     return _words("tcp_available_congestion_control")
 
 

@@ -13,7 +13,7 @@ from roundabout.testbeds.lab.errors import LabError
 
 @contextmanager
 def explain_refusal(what: str) -> Iterator[None]:
-    """Turn a netlink error within the context into a LabError: the kernel refused `what`."""
+    """Convert a netlink error in the block to a LabError that names the refused operation `what`."""
     try:
         yield
     except NetlinkError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The layout of a topology: addresses, ports and their numbers. Pure functions with the same result every time."""
+"""The layout of a topology: addresses, ports and interface indices. The functions are pure and deterministic."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ HOST_INTERFACE = "eth0"
 TAP_INTERFACE = "tap0"
 BRIDGE_IFINDEX = 2
 FIRST_PORT_IFINDEX = 100
-FIRST_HOST_IFINDEX = 10_000  # no two devices of a lab's cables have one number, wherever they are
+FIRST_HOST_IFINDEX = 10_000  # first interface index of hosts' devices; indices of cables' devices are unique in a lab
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class LinkEnd:
 
 @dataclass(frozen=True)
 class Cable:
-    """A link as a veth pair; the first end is a switch's."""
+    """A link as a veth pair. The first end is on a switch."""
 
     link: Link
     ends: tuple[LinkEnd, LinkEnd]
@@ -39,7 +39,7 @@ class Cable:
 
 @dataclass(frozen=True)
 class Layout:
-    """Everything that is needed to build a topology."""
+    """All names, addresses and numbers needed to build a topology."""
 
     topology: Topology
     hosts: Mapping[str, Host]
@@ -54,7 +54,7 @@ class Layout:
 
     @cached_property
     def far_ends(self) -> Mapping[int, LinkEnd]:
-        """Return the end at which each port's packets arrive, by the port's interface index."""
+        """Return the link end at which each port's packets arrive, by the port's interface index."""
         pairs = (pair for cable in self.cables for pair in permutations(cable.ends))
         return {near.ifindex: far for near, far in pairs if near.node not in self.hosts}
 
@@ -74,7 +74,7 @@ class Layout:
 
     @cached_property
     def hosts_behind(self) -> Mapping[int, frozenset[str]]:
-        """Return the hosts that are reached through each port, by its interface index."""
+        """Return the hosts that are reached through each port, by the port's interface index."""
         found: dict[int, set[str]] = {port.ifindex: set() for port in self.ports}
         for (_, receiver), path in self.paths.items():
             for port in path:
@@ -83,7 +83,7 @@ class Layout:
 
 
 def lay_out(topology: Topology) -> Layout:
-    """Lay out `topology`: number its hosts and ports."""
+    """Return the layout of `topology`. Hosts and ports are numbered in the topology's order."""
     numbers = {name: number for number, name in enumerate(topology.hosts, start=1)}
     queueing = {end for link in topology.links if link.nic_queue for end in link.ends}
     hosts = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work inside a node's network namespace without leaving this process: a thread enters it, and ends there."""
+"""Execution of functions inside a node's network namespace, by a thread of this process."""
 
 import os
 import threading
@@ -13,7 +13,10 @@ Result = TypeVar("Result")
 
 
 def run_inside(pid: int, work: Callable[[], Result]) -> Result:
-    """Run `work` in the network namespace of process `pid`; sockets that it opens stay there and work from here."""
+    """Run `work` in the network namespace of the process `pid`, and return its result.
+
+    Sockets that `work` opens stay in the namespace and can be used from here.
+    """
     future: Future[Result] = Future()
 
     def enter_and_work() -> None:

@@ -20,7 +20,7 @@ from roundabout.testbeds.lab.network.static_neighbors import Neighbor
 
 MULTICAST_OFF = {"br_mcast_snooping": 0, "br_mcast_querier": 0, "br_mcast_router": 0}
 CLSACT_INGRESS, CLSACT_EGRESS = 0xFFFFFFF2, 0xFFFFFFF3
-BEHIND_MARKING = 2  # of filters; `switchport` takes 1
+BEHIND_MARKING = 2  # priority of filters; `switchport` uses 1
 
 
 def build(  # noqa: PLR0913 - what a lab is made of
@@ -32,10 +32,10 @@ def build(  # noqa: PLR0913 - what a lab is made of
     burst_bytes: int,
     mtu: int,
 ) -> None:
-    """Make bridges, veth pairs, queues and addresses inside the namespaces of the processes `pids`.
+    """Create bridges, veth pairs, queues and addresses inside the namespaces of the processes `pids`.
 
     Raises:
-        LabError: the kernel refused something; its namespaces still have to be taken down.
+        LabError: the kernel refused; the caller must remove the namespaces.
     """
     for switch in layout.topology.switches:
         run_inside(pids[switch], partial(_make_bridge, switch))

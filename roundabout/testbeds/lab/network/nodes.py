@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts and switches as processes: each lives as long as its labinit, which holds its pid file locked."""
+"""Hosts and switches as processes. A node lives as long as its init process labinit, which locks the pid file."""
 
 import fcntl
 import os
@@ -21,12 +21,12 @@ DEATH_LIMIT_S = 20.0
 def start_all(
     lab: paths.LabPaths, hosts: Iterable[str], switches: Iterable[str], clock_shift_ns: Mapping[str, int]
 ) -> dict[str, int]:
-    """Start an init for every node, all at once, and return their pids once all are ready.
+    """Start an init process for every node in parallel, wait until all are ready, and return their pids by node.
 
-    Hosts in `clock_shift_ns` get a clock of their own, so far ahead of the machine's.
+    Hosts in `clock_shift_ns` get a clock of their own, which is ahead of the machine's by this time.
 
     Raises:
-        LabError: one of them could not be made.
+        LabError: a node could not be started.
     """
     host_extra = (str(lab.share), str(paths.BPF))
     shifts = {host: (str(shift_ns),) for host, shift_ns in clock_shift_ns.items()}
@@ -56,7 +56,7 @@ def _start(lab: paths.LabPaths, kind: str, name: str, extra: tuple[str, ...]) ->
 
 
 def alive_pid(pid_file: Path) -> int | None:
-    """Return the pid of a living node's init, or None."""
+    """Return the pid of a node's init process, or None if the node is dead."""
     try:
         descriptor = os.open(pid_file, os.O_RDONLY)
     except FileNotFoundError:
@@ -68,10 +68,10 @@ def alive_pid(pid_file: Path) -> int | None:
 
 
 def stop_all(pid_files: Iterable[Path]) -> None:
-    """Kill the inits, and return when they and everything inside their nodes are gone.
+    """Kill the nodes' init processes, and wait until all processes inside the nodes have ended.
 
     Raises:
-        LabError: the kernel did not let one of them die.
+        LabError: a process did not end.
     """
     dying = [handle for pid_file in pid_files if (handle := _kill(pid_file)) is not None]
     deadline = time.monotonic() + DEATH_LIMIT_S

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of a lab: built programs, the machine's state, and one lab's state."""
+"""Paths of built programs, of the machine's state for labs, and of one lab's files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,25 +11,25 @@ from roundabout.testbeds.lab.errors import LabError
 BUILD = paths.ROOT / "build"
 LABS = STATE / "labs"
 BPF = STATE / "bpf"
-SHARE_INSIDE = STATE / "ssh"  # where a host sees its lab's share folder
-SETTINGS_INSIDE = STATE / "settings"  # a host's journal of settings
-HOST_PREFIX = STATE / "host"  # where programs are deployed on a host
+SHARE_INSIDE = STATE / "ssh"  # path of the lab's share folder inside a host
+SETTINGS_INSIDE = STATE / "settings"  # folder of the settings journal inside a host
+HOST_PREFIX = STATE / "host"  # folder for programs inside a host
 
 
 @dataclass(frozen=True)
 class LabPaths:
-    """The files of the lab `name`."""
+    """The paths of the files of the lab `name`."""
 
     name: str
 
     @property
     def root(self) -> Path:
-        """Return the lab's folder, 0700. The holder of its lock may change the lab."""
+        """Return the lab's folder, with mode 0700. Changing the lab requires the folder's lock."""
         return LABS / self.name
 
     @property
     def record(self) -> Path:
-        """Return the file that describes the lab."""
+        """Return the path of lab.json, which describes the lab."""
         return self.root / "lab.json"
 
     @property
@@ -39,36 +39,36 @@ class LabPaths:
 
     @property
     def ports_map(self) -> Path:
-        """Return the pinned map of port counters."""
+        """Return the path of the pinned map of port counters."""
         return self.pins / "ports"
 
     @property
     def share(self) -> Path:
-        """Return the folder that hosts see at SHARE_INSIDE."""
+        """Return the folder that is visible inside hosts as SHARE_INSIDE."""
         return self.root / "share"
 
     @property
     def ssh_config(self) -> Path:
-        """Return the configuration that makes `ssh -F <this> HOST` work."""
+        """Return the path of the SSH configuration, for `ssh -F`."""
         return self.root / "ssh_config"
 
     @property
     def key(self) -> Path:
-        """Return the private key that opens the lab's hosts."""
+        """Return the path of the private key for logins on the lab's hosts."""
         return self.root / "key"
 
     @property
     def known_hosts(self) -> Path:
-        """Return the file with the hosts' public key."""
+        """Return the path of the file with the hosts' public key."""
         return self.root / "known_hosts"
 
     @property
     def control(self) -> Path:
-        """Return the folder of SSH's control sockets, which must not outlive the lab."""
+        """Return the folder of SSH's control sockets. They are removed with the lab."""
         return self.root / "control"
 
     def pid_file(self, node: str) -> Path:
-        """Return the pid file of a host or switch, which its init holds locked."""
+        """Return the path of a node's pid file, which the node's init process locks."""
         return self.root / "nodes" / f"{node}.pid"
 
 
@@ -78,20 +78,12 @@ def is_built(name: str) -> bool:
 
 
 def program_path(name: str) -> Path:
-    """Return the path of the built program `name`.
-
-    Raises:
-        LabError: it is not built.
-    """
+    """Return the path of the built program `name`. Raises LabError if it is not built."""
     return _built(BUILD / "bin" / name)
 
 
 def bpf_object_path(name: str) -> Path:
-    """Return the path of the built eBPF object `name`.
-
-    Raises:
-        LabError: it is not built.
-    """
+    """Return the path of the built eBPF object `name`. Raises LabError if it is not built."""
     return _built(BUILD / "bpf" / f"{name}.bpf.o")
 
 

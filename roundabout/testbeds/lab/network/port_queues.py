@@ -19,28 +19,28 @@ from roundabout.testbeds.lab.network.kernel_refusal import explain_refusal
 from roundabout.testbeds.lab.network.layout import Layout
 from roundabout.testbeds.lab.network.namespaces import run_inside
 
-MOST_QUEUE_BYTES = 1 << 32  # of a FIFO, whose limit has 32 bits
-LEAST_MTU_BYTES = 1500  # shorter packets would cost more CPU, and headers
+MOST_QUEUE_BYTES = 1 << 32  # bound of a FIFO's length, which has 32 bits
+LEAST_MTU_BYTES = 1500  # shorter packets cost more CPU time, and more headers
 HTB_ROOT, HTB_LINK, HTB_DATA = 0x10000, 0x10001, 0x10002
 HTB_CNPS = 0x10003
-HTB_FIRST = 0x10010  # and so on, for queues that are served before HTB_DATA (ecn.h)
-HTB_LEAST_SHARE = 1e-4  # of the rate: HTB knows no class without one of its own, which it has before any priority
-CNPS_SHARE = 0.1  # of the rate, far more than they need; beyond it they would wait with data
+HTB_FIRST = 0x10010  # first of the handles of queues that are served before HTB_DATA (ecn.h)
+HTB_LEAST_SHARE = 1e-4  # guaranteed share of the rate, which HTB requires of a class and serves before priorities
+CNPS_SHARE = 0.1  # guaranteed share of the rate for CNPs, far more than they need; further CNPs wait with data
 CNPS_LIMIT_BYTES = 1 << 20
-# An ACK that is ECT is of a congestion control that needs ECN, and brings echoes of marks, as a CNP would: 52 bytes of
-# IP with ECT(0); TCP; 32 bytes of header, so no data, and neither SYN nor FIN nor RST.
+# Filter for ACKs that stand for CNPs. An ECT ACK is of a congestion control that needs ECN, and echoes marks. It has 52
+# bytes of IP with ECT(0), protocol TCP, 32 bytes of TCP header, so no data, and neither SYN nor FIN nor RST.
 CNP_KEYS = ["0x00020034/0x0003ffff+0", "0x00060000/0x00ff0000+8", "0x80000000/0xf0070000+32"]
 ETH_P_ALL = 0x0003
 
-# pyroute2 knows pfifo only; the two have the same options, a limit, counted in packets or in bytes.
+# pyroute2 supports only pfifo. bfifo has the same option, a limit, which counts bytes and not packets.
 tcmsg.plugins["bfifo"] = tcmsg.plugins["pfifo"]
 
 
 @dataclass(frozen=True)
 class Queue:
-    """The shaping of a port: its drain rate, headers included, and the length of each of its classes.
+    """The shaping of a port: its drain rate including headers, and the length of the FIFO of each class.
 
-    Of several `classes` of data, the last one is served first, and each before those that come before it.
+    Of several `classes` of data, a later class is served before earlier classes.
     """
 
     drain_bytes_per_s: int
@@ -49,7 +49,7 @@ class Queue:
 
     @property
     def fifos(self) -> dict[int, int]:
-        """Return the length of its FIFOs, in bytes, by their classes' handles; the first is served first."""
+        """Return the length of each FIFO, in bytes, by its class's handle, in the order of service."""
         own = [HTB_DATA, *(HTB_FIRST + place for place in range(1, self.classes))]
         return {HTB_CNPS: CNPS_LIMIT_BYTES, **dict.fromkeys(own[::-1], self.limit_bytes)}
 
@@ -57,11 +57,9 @@ class Queue:
 def port_queues(
     layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0, trial: TrialSpec | None = None
 ) -> dict[Port, Queue]:
-    """Return the queue of every port: its payload rate, with headers, divided by the scale.
+    """Return the queue of every port. It drains at the port's payload rate, plus headers, divided by `scale`.
 
-    Deep if nothing may be lost.
-
-    A trial may ask for another length than its topology has, and for classes of its own.
+    The queue is deep for a lossless topology. `trial` may request another length than the topology's, and classes.
     """
     topology, bytes_scale = layout.topology, scale / dilation
     classes = 1 + max(trial.queue_of_priority.values(), default=0) if trial else 1
@@ -82,7 +80,7 @@ def port_queues(
 
 
 def nic_queues(layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0) -> dict[str, Queue]:
-    """Return the queues of hosts whose NIC limits them to their link's rate, by host. Packets in them are not lost."""
+    """Return the queues of hosts whose links have `nic_queue`, by host. These queues do not drop packets."""
     limit = calibration.queue_bytes.lossless
     mtu = mtu_bytes(layout.topology, scale / dilation)
     return {
@@ -110,9 +108,9 @@ def _check_limit(found: int, mtu: int, bytes_scale: float) -> None:
 
 
 def mtu_bytes(topology: Topology, bytes_scale: float) -> int:
-    """Return the MTU of the lab's devices: the topology's, divided like all bytes as far as packets may be so short.
+    """Return the MTU of the lab's devices: the topology's divided by `bytes_scale`, but at least LEAST_MTU_BYTES.
 
-    Where one stands for many, headers are shaped away: a link's payload rate is the topology's all the same.
+    If one packet stands for several, shaping compensates the missing headers, so that payload rates stay correct.
     """
     return max(LEAST_MTU_BYTES, round(topology.mtu_bytes / bytes_scale))
 
@@ -122,7 +120,7 @@ def _drain_bytes_per_s(payload_rate_gbps: float, scale: float, mtu: int) -> int:
 
 
 def update_queues(queues: Mapping[Port, Queue], pids: Mapping[str, int], burst_bytes: int) -> None:
-    """Give ports of a standing lab these queues. An equal queue stays; packets in another one are lost.
+    """Change the queues of an existing lab's ports. An equal queue is kept; packets in a replaced queue are lost.
 
     Raises:
         LabError: the kernel refused.
@@ -142,7 +140,7 @@ def _renew_ports(queues: Mapping[Port, Queue], burst_bytes: int) -> None:
 
 
 def find_differences(queues: Mapping[Port, Queue], pids: Mapping[str, int]) -> list[str]:
-    """Describe the ports whose FIFOs are not these."""
+    """Return a line for each port whose FIFOs differ from `queues`."""
     found: dict[Port, dict[int, int]] = {}
     for switch in {port.switch: None for port in queues}:
         own = [port for port in queues if port.switch == switch]
@@ -165,7 +163,7 @@ def _read_port_fifos(ports: Iterable[Port]) -> dict[Port, dict[int, int]]:
 
 
 def read_fifos(netlink: IPRoute, ifindex: int) -> dict[int, int]:
-    """Return the length of a device's FIFOs, in bytes, by their classes' handles."""
+    """Return the length of each FIFO of a device, in bytes, by its class's handle."""
     fifos = (each for each in netlink.get_qdiscs(index=ifindex) if each.get_attr("TCA_KIND") == "bfifo")
     return {each["parent"]: each.get_attr("TCA_OPTIONS")["limit"] for each in fifos}
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurement of a lab's links by TCP between its hosts, before anything relies on them.
+"""Measurement of a new lab's links by TCP flows between its hosts.
 
-A port is measured by flows that all leave through it, from as many hosts to as many others as it takes for nothing else
-to limit them, where the topology has such hosts. Ports whose flows do not disturb each other are measured side by side.
+The flows that measure a port all leave through the port. They use enough hosts on both sides that nothing else limits
+them, if the topology has these hosts. Ports whose flows do not disturb each other are measured in parallel.
 """
 
 import math
@@ -25,20 +25,20 @@ from roundabout.testbeds.lab.network.port_queues import Queue
 
 TOLERANCE = 0.03
 WARM_UP_S = 0.015
-# The later ones, the last again and again, are for ports that missed: a moment's shortage of CPU is the likelier cause
-# than a wrong link, and such moments last where other virtual machines take it.
+# Durations of the measurements of a port. If a port misses its rate, the next duration is tried, and the last one is
+# repeated. A temporary lack of CPU time is a likelier cause than a wrong link, and can last on virtual machines.
 WINDOWS_S = (0.03, 0.1, 0.2, 0.4, 0.8, 1.6)
 PATIENCE_S = 30.0
-CPU_CARRIES_BPS = 4e9  # of payload at once, well below what two cores forward
+CPU_CARRIES_BPS = 4e9  # total payload rate of parallel measurements, well below the capacity of two cores
 PINGS = 5
 ICMP_ECHO = 8
 SO_RCVBUFFORCE = 33
-QUEUE_S = 0.005  # what a flow may keep queued: enough to be late for, gone before the next begins
+QUEUE_S = 0.005  # queue of a flow, which keeps a port busy and drains before the next measurement
 
 
 @dataclass(frozen=True)
 class Probe:
-    """The measurement of one port: flows from host to host, the ports that they load, and those that their ACKs use."""
+    """The flows (sender, receiver) that measure one port, the ports that they load, and the ports that ACKs use."""
 
     port: Port
     flows: tuple[tuple[str, str], ...]
@@ -46,7 +46,7 @@ class Probe:
     acks: frozenset[int]
 
     def is_independent_of(self, other: "Probe") -> bool:
-        """Return True if neither delays the other. ACKs behind another flow's data would starve their own flow."""
+        """Return True if both probes can run in parallel. ACKs that wait behind other data would slow their flow."""
         return self.loads.isdisjoint(other.loads | other.acks) and other.loads.isdisjoint(self.acks)
 
 
@@ -56,7 +56,7 @@ def measure_links(
     """Measure every link in both directions.
 
     Raises:
-        LabError: a port carries more or less than its topology says, by more than 3 %, in each try of 30 s.
+        LabError: for 30 s, each measurement of a port differed from the topology's rate by more than 3 %.
     """
     round_trips = {link.name: measure_base_rtt_us(layout, pids, link.name) for link in layout.topology.links}
     probes = [probe for port in layout.ports if (probe := plan_probe(layout, port)) is not None]
@@ -88,7 +88,7 @@ def measure_links(
 
 
 def plan_probe(layout: Layout, port: Port) -> Probe | None:
-    """Return the flows that measure `port`, or None if no traffic between hosts leaves by it."""
+    """Return the probe that measures `port`, or None if no traffic between hosts uses the port."""
     numbers = {host: number for number, host in enumerate(layout.hosts)}
     through = [pair for pair, path in layout.paths.items() if port in path]
     # Short ways first; then each sender's next host, so that the probes of a large topology spread over it.
@@ -112,9 +112,9 @@ def plan_probe(layout: Layout, port: Port) -> Probe | None:
 
 
 def group_probes(probes: list[Probe], scale: float) -> Iterator[list[Probe]]:
-    """Yield groups of probes that do not disturb each other, as large as the CPU carries at once.
+    """Yield groups of probes that can run in parallel, limited by CPU_CARRIES_BPS.
 
-    Rates are the papers', divided by `scale` on the lab's links.
+    The rates of the probes' ports are the papers'. The lab's rates are divided by `scale`.
     """
     waiting = list(probes)
     while waiting:
@@ -142,7 +142,7 @@ def _raise_off_rate(port: Port, measured_gbps: float, tries: int, waited_s: floa
 
 @dataclass(frozen=True)
 class RateMeter:
-    """Loads ports and measures their rates."""
+    """A meter that loads ports and measures their rates."""
 
     layout: Layout
     pids: Mapping[str, int]
@@ -150,7 +150,10 @@ class RateMeter:
     queues: Mapping[Port, Queue]
 
     def of(self, group: list[Probe], window_s: float) -> dict[int, float]:
-        """Load the ports of `group` at once; return payload rates at the papers' scale, Gbit/s, by interface index."""
+        """Load the ports of `group` in parallel for `window_s`. Return their payload rates by interface index.
+
+        Rates are in the papers' Gbit/s.
+        """
         with ExitStack() as stack:
             greedy = {
                 probe.port.ifindex: [stack.enter_context(self._greedy_flow(*flow)) for flow in probe.flows]
@@ -223,7 +226,7 @@ class _GreedyFlow:
 
 
 def measure_base_rtt_us(layout: Layout, pids: Mapping[str, int], link: str) -> float:
-    """Return the shortest of a few pings between the nearest hosts on the two sides of `link`, us."""
+    """Return the shortest round trip, in us, of some pings between the nearest hosts on the two sides of `link`."""
     across = [pair for pair in layout.links_between if any(hop.link.name == link for hop in layout.links_between[pair])]
     sender, receiver = min(across, key=lambda pair: len(layout.paths[pair]))
     with run_inside(pids[sender], lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)) as raw:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Static neighbors of a host and static forwarding entries of a switch, set in one request.
+"""Static neighbors of a host and static forwarding entries of a switch, set by one netlink message.
 
-Every host knows every other, and every switch every host, so these are hundreds of requests. pyroute2 makes one after
-the other, each with a round trip; here all of a node's go out as one datagram (rtnetlink(7)).
+Each host has an entry for every other host, and each switch for every host. pyroute2 would need a round trip for each
+of these hundreds of entries. This module sends all entries of a node in one datagram (rtnetlink(7)).
 """
 
 import os
@@ -16,7 +16,7 @@ from pyroute2.netlink.rtnl import RTM_NEWNEIGH, ndmsg
 
 NDA_DST, NDA_LLADDR = 1, 2
 PERMANENT = ndmsg.states["permanent"]
-STATIC = ndmsg.states["noarp"]  # what a bridge never forgets or moves
+STATIC = ndmsg.states["noarp"]  # state of an entry that a bridge never ages or moves
 BRIDGE_ENTRY = ndmsg.flags["master"]
 HEADER = struct.Struct("=IHHII")  # nlmsghdr
 ENTRY = struct.Struct("=BxxxiHBB")  # ndmsg
@@ -25,10 +25,7 @@ LARGEST_ANSWER = 1 << 16
 
 @dataclass(frozen=True)
 class Neighbor:
-    """The device through which a hardware address is reached.
-
-    With an IPv4 address for hosts, without one for bridges.
-    """
+    """The device through which a hardware address is reached. Hosts' entries have an IPv4 address, bridges' do not."""
 
     ifindex: int
     mac: str
@@ -36,11 +33,7 @@ class Neighbor:
 
 
 def add_neighbors(neighbors: Sequence[Neighbor]) -> None:
-    """Make the entries in the calling thread's network namespace.
-
-    Raises:
-        OSError: the kernel refused one.
-    """
+    """Add the entries in the calling thread's network namespace. Raises OSError if the kernel refuses an entry."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
         request = b"".join(_message(neighbour, number) for number, neighbour in enumerate(neighbors))
         netlink.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * len(request) + LARGEST_ANSWER)
