@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host-side program that owns every setting which experiments touch."""
+"""The program on hosts that manages every setting that experiments change."""

@@ -1,32 +1,32 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The one program that reads, applies, journals and restores every setting that experiments touch on this host.
+"""The only program that reads, applies, journals and restores the settings that experiments change on this host.
 
-    settings.py read                 document on stdin; its values may be null, which asks without comparing
-    settings.py apply   --owner O    document on stdin
-    settings.py restore --owner O    brings back what O found
-    settings.py journal              what is still to be restored, for every owner
-    settings.py drifted              what differs from its last owner's value
+    settings.py read                 read the settings of a document on stdin and compare them; null: do not compare
+    settings.py apply   --owner O    apply a document on stdin
+    settings.py restore --owner O    restore the values that O found
+    settings.py journal              show the settings that are not restored yet, by owner
+    settings.py drifted              show the settings that differ from their last owner's value
 
-A document is JSON and is applied in its own order; docs/reference/settings.md lists every kind of setting, with units:
+A document is JSON and is applied in its order. docs/reference/settings.md lists every kind of setting with its unit:
 
     {"sysctl": {"net.ipv4.tcp_ecn": 1}, "link": {"eth0": {"gso_max_size": 4600}}, "dcqcn": {"eth2": {"T_us": 300}}}
 
-Answers are JSON on stdout: `found` (before), `applied` (read back), `changed` (what became something else) and
-`differs` (what is not as asked: the host rounded or ignored it; of `drifted`, what was changed since); `restore`
-answers `restored`, `overridden`, `skipped` and `failed`. An answer with differences exits 0: the caller decides. What
-could not be done is one message on stderr, and exit status 1.
+Answers are JSON on stdout. `found` has the values before, `applied` those read back, `changed` the modified settings,
+and `differs` the settings whose value is not the requested one, because the host rounded or ignored it. For `drifted`,
+`differs` has the settings that were changed since. `restore` answers `restored`, `overridden`, `skipped` and `failed`.
+The exit status is 0 even with differences; the caller decides. After an error it is 1, with one message on stderr.
 
-Before the first write, the journal takes what was found, also of settings that a write changes along with its own: that
-is on disk before anything is written. `restore` writes that back, and reads it again: what did not come back is in
-`failed`, and stays in the journal.
+The found values are written to the journal on disk before the first write, including those of settings that the write
+changes as a side effect. `restore` writes them back and reads them again. A setting that was not restored is in
+`failed` and stays in the journal.
 
-Several owners may set one value. If an older one restores first, the host keeps the newer one's value, and the newer
-one will bring back what the older had found. A value that was changed without this program is restored
-nevertheless, and is named in `overridden`. Settings end with the boot (but for NV config), or with the link or the
-transport that carries them: then there is nothing to restore, and `skipped` says why.
+Several owners may set one setting. If an older owner restores first, the host keeps the newer owner's value, and the
+newer owner will restore the value that the older owner found. A value that another program changed is restored, too,
+and is named in `overridden`. Except for NV config, settings do not survive a reboot, nor the removal of their link or
+transport. Such settings need no restoring and are in `skipped` with the reason.
 
-Python 3.8, standard library only: it is copied to hosts as it is, with the files beside it.
+This program is copied to hosts with the files beside it. It needs only Python 3.8 and its standard library.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ WITHOUT_TARGET = ("sysctl", "cpu")
 
 
 def flatten(document: Any) -> Dict[Key, Optional[Value]]:
-    """Flatten a document into one mapping in its own order. Raises SettingsError for an invalid one."""
+    """Return a document's settings as one mapping, in the document's order. Raises SettingsError if it is invalid."""
     settings: Dict[Key, Optional[Value]] = {}
     for kind, content in _mapping(document, "the document").items():
         if kind not in KINDS:
@@ -80,7 +80,7 @@ def _mapping(value: Any, where: str) -> Dict[str, Any]:
 
 
 def nest(settings: Mapping[Key, Optional[Value]]) -> Dict[str, Any]:
-    """Return the document that `flatten` makes these settings of."""
+    """Return settings as a document. This is the inverse of `flatten`."""
     document: Dict[str, Any] = {}
     for (kind, target, name), value in settings.items():
         content = document.setdefault(kind, {})
@@ -100,7 +100,7 @@ def _grouped(keys: Iterable[Key]) -> Dict[Tuple[str, str], List[str]]:
 
 
 def read_all(host: Host, keys: Iterable[Key]) -> Dict[Key, Value]:
-    """Return the present values of these settings, in the order of `keys`."""
+    """Return the current values of these settings, in the order of `keys`. Raises SettingsError."""
     found: Dict[Key, Value] = {}
     for (kind, target), names in _grouped(keys).items():
         values = KINDS[kind].read(host, target, names)
@@ -109,7 +109,7 @@ def read_all(host: Host, keys: Iterable[Key]) -> Dict[Key, Value]:
 
 
 def write_all(host: Host, settings: Mapping[Key, Value]) -> None:
-    """Write these settings, one target at a time, in their order."""
+    """Write these settings in their order, one target at a time. Raises SettingsError."""
     for (kind, target), names in _grouped(settings).items():
         KINDS[kind].write(host, target, {name: settings[kind, target, name] for name in names})
 
@@ -119,7 +119,7 @@ def _equal(key: Key, left: Value, right: Value) -> bool:
 
 
 def differences(wanted: Mapping[Key, Optional[Value]], found: Mapping[Key, Value]) -> List[Dict[str, Any]]:
-    """Return each wanted setting whose value differs."""
+    """Return each setting of `wanted` whose found value differs, with both values."""
     return [
         {"setting": _label(key), "expected": value, "found": found[key]}
         for key, value in wanted.items()
@@ -131,17 +131,17 @@ def differences(wanted: Mapping[Key, Optional[Value]], found: Mapping[Key, Value
 
 
 def read(host: Host, document: Any) -> Dict[str, Any]:
-    """Return the present values of the document's settings, and those that differ from it."""
+    """Return the answer of the command `read`: `found` values of the document's settings, and `differs`."""
     wanted = flatten(document)
     found = read_all(host, wanted)
     return {"found": nest(found), "differs": differences(wanted, found)}
 
 
 def apply(host: Host, document: Any, owner: str) -> Dict[str, Any]:
-    """Journal the present values, write those that differ, and read them back.
+    """Journal the current values for `owner`, write the settings that differ, and read them back. Return the answer.
 
-    If NV config that the document sets must be in force before the rest can be, it alone is written; SettingsError says
-    what to do before the second time.
+    If other settings depend on NV config in the document that is not active yet, only the NV config is written. Then
+    raises SettingsError, which says what to do before applying the document again.
     """
     wanted = {key: value for key, value in flatten(document).items() if value is not None}
     try:
@@ -189,9 +189,9 @@ def _entry(key: Key, owner: str, boot: str, found: Value, wrote: Optional[Value]
 
 
 def restore(host: Host, owner: str) -> Dict[str, Any]:
-    """Restore the values that `owner` found, newest first.
+    """Restore the values that `owner` found, the newest first, and return the answer.
 
-    Every setting is tried; a failure keeps the journal as it is.
+    After a failure the remaining settings are restored, too, and the journal keeps its entries.
     """
     report: Dict[str, List[Any]] = {"restored": [], "overridden": [], "skipped": [], "failed": []}
     with Journal(host.state) as journal:
@@ -294,7 +294,7 @@ def _act_on_each(keys: List[Key], act: Callable[[List[Key]], None]) -> Dict[Key,
 
 
 def show_journal(host: Host) -> Dict[str, Any]:
-    """Return the settings still to be restored."""
+    """Return the settings that are not restored yet, by owner."""
     with Journal(host.state) as journal:
         stacks = owners_by_setting(journal.entries())
     fields = ("owner", "boot", "found", "wrote")
@@ -308,7 +308,7 @@ def show_journal(host: Host) -> Dict[str, Any]:
 
 
 def drifted(host: Host) -> Dict[str, Any]:
-    """Return the settings that differ from the last owner's value. A missing journal is not created."""
+    """Return the settings whose value differs from their last owner's. A missing journal is not created."""
     if not (host.state / JOURNAL).exists():
         return {"differs": []}
     with Journal(host.state) as journal:  # nobody is half way through
@@ -347,7 +347,7 @@ def _complain(message: str, hint: str) -> int:
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Run one command, and return the exit status."""
+    """Run one command and return its exit status."""
     options = _arguments(arguments)
     host = Host(options.root, options.state)
     commands: Dict[str, Callable[[], Dict[str, Any]]] = {

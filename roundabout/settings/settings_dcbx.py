@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives DCBX of a network interface back to its firmware, as `mlnx_qos -d fw` does (mlnx-tools, dcbnetlink.py).
+"""Return the control of DCBX on a network interface to the firmware, like `mlnx_qos -d fw` (mlnx-tools, dcbnetlink.py).
 
     settings_dcbx.py IF
 
-That is DCBX without any flag, for which iproute2's `dcb dcbx set` would print its help. Numbers are those of
-linux/dcbnl.h and linux/rtnetlink.h.
+The program sets DCBX without any flag. iproute2's `dcb dcbx set` cannot do this, because it prints its help without a
+flag. Constants are from linux/dcbnl.h and linux/rtnetlink.h.
 """
 
 import errno
@@ -15,16 +15,16 @@ import sys
 
 RTM_SETDCB, DCB_CMD_SDCBX, DCB_ATTR_IFNAME, DCB_ATTR_DCBX = 79, 23, 1, 14
 NLMSG_ERROR, NLM_F_REQUEST = 2, 1
-NLMSG_HEADER, DCB_HEADER, ATTRIBUTE_HEADER = 16, 4, 4  # bytes
+NLMSG_HEADER, DCB_HEADER, ATTRIBUTE_HEADER = 16, 4, 4  # sizes of headers, bytes
 
 
 def attribute(kind: int, data: bytes) -> bytes:
-    """Return one attribute of a netlink message."""
+    """Return the bytes of one attribute of a netlink message, with padding."""
     return struct.pack("=HH", ATTRIBUTE_HEADER + len(data), kind) + data + bytes(-len(data) % 4)
 
 
 def give_back(interface: str) -> int:
-    """Tell the kernel; return 0 or an errno."""
+    """Return the control of DCBX on `interface` to the firmware. Return 0 or an errno."""
     flags = attribute(DCB_ATTR_IFNAME, interface.encode() + b"\0") + attribute(DCB_ATTR_DCBX, b"\0")
     body = struct.pack("=BBH", socket.AF_UNSPEC, DCB_CMD_SDCBX, 0) + flags
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host as settings.py sees it: files and tools below a root, kinds of settings, and their errors."""
+"""Access to a host's files and tools for settings.py, kinds of settings, and their errors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Union
 
 Value = Union[int, float, str]
-Values = Dict[str, Value]  # by the setting's name
+Values = Dict[str, Value]  # values by the setting's name
 
 _NUMBERED = re.compile(r"(dscp|prio)[0-9]+(?![0-9a-z])")
 
 
 class SettingsError(Exception):
-    """A setting could not be read or written. `hint` gives the remedy."""
+    """Error for a setting that could not be read or written. `hint` is the remedy."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -25,29 +25,29 @@ class SettingsError(Exception):
 
 
 class ToolError(SettingsError):
-    """A tool ran and failed."""
+    """Error for a tool that ran and failed."""
 
 
 class AbsentError(SettingsError):
-    """The carrier of the setting is not on this host, or has no effect there."""
+    """Error for a setting whose link, device or transport does not exist on this host or ignores it."""
 
 
 class Host(NamedTuple):
-    """The host's files: `root` stands for / and `state` holds the journal."""
+    """The host's file system: `root` replaces / in tests, and `state` is the journal's folder."""
 
     root: Path
     state: Path
 
     def boot_id(self) -> str:
-        """Return the kernel's id of this boot."""
+        """Return the kernel's id of the current boot."""
         return (self.root / "proc/sys/kernel/random/boot_id").read_text().strip()
 
     def has(self, tool: str) -> bool:
-        """Return True if `run` would find the tool."""
+        """Return True if the tool is installed, so that `run` finds it."""
         return shutil.which(self._path(tool)) is not None
 
     def run(self, tool: str, *arguments: str) -> str:
-        """Return the standard output of a tool beside this file, or else on PATH. Raises ToolError if it fails."""
+        """Run a tool from this file's folder, or else from PATH. Return its stdout. Raises ToolError if it fails."""
         path = self._path(tool)
         try:
             done = subprocess.run([path, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -67,18 +67,18 @@ class Host(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The allowed values of a setting."""
+    """The allowed values of a setting: a description for messages, and a predicate."""
 
     expected: str
     accepts: Callable[[Value], bool]
 
 
 class Kind(NamedTuple):
-    """The functions that read, write and compare one kind of setting.
+    """The functions that read, write, compare and check one kind of setting.
 
-    A writer gets all values of a target at once, because they may depend on each other. `drags` names other settings
-    that a write may change. `moot` returns True for a setting that no longer exists once the target's settings are as
-    given.
+    `write` gets all values of a target together, because they may depend on each other. `drags` returns the names of
+    other settings that a write may change. `moot` returns True for a setting that does not exist if the target has the
+    given settings.
     """
 
     read: Callable[[Host, str, Iterable[str]], Values]
@@ -91,7 +91,7 @@ class Kind(NamedTuple):
 
 
 def read_file(path: Path, label: str) -> str:
-    """Return a file's text without white space around it; `label` names the setting in an error."""
+    """Return a file's text without surrounding white space. `label` names the setting in a SettingsError."""
     try:
         return path.read_text().strip()
     except OSError as error:
@@ -99,7 +99,7 @@ def read_file(path: Path, label: str) -> str:
 
 
 def write_file(path: Path, label: str, value: Value) -> None:
-    """Write a value by one call, as the kernel's files want it."""
+    """Write a value to a file by one system call, which the kernel's files require. Raises SettingsError."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
         try:
@@ -111,17 +111,17 @@ def write_file(path: Path, label: str, value: Value) -> None:
 
 
 def why_denied() -> str:
-    """Return the remedy for a refusal, if it is known."""
+    """Return the remedy for a denied access: to run as root. The text is empty if this process is root."""
     return "" if os.geteuid() == 0 else "run as root"
 
 
 def same(left: Value, right: Value) -> bool:
-    """Return True if the values are equal as numbers, or word for word."""
+    """Return True if two values are equal as numbers, or have the same words."""
     return left == right or str(left).split() == str(right).split()
 
 
 def whole(low: int, high: int) -> Rule:
-    """Return the rule of a whole number in a range."""
+    """Return a rule that accepts whole numbers from `low` to `high`."""
     return Rule(f"a whole number from {low} to {high}", lambda value: _is_whole(value) and low <= float(value) <= high)
 
 
@@ -130,22 +130,22 @@ def _is_whole(value: Value) -> bool:
 
 
 def one_of(*words: Value) -> Rule:
-    """Return the rule of one of a few words."""
+    """Return a rule that accepts only the given values."""
     return Rule(" or ".join(str(word) for word in words), lambda value: value in words)
 
 
 def either(left: Rule, right: Rule) -> Rule:
-    """Return the rule that accepts what one of two rules accepts."""
+    """Return a rule that accepts a value if at least one of the two rules accepts it."""
     return Rule(f"{left.expected}, or {right.expected}", lambda value: left.accepts(value) or right.accepts(value))
 
 
 def text() -> Rule:
-    """Return the rule of any text of words."""
+    """Return a rule that accepts any text of words."""
     return Rule("text", lambda value: isinstance(value, str) and bool(value.split()))
 
 
 def eight(low: int, high: int) -> Rule:
-    """Return the rule of a whole number for each priority or buffer from 0 to 7, with commas."""
+    """Return a rule that accepts eight comma-separated whole numbers from `low` to `high`."""
 
     def accepts(value: Value) -> bool:
         parts = str(value).split(",")
@@ -155,7 +155,7 @@ def eight(low: int, high: int) -> Rule:
 
 
 def check_by(kind: str, rules: Mapping[str, Rule]) -> Callable[[str, str, Optional[Value]], None]:
-    """Return a check of names and values by `rules`."""
+    """Return a function that raises SettingsError for an unknown name, or for a value that its rule does not accept."""
 
     def check(target: str, name: str, value: Optional[Value]) -> None:
         label = f"{kind} {target}".strip()
@@ -168,5 +168,5 @@ def check_by(kind: str, rules: Mapping[str, Rule]) -> Callable[[str, str, Option
 
 
 def known_names(rules: Iterable[str]) -> List[str]:
-    """Return names for messages: one for all that differ by a number only."""
+    """Return the names of settings for messages, with names that differ only in a number combined."""
     return list(dict.fromkeys(_NUMBERED.sub(r"\1N", name) for name in rules))

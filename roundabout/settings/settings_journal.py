@@ -11,18 +11,18 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from roundabout.settings.settings_host import SettingsError
 
-Key = Tuple[str, str, str]  # kind, target ("" for sysctls and CPUs), name
+Key = Tuple[str, str, str]  # kind, target (empty for sysctls and CPUs), name
 Entry = Dict[str, Any]  # one line of the journal
 JOURNAL = "journal.jsonl"
 FIELDS = {
     "found": {"owner", "kind", "target", "name", "boot", "found", "wrote"},
     "restored": {"owner"},
-}  # that each kind of entry has
+}  # required fields of each kind of entry
 BY_HAND = "move the file away; what it held must be restored by hand"
 
 
 class Journal:
-    """JSON lines under an exclusive lock, which is held while the journal is open. Lines are only appended."""
+    """The journal's file of JSON lines, which is locked exclusively while it is open. Lines are only appended."""
 
     def __init__(self, state: Path) -> None:
         self.path = state / JOURNAL
@@ -45,7 +45,7 @@ class Journal:
             os.ftruncate(self._file, whole)
 
     def entries(self) -> List[Entry]:
-        """Return every line, oldest first."""
+        """Return all entries, the oldest first."""
         found = []
         for number, line in enumerate(self.path.read_text().splitlines(), start=1):
             try:
@@ -59,7 +59,7 @@ class Journal:
         return found
 
     def append(self, entries: List[Entry]) -> None:
-        """Add lines. They are on disk when this returns."""
+        """Append entries and sync them to disk."""
         rest = "".join(json.dumps(entry) + "\n" for entry in entries).encode()
         while rest:
             rest = rest[os.write(self._file, rest) :]
@@ -71,12 +71,12 @@ class Journal:
             os.close(directory)
 
     def empty(self) -> None:
-        """Delete all entries, once nothing is left to restore."""
+        """Delete all entries. Call it only if nothing is left to restore."""
         os.ftruncate(self._file, 0)
 
 
 def remove_owner(stack: List[Entry], owner: str) -> List[Entry]:
-    """Return the stack without `owner`. The next owner inherits the value that it had found."""
+    """Return a setting's entries without that of `owner`. The next owner's entry gets the value that `owner` found."""
     left: List[Entry] = []
     heir_finds: Optional[Entry] = None
     for entry in stack:
@@ -104,7 +104,10 @@ def _push(stack: List[Entry], entry: Entry) -> None:
 
 
 def owners_by_setting(entries: Iterable[Entry]) -> Dict[Key, List[Entry]]:
-    """Return for each setting the owners that still have to restore it, in order; the last one's value is in force."""
+    """Return, for each setting, the entries of owners that have not restored it, the oldest first.
+
+    The host has the value that the last of these owners wrote.
+    """
     stacks: Dict[Key, List[Entry]] = {}
     for entry in entries:
         if entry["entry"] == "restored":

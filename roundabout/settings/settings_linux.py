@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings that any Linux host has: sysctls, CPUs, links, interrupts, routes, and the transports of transports/."""
+"""Settings of any Linux host: sysctls, CPUs, links, interrupts, routes, and the parameters of transports."""
 
 from __future__ import annotations
 
@@ -44,24 +44,25 @@ LINK_RULES = {
     # en_ethtool.c, mlx5e_set_pfc_prevention_tout; other drivers have narrower ones and refuse the rest.
     "pfc_prevention_ms": either(one_of(0), whole(80, 8000)),
 }
-PFC_PREVENTION = "pfc-prevention-tout"  # as `ethtool --get-tunable` calls it
+PFC_PREVENTION = "pfc-prevention-tout"  # name in `ethtool --get-tunable`
 IP_NAMES = ("gso_max_size", "mtu")
-# What `ethtool -a` and `ethtool -A` call them. (Pause of the whole link conflicts with PFC: unverified.)
+# Setting -> names in the output of `ethtool -a` and the options of `ethtool -A`. (It is unverified that pause frames of
+# the whole link conflict with PFC.)
 PAUSE = {
     "pause_autoneg": ("Autonegotiate", "autoneg"),
     "pause_rx": ("RX", "rx"),
     "pause_tx": ("TX", "tx"),
 }
-ROUTE_WORDS = {"congctl": "congctl", "rto_min_ms": "rto_min", "quickack": "quickack"}  # as `ip route` calls them
+ROUTE_WORDS = {"congctl": "congctl", "rto_min_ms": "rto_min", "quickack": "quickack"}  # setting -> word of `ip route`
 ROUTE_RULES = {"congctl": text(), "rto_min_ms": either(text(), whole(1, 2**31 - 1)), "quickack": either(text(), SWITCH)}
-# Where a route has a next-hop id and is to have no metrics, Linux takes any that it knows of the same id and protocol,
-# whatever its metrics (fib_find_info_nh). So a route loses its metrics by way of a protocol that no daemon uses.
+# A temporary protocol, unused by daemons, with which a route loses its metrics. For a route with a next-hop id and
+# without metrics, Linux would reuse any known one of the same id and protocol with its metrics (fib_find_info_nh).
 PASSING_PROTOCOL = "254"
-UNKNOWN = "unknown"  # the speed of a link that is down
-LINK_UP_S = 15  # a guess: how long a link may take to come back after what takes it down
-LOOK_S = 0.1  # between two looks at it; a guess: the kernel has heard within this that a link went down
+UNKNOWN = "unknown"  # speed that is reported for a link that is down
+LINK_UP_S = 15  # time limit of a link to come up again; a guess
+LOOK_S = 0.1  # interval of checks of a link, in which the kernel notices that it went down; a guess
 IPV4_PREFIX = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}(/[0-9]{1,2})?")
-# Words that `ip route` shows and does not take.
+# Words in the output of `ip route` that its input does not accept.
 ROUTE_FLAGS = {"linkdown", "dead", "offload", "rt_offload", "offload_failed", "trap", "rt_trap", "unresolved", "\\"}
 
 
@@ -69,7 +70,7 @@ ROUTE_FLAGS = {"linkdown", "dead", "offload", "rt_offload", "offload_failed", "t
 
 
 def check_sysctl(_target: str, name: str, _value: Optional[Value]) -> None:
-    """Refuse names outside /proc/sys."""
+    """Raise SettingsError if `name` is not a file below /proc/sys."""
     if not SYSCTL_NAME.fullmatch(name):
         raise SettingsError(f"sysctl {name!r} is not a sysctl's name", "write it as net.ipv4.tcp_ecn")
 
@@ -86,7 +87,7 @@ def _parse_sysctl(content: str) -> Value:
 
 
 def read_sysctls(host: Host, _target: str, names: Iterable[str]) -> Values:
-    """Return the values in /proc/sys."""
+    """Return the values of sysctls from /proc/sys."""
     found = {}
     for name in names:
         try:
@@ -97,7 +98,7 @@ def read_sysctls(host: Host, _target: str, names: Iterable[str]) -> Values:
 
 
 def write_sysctls(host: Host, _target: str, values: Mapping[str, Value]) -> None:
-    """Write /proc/sys, one value after another."""
+    """Write sysctls to /proc/sys in the given order."""
     for name, value in values.items():
         try:
             write_file(_sysctl_path(host, name), f"sysctl {name}", value)
@@ -115,7 +116,7 @@ def _available(host: Host) -> str:
 
 
 def is_same_cycle(left: Value, right: Value) -> bool:
-    """Return True if two lists of words are equal once each is repeated as often as needed."""
+    """Return True if two lists of words are equal after repeating the shorter one."""
     ours, theirs = str(left).split(), str(right).split()
     return all(ours[index % len(ours)] == theirs[index % len(theirs)] for index in range(max(len(ours), len(theirs))))
 
@@ -152,12 +153,12 @@ def _governors(host: Host) -> List[Path]:
 
 
 def read_cpu(host: Host, _target: str, names: Iterable[str]) -> Values:
-    """Return the governor of all CPUs, or of each."""
+    """Return the frequency governor of all CPUs: one word if it is the same, else one for each CPU."""
     return {name: _read_turns(_governors(host), f"cpu {name}") for name in names}
 
 
 def write_cpu(host: Host, _target: str, values: Mapping[str, Value]) -> None:
-    """Write each CPU's governor."""
+    """Write the frequency governor of each CPU. One word applies to all CPUs."""
     for name, value in values.items():
         _write_turns(_governors(host), f"cpu {name}", value)
 
@@ -170,12 +171,12 @@ def _affinities(host: Host, target: str) -> List[Path]:
 
 
 def read_irq(host: Host, target: str, names: Iterable[str]) -> Values:
-    """Return the CPUs of all interrupts of a NIC, or of each."""
+    """Return the CPU list of all interrupts of a NIC: one if it is the same, else one for each interrupt."""
     return {name: _read_turns(_affinities(host, target), f"irq {target} {name}") for name in names}
 
 
 def write_irq(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """Distribute a NIC's interrupts over CPU lists."""
+    """Assign CPU lists to a NIC's interrupts in turn."""
     for name, value in values.items():
         _write_turns(_affinities(host, target), f"irq {target} {name}", value)
 
@@ -192,7 +193,7 @@ def _query(host: Host, tool: str, *arguments: str) -> str:
 
 
 def read_link(host: Host, target: str, names: Iterable[str]) -> Values:
-    """Return the values of `ip -d link`, `ethtool`, `ethtool -a` and `ethtool --get-tunable` for one interface."""
+    """Return an interface's values from `ip -d link`, `ethtool`, `ethtool -a` and `ethtool --get-tunable`."""
     wanted = list(names)
     found: Values = {}
     if any(name in IP_NAMES for name in wanted):
@@ -225,7 +226,7 @@ def _speed(said: str) -> Values:
 
 
 def write_link(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """Write by one call of each tool that is needed."""
+    """Write an interface's values by one call of each required tool."""
     by_ip = [word for name in IP_NAMES if name in values for word in (name, str(values[name]))]
     if by_ip:
         host.run("ip", "link", "set", "dev", target, *by_ip)
@@ -267,7 +268,7 @@ def _is_up(host: Host, target: str) -> bool:
 
 @contextlib.contextmanager
 def link_comes_back(host: Host, target: str) -> Iterator[None]:
-    """Wait at the end until a link that was up is up again, because the context may take it down."""
+    """Wait, at the end of the block, until a link that was up before is up again."""
     was_up = _is_up(host, target)
     yield
     if was_up:
@@ -276,12 +277,12 @@ def link_comes_back(host: Host, target: str) -> Iterator[None]:
 
 
 def drags_link(_host: Host, _target: str, names: List[str]) -> List[str]:
-    """Return the side effects: a speed changes autoneg, and vice versa."""
+    """Return the settings that a write changes as a side effect: speed and autoneg change each other."""
     return ["autoneg", "speed_mbps"] if {"autoneg", "speed_mbps"} & set(names) else []
 
 
 def moot_link(name: str, settings: Values) -> bool:
-    """Return True for the speed of a link that was found down; it had autoneg, or none."""
+    """Return True if `name` is the speed and the link was down, so that it had no speed to restore."""
     return name == "speed_mbps" and settings.get(name) == UNKNOWN
 
 
@@ -289,7 +290,10 @@ def moot_link(name: str, settings: Values) -> bool:
 
 
 def check_route(target: str, name: str, value: Optional[Value]) -> None:
-    """Refuse prefixes outside data networks, because SSH and file servers keep the host's own congestion control."""
+    """Raise SettingsError if `target` is not an IPv4 prefix, or is the default route, or if name or value is invalid.
+
+    Connections outside data networks, such as SSH, must keep the host's own congestion control.
+    """
     if not IPV4_PREFIX.fullmatch(target):
         raise SettingsError(f"route {target!r}: expected an IPv4 prefix such as 10.0.2.0/24, never the default route")
     check_by("route", ROUTE_RULES)(target, name, value)
@@ -369,7 +373,7 @@ def _devices_behind(host: Host, next_hop: str) -> Set[str]:
 
 
 def read_route(host: Host, target: str, names: Iterable[str]) -> Values:
-    """Return the metrics of connections to a prefix. Raises SettingsError for an interface of the default route."""
+    """Return the metrics of the route to a prefix. Raises SettingsError if its interface has the default route."""
     words, found = _route(host, target)
     lines = _query(host, "ip", "-4", "-o", "route", "show", "exact", "default").splitlines()
     default = {device for line in lines for device in _devices(host, line.split())}
@@ -383,7 +387,7 @@ def read_route(host: Host, target: str, names: Iterable[str]) -> Values:
 
 
 def write_route(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """Change the metrics in `values`, and leave the rest of the route as it is. `ip` reads next hops last."""
+    """Change the metrics in `values` of the route to a prefix. Other attributes of the route stay."""
     words, found = _route(host, target)
     if "nhid" in words:
         words = _without_next_hops(words)
@@ -418,7 +422,7 @@ def _missing(host: Host, congctl: str) -> str:
 
 
 def read_transport(host: Host, target: str, names: Iterable[str]) -> Values:
-    """Return the parameters in force in this network namespace."""
+    """Return the active parameters of a transport in this network namespace."""
     parameters = json.loads(_query(host, "transport", "get", target))["params"]
     unknown = [name for name in names if name not in parameters]
     if unknown:
@@ -427,7 +431,7 @@ def read_transport(host: Host, target: str, names: Iterable[str]) -> Values:
 
 
 def write_transport(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """Write by one call of `transport set`."""
+    """Write the parameters of a transport by one call of `transport set`."""
     host.run("transport", "set", target, *(f"{name}={value}" for name, value in values.items()))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of ConnectX NICs: DCQCN, RoCE, and what firmware keeps across reboots.
+"""Settings of ConnectX NICs: DCQCN, RoCE, and the firmware's persistent NV config.
 
-DCQCN has two backends, probed file by file: OFED's sysfs (/sys/class/net/IF/ecn, with a params folder or without) and
-mainline's debugfs (cc_params). PARAMETERS is the only place that knows names and units of both, and of NV config.
+DCQCN has two backends, and each file is searched in both: OFED's sysfs (/sys/class/net/IF/ecn, with or without a folder
+`params`), and mainline's debugfs (cc_params). Only PARAMETERS has the names and units of both and of NV config.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from roundabout.settings.settings_host import (
 U32 = whole(0, 2**32 - 1)
 SWITCH = whole(0, 1)
 TOS = whole(0, 255)
-# From ConnectX-6 Dx on, firmware may ignore cc_params. PCI device number: the kernel's mlx5_core_pci_table.
+# PCI device number of ConnectX-6 Dx (mlx5_core_pci_table), the first NIC whose firmware may ignore cc_params.
 FIRST_WITHOUT_LEGACY_DCQCN = 0x101D
 LEGACY_DCQCN = "ROCE_CC_LEGACY_DCQCN"
 LOCKDOWN = "kernel lockdown closes debugfs (unverified): use DOCA-OFED, or nv"
@@ -47,7 +47,7 @@ PHYSICAL_ONLY = "OFED's attributes are writable on physical functions only"
 
 
 class InertError(AbsentError):
-    """A NIC ignores cc_params until the setting `cure` is 1 and firmware was reset as `reset` says."""
+    """Error for a NIC that ignores cc_params until the setting `cure` is 1 and the firmware is reset by `reset`."""
 
     def __init__(self, target: str, hint: str, reset: str) -> None:
         super().__init__(f"dcqcn {target}: cc_params do nothing on this NIC: {LEGACY_DCQCN} is False", hint)
@@ -60,9 +60,9 @@ def _read_if_there(path: Path) -> str:
 
 
 def nic_folder(host: Host, target: str) -> Path:
-    """Return the NIC's folder in sysfs.
+    """Return the folder in sysfs of the device behind the interface `target`.
 
-    Raises AbsentError without such an interface, SettingsError for one without a NIC.
+    Raises AbsentError if the interface does not exist, and SettingsError if it has no device.
     """
     folder = host.root / "sys/class/net" / target
     kinds = [kind for file, kind in NO_NICS.items() if (folder / file).exists()]
@@ -84,7 +84,7 @@ def _pci_address(host: Host, target: str) -> str:
 
 
 class Unit(NamedTuple):
-    """The conversion of a document's value to the NIC's whole number, and back."""
+    """The conversion between a document's value and the NIC's whole number, and the allowed values."""
 
     rule: Rule
     to_nic: Callable[[float], int] = int
@@ -100,14 +100,14 @@ def _fraction(low: int, high: int) -> Rule:
 
 COUNT = Unit(U32)
 ALPHA = Unit(_fraction(1, 1023), lambda value: round(value * 1024), lambda code: code / 1024)
-# Ranges: NVIDIA's page "DCQCN CC Parameters" (DOCA 3.4), and fields and limits of mstflint 4.36's mlxconfig_host.db;
-# where they differ, what both take. Firmware with rates of 32 bits takes larger ones, and byte counters.
+# Ranges are the intersection of two sources: NVIDIA's page "DCQCN CC Parameters" (DOCA 3.4), and mstflint 4.36's
+# mlxconfig_host.db. Firmware with 32-bit rates accepts larger rates and byte counters.
 RATE = Unit(whole(1, 131071))
 TIME = Unit(whole(1, 131071))
 
 
 class Parameter(NamedTuple):
-    """One parameter: its name in OFED's sysfs (NV config: capitals and _P1), in cc_params, and its unit."""
+    """A DCQCN parameter: its names in OFED's sysfs and in cc_params, and its unit."""
 
     ofed: Optional[str]
     cc_params: str
@@ -115,7 +115,7 @@ class Parameter(NamedTuple):
 
     @property
     def nv(self) -> Optional[str]:
-        """Return the name in NV config, for a NIC's first port."""
+        """Return the parameter's name in NV config for the NIC's first port: OFED's name in capitals, and _P1."""
         return f"{self.ofed.upper()}_P1" if self.ofed else None
 
 
@@ -182,7 +182,7 @@ def _dcqcn_file(host: Host, target: str, name: str) -> Path:
 
 
 def read_dcqcn(host: Host, target: str, names: Iterable[str]) -> Values:
-    """Return the NIC's parameters, in a document's units."""
+    """Return DCQCN's parameters of a NIC, in the units of documents."""
     files = {name: _dcqcn_file(host, target, name) for name in names}
     if any(file.parent.name == "cc_params" for file in files.values()):
         _refuse_inert(host, target)
@@ -197,7 +197,10 @@ def _number(file: Path, label: str, unit: Unit = COUNT) -> Value:
 
 
 def write_dcqcn(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """Write one file a parameter; cnp_prio_mode last, since mainline clears it with cnp_prio (mlx5's cong.c)."""
+    """Write DCQCN's parameters of a NIC, one file each.
+
+    cnp_prio_mode is written last, because mainline clears it when cnp_prio is written (mlx5's cong.c).
+    """
     for name in sorted(values, key=lambda each: each == "cnp_prio_mode"):
         file = _dcqcn_file(host, target, name)
         try:
@@ -208,7 +211,7 @@ def write_dcqcn(host: Host, target: str, values: Mapping[str, Value]) -> None:
 
 
 def drags_dcqcn(host: Host, target: str, names: List[str]) -> List[str]:
-    """Return the side effects: in cc_params, cnp_prio also changes cnp_prio_mode."""
+    """Return the settings that a write changes as a side effect: in cc_params, cnp_prio changes cnp_prio_mode."""
     if "cnp_prio" in names and _dcqcn_file(host, target, "cnp_prio").parent.name == "cc_params":
         return ["cnp_prio_mode"]
     return []
@@ -238,7 +241,7 @@ def _always_obeys_dcqcn(host: Host, target: str) -> bool:
 
 
 class Stored(NamedTuple):
-    """One line of `mlxconfig -e q`."""
+    """The values of one setting in the output of `mlxconfig -e q`."""
 
     current: Value
     next_boot: Value
@@ -248,7 +251,7 @@ NV_NAMES = {parameter.nv: name for name, parameter in PARAMETERS.items() if para
 
 
 def check_nv(target: str, name: str, value: Optional[Value]) -> None:
-    """Accept names of DCQCN's table, or mlxconfig's own, in capitals."""
+    """Raise SettingsError unless `name` is a DCQCN parameter, or another name of mlxconfig in capitals."""
     if name in PARAMETERS and PARAMETERS[name].nv:
         check_by("nv", DCQCN_RULES)(target, name, value)
     elif name in NV_NAMES:
@@ -297,7 +300,7 @@ def _nv_value(word: str) -> Value:
 
 
 def read_nv(host: Host, target: str, names: Iterable[str]) -> Values:
-    """Return the values of the next boot. NICs with DCQCN only are as ROCE_CC_LEGACY_DCQCN asks."""
+    """Return the NV config of the next boot. ROCE_CC_LEGACY_DCQCN counts as set on NICs that support only DCQCN."""
     by_name = {name: _nv_name(host, target, name) for name in names}
     found: Values = {}
     if LEGACY_DCQCN in by_name and _always_obeys_dcqcn(host, target):
@@ -308,7 +311,7 @@ def read_nv(host: Host, target: str, names: Iterable[str]) -> Values:
 
 
 def write_nv(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """Write by one call of `mlxconfig set`."""
+    """Write NV config by one call of `mlxconfig set`. It becomes active at the next boot or firmware reset."""
     pairs = [f"{_nv_name(host, target, name)}={_unit(name).to_nic(float(value))}" for name, value in values.items()]
     host.run(_nv_tool(host), "-d", _pci_address(host, target), "-y", "set", *pairs)
 
@@ -357,7 +360,7 @@ def _cma_port(host: Host, target: str) -> Iterator[Path]:
 
 
 def read_roce(host: Host, target: str, names: Iterable[str]) -> Values:
-    """Return the values in configfs and sysfs."""
+    """Return a NIC's RoCE settings from configfs and sysfs."""
     readers: Dict[str, Callable[[], Value]] = {
         "mode": lambda: _read_cma(host, target, "mode", read_file),
         "tos": lambda: _read_cma(host, target, "tos", _number),
@@ -402,7 +405,7 @@ def _gid_index(host: Host, target: str) -> int:
 
 
 def write_roce(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """Write configfs and sysfs, one value after another."""
+    """Write a NIC's RoCE settings to configfs and sysfs in the given order."""
     for name, value in values.items():
         label = f"roce {target} {name}"
         if name == "gid_index":
@@ -415,7 +418,7 @@ def write_roce(host: Host, target: str, values: Mapping[str, Value]) -> None:
             write_file(port / CMA_FILES[name], label, value)
 
 
-# Kinds that are transports in hardware: each has its transport's name, and takes its parameters.
+# Kinds of settings that are transports in hardware. A kind has its transport's name and parameters.
 NIC_TRANSPORTS = ("dcqcn",)
 KINDS = {
     "roce": Kind(read_roce, write_roce, same, check_by("roce", ROCE_RULES)),

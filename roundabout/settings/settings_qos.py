@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priorities of a NIC: trust, DSCP map, PFC and receive buffers, by mlnx_qos (mlnx-tools) or else dcb (iproute2)."""
+"""Settings of a NIC's priorities by mlnx_qos (mlnx-tools) or dcb (iproute2): trust, DSCP map, PFC, buffers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def _is_schedule(value: Value) -> bool:
     return len(words) == 8 and kinds_fit and (not shares or sum(shares) == 100)
 
 
-# mlx5 serves what is the vendor's before what is strict (en_dcbnl.c, MLX5E_VENDOR_TC_GROUP_NUM): never side by side.
+# The rule excludes a mix of `vendor` and `strict`: mlx5 serves vendor classes first (en_dcbnl.c,
+# MLX5E_VENDOR_TC_GROUP_NUM).
 SCHEDULE = Rule("`vendor` eight times, or eight of `strict` and percents that add up to 100, with commas", _is_schedule)
 RULES = {
     "dcbx": one_of("os", "fw"),
@@ -49,12 +50,12 @@ RULES = {
     "prio2buffer": eight(0, 7),
     "buffer_size_bytes": eight(0, 2**32 - 1),
 }
-# A change of one may change the others: drivers fit buffers to PFC and to the cable.
+# TIED settings may change each other, because drivers adapt buffers to PFC and to the cable's length.
 BUFFERS = ("prio2buffer", "buffer_size_bytes")
 TIED = ("pfc", "cable_length_m", *BUFFERS)
 DCB_IS_IN = "iproute2 5.12 or later (Debian 12, Ubuntu 22.04)"  # 5.11 has dcb, but neither `dcb app` nor `dcb dcbx`
 GIVE_BACK_DCBX = Path(__file__).with_name("settings_dcbx.py")
-# How mlnx_qos is told, in the order in which it is.
+# Setting -> option of mlnx_qos, in the order of calls.
 MLNX_OPTIONS = {
     "pfc": "--pfc",
     "cable_length_m": "--cable_len",
@@ -64,7 +65,7 @@ MLNX_OPTIONS = {
 
 
 def read_qos(host: Host, target: str, names: Iterable[str]) -> Values:
-    """Return the tool's values of an interface."""
+    """Return the priority settings of an interface from the available tool."""
     state = _state(host, target)
     wanted = list(names)
     missing = [name for name in wanted if name not in state]
@@ -75,10 +76,10 @@ def read_qos(host: Host, target: str, names: Iterable[str]) -> Values:
 
 
 def write_qos(host: Host, target: str, values: Mapping[str, Value]) -> None:
-    """Write by one call for each setting, in an order that lets each take effect.
+    """Write the priority settings of an interface by one call each, in an order in which each takes effect.
 
-    Once buffers are written, firmware adapts them to PFC no more until the driver loads again (en_dcbnl.c). They are
-    read after all else was written, and only wrong ones are written.
+    After buffers are written, firmware no longer adapts them to PFC until the driver is loaded again (en_dcbnl.c).
+    Therefore buffers are read after all other settings are written, and only wrong ones are written.
     """
     write = {"mlnx_qos": _write_by_mlnx_qos, "dcb": _write_by_dcb}[_tool(host)]
     write(host, target, {name: value for name, value in values.items() if name not in BUFFERS})
@@ -88,7 +89,7 @@ def write_qos(host: Host, target: str, values: Mapping[str, Value]) -> None:
 
 
 def drags_qos(host: Host, target: str, names: List[str]) -> List[str]:
-    """Return the side effects: DSCP entries and trust depend on each other, and so do PFC and buffers."""
+    """Return the settings that a write changes as a side effect: DSCP map and trust, or PFC and buffers."""
     state = _state(host, target)
     dragged = [name for name in TIED if name in state] if set(names) & set(TIED) else []
     if "trust" in names:
@@ -99,7 +100,7 @@ def drags_qos(host: Host, target: str, names: List[str]) -> List[str]:
 
 
 def moot_qos(name: str, settings: Values) -> bool:
-    """Return True for the DSCP map without DSCP trust."""
+    """Return True if `name` is an entry of the DSCP map and trust is not dscp, so that the entry does not exist."""
     return name in DSCPS and settings.get("trust") == "pcp" and settings[name] != "none"
 
 
@@ -121,7 +122,7 @@ def _state(host: Host, target: str) -> Values:
 
 
 def parse_mlnx_qos(said: str) -> Values:
-    """Parse the output of `mlnx_qos -i IF`. While trust is pcp it shows no DSCP map: then no DSCP has a priority."""
+    """Parse the output of `mlnx_qos -i IF`. If trust is pcp, the output has no DSCP map; all entries are `none`."""
     state: Values = dict.fromkeys(DSCPS, "none")
     for line in said.splitlines():
         name, _, rest = line.strip().partition(":")
@@ -204,7 +205,7 @@ def _state_by_dcb(host: Host, target: str) -> Values:
 
 
 def parse_dcb(told: List[str]) -> Values:
-    """Parse the output of `dcb -j app`, `dcbx`, `ets`, `pfc` and `buffer show dev IF`; the last may be empty."""
+    """Parse the outputs of `dcb -j app`, `dcbx`, `ets`, `pfc` and `buffer show dev IF`. The last may be empty."""
     try:
         app, flags, classes, lossless, buffers = (json.loads(each or "null") for each in told)
     except ValueError as error:
