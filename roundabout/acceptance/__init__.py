@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acceptance of a fabric: measurements of how it shares links, and their limits."""
+"""Acceptance test of a fabric: measurements of how it shares links, compared with limits."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of an acceptance."""
+"""The result of an acceptance test."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -16,9 +16,10 @@ PARTS: tuple[Part, ...] = get_args(Part)
 
 @dataclass
 class Acceptance:
-    """Verdicts by part, in order; `settings` exist for a rack only. Parts after one that fails are missing.
+    """The result of an acceptance test.
 
-    `dscp` is the DSCP expected of jobs' packets; `runs` are the folders of the measurements.
+    `parts` has the verdicts by part, in order, without parts after a failed one. Only a rack has the part `settings`.
+    `dscp` is the expected DSCP of jobs' packets. `runs` are the folders of the measurements.
     """
 
     topology: str
@@ -30,7 +31,7 @@ class Acceptance:
 
     @property
     def failures(self) -> list[Verdict]:
-        """Return the verdicts that do not pass."""
+        """Return all verdicts that fail."""
         return [each for verdicts in self.parts.values() for each in verdicts if each.good is False]
 
     def record(self, limits: Limits) -> dict[str, Any]:
@@ -46,7 +47,7 @@ class Acceptance:
 
 
 def select_parts(asked: Iterable[str]) -> tuple[Part, ...]:
-    """Return the requested parts in order, or all. Raises UsageError for an unknown one."""
+    """Return the requested parts in order, or all parts without a request. Raises UsageError for an unknown part."""
     wanted = set(asked) or set(PARTS)
     if strange := wanted - set(PARTS):
         raise UsageError(f"--only: found {min(strange)!r}, expected some of {', '.join(PARTS)}")

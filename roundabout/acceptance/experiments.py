@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Experiments of an acceptance: flows through each shared link, and one job beside each congestor, over any topology.
+"""Experiments of an acceptance test over any topology: flows through each shared link, and a job beside congestors.
 
 Rates follow from the topology's. Durations, counts and sizes are our choice: together they take a lab less than five
 minutes. Limits state the expected figures.
@@ -14,23 +14,26 @@ from roundabout.spec.profile import Phase, Profile
 from roundabout.spec.topology import Link, Topology
 from roundabout.spec.transports import Transport
 
-FLOWS = {"two": 2, "many": 4}  # through a link, each way
-LASTS_MS = 3000.0  # of flows
-TURN_MS = 60.0  # of what a flow sends before it waits for its peer, alone
+FLOWS = {"two": 2, "many": 4}  # number of flows through a link in each direction
+LASTS_MS = 3000.0  # duration of flows
+TURN_MS = 60.0  # sending time, on an idle link, after which a flow waits for its peer
 CLASSES = "classes"
 STANDARD = "standard"
-OWN_DSCP = 26  # of packets where no inventory says one: RoCE's, as in docs/how-to/rack.md
+OWN_DSCP = 26  # DSCP of packets without an inventory: RoCE's, as in docs/how-to/rack.md
 IDLE, CONGESTORS = "idle", ("iperf", "consistent", "burst", "job")
-HALF_MS = 100.0  # the job computes, and sends alone, for so long each
-DEMAND, LOAD = 0.9, 0.3  # of the link's payload rate: the job's while it sends, and a congestor's
-ITERATIONS, REPETITIONS = 10, 4  # four are what an interval takes
+HALF_MS = 100.0  # computing time, and sending time on an idle network, of the standard job
+DEMAND, LOAD = 0.9, 0.3  # rates of the sending job and of a congestor, as shares of the link's payload rate
+ITERATIONS, REPETITIONS = 10, 4  # a confidence interval needs four repetitions
 
 Pair = tuple[str, str]
 Pairs = tuple[Pair, Pair]
 
 
 def shared_links(topology: Topology) -> dict[str, Pairs]:
-    """Return the links that alone are shared by two pairs of hosts, so that a fault between these is the link's."""
+    """Return two host pairs for each link that is the only link that both pairs use.
+
+    A fault between these hosts is therefore a fault of the link.
+    """
     crossed = {pair: {hop.link.name for hop in topology.path(*pair)} for pair in combinations(topology.hosts, 2)}
     found: dict[str, Pairs] = {}
     for link in topology.links:
@@ -42,14 +45,14 @@ def shared_links(topology: Topology) -> dict[str, Pairs]:
 
 
 def link_variants(topology: Topology) -> dict[str, tuple[str, str]]:
-    """Return the link and the number of flows (`two`, `many`), by variant of the links' trials."""
+    """Return the link and the number of flows (`two`, `many`) of each variant of `link_experiment`."""
     return {f"{link}-{word}": (link, word) for link in shared_links(topology) for word in FLOWS}
 
 
 def link_experiment(topology: Topology, transport: Transport, dscp: int | None = None) -> Experiment:
-    """Return the experiment of two and many flows through each shared link, and of captured flows among all hosts.
+    """Return the experiment with two and many flows through each shared link, and captured flows among all hosts.
 
-    The latter have a `dscp` if no inventory gives one.
+    `dscp` is the DSCP of the captured flows, or None if the inventory defines it.
     """
     roomy = topology.model_copy(update={"gpus_per_host": max(FLOWS.values())})  # a host has an end of several flows
     by_name, pairs = {link.name: link for link in roomy.links}, shared_links(topology)
@@ -61,7 +64,7 @@ def link_experiment(topology: Topology, transport: Transport, dscp: int | None =
 
 
 def job_experiment(topology: Topology, transport: Transport) -> Experiment:
-    """Return the experiment of the standard job, alone and beside each congestor, over the most shared link."""
+    """Return the experiment with the standard job over the most shared link, alone and beside each congestor."""
     links = shared_links(topology)
     name = topology.bottleneck.name if topology.bottleneck.name in links else next(iter(links))
     own, others = links[name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of a fabric: the project's file, and a user's file that overrides it."""
+"""Limits of an acceptance test: the project's file, and a user's file that overrides it."""
 
 from pathlib import Path
 from typing import Literal
@@ -14,7 +14,7 @@ DEFAULT_LIMITS = Path(__file__).with_name("limits.yaml")
 
 
 class Limits(Strict):
-    """Limits of the figures named after `least_` or `most_`. None: not judged. limits.yaml explains each."""
+    """Limits of figures (see limits.yaml). The figure's name follows `least_` or `most_`. None means not judged."""
 
     schema_version: Literal[1] = Field(alias="schema")
     most_lost: NotNegative | None
@@ -39,7 +39,7 @@ class Limits(Strict):
 
 
 def read_limits(path: Path | None) -> Limits:
-    """Read the default limits, overridden by a user's file. Raises SpecError for an invalid file."""
+    """Read the default limits, with overrides from the file `path` if given. Raises SpecError if it is invalid."""
     ours = read_document(DEFAULT_LIMITS, shown_path(DEFAULT_LIMITS))
     if path is None:
         return parse_as(Limits, ours)

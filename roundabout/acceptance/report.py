@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An acceptance's tables and page."""
+"""Tables and page of an acceptance test."""
 
 from collections.abc import Iterator
 
@@ -34,7 +34,7 @@ TONES = {True: Tone.GOOD, False: Tone.BAD, None: None}
 
 
 def tables(found: Acceptance, *, only_failed: bool = False) -> Iterator[Table]:
-    """Yield a table for each part, with a row for each verdict."""
+    """Yield a table for each part with a row for each verdict, or only for each failed one."""
     columns = (
         Column(kind="names"),
         Column(kind="words"),
@@ -47,14 +47,14 @@ def tables(found: Acceptance, *, only_failed: bool = False) -> Iterator[Table]:
 
 
 def summarize_outcome(found: Acceptance) -> str:
-    """Return the outcome in one sentence."""
+    """Return one sentence on the outcome of the test."""
     left_out = [part for part in PARTS if part not in found.parts]
     end = f" Not measured: {', '.join(left_out)}." if left_out else ""
     return f"It does not pass: {len(found.failures)} findings.{end}" if found.failures else f"It passes.{end}"
 
 
 def render_page(found: Acceptance) -> str:
-    """Return the page's HTML."""
+    """Return the HTML of the result's page."""
     about = f"Acceptance of {found.topology}"
     parts = [
         *(

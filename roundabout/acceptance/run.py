@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout acceptance`: from a topology to its page."""
+"""Execution of `roundabout acceptance`, from the request to the page."""
 
 import json
 import os
@@ -42,18 +42,18 @@ FLOWING: tuple[Part, ...] = ("links", "job")
 
 
 class FailedError(RoundaboutError):
-    """A fabric does not pass."""
+    """Error for a fabric that fails the test. The exit code is 3."""
 
     exit_code = 3
 
 
 class NoFlowNeededError(RoundaboutError):
-    """No flow is needed: nothing else was requested, or the findings suffice."""
+    """Signal that ends the session before any flow, because no further part is requested or a part failed."""
 
 
 @dataclass(frozen=True)
 class AcceptanceRequest:
-    """The request of the command line."""
+    """The arguments of the command line."""
 
     topology: str
     parts: Sequence[Part]
@@ -65,7 +65,7 @@ class AcceptanceRequest:
 
 
 def accept(asked: AcceptanceRequest, *, as_json: bool) -> None:
-    """Measure a fabric, judge it, store and show the result. Raises FailedError if it does not pass."""
+    """Test a fabric, and store and show the result. Raises FailedError if the fabric fails."""
     execution.undo_when_ended()
     console = Screen(stderr=as_json)
     topology, limits, transport = load_topology(asked.topology), read_limits(asked.limits), _transport(asked.transport)
@@ -103,7 +103,7 @@ def _transport(name: str) -> Transport:
 
 @dataclass(frozen=True)
 class FabricTest:
-    """A fabric under test with its transport and limits. `dscp` is of packets if no inventory gives one."""
+    """A fabric under test: topology, transport and limits. `dscp` is None if the inventory defines it."""
 
     topology: Topology
     transport: Transport
@@ -111,14 +111,17 @@ class FabricTest:
     dscp: int | None
 
     def experiment(self, part: Part) -> Experiment:
-        """Return the experiment of a part."""
+        """Return the experiment that measures `part`."""
         if part == "job":
             return experiments.job_experiment(self.topology, self.transport)
         return experiments.link_experiment(self.topology, self.transport, self.dscp)
 
 
 def measure(fabric: FabricTest, wanted: Sequence[Part], found: Acceptance, runner: Runner, runs: Path) -> None:
-    """Fill `found`, cheapest part first, until a part fails, because later parts would measure a broken fabric."""
+    """Measure the parts `wanted` in order, and add their verdicts to `found`. Stop after a failed part.
+
+    Later parts would measure a broken fabric.
+    """
     flowing = [part for part in wanted if part in FLOWING]
     for part in flowing or FLOWING[:1]:
         if found.failures:
@@ -158,7 +161,7 @@ def _settings_verdicts(inventory: Path) -> list[Verdict]:
 
 
 def rdma_verdicts(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
-    """Return the verdicts on `ib_write_bw` between servers, as in `verify --traffic`; not measured without RDMA."""
+    """Return the verdicts on RDMA traffic between servers (`verify --traffic`), or `not measured` without RDMA."""
     try:
         rows = list(traffic())
     except NoRdmaError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verdicts on the figures of a fabric against its limits, and the link or host that each is about."""
+"""Comparison of a fabric's figures with limits. Each verdict names the link or host."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -14,11 +14,11 @@ Interval = tuple[float, float]
 Measured = tuple[float, Interval | None]
 ALL = "all hosts"
 FEW = 0.2
-MAY_BE_SILENT = ("drops", "pauses")  # of switches that are not ours to sample, and of what has no PFC
+MAY_BE_SILENT = ("drops", "pauses")  # figures that may be missing, on unsampled switches or without PFC
 
 
 class Verdict(NamedTuple):
-    """A finding beside its expectation. `good` is None if nothing was expected, or the figure is not known."""
+    """A found value and its expectation. `of` names the link or host. `good` is None if not judged or unknown."""
 
     of: str
     name: str
@@ -28,7 +28,7 @@ class Verdict(NamedTuple):
 
 
 def judge_figure(of: str, name: str, measured: Measured | None, limits: Limits) -> Verdict:
-    """Judge a figure by its limits. With an interval, it fails if the whole interval is beyond them."""
+    """Compare a figure with its limits. A figure with an interval fails if the whole interval is beyond a limit."""
     least, most = (getattr(limits, f"{bound}_{name}", None) for bound in ("least", "most"))
     bounds = (("least", least), ("most", most))
     expected = ", ".join(f"at {word} {bound:g}" for word, bound in bounds if bound is not None)
@@ -43,7 +43,7 @@ def judge_figure(of: str, name: str, measured: Measured | None, limits: Limits) 
 
 
 def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limits) -> list[Verdict]:
-    """Return the verdicts on checks before any flow: MTUs, full packets, losses, round trips."""
+    """Return the verdicts on the connectivity check: MTUs, full-size packets, losses, round trips."""
     usual, _ = Counter(survey.mtu_bytes.values()).most_common(1)[0]
     mtus = [
         Verdict(f"host {host}", "mtu_bytes", str(found), f"{usual}, as most hosts have", False)
@@ -64,9 +64,9 @@ def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limi
 def link_verdicts(
     links: Mapping[str, tuple[str, str]], met: Mapping[str, Mapping[str, float | None]], limits: Limits
 ) -> list[Verdict]:
-    """Return the verdicts on flows that shared a link, by variant.
+    """Return the verdicts on flows that shared a link.
 
-    `links` has the link and the number of flows (`two`, `many`) of each variant; `met` their figures.
+    `links` has the link and the number of flows (`two`, `many`) of each variant, and `met` the figures of each variant.
     """
     return [
         judge_figure(
@@ -83,10 +83,10 @@ def link_verdicts(
 def retransmission_verdicts(
     topology: Topology, resent: Mapping[Pair, tuple[int, int]], limits: Limits
 ) -> list[Verdict]:
-    """Return the verdicts on retransmitted segments, by the path that the affected hosts have in common.
+    """Return the verdicts on retransmitted segments, for the links that the affected host pairs have in common.
 
-    A host that waits for a lost acknowledgement may also retransmit, but seldom. Below `FEW` of the worst path's count,
-    none was lost.
+    `resent` has the retransmitted and received segments by host pair. A lost acknowledgment can also cause some
+    retransmissions. Therefore pairs below a share `FEW` of the worst pair's count are not affected.
     """
     often = {pair: again / max(came, 1) for pair, (again, came) in resent.items()}
     few = FEW * max(often.values(), default=0.0)
@@ -97,7 +97,7 @@ def retransmission_verdicts(
 def class_verdicts(
     topology: Topology, came: Mapping[Pair, Mapping[int, int]], dscp: int, limits: Limits
 ) -> list[Verdict]:
-    """Return the verdicts on the DSCP of arrived packets."""
+    """Return the verdicts on the DSCPs of received packets, of which `came` has counts by host pair and DSCP."""
     wrong = {pair: float(sum(counts.values()) - counts.get(dscp, 0)) for pair, counts in came.items()}
     found = _judge_paths(topology, "wrong_class", wrong, limits, name_directed_link)
     others = sorted({other for counts in came.values() for other in counts} - {dscp})
@@ -106,12 +106,12 @@ def class_verdicts(
 
 
 def job_verdicts(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verdict]:
-    """Return the verdicts on the standard job, by congestor."""
+    """Return the verdicts on the standard job's slowdown by each congestor."""
     return [judge_figure("the job", f"slowdown_{name}", each, limits) for name, each in slowdowns.items()]
 
 
 def trial_verdicts(records: Collection[Mapping[str, object]]) -> list[Verdict]:
-    """Return a verdict for each invalid trial, in the runner's words. Settings are read back after each trial."""
+    """Return a verdict for each invalid trial, with the reason in its record."""
     reasons = {(str(each["variant"]), str(each["reason"])): None for each in records if not each["valid"]}
     found = [Verdict(f"trial {variant}", "valid", reason, "a valid trial", False) for variant, reason in reasons]
     good = f"{len(records)} trials, and settings are as set after each"

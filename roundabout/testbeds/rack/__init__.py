@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rack: servers and switches that an inventory names."""
+"""The testbed `rack`: the servers and switches of an inventory."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a rack's machines that change nothing and need nothing installed there."""
+"""Checks of a rack's machines. They change nothing on a machine and need no installed program of this project."""
 
 import re
 import shlex
@@ -17,12 +17,12 @@ from roundabout.testbeds.rack.inventory import Inventory, Server
 
 PATIENCE_S = 30
 PROVISION = "make provision INVENTORY=..., which installs it"
-# Findings that others look for.
+# Names of findings that other modules use.
 SSH, DEVICE, GID, WRITE, GLIBC = "ssh", "RDMA device", "GID", "ib_write_bw", "RDMA glibc"
 
 PYTHON_38 = "import sys; sys.exit(sys.version_info < (3, 8))"
-# Only what every shell has built in: a machine with nothing must be able to answer. One line a finding, with tabs:
-# name, whether it is good, what was found, how to get it. Its arguments are those of `arguments`, below.
+# Shell script with only built-in commands, so that it runs on any machine. It prints one line for each finding, with
+# fields between tabs: name, yes or no, found value, remedy. `script_arguments` returns its arguments.
 SCRIPT = r"""
 root=$1 nic=$2 driver=$3 gpu=$4 clock=$5 governor=$6 irqs=$7 mtu=$8 address=$9
 shift 9
@@ -130,12 +130,12 @@ done
 """.replace("PROVISION", PROVISION).replace("PYTHON_38", PYTHON_38)
 SCRIPT += gpudirect.SCRIPT
 
-# What runs SCRIPT: root's shell, since debugfs is root's alone; or else the user's, which tells that it is not root's.
+# Command that runs SCRIPT in root's shell, because only root reads debugfs; without sudo, in the user's shell.
 SHELL = 'sudo -n true < /dev/null 2> /dev/null && exec sudo -n sh -s -- "$@"; exec sh -s -- "$@"'
 
 
 class Finding(NamedTuple):
-    """One check on a host."""
+    """The result of one check on a host. `mend` is the remedy."""
 
     name: str
     good: bool
@@ -144,14 +144,14 @@ class Finding(NamedTuple):
 
 
 def examine_hosts(inventory: Inventory) -> Mapping[str, list[Finding]]:
-    """Return the findings on each host, in the inventory's order. A host that does not answer is a finding, too."""
+    """Return the findings on each host, in the inventory's order. An unreachable host has a finding that says so."""
     with ThreadPoolExecutor(min(32, len(inventory.servers))) as pool:
         answers = pool.map(lambda server: _examine_host(inventory, server), inventory.servers.values())
         return dict(zip(inventory.servers, answers, strict=True))
 
 
 def script_arguments(inventory: Inventory, server: Server, root: str = "") -> list[str]:
-    """Return the arguments of SCRIPT."""
+    """Return the arguments of SCRIPT for a server. `root` replaces / in tests."""
     common = inventory.common
     irqs = common.irq_cpus or ""
     own = address_of(server)
@@ -161,18 +161,18 @@ def script_arguments(inventory: Inventory, server: Server, root: str = "") -> li
 
 
 def glibc_needed(program: Path) -> str:
-    """Return the newest glibc version that a program's symbols name; "2.0" if none."""
+    """Return the newest glibc version that a program's symbols require, such as "2.34", or "2.0" without any."""
     names = re.findall(rb"\0GLIBC_2\.(\d+)(?=[.\0])", program.read_bytes()) if program.exists() else []
     return f"2.{max(map(int, names), default=0)}"
 
 
 def address_of(server: Server) -> str:
-    """Return the server's IPv4 address on the network under test."""
+    """Return the server's IPv4 address on the network under test, without the prefix length."""
     return server.address.partition("/")[0]
 
 
 def parse(text: str) -> Iterator[Finding]:
-    """Yield the findings in SCRIPT's output, without a login's banner."""
+    """Yield the findings in SCRIPT's output. Other lines, such as a login banner, are ignored."""
     for line in text.splitlines():
         if line.count("\t") == 3:
             name, good, found, mend = line.split("\t")
@@ -190,7 +190,10 @@ def _examine_host(inventory: Inventory, server: Server) -> list[Finding]:
 
 
 def run_over_ssh(inventory: Inventory, server: Server, words: list[str], stdin: str, patience_s: float) -> str:
-    """Return the output of a program on a server, which needs nothing installed there. Raises RoundaboutError."""
+    """Run the command `words` on a server by ssh and return its stdout.
+
+    Raises RoundaboutError if the command fails or takes longer than `patience_s`.
+    """
     config = str(Path(inventory.all.vars.ssh_config).expanduser())
     ssh = ["ssh", "-F", config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-l", inventory.common.ansible_user]
     mend = f"`ssh -F {config} -l {inventory.common.ansible_user} {server.ansible_host}` must work without a question"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exporters of a rack's servers, and other projects' exporters beside them."""
+"""Targets of exporters for a rack's servers, and of other projects' exporters on them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +13,11 @@ from roundabout.testbeds.rack.inventory import Inventory
 from roundabout.testbeds.rack.rack import host_of
 
 OTHER_EXPORTERS = {"node": 9100, "dcgm": 9400}
-"""node_exporter's and DCGM's, where they listen by default."""
+"""Default ports of node_exporter and of NVIDIA's DCGM exporter."""
 
 
 def server_target(inventory: Inventory, name: str, site: str, connect: Callable[[], Connection]) -> ExporterTarget:
-    """Return the exporter of a server. Switches are not ours to sample."""
+    """Return the exporter's target for a server. Switches have none, because this project does not sample them."""
     everywhere, host, link = inventory.all.vars, host_of(inventory, name), inventory.servers[name].link
     out = LinkDirection(link, name, next((end for end in inventory.ends[link] if end != name), link))
     rate = everywhere.rates(link).line_rate_gbps * 1e9 / 8 / everywhere.scale

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements of GPUDirect RDMA between a server's GPUs and its NIC: reachable memory, and a short path.
+"""Checks of GPUDirect RDMA between a server's GPUs and its NIC: accessible memory, and a short PCIe path.
 
 Sources: NVIDIA, "GPUDirect RDMA and GPUDirect Storage" (nvidia-peermem, or DMA-BUF with open kernel modules and Linux
-5.12); NVIDIA, NCCL's troubleshooting (ACS and an IOMMU send what goes from device to device by the CPU's root complex);
+5.12); NVIDIA, NCCL's troubleshooting (ACS and an IOMMU redirect peer-to-peer traffic through the CPU's root complex);
 the kernel's pci_regs.h (PCI_ACS_CTRL and its bits) and Documentation/ABI/testing/sysfs-kernel-iommu_groups.
 """
 
-PREFIX = "GPUDirect"  # of the names of what is found
+PREFIX = "GPUDirect"  # prefix of the names of findings
 
-# Continues the SCRIPT of examination.py, with its variables and `say`. It uses only what every shell has built in, and
-# setpci.
+# Second part of the SCRIPT of examination.py. It uses that script's variables and `say`, shell built-ins and setpci.
 SCRIPT = r"""
 there() { (cd -P "$1" 2> /dev/null && pwd -P); }
 bridges() { # those above a device, given its path

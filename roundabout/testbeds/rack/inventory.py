@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inventory of a rack: an Ansible inventory in YAML, typed, and checked before any machine is touched.
+"""Model of a rack's inventory: an Ansible inventory in YAML, which is checked before any machine is contacted.
 
-Hosts and switches carry the names that experiments use; the inventory binds them, and links, to machines, NICs and
-switch ports. How machines are reached (users, keys, jump hosts) is ssh's business, and secrets are ansible-vault's.
+Hosts, switches and links have the names that topologies use. The inventory maps them to machines, NICs and switch
+ports. Users, keys and jump hosts belong in the SSH configuration, and secrets in ansible-vault.
 """
 
 import re
@@ -24,7 +24,7 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Ecn as Thresholds
 
 SECRET = re.compile(r"pass|secret|token|private_key", re.IGNORECASE)
-ECT0 = 2  # "this packet's transport understands ECN": the low bits of a ToS byte
+ECT0 = 2  # ECN bits of a ToS byte: ECN-capable transport
 
 
 def _ipv4(text: str) -> str:
@@ -47,12 +47,11 @@ def _matching(pattern: str, expected: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-# Nothing in these can be read as an option or by a shell.
+# These patterns exclude texts that a command could read as an option, or that a shell could interpret.
 SshAlias = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}", "a host name or an alias of ssh_config")]
 User = Annotated[str, _matching(r"[a-z_][a-z0-9_-]{0,31}", "a user's name")]
 Hca = Annotated[str, _matching(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}:[1-9]", "an RDMA device and its port, as in mlx5_0:1")]
-# 15 characters are all that Linux has for an interface's name.
-# `all` and `default` are sysctls of every interface, and `lo` leads nowhere.
+# Linux limits an interface's name to 15 characters. `all` and `default` are sysctls of every interface, `lo` is local.
 Nic = Annotated[
     str, _matching(r"(?!(lo|all|default)$)[A-Za-z0-9][A-Za-z0-9._-]{0,14}", "a network interface, as in ens1f0np0")
 ]
@@ -71,7 +70,7 @@ Cells = Annotated[int, Field(ge=1, le=10**6)]
 
 
 class LosslessClasses(Strict):
-    """The classes of RoCE packets and of CNPs, the same in NICs and switches (docs/how-to/rack.md has the sources)."""
+    """The priorities and DSCPs of RoCE packets and CNPs, in NICs and switches (sources: docs/how-to/rack.md)."""
 
     priority: Priority = 3
     dscp: Dscp = 26
@@ -86,12 +85,12 @@ class LosslessClasses(Strict):
 
     @property
     def tos(self) -> int:
-        """Return the ToS byte of RoCE packets: DSCP, and ECT(0)."""
+        """Return the ToS byte of RoCE packets: the DSCP and ECT(0)."""
         return self.dscp << 2 | ECT0
 
 
 class Rates(Strict):
-    """A link's rates, Gbit/s."""
+    """The line rate and payload rate of a link, in Gbit/s."""
 
     line_rate_gbps: Positive
     payload_rate_gbps: Positive
@@ -104,11 +103,11 @@ class Rates(Strict):
 
 
 class Emulated(Strict):
-    """The rack that the machines and links stand for. Links carry its rates divided by `scale`."""
+    """The rack that this inventory's machines emulate. Links have the emulated rates divided by `scale`."""
 
     by: Text
     scale: Annotated[float, Field(ge=1, le=1e6)]
-    dilation: Annotated[float, Field(ge=1, le=1e4)] = 1.0  # how much longer all takes
+    dilation: Annotated[float, Field(ge=1, le=1e4)] = 1.0  # factor of all times
 
     @model_validator(mode="after")
     def _no_more_bytes(self) -> Self:
@@ -121,11 +120,11 @@ class CommonVars(Rates):
     """The variables that hosts and switches share."""
 
     ssh_config: UserPath = "~/.ssh/config"
-    lease_host: SshAlias | None = None  # the same in every user's inventory; the first server unless given
+    lease_host: SshAlias | None = None  # must be the same in every user's inventory; default: the first server
     link_rates: Annotated[dict[Name, Rates], Field(max_length=1000, default_factory=dict)]
     emulated: Emulated | None = None
     lossless: LosslessClasses = LosslessClasses()
-    cross_traffic_dscp: Dscp = 0  # of cross traffic in a class of its own; best effort unless given
+    cross_traffic_dscp: Dscp = 0  # DSCP of cross traffic in its own class; default: best effort
 
     @model_validator(mode="after")
     def _cross_traffic_apart(self) -> Self:
@@ -137,25 +136,22 @@ class CommonVars(Rates):
 
     @property
     def scale(self) -> float:
-        """Return the divisor of the inventory's rates."""
+        """Return the divisor of rates: that of `emulated`, else 1."""
         return self.emulated.scale if self.emulated else 1.0
 
     @property
     def dilation(self) -> float:
-        """Return the factor that stretches times."""
+        """Return the factor of times: that of `emulated`, else 1."""
         return self.emulated.dilation if self.emulated else 1.0
 
     def rates(self, link: str) -> Rates:
-        """Return the rates of the link."""
+        """Return the rates of `link`, or the inventory's common rates if the link has none of its own."""
         common = Rates(line_rate_gbps=self.line_rate_gbps, payload_rate_gbps=self.payload_rate_gbps)
         return self.link_rates.get(link, common)
 
 
 class Dcqcn(Strict):
-    """DCQCN's parameters between trials. Omitted ones stay as the NIC has them.
-
-    Names as in docs/reference/settings.md.
-    """
+    """DCQCN's parameters of NICs between trials, as in docs/reference/settings.md. Omitted ones are not changed."""
 
     T_us: int | None = None
     byte_counter_bytes: int | None = None
@@ -185,14 +181,14 @@ class Dcqcn(Strict):
 
 
 class Nccl(Strict):
-    """The settings of trainers over NCCL on every server. NCCL chooses omitted ones (docs/how-to/training.md)."""
+    """Settings of NCCL on every server (docs/how-to/training.md). NCCL chooses omitted ones."""
 
     algorithm: Literal["Ring", "Tree"] | None = None
-    gid_index: Annotated[int, Field(ge=0, le=255)] | None = None  # since 2.21 NCCL finds the right one by itself
+    gid_index: Annotated[int, Field(ge=0, le=255)] | None = None  # NCCL finds the index itself since version 2.21
 
 
 class Servers(Strict):
-    """The variables that all servers have in common."""
+    """The common variables of all servers."""
 
     ansible_user: User = "root"
     roundabout_prefix: AbsolutePath = "/opt/roundabout"
@@ -203,7 +199,9 @@ class Servers(Strict):
     clock: Literal["chrony", "ptp", "leave"] = "chrony"
     mtu_bytes: Annotated[int, Field(ge=1280, le=9978)]
     cable_length_m: Annotated[int, Field(ge=1, le=999)] | None = None
-    pfc_prevention_ms: Annotated[int, Field(ge=80, le=8000)] | None = None  # after that long a NIC drops, not pauses
+    pfc_prevention_ms: Annotated[int, Field(ge=80, le=8000)] | None = (
+        None  # time of pausing after which a NIC drops packets
+    )
     governor: Literal["performance", "leave"] = "performance"
     irq_cpus: Cpus | None = None
     dcqcn: Dcqcn = Dcqcn()
@@ -212,24 +210,24 @@ class Servers(Strict):
 
 
 class Server(Strict):
-    """One host of experiments: a machine and the NIC on the link under test."""
+    """A host: its machine, and the NIC and address on its link."""
 
     ansible_host: SshAlias
     nic: Nic
     address: Address
     link: Name
-    hca: Hca | None = None  # the NIC's RDMA device and its port, where jobs speak NCCL
+    hca: Hca | None = None  # RDMA device and port of the NIC, for NCCL
 
 
 class Ecn(Strict):
-    """The marking thresholds of a switch, and the bytes that it may receive after it asked for a pause, in cells."""
+    """The marking thresholds of a switch in cells, and the cells that it may receive after it sent a pause."""
 
     cell_bytes: Annotated[int, Field(ge=16, le=4096)]
     Kmin_cells: Cells
     Kmax_cells: Cells
     Pmax_percent: Annotated[int, Field(ge=1, le=100)]
-    pfc_skid_cells: Cells | None = None  # Tofino's; SONiC has headroom by cable length
-    queue_cells: Cells | None = None  # Junos', whose thresholds are percent of it
+    pfc_skid_cells: Cells | None = None  # for Tofino; SONiC computes headroom from the cable length
+    queue_cells: Cells | None = None  # for Junos, whose thresholds are percentages of this length
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -238,7 +236,7 @@ class Ecn(Strict):
         return self
 
     def is_(self, asked: Thresholds) -> bool:
-        """Return True if these are the thresholds `asked`, as far as cells allow."""
+        """Return True if these thresholds equal `asked`, which is rounded to cells."""
         pairs = ((self.Kmin_cells, asked.Kmin_bytes), (self.Kmax_cells, asked.Kmax_bytes))
         near = all(abs(cells * self.cell_bytes - wanted) <= self.cell_bytes for cells, wanted in pairs)
         return near and self.Pmax_percent == round(100 * asked.Pmax)
@@ -249,16 +247,18 @@ class Ecn(Strict):
 
 
 class Switches(Strict):
-    """The variables that all switches have in common."""
+    """The common variables of all switches."""
 
     ansible_user: User = "admin"
     system: Literal["junos", "sonic", "tofino"]
     confirm_minutes: Annotated[int, Field(ge=1, le=60)] = 5
     ecn: Ecn
-    cable_length_m: Annotated[int, Field(ge=1, le=1000)] | None = None  # one that the switch has a headroom for
-    pfc: bool | None = None  # false: ECN alone, as on routers; true unless given
-    pfc_watchdog: bool | None = None  # by release and platform; false unless given
-    routing_engines: Annotated[int, Field(ge=1, le=2)] | None = None  # two are committed together; 1 unless given
+    cable_length_m: Annotated[int, Field(ge=1, le=1000)] | None = (
+        None  # a length for which the switch has a headroom profile
+    )
+    pfc: bool | None = None  # false: only ECN, as on routers; default: true
+    pfc_watchdog: bool | None = None  # support depends on release and platform; default: false
+    routing_engines: Annotated[int, Field(ge=1, le=2)] | None = None  # two need a synchronized commit; default: 1
 
     @model_validator(mode="after")
     def _watchdog_has_something_to_watch(self) -> Self:
@@ -267,7 +267,7 @@ class Switches(Strict):
         return self
 
 
-# What says something to one system only: the system, and whether it must be said there. By its place in `Switches`.
+# Location of a field in `Switches` -> the only system that uses the field, and True if the field is required there.
 OF_ONE_SYSTEM: dict[tuple[str, ...], tuple[str, bool]] = {
     ("ecn", "pfc_skid_cells"): ("tofino", True),
     ("ecn", "queue_cells"): ("junos", True),
@@ -279,46 +279,43 @@ OF_ONE_SYSTEM: dict[tuple[str, ...], tuple[str, bool]] = {
 
 
 class TestedSystem(Strict):
-    """A system on which changes to a switch were tried, and undone again.
-
-    Platform and release as the switch calls them.
-    """
+    """A switch's platform and release, as the switch names them, on which changes and their undoing were tested."""
 
     platform: SwitchPlatform
     release: SwitchRelease
 
 
 class Switch(Strict):
-    """One switch of experiments: a machine, or some ports of one, and the link in each port."""
+    """A switch: a machine or some of its ports, and the link on each port."""
 
     ansible_host: SshAlias
-    apply_on: TestedSystem | None = None  # without it, the switch is compared and never changed
+    apply_on: TestedSystem | None = None  # None: the switch is only compared, never changed
     ports: Annotated[dict[Name, SwitchPort], Field(min_length=1, max_length=512)]
 
 
 class ServerGroup(Strict):
-    """The inventory's group `rack`."""
+    """The inventory's group `rack`: servers with their common variables."""
 
     vars: Servers
     hosts: Annotated[dict[NodeName, Server], Field(min_length=2, max_length=512)]
 
 
 class SwitchGroup(Strict):
-    """The inventory's group `switches`."""
+    """The inventory's group `switches`: switches with their common variables."""
 
     vars: Switches
     hosts: Annotated[dict[NodeName, Switch], Field(min_length=1, max_length=64)]
 
 
 class Groups(Strict):
-    """The inventory's two groups."""
+    """The inventory's two groups, `rack` and `switches`."""
 
     rack: ServerGroup
     switches: SwitchGroup
 
 
 class All(Strict):
-    """Ansible's group of everything."""
+    """Ansible's group `all`: common variables and the groups of machines."""
 
     vars: CommonVars
     children: Groups
@@ -332,7 +329,7 @@ class _Unique(NamedTuple):
 
 
 class Inventory(Strict):
-    """The whole inventory of a rack."""
+    """The complete inventory of a rack."""
 
     all: All
 
@@ -357,7 +354,7 @@ class Inventory(Strict):
 
     @property
     def servers(self) -> Mapping[str, Server]:
-        """Return the servers by the host's name."""
+        """Return the servers, by host."""
         return self.all.children.rack.hosts
 
     @property
@@ -367,17 +364,17 @@ class Inventory(Strict):
 
     @property
     def common(self) -> Servers:
-        """Return the variables that the servers have in common."""
+        """Return the common variables of the servers."""
         return self.all.children.rack.vars
 
     @property
     def lease_host(self) -> str:
-        """Return the machine that keeps the leases of all users."""
+        """Return the SSH alias of the machine that stores the leases of all users."""
         return self.all.vars.lease_host or next(iter(self.servers.values())).ansible_host
 
     @cached_property
     def ends(self) -> dict[str, tuple[str, ...]]:
-        """Return the two ends of each link."""
+        """Return the two end nodes of each link, by link."""
         found: dict[str, tuple[str, ...]] = {server.link: (name,) for name, server in self.servers.items()}
         for name, switch in self.switches.items():
             for link in switch.ports:
@@ -445,14 +442,17 @@ class Inventory(Strict):
 
 
 def read_inventory(path: Path) -> Inventory:
-    """Read the inventory in `path`. Raises SpecError for its first error."""
+    """Read the inventory in `path`. Raises SpecError for the first fault."""
     document = read_document(path, shown_path(path))
     _refuse_secrets(document, document.root, ())
     return parse_as(Inventory, document)
 
 
 def check_topology(inventory: Inventory, topology: Topology, file: str) -> None:
-    """Check that the inventory binds the whole topology at its rates. Raises SpecError."""
+    """Raise SpecError if the inventory lacks a node or link of the topology, or if rates differ.
+
+    `file` is the inventory's name in the message.
+    """
     for node in (*topology.hosts, *topology.switches):
         if node not in inventory.servers and node not in inventory.switches:
             expected = f"a machine for each host and switch of topology {topology.name}"

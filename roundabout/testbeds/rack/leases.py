@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Leases on a rack's hosts, switches and links, for its several users.
+"""Leases on a rack's hosts, switches and links, which several users share.
 
-All are locks on files of one machine that every user's inventory names. Root alone can open the files, and so lock
-them. A program there holds the locks while it hears from its owner: they end with the owner's connection, and with
-silence, and no other program can end them. It answers each message, so that the owner knows, too.
+Leases are locks on files of one machine, which every user's inventory names. Only root can open the files. A program on
+that machine, the holder, keeps the locks while it receives messages from the owner. The locks end with the owner's
+connection or after a time without messages. The holder answers each message, so that the owner knows the lease's state.
 
-The owner may be stopped or cut off without ending what it started. So a guard on each host learns, after each of the
-holder's answers, how long the lease surely lasts, and breaks the host's connection when that time has passed.
+The owner may be stopped or disconnected while its programs on hosts continue. Therefore each host has a guard. After
+each answer of the holder, the owner tells the guards how long the lease lasts at least. When this time has passed, the
+guard breaks the host's connection.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,8 @@ from roundabout.testbeds.rack.inventory import Inventory
 HEARTBEAT_S = 5
 SILENCE_S = 60
 
-# Runs on the lease host: Python 3.8, standard library. Arguments: folder, owner, silence in seconds, names.
+# Program of the holder on the lease host: Python 3.8, standard library. Arguments: folder, owner, seconds without a
+# message after which it ends, and names of leases.
 HOLDER = r"""
 import fcntl, json, os, select, sys, time
 folder, owner, silence_s, names = sys.argv[1], sys.argv[2], float(sys.argv[3]), sorted(sys.argv[4:])
@@ -52,8 +54,8 @@ for handle in held:
     os.ftruncate(handle, 0)
 """
 
-# Runs on every leased host, over the connection that it guards. Its argument, and then each line, says for how many
-# seconds it may hear nothing. Programs end when their connection's sshd does, whose streams they read.
+# Program of the guard on every leased host, over the guarded connection. Its argument, and then each line of stdin, is
+# the number of seconds until it kills the connection's sshd. Programs over the connection end with their stdin.
 GUARD = r"""
 import os, select, signal, sys
 left_s = float(sys.argv[1])
@@ -73,7 +75,10 @@ while process > 1:
 
 
 def lease_names(inventory: Inventory, hosts: Iterable[str], links: Iterable[str], switches: Iterable[str]) -> list[str]:
-    """Return the names of a topology's leases, by machines and ports, because users may call them differently."""
+    """Return the names of the leases for these hosts, links and switches.
+
+    The names consist of machines and ports, because inventories of different users may name hosts differently.
+    """
     servers = [f"host {inventory.servers[host].ansible_host}" for host in hosts]
     machines = {f"switch {inventory.switches[switch].ansible_host}" for switch in switches}
     ports = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The provider of a rack: leases, programs, transports and settings on its hosts."""
+"""The provider of a rack. It manages leases, programs and transports on the rack's hosts."""
 
 import base64
 import threading
@@ -35,14 +35,14 @@ from roundabout.testbeds.rack.variables import deployment, playbook_variables, t
 
 REBOOT_S, RETRY_S = 600, 5
 LEASES = "/run/roundabout/rack-leases"
-HELD = "held"  # what the lease's holder answers, followed by the time that it was told last
-# Without them transports in eBPF are missing, `verify --traffic`, jobs by RDMA, and GPUs' way to NICs, which no trainer
-# takes yet.
+HELD = "held"  # first word of the holder's answer, followed by the time in the owner's last message
+# Optional requirements: of eBPF transports, of `verify --traffic`, of jobs by RDMA, and of GPUDirect, which no trainer
+# uses yet.
 EXTRA = ("BTF", WRITE, GLIBC, gpudirect.PREFIX)
 
 
 class RootConnection:
-    """A Connection whose programs run as root, through sudo."""
+    """A Connection that starts programs as root, through sudo."""
 
     def __init__(self, connection: Connection) -> None:
         self.host, self._connection = connection.host, connection
@@ -52,15 +52,15 @@ class RootConnection:
         return self._connection.start(["sudo", "-n", *argv])
 
     def close(self) -> None:
-        """Drop the connection to the host."""
+        """Close the connection to the host."""
         self._connection.close()
 
 
 class Lease:
-    """A rack's hosts, switches and links, held until `end`, or until this process dies.
+    """A lease on hosts, switches and links of a rack. It lasts until `end`, or until this process dies.
 
-    `holder` is the program that holds them. Its silence counts from our last message, not from its answer, because it
-    may have heard us right then.
+    `holder` is the program that holds the locks. The remaining time counts from the sending of the last answered
+    message, because the holder may have received it at once.
     """
 
     def __init__(self, connection: Connection, owner: str, names: Sequence[str]) -> None:
@@ -79,7 +79,7 @@ class Lease:
             raise self._refusal(silence or [*self.holder.lines, self.holder.describe_end()])
 
     def check(self) -> None:
-        """Raise RackError if the lease was lost, or may have been."""
+        """Raise RackError if the lease is lost or may be lost."""
         if self.holder.has_ended or self.left_s <= 0:
             silent_s = _now_s() - self._confirmed_s
             why = self.holder.describe_end() if self.holder.has_ended else f"silent for {silent_s:.0f} s"
@@ -89,7 +89,7 @@ class Lease:
             )
 
     def guard(self, connection: Connection) -> Program:
-        """Have a host break this connection before the lease can end unnoticed, and return the program that does.
+        """Start a guard on a host, which breaks `connection` before the lease can end. Return the guard's program.
 
         Raises LostHostError.
         """
@@ -99,7 +99,7 @@ class Lease:
 
     @property
     def left_s(self) -> float:
-        """Return how long the rack is surely ours, less the time that stopping takes, s. Negative once it is not."""
+        """Return the seconds for which the lease lasts at least, minus the time to stop programs. May be negative."""
         return leases.SILENCE_S - leases.HEARTBEAT_S - (_now_s() - self._confirmed_s)
 
     def _take_answer(self, _program: Program, line: str | None) -> None:
@@ -125,7 +125,7 @@ class Lease:
                 self.holder.send(f"{_now_s():.3f}")
 
     def end(self) -> None:
-        """Give the lease back."""
+        """Release the lease and end its holder."""
         self._ended.set()
         self._beating.join(leases.HEARTBEAT_S)
         self.holder.close_stdin()
@@ -139,14 +139,17 @@ def _now_s() -> float:
 
 
 def create_provider(where: Mapping[str, str]) -> "RackProvider":
-    """Return the provider of the rack whose inventory `where` names. Raises UsageError, SpecError."""
+    """Return the provider of the rack whose inventory file `where` names.
+
+    Raises UsageError without an inventory, and SpecError if the inventory is invalid.
+    """
     if "inventory" not in where:
         raise UsageError("testbed rack: found no inventory, expected --inventory FILE", "inventory.example is one")
     return RackProvider(Path(where["inventory"]))
 
 
 class RackProvider(SshTestbedProvider):
-    """The provider of the rack of one inventory."""
+    """The provider of testbeds on the rack of one inventory."""
 
     def __init__(self, path: Path) -> None:
         """Read the inventory. Raises SpecError."""
@@ -158,13 +161,13 @@ class RackProvider(SshTestbedProvider):
         self.where = {"testbed": "rack", "inventory": str(path.resolve())}
 
     def check_trial(self, trial: TrialSpec, /) -> None:
-        """Raise RoundaboutError for a trial that the inventory does not bind wholly, or that its hosts cannot hold."""
+        """Raise RoundaboutError if the inventory lacks a part of the topology, or if hosts cannot run the trial."""
         check_topology(self._inventory, trial.topology, str(self._path))
         for host in trial.topology.hosts:
             trial_document(trial, host, self._inventory, rdma=False)
 
     def create_hosts(self, topology: Topology, name: str) -> HostGroup:
-        """Lease the part of the rack that `topology` needs, and ask its hosts for their capabilities."""
+        """Take a lease on the part of the rack that `topology` needs, and query its hosts' capabilities."""
         inventory = self._inventory
         check_topology(inventory, topology, str(self._path))
         taken = leases.lease_names(inventory, topology.hosts, [link.name for link in topology.links], topology.switches)
@@ -191,37 +194,40 @@ class RackProvider(SshTestbedProvider):
         return Lease(connection, owner, names)
 
     def provision(self, site: HostGroup) -> None:
-        """Bring the programs on its hosts up to date."""
+        """Update the programs of trials on the hosts of `site`."""
         with temporary_inventory(deployment(self._inventory, site.hosts)) as inventory:
             run_playbook("site", [inventory])
 
     def exporter_targets(self) -> Iterator[ExporterTarget]:
-        """Yield the servers' exporters, and others beside them. No lease is taken, because nothing is changed."""
+        """Yield the exporters' targets for the servers. No lease is taken, because exporters change nothing."""
         for name in self._inventory.servers:
             connect = partial(self._connected, host_of(self._inventory, name))
             yield server_target(self._inventory, name, self._path.name, connect)
 
     @contextmanager
     def inventories(self, _name: str, /) -> Iterator[tuple[Path, ...]]:
-        """Yield the inventory and the roles' variables made of it. Ansible finds the vault beside the first."""
+        """Yield the paths of the inventory and of a file with the Ansible roles' variables.
+
+        Ansible finds the vault beside the inventory.
+        """
         with temporary_inventory(playbook_variables(self._inventory)) as variables:
             yield self._path, variables
 
     def record_answers(self) -> dict[str, Any]:
         """Return the raw answers of every host of the inventory, for tests.
 
-        Raises RoundaboutError if one gives none.
+        Raises RoundaboutError if a host does not answer.
         """
         return record_rack(self._inventory, examine_hosts(self._inventory))
 
     def checks(self) -> Iterator[Check]:
-        """Yield every check of every host of the inventory."""
+        """Yield the results of all checks on all hosts of the inventory."""
         for host, findings in examine_hosts(self._inventory).items():
             for name, good, found, mend in findings:
                 yield Check(f"{host} {name}", good, found, mend, needed=not name.startswith(EXTRA))
 
     def load_transport(self, transport: Transport, owner: str) -> None:
-        """Load a transport's program on every host, counted by use; the kernels' own need nothing."""
+        """Load a transport's program on every host. Users of a program are counted. Linux's own need no loading."""
         assert self._rack
         folder = object_folder(transport)
         if folder is None:
@@ -234,7 +240,7 @@ class RackProvider(SshTestbedProvider):
             self._transport(host, ["load", transport.name, "--owner", owner, "--objects", str(there)])
 
     def connect(self, site: HostGroup, host: str) -> Connection:
-        """Connect to one of its hosts, which breaks the connection if the lease may be lost."""
+        """Return an open connection to a host. A guard on the host breaks it if the lease may be lost."""
         assert self._lease
         connection = self._as_root(SshConnection(host, site.connect(host)))
         self._lease.guard(connection)
@@ -242,13 +248,13 @@ class RackProvider(SshTestbedProvider):
 
     @property
     def payload_rate_gbps(self) -> float:
-        """Return the payload rate of links for which the inventory gives none."""
+        """Return the inventory's common payload rate, which links without a rate of their own have."""
         return self._inventory.all.vars.payload_rate_gbps
 
     def resolve_host_names(self, jobs: Mapping[str, Sequence[str]], where: str) -> dict[str, tuple[str, ...]]:
-        """Return the hosts of jobs by the inventory's names; machines' own (`ansible_host`) are accepted.
+        """Return the hosts of each job by the inventory's names. Names of machines (`ansible_host`) are converted.
 
-        Raises UsageError.
+        Raises UsageError, with the place `where`, for an unknown host.
         """
         known = {server.ansible_host: name for name, server in self._inventory.servers.items()}
         known |= {name: name for name in self._inventory.servers}
@@ -263,9 +269,9 @@ class RackProvider(SshTestbedProvider):
     def read_only_session(
         self, owner: str, names: Iterable[str], links: Iterable[str] = (), switches: Iterable[str] = ()
     ) -> Iterator[dict[Host, Connection]]:
-        """Connect to servers under a lease (with links and switches), for readers that change nothing there.
+        """Take a lease and yield connections to servers `names`, for measurements that change nothing on them.
 
-        Raises BusyError, LostHostError; RackError if the lease was lost.
+        The lease includes `links` and `switches`. Raises BusyError, LostHostError, and RackError if the lease is lost.
         """
         with ExitStack() as stack:
             lease = self._open_lease(owner, leases.lease_names(self._inventory, names, links, switches))
@@ -278,9 +284,9 @@ class RackProvider(SshTestbedProvider):
             lease.check()
 
     def check_traffic(self, owner: str) -> Iterator[Row]:
-        """Yield the results of RDMA between all servers, leased meanwhile with links and switches.
+        """Send RDMA traffic between all servers, under a lease, and yield the results.
 
-        Raises BusyError, LostHostError; NoRdmaError if a server lacks a requirement.
+        Raises BusyError, LostHostError, and NoRdmaError if a server lacks a requirement.
         """
         inventory = self._inventory
         with self.read_only_session(owner, inventory.servers, inventory.ends, inventory.switches) as hosts:
@@ -289,14 +295,14 @@ class RackProvider(SshTestbedProvider):
             yield from check_traffic(ends, inventory.all.vars.lossless)
 
     def check_held(self) -> None:
-        """Raise RackError if the lease on the rack was lost."""
+        """Raise RackError if the lease on the rack is lost or may be lost."""
         if self._lease:
             self._lease.check()
 
     def undo(self, entry: Entry) -> None:
-        """Undo a journal's entry on every host that can be reached.
+        """Undo the change of a journal entry on every reachable host.
 
-        Raises LostHostsError if others cannot be reached, RoundaboutError if a host refuses.
+        Raises LostHostsError if a host is unreachable, and RoundaboutError if undoing fails on a host.
         """
         check_known(entry)
         kind = entry["kind"]

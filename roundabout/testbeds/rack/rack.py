@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rack as a testbed: the machines of an inventory that a topology needs."""
+"""A rack as a group of hosts: the machines of an inventory that a topology needs."""
 
 import hashlib
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 10
 RDMA = (DEVICE, GLIBC, "DCQCN")
 PRIORITIES = ("mlnx_qos", "dcb")
-# ssh_config's options, and what they are by default (ssh_config(5)).
+# Options of ssh_config for files of known hosts, and their default values (ssh_config(5)).
 KNOWN_HOSTS = {
     "userknownhostsfile": "~/.ssh/known_hosts ~/.ssh/known_hosts2",
     "globalknownhostsfile": "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2",
@@ -42,27 +42,23 @@ CANNOT = (
 
 
 class RackError(RoundaboutError):
-    """A rack differs from its inventory."""
+    """Error for a rack that differs from its inventory, is unreachable, or whose lease is lost."""
 
 
 @dataclass(frozen=True)
 class Rack(Scaling):
-    """The part of a rack that has a topology. It is a HostGroup."""
+    """The part of a rack that realizes a topology. It is a HostGroup."""
 
     inventory: Inventory
     topology: Topology
     name: str
-    found: frozenset[Capability]  # what all of its hosts can do
+    found: frozenset[Capability]  # capabilities that all hosts have
 
     kind = "rack"
 
     @classmethod
     def reach(cls, inventory: Inventory, topology: Topology, name: str) -> "Rack":
-        """Return the rack after asking its hosts for their capabilities.
-
-        Raises:
-            RackError: a host does not answer.
-        """
+        """Query the hosts' capabilities, and return the rack. Raises RackError if a host does not answer."""
         findings = {host: found for host, found in examine_hosts(inventory).items() if host in topology.hosts}
         for host, found in findings.items():
             if not found[0].good:
@@ -71,17 +67,17 @@ class Rack(Scaling):
 
     @property
     def scale(self) -> float:
-        """Return the divisor of rates: 1, unless the inventory says that its machines stand for others."""
+        """Return the divisor of rates. It is 1 unless the inventory's machines emulate a rack."""
         return self.inventory.all.vars.scale
 
     @property
     def dilation(self) -> float:
-        """Return the factor of times: 1, unless the inventory says that its machines stand for others."""
+        """Return the factor of times. It is 1 unless the inventory's machines emulate a rack."""
         return self.inventory.all.vars.dilation
 
     @property
     def fidelity(self) -> Fidelity:
-        """Return the fidelity: real, unless the machines stand for others; with the datapath of jobs' bytes."""
+        """Return the statement of fidelity: real, or emulated by `emulated`. It includes the jobs' datapath."""
         ridden = "by RDMA where DCQCN is the transport, and over TCP else" if "rdma" in self.found else "over TCP"
         emulated = self.inventory.all.vars.emulated
         measured = emulation_fidelity(emulated) if emulated else REAL
@@ -89,12 +85,12 @@ class Rack(Scaling):
 
     @property
     def settings_state(self) -> Path:
-        """Return the folder of the journal of `settings.py`."""
+        """Return the folder on hosts for the journal of `settings.py`."""
         return Path(self.inventory.common.roundabout_state)
 
     @property
     def dscps(self) -> DscpClasses:
-        """Return the inventory's DSCPs. Jobs use the lossless class, for which NICs and switches were provisioned."""
+        """Return the inventory's DSCPs. Jobs use the lossless class for which NICs and switches are provisioned."""
         everywhere = self.inventory.all.vars
         return DscpClasses(everywhere.lossless.dscp, everywhere.cross_traffic_dscp)
 
@@ -105,11 +101,11 @@ class Rack(Scaling):
 
     @property
     def ports(self) -> tuple[Port, ...]:
-        """Return no port, because switches of a rack are not ours to sample."""
+        """Return no port, because this project does not sample a rack's switches."""
         return ()
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that makes two racks give different results: the inventory, which holds no secrets."""
+        """Return all properties that can make results of two racks differ: the inventory, which has no secrets."""
         inventory = hashlib.sha256(self.inventory.model_dump_json().encode()).hexdigest()
         return {"kind": self.kind, "inventory_sha256": inventory, "capabilities": sorted(self.found)}
 
@@ -118,22 +114,22 @@ class Rack(Scaling):
         return self.found
 
     def ssh_config(self) -> Path:
-        """Return the file for `ssh -F`."""
+        """Return the path of the inventory's SSH configuration, for `ssh -F`."""
         return Path(self.inventory.all.vars.ssh_config).expanduser()
 
     def connect(self, host: str) -> "Connection":
-        """Return a Fabric connection to a host, not yet open."""
+        """Return a Fabric connection to `host` that is not open yet."""
         return connect_machine(self.inventory, self.inventory.servers[host].ansible_host)
 
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
         """Return the input of `settings.py apply` on `host` for `trial`.
 
-        Its own job's transport, on its NIC and data route.
+        It sets the transport of the host's job on the host's NIC and data route.
         """
         return trial_document(trial, host, self.inventory, rdma="rdma" in self.found)
 
     def prepare(self, trial: TrialSpec) -> None:
-        """Check that switches, which the inventory configures, suit the trial. Raises RackError otherwise."""
+        """Raise RackError if the switches, which only the inventory configures, do not suit the trial."""
         if trial.queue != "thresholds":
             raise RackError(
                 f"queue: found {trial.queue}, expected thresholds: a rack's ports are the inventory's",
@@ -157,20 +153,20 @@ class Rack(Scaling):
                 )
 
     def read_back(self, trial: TrialSpec) -> list[str]:  # noqa: ARG002 - nobody is asked
-        """Return no difference, because `verify` compares switches, and trials do not change them."""
+        """Return no difference, because trials do not change switches. `verify` compares them."""
         return []
 
     def switch_samplers(self) -> list[list[str]]:
-        """Return no command, because switches of a rack are not ours to sample."""
+        """Return no command, because this project does not sample a rack's switches."""
         return []
 
     def port_at(self, ifindex: int) -> NoReturn:
-        """Raise an error, because no sampler ever saw a port."""
+        """Raise an error, because a rack has no sampled ports."""
         raise KeyError(ifindex)
 
 
 def emulation_fidelity(emulated: Emulated) -> Fidelity:
-    """Return the fidelity of machines that stand for a rack's."""
+    """Return the statement of fidelity for machines that emulate a rack."""
     scale, dilation = f"1:{emulated.scale:g}", f"{emulated.dilation:g}"
     return Fidelity(
         "emulated",
@@ -183,7 +179,7 @@ def emulation_fidelity(emulated: Emulated) -> Fidelity:
 
 
 def host_of(inventory: Inventory, name: str) -> Host:
-    """Return a host as the runner sees it."""
+    """Return the runner's description of the host `name`."""
     server = inventory.servers[name]
     interface = IPv4Interface(server.address)
     return Host(
@@ -198,7 +194,7 @@ def host_of(inventory: Inventory, name: str) -> Host:
 
 
 def connect_machine(inventory: Inventory, alias: str) -> "Connection":
-    """Return a Fabric connection to a machine, not yet open. Only machines known to ssh are accepted."""
+    """Return a Fabric connection to a machine that is not open yet. Unknown host keys are rejected."""
     from fabric import Config, Connection  # noqa: PLC0415 - half a second that most commands need not pay
     from paramiko import RejectPolicy  # noqa: PLC0415
 
@@ -214,7 +210,7 @@ def connect_machine(inventory: Inventory, alias: str) -> "Connection":
 
 
 def common_capabilities(findings: Mapping[str, list[Finding]]) -> frozenset[Capability]:
-    """Return the capabilities that every host was found to have."""
+    """Return the capabilities that all hosts have by their findings."""
     good = [{each.name for each in found if each.good} for found in findings.values()]
     capabilities: set[Capability] = {"own clock"}
     if all(names >= set(RDMA) for names in good):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raw answers of a rack's machines, in a file that becomes a fake rack in tests.
+"""Recorder of raw answers of a rack's machines, from which tests make a fake rack.
 
-The file holds only what is listed here: files of sysfs, procfs and debugfs that doctor and settings read, and answers
-of tools. No file of the site's own is read, no key, no list of processes, and no register or page that holds a serial
-number. Identifiers of machines get other names, the same ones throughout: IPv4 addresses (198.18.0.0/15), MACs and
-GIDs, serial numbers as NVIDIA's are, GPUs' UUIDs, and all hexadecimal numbers of 12 digits or more. PCI addresses,
-names of interfaces, boards (PSID) and versions stay.
+The recording has only the listed items: files of sysfs, procfs and debugfs that doctor and settings read, and output of
+tools. It has no other files of the site, no keys, no list of processes, and no register or page with a serial number.
+Identifiers are replaced consistently: IPv4 addresses (by 198.18.0.0/15), MACs, GIDs, serial numbers in NVIDIA's form,
+GPUs' UUIDs, and all hexadecimal numbers of 12 digits or more. PCI addresses, names of interfaces and boards (PSID), and
+versions stay.
 """
 
 import json
@@ -20,9 +20,9 @@ from roundabout.testbeds.rack.examination import PYTHON_38, Finding, address_of,
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 SCHEMA = 1
-RECORD_S = 180  # mlxconfig takes seconds, and so does a ping that is lost
-# Read wholly; of EXISTENCE_ONLY nothing is noted but whether it can be read. {nic}, {rdma} and {bdf} are names of the
-# NIC.
+RECORD_S = 180  # time limit of a host; mlxconfig and lost pings take seconds
+# Files that are recorded with their content. Those in EXISTENCE_ONLY are only recorded as readable or not. {nic},
+# {rdma} and {bdf} stand for names of the NIC.
 FILES = (
     "etc/os-release",
     "sys/class/net/{nic}/uevent",
@@ -59,7 +59,7 @@ EXISTENCE_ONLY = (
     "sys/class/net/{nic}/master",
     "sys/class/net/{nic}/device/physfn",
 )
-ONLY_IF = {"proc/[0-9]*/comm": "irqbalance"}  # what else runs is the site's own
+ONLY_IF = {"proc/[0-9]*/comm": "irqbalance"}  # only this process is recorded, because others are private to the site
 PROGRAMS = ("apt-get", "tcpdump", "iperf3", "systemctl", "chronyc", "ptp4l", "ib_write_bw", "ofed_info", "nvidia-smi")
 CALLS = (
     f"python3 -c {shlex.quote(PYTHON_38)}",
@@ -77,11 +77,11 @@ CALLS = (
     *(f"{tool} -d {{bdf}} q LLDP_NB_DCBX_P1 DCBX_WILLING_P1" for tool in ("mlxconfig", "mstconfig")),
     *(f"{tool} -d {{bdf}} -e q ROCE_CC_LEGACY_DCQCN" for tool in ("mlxconfig", "mstconfig")),
 )
-MTU = 7  # where it is among SCRIPT's arguments
+MTU = 7  # index of the MTU in SCRIPT's arguments
 OF_EACH_BRIDGE = "setpci -s {bridge} ECAP_ACS+6.w"
 PING = "ping -q -n -c 1 -W 1 -M do -s {payload} -I {own} {other}"
 
-# Runs on the host: Python 3.8, standard library. Its argument is JSON; it changes nothing.
+# Program for hosts: Python 3.8, standard library. Its argument is `recorder_request`. It changes nothing.
 RECORDER = r"""
 import glob, json, os, shlex, shutil, subprocess, sys
 asked = json.loads(sys.argv[1])
@@ -151,7 +151,7 @@ AS_ROOT = 'sudo -n true < /dev/null 2> /dev/null && exec sudo -n python3 -IS - "
 
 
 def record_rack(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> dict[str, Any]:
-    """Return the files and answers of every server of a rack, beside doctor's findings. Raises RoundaboutError."""
+    """Return each server's recorded files and output of tools, with its `findings`. Raises RoundaboutError."""
     hosts = {name: _record_server(inventory, name, server) for name, server in inventory.servers.items()}
     for name, host in hosts.items():
         host["arguments"] = script_arguments(inventory, inventory.servers[name])
@@ -161,7 +161,7 @@ def record_rack(inventory: Inventory, findings: Mapping[str, list[Finding]]) -> 
 
 
 def recorder_request(inventory: Inventory, server: Server, root: str = "") -> str:
-    """Return the request to RECORDER."""
+    """Return the argument of RECORDER for a server, as JSON. `root` replaces / in tests."""
     mtu_bytes, own, *others = script_arguments(inventory, server)[MTU:]
     pings = [PING.format(payload=int(mtu_bytes) - 28, own=own, other=other) for other in others]
     asked = {"files": FILES, "only_there": EXISTENCE_ONLY, "only_if": ONLY_IF, "programs": PROGRAMS}
@@ -186,9 +186,9 @@ def _record_server(inventory: Inventory, name: str, server: Server) -> dict[str,
 
 
 def mask_identifiers(value: Any, addresses: Sequence[str] = ()) -> Any:
-    """Return the value with other names for all machine identifiers, keys included.
+    """Return `value` with all identifiers of machines replaced consistently, including those in keys.
 
-    These addresses are renamed first.
+    `addresses` get the first replacements.
     """
     names: dict[str, str] = {}
     for address in addresses:
@@ -204,7 +204,9 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
     return [_each(content, change) for content in value] if isinstance(value, list) else value
 
 
-IPV4 = re.compile(r"(?<![\w.])(?<!\d-)(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)")  # but no version, as in 5.8-1.1.2.1
+IPV4 = re.compile(
+    r"(?<![\w.])(?<!\d-)(?:\d{1,3}\.){3}\d{1,3}(?!\w|\.\d)"
+)  # does not match versions such as 5.8-1.1.2.1
 GID = re.compile(r"\b(?:[0-9a-f]{4}:){7}[0-9a-f]{4}\b")
 MAPPED = "0000:0000:0000:0000:0000:ffff:"
 MAC = re.compile(r"\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b", re.IGNORECASE)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A check of the classes of RDMA packets by traffic: the NICs' counters while ib_write_bw runs.
+"""Check of the classes of RDMA packets by traffic: NIC counters during runs of ib_write_bw.
 
-Each server writes to the next one, and the last to the first: such a ring crosses every link of a tree both ways. Then
-several write to one, so that its switch marks: it sends CNPs, and they heed them.
+First, each server writes to the next one, and the last to the first. Such a ring uses every link of a tree in both
+directions. Then several servers write to one (an incast), so that its switch marks packets. The receiver must send
+CNPs, and the senders must react to them.
 
-Options and output are perftest's (src/perftest_parameters.c, 4.4 to 26.04: the same; `--tclass` is heeded without -R
-only, by perftest_resources.c). `--output=bandwidth` leaves one number of standard output, whatever warnings precede it;
-without -F, CPUs of unequal clock rates give no report. Counters are mlx5's (drivers/net/ethernet/mellanox/mlx5/core/
-en_stats.c, of the physical port; drivers/infiniband/hw/mlx5/counters.c).
+Options and output are perftest's (src/perftest_parameters.c, the same from 4.4 to 26.04). `--tclass` has an effect only
+without -R (perftest_resources.c). With `--output=bandwidth` the last line of stdout is one number. Without -F, perftest
+reports nothing if CPUs' clock rates differ. Counters are mlx5's (drivers/net/ethernet/mellanox/mlx5/core/en_stats.c, of
+the physical port; drivers/infiniband/hw/mlx5/counters.c).
 """
 
 import re
@@ -24,10 +25,10 @@ from roundabout.testbeds.rack.examination import DEVICE, GID, SSH, WRITE, Findin
 from roundabout.testbeds.rack.inventory import LosslessClasses
 
 DURATION_S = 3
-LONGEST_S = 30  # a test that lasts longer is ended on its server
-FIRST_PORT = 18515  # perftest's own
-SENDERS = 8  # of the incast, at most
-ELSEWHERE = 0.01  # of the bytes: what TCP and ARP may send beside them, a guess
+LONGEST_S = 30  # time limit of a test on its server
+FIRST_PORT = 18515  # perftest's default port
+SENDERS = 8  # largest number of senders in the incast
+ELSEWHERE = 0.01  # tolerated share of bytes in other priorities, such as TCP and ARP; a guess
 DEVICES = "/sys/class/infiniband"
 
 COUNTERS = r"""
@@ -39,11 +40,11 @@ Counters = Mapping[str, int]
 
 
 class NoRdmaError(RoundaboutError):
-    """A server lacks a requirement of RDMA."""
+    """Error for a server that lacks a requirement of RDMA."""
 
 
 class Difference(NamedTuple):
-    """One difference from the expected state."""
+    """A difference between an expected and a found value. `what` names the compared item."""
 
     what: str
     expected: str
@@ -51,7 +52,7 @@ class Difference(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The result of one pair, or of the incast, whose sources have commas between them."""
+    """The result of one pair of servers, or of the incast. `source` lists several servers with commas."""
 
     source: str
     to: str
@@ -60,7 +61,7 @@ class Row(NamedTuple):
 
 
 class RdmaEnd(NamedTuple):
-    """A server's RDMA endpoint."""
+    """A server's RDMA endpoint: its connection, RDMA device and GID index."""
 
     host: Host
     connection: Connection
@@ -68,14 +69,14 @@ class RdmaEnd(NamedTuple):
     gid_index: int
 
     def counters(self) -> Counters:
-        """Return all counters of its NIC, by name. Raises RoundaboutError."""
+        """Return all counters of the server's NIC, by name. Raises RoundaboutError if they cannot be read."""
         words = ["sh", "-c", COUNTERS, "sh", self.host.interface, f"{DEVICES}/{self.device}"]
         pairs = (line.partition(":") for line in check_call(self.connection, words).splitlines())
         return {name.strip(): int(value) for name, _, value in pairs if value.strip().isdigit()}
 
 
 def rdma_end(host: Host, connection: Connection, found: Sequence[Finding]) -> RdmaEnd:
-    """Return a server's endpoint as doctor found it. Raises NoRdmaError if a requirement is missing."""
+    """Return a server's endpoint from doctor's findings. Raises NoRdmaError if a requirement is missing."""
     by_name = {each.name: each for each in found}
     for each in (by_name[name] for name in (SSH, DEVICE, GID, WRITE) if name in by_name):
         if not each.good:
@@ -84,9 +85,9 @@ def rdma_end(host: Host, connection: Connection, found: Sequence[Finding]) -> Rd
 
 
 def check_traffic(ends: Sequence[RdmaEnd], lossless: LosslessClasses) -> Iterator[Row]:
-    """Yield a row for each pair of the ring, then one for the incast, which takes three servers.
+    """Run all tests and yield a row for each pair of the ring, then one for the incast if there are three servers.
 
-    Raises RoundaboutError.
+    Raises RoundaboutError if a test fails.
     """
     for source, to in zip(ends, [*ends[1:], ends[0]], strict=True):
         yield _pair(source, to, lossless)
@@ -107,9 +108,10 @@ def _pair(source: RdmaEnd, to: RdmaEnd, lossless: LosslessClasses) -> Row:
 
 
 def check_priorities(host: str, side: str, risen: Counters, priority: int, least_bytes: int) -> Iterator[Difference]:
-    """Yield the difference if a NIC sent (tx) or received (rx) too little in a priority, or too much in others.
+    """Yield a difference if a NIC sent too few bytes in `priority`, or too many in other priorities.
 
-    `risen` are the rises of its counters. At least `least_bytes` are expected in `priority`, and hardly any in others.
+    `side` is tx or rx. `risen` has the increments of the NIC's counters. At least `least_bytes` are expected in
+    `priority`, and at most a share ELSEWHERE in other priorities.
     """
     by_priority = [risen.get(f"{side}_prio{each}_bytes", 0) for each in range(8)]
     inside = by_priority.pop(priority)
@@ -182,7 +184,7 @@ def _gbps(client: Program) -> float | None:
 
 
 def perftest_command(of: RdmaEnd, port: int, tos: int) -> list[str]:
-    """Return the command of ib_write_bw on a server; a client appends its server."""
+    """Return the command of ib_write_bw for an endpoint. For a client, append the server's address."""
     where = ["-d", of.device, "-x", str(of.gid_index), "-p", str(port), f"--tclass={tos}"]
     return ["ib_write_bw", *where, "-D", str(DURATION_S), "-F", "--report_gbits", "--output=bandwidth"]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The playbooks' variables of an inventory.
+"""Variables of the playbooks, computed from an inventory.
 
-Settings documents of servers, and the configuration of switches, by host.
+They contain settings documents of servers and configurations of switches, by host.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ ROCE_V2 = "RoCE v2"
 
 
 def playbook_variables(inventory: Inventory) -> dict[str, Any]:
-    """Return an Ansible inventory with the roles' variables by host, to be read beside the user's."""
+    """Return an Ansible inventory with the roles' variables by host. Ansible reads it after the user's inventory."""
     config = str(Path(inventory.all.vars.ssh_config).expanduser())
     servers = {name: server_variables(inventory, server) for name, server in inventory.servers.items()}
     switches = {name: switch_variables(inventory, name) for name in inventory.switches}
@@ -29,7 +29,7 @@ def playbook_variables(inventory: Inventory) -> dict[str, Any]:
 
 
 def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
-    """Return the variables of a server."""
+    """Return the Ansible variables of a server, by name."""
     common = inventory.common
     return {
         "ansible_host": server.ansible_host,
@@ -48,7 +48,7 @@ def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
 
 
 def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
-    """Return the variables of a switch."""
+    """Return the Ansible variables of the switch `name`."""
     return {
         "ansible_host": inventory.switches[name].ansible_host,
         "ansible_user": inventory.all.children.switches.vars.ansible_user,
@@ -58,7 +58,7 @@ def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
 
 
 def settings_document(inventory: Inventory, server: Server) -> dict[str, Any]:
-    """Return a server's settings between trials, as docs/reference/settings.md describes documents."""
+    """Return the document of a server's settings between trials (docs/reference/settings.md)."""
     common, lossless = inventory.common, inventory.all.vars.lossless
     pfc = ",".join(str(int(priority == lossless.priority)) for priority in range(8))
     priorities = {
@@ -125,9 +125,9 @@ def _nv(inventory: Inventory, server: Server) -> dict[str, Any]:
 
 
 def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: bool) -> dict[str, Any]:
-    """Return a trial's settings on one server.
+    """Return the document of a trial's settings on the server `host`.
 
-    Empty for a server without a part in it, which keeps those between trials.
+    It is empty for a server without a part in the trial, which keeps its settings between trials.
     """
     transport = trial.transport_of(host)
     if transport is None:
@@ -187,7 +187,7 @@ def _whole(value: float | str) -> float | str:
 
 
 def deployment(inventory: Inventory, hosts: Iterable[str]) -> dict[str, Any]:
-    """Return an Ansible inventory with which `site.yml` brings programs up to date, and touches nothing else."""
+    """Return an Ansible inventory with which `site.yml` only updates programs on these hosts."""
     ours = ("ansible_host", "ansible_user", "ansible_become", "roundabout_prefix", "roundabout_state")
     every = playbook_variables(inventory)["all"]
     servers = every["children"]["rack"]["hosts"]
@@ -197,10 +197,7 @@ def deployment(inventory: Inventory, hosts: Iterable[str]) -> dict[str, Any]:
 
 
 def switch_facts(inventory: Inventory, name: str) -> dict[str, Any]:
-    """Return the configuration of one switch.
-
-    Its ports with their rates, classes, and thresholds in its system's units.
-    """
+    """Return the configuration of one switch: ports with rates, classes, and thresholds in its system's units."""
     switch, common = inventory.switches[name], inventory.all.children.switches.vars
     ports = [
         {"port": port, "link": link, "line_rate_gbps": inventory.all.vars.rates(link).line_rate_gbps}
