@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prometheus on the testbeds of this machine: a relay on loopback that asks hosts' exporters, and Prometheus itself."""
+"""Prometheus for the testbeds of this machine, and a relay on loopback that queries the hosts' exporters."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running exporters: one for each host or switch, started there and asked over its stdin."""
+"""Running exporters: one program for each host or switch, which answers queries on its stdin."""
 
 import json
 import threading
@@ -14,16 +14,16 @@ from roundabout.runner.hosts.programs import limit_answer_time
 from roundabout.runner.testbed import ExporterTarget
 
 ANSWER_S, END_S = 10, 5
-AGAIN_S = 15  # a host that was lost is not tried more often
+AGAIN_S = 15  # least seconds between attempts to start an exporter on a lost host
 AT_ONCE = 32
 END = b"# EOF\n"
 
 ExporterAddress = tuple[str, str]
-"""A site, and a host or switch of it."""
+"""The name of a site, and the name of one of its hosts or switches."""
 
 
 class Exporter:
-    """One exporter, from its start until it is lost or closed."""
+    """A running exporter, until its connection is lost or it is closed."""
 
     def __init__(self, what: ExporterTarget) -> None:
         """Connect to the node and start the exporter. Raises LostHostError."""
@@ -38,7 +38,7 @@ class Exporter:
             raise LostHostError(what.node, f"its exporter did not start: {error}") from error
 
     def query(self, question: str) -> bytes:
-        """Return the exporter's answer, metrics as text. Raises LostHostError."""
+        """Send `question` to the exporter and return its answer, metrics as text. Raises LostHostError."""
         with self._lock:
             if self.lost:
                 raise LostHostError(self.what.node, "its exporter ended")
@@ -49,7 +49,7 @@ class Exporter:
                 raise
 
     def close(self) -> None:
-        """Tell the exporter to end, and wait for its end."""
+        """Close the exporter's stdin, and wait for its end."""
         with self._lock, suppress(RoundaboutError):
             if not self.lost:
                 self.lost = True
@@ -76,7 +76,7 @@ class Exporter:
 
 
 class ExporterPool:
-    """The exporters of all existing nodes. `standing` lists the nodes, and is called again and again."""
+    """The exporters of all existing nodes. `standing` returns the current targets and is called repeatedly."""
 
     def __init__(self, standing: Callable[[], Iterable[ExporterTarget]]) -> None:
         self._standing = standing
@@ -86,7 +86,7 @@ class ExporterPool:
         self._refused: dict[ExporterAddress, str] = {}
 
     def update(self) -> None:
-        """Start missing exporters, and end those of removed nodes. One thread may call this."""
+        """Start missing exporters, and end those of removed nodes. Only one thread may call this method."""
         self._wanted = {(each.site, each.node): each for each in self._standing()}
         gone = [place for place, exporter in self._running.items() if self._is_over(place, exporter)]
         missing = [place for place in self._wanted if place in gone or self._may_start(place)]
@@ -95,12 +95,12 @@ class ExporterPool:
             list(pool.map(self._start, missing))
 
     def addresses(self) -> dict[ExporterAddress, list[str]]:
-        """Return the addresses of nodes, and the other exporters beside each."""
+        """Return the address of each node, and the names of other projects' exporters on it."""
         running = dict(self._running)
         return {place: running[place].beside if place in running else [] for place in self._wanted}
 
     def query(self, place: ExporterAddress, question: str) -> bytes:
-        """Return an exporter's answer. Raises LostHostError."""
+        """Send `question` to the exporter at `place` and return its answer. Raises LostHostError."""
         if place not in self._running:
             raise LostHostError(place[1], self._refused.get(place, "it has no exporter yet"))
         return self._running[place].query(question)

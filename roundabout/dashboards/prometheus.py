@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's Prometheus, with a configuration of its own and on loopback alone: a child that ends with this process."""
+"""Debian's Prometheus as a child of this process, with its own configuration, reachable only on loopback."""
 
 import json
 import os
@@ -24,15 +24,15 @@ from roundabout.store import files
 
 DASHBOARDS = ROOT / "collectors/dashboards"
 RULES = DASHBOARDS / "rules.yml"
-SCRAPE_INTERVAL_S = 5  # what rules and dashboards count on
+SCRAPE_INTERVAL_S = 5  # rules and dashboards assume this interval
 READY_S, END_S, LOOK_S = 60, 10, 0.1
 CONFIGURATION, LOG, DATA = "prometheus.yml", "prometheus.log", "data"
-RETENTION = (CONFIGURATION, LOG, DATA, RULES.name)  # the content of a folder of --keep
-UNPRIVILEGED = ("prometheus", "nobody")  # Debian's package makes the first user; the lab's jobs run as the second
+RETENTION = (CONFIGURATION, LOG, DATA, RULES.name)  # allowed content of a folder of --keep
+UNPRIVILEGED = ("prometheus", "nobody")  # users for Prometheus; Debian's package creates the first
 
 
 def configuration(relay: str) -> dict[str, Any]:
-    """Return Prometheus' configuration, which discovers targets from the relay."""
+    """Return Prometheus's configuration, which discovers targets from the relay at the address `relay`."""
     discovery = {"url": f"{relay}/targets", "refresh_interval": "1s"}
     return {
         "global": {
@@ -48,7 +48,7 @@ def configuration(relay: str) -> dict[str, Any]:
 
 @contextmanager
 def prometheus(relay: str, folder: Path, port: int) -> Iterator[str]:
-    """Run Prometheus in `folder`, and yield its address. Raises RoundaboutError."""
+    """Run Prometheus in `folder` on `port` for the duration of the block, and yield its URL. Raises RoundaboutError."""
     program = shutil.which("prometheus")
     if program is None:
         raise RoundaboutError("prometheus was not found", "install it: ./bootstrap dashboards")
@@ -78,7 +78,7 @@ def prometheus(relay: str, folder: Path, port: int) -> Iterator[str]:
 
 
 def dashboards() -> dict[str, list[tuple[str, str]]]:
-    """Return the shipped dashboards: title -> titles and queries of the panels."""
+    """Return the project's dashboards: title -> title and query of each panel."""
     found = {}
     for path in sorted(DASHBOARDS.glob("*.json")):
         dashboard = json.loads(path.read_text())
@@ -89,7 +89,7 @@ def dashboards() -> dict[str, list[tuple[str, str]]]:
 
 
 def graph_url(url: str, queries: list[tuple[str, str]]) -> str:
-    """Return the URL of Prometheus' page with these panels, over the last ten minutes."""
+    """Return the URL of a page of Prometheus that plots these panels (title, query) over the last ten minutes."""
     fields: dict[str, str] = {}
     for number, (_, query) in enumerate(queries):
         fields |= {f"g{number}.expr": query, f"g{number}.tab": "0", f"g{number}.range_input": "10m"}

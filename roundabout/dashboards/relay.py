@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The relay: on loopback, it serves Prometheus one target for each host and switch, and lists them.
+"""The relay, an HTTP server on loopback through which Prometheus reads the metrics of all hosts and switches.
 
-/targets                          what Prometheus' http_sd reads
+/targets                          list of targets, for Prometheus's http_sd
 /metrics/SITE/NODE                an exporter's metrics
-/metrics/SITE/NODE/NAME           those of another's exporter beside it (node, dcgm)
-/                                 a page for people
+/metrics/SITE/NODE/NAME           metrics of another project's exporter on the node (node, dcgm)
+/                                 a page with links to dashboards
 """
 
 import json
@@ -28,10 +28,10 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Relay(ThreadingHTTPServer):
-    """An HTTP server on loopback. `now` returns the metrics of the current run; `page` is for people."""
+    """The HTTP server. `now` returns the metrics of the current run, and `page` the HTML of the page."""
 
     daemon_threads = True
-    request_queue_size = 128  # all hosts may be asked at once
+    request_queue_size = 128  # Prometheus may query all hosts at once
 
     def __init__(self, exporters: ExporterPool, now: Callable[[], list[Series]], page: Callable[[], str]) -> None:
         super().__init__((LOOPBACK, 0), _Handler)
@@ -39,11 +39,11 @@ class Relay(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Return the server's address."""
+        """Return the server's URL on loopback."""
         return f"http://{LOOPBACK}:{self.server_port}"
 
     def answer(self, path: str) -> tuple[str, bytes]:
-        """Return content type and body. Raises KeyError for an unknown path, LostHostError."""
+        """Return the content type and body for `path`. Raises KeyError for an unknown path, and LostHostError."""
         match [unquote(part) for part in path.strip("/").split("/")]:
             case [""]:
                 return "text/html; charset=utf-8", self._page().encode()
@@ -57,12 +57,12 @@ class Relay(ThreadingHTTPServer):
         raise KeyError(path)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore readers that went away."""
+        """Ignore errors of readers that closed the connection."""
         if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
             super().handle_error(request, client_address)
 
     def targets(self) -> list[dict[str, Any]]:
-        """Return all targets, as Prometheus discovers them."""
+        """Return all targets in the format of Prometheus's http_sd."""
         found = []
         for (site, node), beside in self.exporters.addresses().items():
             for name in ("", *beside):
@@ -98,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def run_relay(exporters: ExporterPool, now: Callable[[], list[Series]], page: Callable[[], str]) -> Iterator[Relay]:
-    """Run a relay that follows the existing nodes; at the end all exporters have ended."""
+    """Run a relay for the duration of the block, and update `exporters` regularly. At the end, close all exporters."""
     ended = threading.Event()
 
     def follow() -> None:

@@ -9,14 +9,14 @@ from roundabout.runner.progress import Progress
 
 
 def run_series(runs: Path) -> list[Series]:
-    """Return the series of the run that holds this machine, or else of the latest under `runs`."""
+    """Return the series of the run that holds this machine's lease, or else of the latest running run below `runs`."""
     path = progress_file.run_on_machine() or next(iter(progress_file.running_runs(runs)[::-1]), None)
     told = progress_file.read(path) if path else None
     return progress_series(told.progress) if told and told.is_live else []
 
 
 def progress_series(now: Progress) -> list[Series]:
-    """Return the progress of a run as series."""
+    """Return the series that describe a run's progress."""
     trial = now.trial
     about = {
         "experiment": now.experiment,

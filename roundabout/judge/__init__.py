@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges a congestion control beside cubic, dctcp and dcqcn, as `roundabout judge FILE.bpf.c` does."""
+"""Judgement of a congestion control: `roundabout judge FILE.bpf.c` compares it with cubic, dctcp and dcqcn."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The experiment of a judgement: two and three training jobs over each contestant."""
+"""The experiment of a judgement, with two and three training jobs over each contestant."""
 
 import json
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ COUNTS: dict[Scene, int] = {"two-jobs": 2, "three-jobs": 3}
 
 
 def variant_name(scene: Scene, contestant: str) -> str:
-    """Return the name of the variant of a contestant in a scene."""
+    """Return the name of the variant for `contestant` in `scene`."""
     return f"{contestant}-{COUNTS[scene]}"
 
 
 def write_experiment(program: Path, name: str, scenes: Sequence[Scene], iterations: int, folder: Path) -> Path:
-    """Write the experiment: a variant for each contestant and number of jobs.
+    """Write the experiment `name` into `folder`, and return its file. It has a variant for each contestant and scene.
 
-    At least one number declares the transports.
+    `program` is the judged program. At least one scene of jobs must be given.
     """
     counts = [scene for scene in scenes if scene in JOBS] or list(JOBS[:1])
     transports: dict[str, Any] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantities of a congestion control, in the one list that tables, `--only` and `--fail-if` follow."""
+"""The list of a congestion control's quantities, which tables, `--only` and `--fail-if` use."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
@@ -12,11 +12,11 @@ SCENES: tuple[Scene, ...] = get_args(Scene)
 PAIR, LINK, JOBS = SCENES[:2], SCENES[2:6], SCENES[6:]
 
 Figures = dict[str, float | None]
-"""By quantity; None where it could not be told."""
+"""Figures of a contestant, by quantity. None: not measured."""
 
 
 class Quantity(NamedTuple):
-    """One figure of a contestant."""
+    """A quantity: its name, the scene that measures it, its title and format in tables, and its meaning."""
 
     name: str
     scene: Scene
@@ -73,7 +73,7 @@ NAMES = tuple(each.name for each in QUANTITIES)
 
 
 def select_scenes(asked: Iterable[str]) -> tuple[Scene, ...]:
-    """Return the requested scenes in order, or all. Raises UsageError for an unknown one."""
+    """Return the requested scenes in order, or all scenes without a request. Raises UsageError for an unknown scene."""
     wanted = set(asked) or set(SCENES)
     if strange := wanted - set(SCENES):
         raise UsageError(f"--only: found {min(strange)!r}, expected some of {', '.join(SCENES)}")
@@ -81,7 +81,7 @@ def select_scenes(asked: Iterable[str]) -> tuple[Scene, ...]:
 
 
 def parse_measured_condition(text: str, scenes: Sequence[Scene]) -> Condition:
-    """Parse a condition of `--fail-if`. Raises UsageError for a quantity that `scenes` do not measure, too."""
+    """Parse a condition of `--fail-if`. Raises UsageError if it is malformed, or if `scenes` do not measure it."""
     condition = parse_condition(text, NAMES)
     scene = next(each.scene for each in QUANTITIES if each.name == condition.quantity)
     if scene not in scenes:
@@ -90,13 +90,13 @@ def parse_measured_condition(text: str, scenes: Sequence[Scene]) -> Condition:
 
 
 def failed_conditions(conditions: Iterable[Condition], figures: Figures) -> list[Condition]:
-    """Return the conditions that are met or whose figure is missing, so that an unmeasured program fails."""
+    """Return the conditions that are met, and those whose figure is missing, so that an unmeasured program fails."""
     values = ((each, figures.get(each.quantity)) for each in conditions)
     return [each for each, value in values if value is None or each.is_met(value)]
 
 
 def add_ratios_to_cubic(figures: Mapping[str, Figures]) -> None:
-    """Add the figures that are ratios to cubic's, by contestant. A CPU time that noise made negative has no ratio."""
+    """Add each contestant's ratios to cubic's figures to `figures`. Without a positive figure there is no ratio."""
     for name, of in (("throughput", "gbps"), ("cost", "cpu_us")):
         cubic = figures["cubic"].get(of)
         for each in figures.values():

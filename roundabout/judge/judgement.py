@@ -13,15 +13,15 @@ VERDICT_WORDS = (
     "A lab's verdict is not a NIC's: this is kernel TCP on emulated links of one machine, a hundredth as fast. "
     "What fails here fails elsewhere; what passes here has yet to be shown there."
 )
-"""Beside every verdict."""
+"""Note that accompanies every verdict."""
 
 
 @dataclass
 class Judgement:
-    """Figures of each contestant, the judged one first, and the verdicts on it.
+    """The figures of each contestant, the judged one first.
 
-    `refused` has the message of the compiler or kernel that rejected it; then nothing is measured. `spread` is the
-    range over several rounds; `invalid` names invalid trials of jobs.
+    `refused` is the message if the compiler or the kernel rejected the program; then there are no figures. `spread` has
+    the range of figures over several rounds. `invalid` names invalid trials of jobs.
     """
 
     name: str

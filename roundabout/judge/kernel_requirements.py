@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements of an eBPF program on a kernel, read from the program, and checked against kernels' BTF."""
+"""Requirements of an eBPF program on the kernel, and their check against kernels' BTF."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ RUNNING = Path("/sys/kernel/btf/vmlinux")
 
 @dataclass(frozen=True)
 class Requirements:
-    """Functions that a program calls, and structure members that it accesses, such as `sock.sk_pacing_rate`."""
+    """The kernel functions that a program calls, and the fields that it accesses, such as `sock.sk_pacing_rate`."""
 
     functions: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
@@ -22,7 +22,7 @@ class Requirements:
 
 @dataclass(frozen=True)
 class KernelCheck:
-    """A kernel, by its BTF, and the requirements that it lacks. The program's branches may do without."""
+    """A kernel and the requirements that its BTF lacks. A program may still run if its branches avoid them."""
 
     name: str
     lacks: tuple[str, ...]
@@ -31,9 +31,9 @@ class KernelCheck:
 def check_kernels(
     program: Path, kernels: tuple[Path, ...] = (RUNNING,)
 ) -> tuple[Requirements, tuple[KernelCheck, ...]]:
-    """Return the requirements of a built program, and the check of each kernel.
+    """Return the requirements of a built program, and a check for the BTF file of each of `kernels`.
 
-    Raises UsageError for a file without BTF.
+    Raises UsageError if a file has no BTF.
     """
     functions, fields = _read_requirements(program)
     answers = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run time of eBPF struct_ops programs, from the kernel's statistics (bpf(2))."""
+"""The CPU time in eBPF struct_ops programs, from the kernel's statistics (bpf(2))."""
 
 import ctypes
 import os
@@ -17,9 +17,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def enable_statistics() -> Iterator[None]:
-    """Let the kernel measure programs' time.
+    """Let the kernel measure the CPU time of eBPF programs for the duration of the block.
 
-    It does so while a descriptor is open, so that nothing stays switched on.
+    The kernel measures while a descriptor is open, so that the end of this process also ends the measurement.
     """
     handle = _bpf(ENABLE_STATISTICS, (ctypes.c_uint32 * 4)())
     if handle < 0:
@@ -32,7 +32,7 @@ def enable_statistics() -> Iterator[None]:
 
 
 def program_times_ns() -> dict[int, int]:
-    """Return the nanoseconds in each struct_ops program of this machine, by its id, since measuring began."""
+    """Return the CPU time in each struct_ops program, in ns since the measurement began, by the program's id."""
     found: dict[int, int] = {}
     attributes = (ctypes.c_uint32 * 4)()
     while _bpf(NEXT_ID, attributes) == 0:

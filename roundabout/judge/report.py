@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A judgement's tables and page."""
+"""Tables and page of a judgement."""
 
 from collections.abc import Iterator
 
@@ -23,13 +23,13 @@ FIDELITY = Fidelity("emulated", "emulated: namespaces of one machine", VERDICT_W
 
 
 def verdict_table(found: Judgement) -> Table:
-    """Return the table of verdicts."""
+    """Return a table with a row for each verdict."""
     rows = ([Cell(each.words, tone=Tone.GOOD if each.good else Tone.BAD)] for each in found.verdicts)
     return Table((Column(kind="words"),), one_section(rows), f"{found.name}, beside cubic, dctcp and dcqcn")
 
 
 def requirements_table(found: Judgement) -> Table:
-    """Return the table of requirements and the kernels that lack them."""
+    """Return a table of the program's requirements and of the kernels that lack them."""
     rows = [
         [Cell(kernel.name), Cell(", ".join(kernel.lacks) or "nothing", tone=Tone.BAD if kernel.lacks else Tone.GOOD)]
         for kernel in found.kernels
@@ -39,7 +39,7 @@ def requirements_table(found: Judgement) -> Table:
 
 
 def figure_tables(found: Judgement) -> Iterator[Table]:
-    """Yield a table for each scene, with a row for each contestant."""
+    """Yield a table of figures for each scene, with a row for each contestant."""
     for scene in SCENES:
         quantities = [each for each in QUANTITIES if each.scene == scene]
         rows = [
@@ -53,20 +53,20 @@ def figure_tables(found: Judgement) -> Iterator[Table]:
 
 
 def describe_requirements(found: Judgement) -> str:
-    """Return the requirements on a kernel in one sentence."""
+    """Return one sentence on the program's requirements on a kernel."""
     names = (*(f"{name}()" for name in found.needs.functions), *found.needs.fields)
     return f"It needs {', '.join(names)}." if names else ""
 
 
 def figure_meanings(found: Judgement) -> list[tuple[str, str]]:
-    """Return the name of each figure in `--fail-if`, and its meaning."""
+    """Return the name in `--fail-if` and the meaning of each measured figure."""
     known = {name for figures in found.figures.values() for name in figures}
     titled = ((each.name, " ".join(each.title.split("\n")), each.about) for each in QUANTITIES if each.name in known)
     return [(name, f" {title}: {about}") for name, title, about in titled]
 
 
 def render_page(found: Judgement) -> str:
-    """Return the page's HTML."""
+    """Return the HTML of the judgement's page."""
     lead = " · ".join(each for each in (found.program, found.system, found.run) if each)
     parts = [
         page.fill_template("header", fidelity=FIDELITY, about=f"{found.name}, judged", lead=lead),

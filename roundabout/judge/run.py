@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout judge FILE.bpf.c`: from a program to its page."""
+"""Execution of `roundabout judge FILE.bpf.c`, from the program to the page."""
 
 import json
 import os
@@ -40,14 +40,14 @@ ITERATIONS = 40
 
 
 class FailedError(RoundaboutError):
-    """A condition of `--fail-if` is met."""
+    """Error for a condition of `--fail-if` that is met. The exit code is 3."""
 
     exit_code = 3
 
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """The request of the command line."""
+    """The arguments of the command line."""
 
     program: Path
     scenes: Sequence[Scene]
@@ -57,10 +57,10 @@ class JudgeRequest:
 
 
 def judge(asked: JudgeRequest, *, as_json: bool) -> None:
-    """Judge a program, store and show the result.
+    """Judge a program, and store and show the result.
 
-    Raises RefusedError if the compiler or the kernel rejects it, FailedError if a condition is met, and UnmeasuredError
-    if no trial is valid; all after the page is written.
+    All errors are raised after the page is written: RefusedError if the compiler or the kernel rejects the program,
+    FailedError if a condition is met, and UnmeasuredError if no trial is valid.
     """
     undo_when_ended()
     console = Screen(stderr=as_json)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measurements of a judgement on this machine, in order. Transports and lab are undone at the end."""
+"""The session of a judgement: measurements on this machine. Transports and the lab are removed at the end."""
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,16 +26,16 @@ ROUNDS = 3
 
 
 class RefusedError(RoundaboutError):
-    """The kernel rejects the congestion control that is judged."""
+    """Error for a judged congestion control that the kernel rejects."""
 
 
 Spread = dict[str, dict[str, tuple[float, float]]]
-"""Least and most of the rounds, by contestant and quantity."""
+"""Lowest and highest value of all rounds, by contestant and quantity."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """The contestants' trials by name, the judged one first, and how they are measured."""
+    """A session that measures contestants. `contestants` has a trial for each, the judged one first."""
 
     runner: Runner
     provider: LabProvider
@@ -48,9 +48,10 @@ class Session:
         return {name: trial.transports[name] for name, trial in self.contestants.items()}
 
     def measure(self, scenes: Sequence[Scene], path: Path) -> tuple[dict[str, Figures], Spread]:
-        """Measure every scene except those of jobs. Journals note `path`, whose last part is the judgement's id.
+        """Measure all scenes except those of jobs. Return figures by contestant, and their spread.
 
-        Raises RefusedError with the verifier's message, and RoundaboutError.
+        The journal records `path`, whose last part is the judgement's id. Raises RefusedError with the verifier's
+        message, and RoundaboutError.
         """
         figures: dict[str, Figures] = {name: {} for name in self.contestants}
         spread: Spread = {name: {} for name in self.contestants}

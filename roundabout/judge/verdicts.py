@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verdicts on the figures of a congestion control against its peers' of the same run.
+"""Verdicts on the figures of a congestion control, compared with its peers' figures of the same run.
 
-The bounds are ours, and wide: they detect what is broken, not what is better.
+The bounds are this project's choice. They are wide, so they detect broken behavior but do not rank congestion controls.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ FigureTest = Callable[[float, list[float]], bool]
 
 
 class Verdict(NamedTuple):
-    """A sentence, and whether it is good news."""
+    """A verdict as a sentence. `good` is True for a positive verdict."""
 
     good: bool
     words: str
@@ -79,11 +79,11 @@ RULES = (
 
 
 UNCONDITIONAL = ("gbps", "jain_8", "use_marks", "use_loss", "incast")
-"""What can be told of whatever sends at all."""
+"""Quantities of which every congestion control that sends has a verdict."""
 
 
 def verdicts(judged: Figures, peers: Mapping[str, Figures]) -> list[Verdict]:
-    """Return the verdicts on the judged congestion control, without those on figures that are not measured."""
+    """Return the verdicts on the judged congestion control. Figures that were not measured have no verdict."""
     found = []
     for rule in RULES:
         value = judged.get(rule.quantity)

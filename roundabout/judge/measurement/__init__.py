@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scenarios that measure a congestion control in a lab of the project's own."""
+"""Scenes that measure a congestion control on a lab or on a pair of hosts."""

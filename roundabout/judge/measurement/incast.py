@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Incast: many senders answer one receiver at the same instant."""
+"""Incast: many senders answer one receiver at the same time."""
 
 import selectors
 import socket
@@ -14,13 +14,13 @@ from roundabout.judge.measurement.sandbox import NetnsHost
 from roundabout.testbeds.lab.network.namespaces import run_inside
 
 CONNECT_S, LIMIT_S = 5.0, 30.0
-RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what is left at the end goes nowhere
+RESET = struct.pack("ii", 1, 0)  # value of SO_LINGER that discards unsent data at close
 
 
 def measure_incast(senders: Sequence[NetnsHost], receiver: NetnsHost, flows: int, each_bytes: int) -> float:
-    """Return the seconds from the start of `flows` answers to the last byte, over connections spread among `senders`.
+    """Let `flows` connections, spread among `senders`, each send `each_bytes` at once to the receiver.
 
-    Raises StuckError if that takes longer than `LIMIT_S`.
+    Return the seconds from the start to the last byte. Raises StuckError after `LIMIT_S`.
     """
     with ExitStack() as stack:
         listener = stack.enter_context(run_inside(receiver.pid, lambda: socket.create_server((receiver.address, 0))))

@@ -16,16 +16,19 @@ from roundabout.judge.measurement.sandbox import NetnsHost
 PORT = 5201
 EVERY_S = 0.1
 WARM_UP_S = 1
-PATIENCE_S = 30.0  # beyond a transfer's own time: the machine may have much else to do
+PATIENCE_S = 30.0  # time limit of a transfer beyond its own duration, for a busy machine
 
 
 class StuckError(RoundaboutError):
-    """Flows did not complete, so their figures cannot be measured."""
+    """Error for flows that did not complete."""
 
 
 @dataclass(frozen=True)
 class FlowResults:
-    """Flows that shared a path, after the warm-up: payload rate of each, and the total over time, every `EVERY_S`."""
+    """The results of flows on a shared path after the warm-up.
+
+    `gbps` has the payload rate of each flow, and `course_gbps` the total rate in each interval of `EVERY_S`.
+    """
 
     gbps: tuple[float, ...]
     course_gbps: tuple[float, ...]
@@ -33,29 +36,29 @@ class FlowResults:
     windows_kb: tuple[tuple[float, ...], ...]
     retransmitted: int
     sent_bytes: int
-    cpu_s: float  # of both ends' processes, the warm-up included
+    cpu_s: float  # CPU time of both ends' processes, including the warm-up
 
     @property
     def total_gbps(self) -> float:
-        """Return the rate of all flows together at the receiver, which includes data that waited at the end."""
+        """Return the total rate of all flows at the receiver, including data that was queued at the end."""
         return sum(self.gbps)
 
     @property
     def jain(self) -> float:
-        """Return Jain's index of fairness (DEC-TR-301, 1984): 1 for equal rates, 1/n if one flow gets all."""
+        """Return Jain's fairness index (DEC-TR-301, 1984): 1 for equal rates, 1/n if one of n flows gets everything."""
         squares = sum(each * each for each in self.gbps)
         return self.total_gbps**2 / (len(self.gbps) * squares) if squares else 0.0
 
     @property
     def dip(self) -> float:
-        """Return the slowest of ten `EVERY_S` over the mean, which is 1 for a constant rate."""
+        """Return the 10th percentile of the total rate per `EVERY_S`, divided by the mean. It is 1 for a constant rate."""
         mean = statistics.fmean(self.course_gbps) if self.course_gbps else 0.0
         ordered = sorted(self.course_gbps)
         return ordered[(len(ordered) - 1) // 10] / mean if mean else 0.0
 
     @property
     def window_fall(self) -> float | None:
-        """Return the median cut, as a window after its fall over the window before. None with fewer than two falls."""
+        """Return the median factor by which the window is reduced. None with fewer than two reductions."""
         falls = [
             after / before for window in self.windows_kb for before, after in pairwise(window) if 0 < after < before
         ]
@@ -65,9 +68,10 @@ class FlowResults:
 def send_flows(
     senders: Sequence[NetnsHost], receiver: NetnsHost, flows: int, seconds: int, *options: str
 ) -> FlowResults:
-    """Send over `flows` connections spread among `senders` for `seconds` after a warm-up.
+    """Send over `flows` connections, spread among `senders`, for `seconds` after a warm-up.
 
-    Raises StuckError if they do not end, and RoundaboutError if iperf3 fails.
+    `options` are further arguments of iperf3. Raises StuckError if the flows do not end, and RoundaboutError if iperf3
+    fails.
     """
     shares = [len(range(number, flows, len(senders))) for number in range(len(senders))]
     words = ["-t", str(seconds), "-O", str(WARM_UP_S), "-i", f"{EVERY_S:g}", "-J", *options]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flows on one link of the lab: their shares, the effect of marks and losses, and an incast.
+"""Measurements of flows on one link of a lab: shares, reaction to marks and losses, and an incast.
 
-All contestants meet the same two queues: a deep one that marks packets that leave more than `MARKS_MS` of the link's
-rate behind them (ECN, RFC 3168), and a short one of `DROPS_MS` that drops. Rates and bytes are a lab's, divided by its
-scale, but hosts' buffers do not limit a flow.
+All contestants use the same two kinds of queue. A deep queue marks packets that leave more than `MARKS_MS` of the
+link's rate in the queue (ECN, RFC 3168). A short queue of `DROPS_MS` drops packets. Rates and bytes are a lab's,
+divided by its scale. Hosts' buffers are large enough not to limit a flow.
 """
 
 import statistics
@@ -21,27 +21,27 @@ from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
 from roundabout.testbeds.lab.network.layout import HOST_INTERFACE
 
-MARKS_MS, DROPS_MS = 0.5, 5.0  # of the link's own rate waiting: 16 first windows fit before anything is dropped
+MARKS_MS, DROPS_MS = 0.5, 5.0  # queue lengths as time at the link's rate; the second holds 16 initial windows
 FAIRNESS = (2, 8, 32)
 SECONDS = 4
 INCAST, INCAST_ROUNDS, INCAST_BYTES = 16, 5, 256 << 10
 SEGMENT_BYTES = 1448
-# Besides what a trial asks of its hosts: room to send, and lost tails are sent again.
+# Settings of hosts beyond a trial's: large send buffers, and tail loss probes.
 FREE = {"net.ipv4.tcp_wmem": "4096 262144 33554432", "net.ipv4.tcp_early_retrans": 3}
 
 
 def bytes_in(topology: Topology, ms: float) -> int:
-    """Return the bytes that the bottleneck carries in `ms`, at the papers' scale."""
+    """Return the bytes that the bottleneck carries in `ms` at its payload rate, in the papers' units."""
     return round(topology.bottleneck.payload_rate_gbps * 1e9 / 8 * ms / 1e3)
 
 
 def with_short_queues(topology: Topology) -> Topology:
-    """Return the topology with short queues that drop."""
+    """Return the topology with lossy queues of DROPS_MS."""
     return topology.model_copy(update={"queue": "lossy", "queue_bytes": bytes_in(topology, DROPS_MS)})
 
 
 class SharedLink:
-    """A lab whose two sides share one link. Hosts on the left send to the first on the right."""
+    """A lab whose two sides share one link. The left side's hosts send to the first host of the right side."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -59,12 +59,12 @@ class SharedLink:
         self.gbps = self._link.payload_rate_gbps / lab.scale
 
     def set_marking(self, *, at_all: bool) -> None:
-        """Mark every packet that leaves `MARKS_MS` behind it, or none."""
+        """Switch marking on, with a threshold of `MARKS_MS`, or off."""
         step = round(bytes_in(self._lab.topology, MARKS_MS) / self._lab.scale)
         self._lab.set_thresholds(Ecn(kmin_bytes=step, kmax_bytes=step, pmax=1) if at_all else NEVER_MARK)
 
     def prepare(self, trial: TrialSpec) -> None:
-        """Let all hosts use the trial's transport, as in a trial."""
+        """Apply the settings of `trial` to all hosts, which then use its transport."""
         (transport,) = trial.transports.values()
         host = next(name for name in self._places if trial.transport_of(name))
         asked = self._lab.settings_document(trial, host)
@@ -79,7 +79,7 @@ class SharedLink:
 
     @contextmanager
     def count_marks(self) -> Iterator[list[float]]:
-        """Yield a list that holds the share of marked packets once the context has ended."""
+        """Yield a list to which the end of the block appends the share of marked packets during the block."""
         (port,) = (each for each in self._lab.ports if each.link == self._link.name and each.towards == self._receiver)
         before = self._lab.counters()[port.ifindex]
         share: list[float] = []
@@ -95,7 +95,7 @@ class SharedLink:
 
 
 def measure_fairness(link: SharedLink) -> Figures:
-    """Measure Jain's index among flows, and the use of the link."""
+    """Measure Jain's fairness index of several flows, and the link's utilization."""
     found: Figures = {}
     for count in FAIRNESS:
         flows = send_flows(link.senders, link.receiver, count, SECONDS)
@@ -104,20 +104,20 @@ def measure_fairness(link: SharedLink) -> Figures:
 
 
 def measure_marks(link: SharedLink) -> Figures:
-    """Measure one flow whose packets are marked: its window cut, its queue, its share of marks."""
+    """Measure one flow under marking: its window reduction, its queueing delay, and its share of marked packets."""
     with link.count_marks() as share:
         flows = send_flows(link.senders[:1], link.receiver, 1, SECONDS)
     return {**_answer(flows, link, "marks"), "marked": share[0]}
 
 
 def measure_losses(link: SharedLink) -> Figures:
-    """Measure one flow whose packets are dropped."""
+    """Measure the utilization and retransmissions of one flow whose packets are dropped."""
     flows = send_flows(link.senders[:1], link.receiver, 1, SECONDS)
     return {**_answer(flows, link, "loss"), "lost": flows.retransmitted * SEGMENT_BYTES / max(1, flows.sent_bytes)}
 
 
 def measure_incast_on_link(link: SharedLink) -> Figures:
-    """Measure an incast: the median time over the time that the link needs for its bytes."""
+    """Measure an incast: its median duration as a multiple of the time that the link needs for its bytes."""
     least_s = INCAST * INCAST_BYTES * 8 / (link.gbps * 1e9)
     times_s = [measure_incast(link.senders, link.receiver, INCAST, INCAST_BYTES) for _ in range(INCAST_ROUNDS)]
     return {"incast": statistics.median(times_s) / least_s}

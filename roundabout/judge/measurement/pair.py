@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One flow on an unshaped pair of hosts: its throughput and the cost of an ACK, in turn with the other contestants."""
+"""Measurements of one flow on an unshaped pair of hosts: throughput and CPU cost. Contestants take turns."""
 
 import os
 import time
@@ -15,16 +15,19 @@ from roundabout.runner.transports import TOOL
 from roundabout.spec.transports import Transport
 
 PACED_MBPS = 800.0
-PACED, UNPACED = ("--fq-rate", f"{PACED_MBPS:.0f}M"), ("-b", f"{PACED_MBPS:.0f}M")  # by the kernel; by iperf3 itself
+PACED, UNPACED = (
+    ("--fq-rate", f"{PACED_MBPS:.0f}M"),
+    ("-b", f"{PACED_MBPS:.0f}M"),
+)  # iperf3's options: pacing by the kernel, and by iperf3
 IDLE_S = 1.0
-SMALL_BURSTS = ("gso_max_size", "4600")  # as on the lab's links: an ACK for three segments
+SMALL_BURSTS = ("gso_max_size", "4600")  # as on the lab's links, with one ACK for three segments
 
 Samples = dict[str, list[float]]
-"""By contestant, one a round; none of a round in which its flow got stuck."""
+"""Values by contestant, one for each round. Rounds in which the flow got stuck are left out."""
 
 
 def measure_throughput(contestants: Mapping[str, Transport], rounds: int, seconds: int) -> Samples:
-    """Measure the Gbit/s of one flow that only the machine limits. Transports must be loaded."""
+    """Measure the throughput, in Gbit/s, of one flow that only the machine limits. Transports must be loaded."""
     found: Samples = {name: [] for name in contestants}
     with unshaped_pair() as (sender, receiver):
         for _ in range(rounds):
@@ -36,7 +39,7 @@ def measure_throughput(contestants: Mapping[str, Transport], rounds: int, second
 
 
 class Cost(NamedTuple):
-    """CPU time of both ends and of the machine's interrupts, less their idle use, us."""
+    """The CPU time, in us, of both ends and of interrupts, minus that of an idle machine."""
 
     per_ack: float
     per_megabyte: float
@@ -45,10 +48,10 @@ class Cost(NamedTuple):
 def measure_cost(
     contestants: Mapping[str, Transport], rounds: int, seconds: int, unpaced: Collection[str] = ()
 ) -> dict[str, list[Cost]]:
-    """Measure the CPU cost of sending, by contestant and round, at one rate with the same bursts and ACKs.
+    """Measure the CPU cost of sending at a fixed rate, by contestant and round.
 
-    The kernel paces. The `unpaced` are held to that rate by their application, with other bursts and ACKs. Valid on a
-    quiet machine only.
+    The kernel paces the flow, so that all contestants have the same bursts and ACKs. iperf3 limits the rate of the
+    `unpaced` contestants, whose bursts and ACKs differ. Results are valid only on an otherwise idle machine.
     """
     found: dict[str, list[Cost]] = {name: [] for name in contestants}
     with unshaped_pair(*SMALL_BURSTS) as (sender, receiver):
@@ -63,9 +66,9 @@ def measure_cost(
 def measure_program_time(
     contestants: Mapping[str, Transport], own: Mapping[str, Sequence[int]], seconds: int
 ) -> Samples:
-    """Return the ns per ACK inside each contestant's own eBPF programs, whose ids `own` has.
+    """Measure the time, in ns per ACK, inside each contestant's eBPF programs.
 
-    The kernel's own have none.
+    `own` has the programs' ids by contestant. Linux's own congestion controls have no programs.
     """
     found: Samples = {name: [] for name in contestants}
     with unshaped_pair(*SMALL_BURSTS) as (sender, receiver), programs.enable_statistics():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two hosts on an unshaped veth pair, removed with this process however it ends."""
+"""Two hosts on an unshaped veth pair. They are removed when this process ends, even if it is killed."""
 
 import os
 import subprocess
@@ -14,18 +14,24 @@ from roundabout.runner.hosts.programs import ENDS_WITH_STDIN
 from roundabout.spec.transports import Transport
 from roundabout.testbeds.lab.network.namespaces import run_inside
 
-HOLDER = ["unshare", "--net", "sh", "-c", "echo; exec cat"]  # a namespace until its standard input closes
+HOLDER = [
+    "unshare",
+    "--net",
+    "sh",
+    "-c",
+    "echo; exec cat",
+]  # process that keeps a network namespace until its stdin closes
 
 
 @dataclass(frozen=True)
 class NetnsHost:
-    """A host: a process in its network namespace, and its address."""
+    """A host: the pid of a process in its network namespace, and its address."""
 
     pid: int
     address: str
 
     def run(self, *argv: str) -> str:
-        """Run a short program on the host, and return its stdout. Raises RoundaboutError with its stderr."""
+        """Run a short program on the host and return its stdout. Raises RoundaboutError with its stderr if it fails."""
         done = run_inside(self.pid, lambda: subprocess.run(argv, capture_output=True, text=True))
         if done.returncode != 0:
             raise RoundaboutError(f"{' '.join(argv[:3])}: {done.stderr.strip() or f'exit status {done.returncode}'}")
@@ -33,7 +39,7 @@ class NetnsHost:
 
     @contextmanager
     def start(self, *argv: str) -> Iterator["subprocess.Popen[str]"]:
-        """Start a program on the host. It ends with the context, and if this process is killed."""
+        """Start a program on the host. It is ended at the end of the block, and if this process is killed."""
         pipe = subprocess.PIPE
         alive, ends = os.pipe()
         words = [*ENDS_WITH_STDIN, *argv]
@@ -47,24 +53,24 @@ class NetnsHost:
                 os.close(ends)
 
     def received_segments(self) -> int:
-        """Return the number of TCP segments received; at a sender these are ACKs."""
+        """Return the number of TCP segments that the host has received. For a sender these are ACKs."""
         lines = run_inside(self.pid, lambda: Path("/proc/thread-self/net/snmp").read_text()).splitlines()
         names, values = (line.split() for line in lines if line.startswith("Tcp:"))
         return int(values[names.index("InSegs")])
 
     def set_sysctls(self, sysctls: Mapping[str, str | int]) -> None:
-        """Set sysctls of the host's namespace, such as `net.ipv4.tcp_ecn`. Raises RoundaboutError if one is refused."""
+        """Set sysctls of the host's namespace, such as `net.ipv4.tcp_ecn`. Raises RoundaboutError if one fails."""
         for name, value in sysctls.items():
             run_inside(self.pid, partial(_write, name, str(value)))
 
     def use_congestion_control(self, kernel_name: str) -> None:
-        """Make a congestion control the host's default, with ECN."""
+        """Make `kernel_name` the host's default congestion control, and enable ECN."""
         self.set_sysctls({"net.ipv4.tcp_congestion_control": kernel_name, "net.ipv4.tcp_ecn": 1})
 
 
 @contextmanager
 def unshaped_pair(*gso_max: str) -> Iterator[tuple[NetnsHost, NetnsHost]]:
-    """Yield a sender and a receiver. `gso_max` are the arguments of `ip link` about the bursts that they send."""
+    """Yield a sender and a receiver. `gso_max` are arguments of `ip link` that limit bursts."""
     with ExitStack() as stack:
         one, other = (NetnsHost(stack.enter_context(_namespace()), f"10.77.9.{number}") for number in (1, 2))
         _ip("link", "add", "eth0", "netns", str(one.pid), "type", "veth", "peer", "eth0", "netns", str(other.pid))
@@ -75,7 +81,7 @@ def unshaped_pair(*gso_max: str) -> Iterator[tuple[NetnsHost, NetnsHost]]:
 
 
 def transport_arguments(transport: Transport, rate_mbps: float | None) -> list[str]:
-    """Return the arguments of `transport set` for a line rate of `rate_mbps`, or the highest allowed one."""
+    """Return the arguments of `transport set` for a line rate of `rate_mbps`. None: the highest allowed rate."""
     declared = transport.declaration.parameters if transport.declaration else ()
     values = {
         each.name: rate_mbps or each.most
