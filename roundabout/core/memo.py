@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache of computed answers in the user's cache folder. It saves about a second at each start of the program.
 
-The key of an answer is a hash of everything that the answer depends on: the program's source, the files that it is
-computed from, Python and the installed packages. A cache file has a checksum line and a JSON value. If a cache file
-cannot be read or is damaged, the answer is computed again.
+The key of an answer is a hash of the program's source, the files from which the answer is computed, Python and the
+installed packages. A cache file has a checksum line and a JSON value. If a cache file cannot be read or is damaged, the
+answer is computed again.
 """
 
 import hashlib

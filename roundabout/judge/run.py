@@ -59,8 +59,8 @@ class JudgeRequest:
 def judge(asked: JudgeRequest, *, as_json: bool) -> None:
     """Judge a program, and store and show the result.
 
-    All errors are raised after the page is written: RefusedError if the compiler or the kernel rejects the program,
-    FailedError if a condition is met, and UnmeasuredError if no trial is valid.
+    Errors are raised after the page is written. Raises RefusedError if the compiler or the kernel rejects the program.
+    Raises FailedError if a condition is met, and UnmeasuredError if no trial is valid.
     """
     undo_when_ended()
     console = Screen(stderr=as_json)

@@ -12,9 +12,10 @@ A document is JSON and is applied in its order. docs/reference/settings.md lists
 
     {"sysctl": {"net.ipv4.tcp_ecn": 1}, "link": {"eth0": {"gso_max_size": 4600}}, "dcqcn": {"eth2": {"T_us": 300}}}
 
-Answers are JSON on stdout. `found` has the values before, `applied` those read back, `changed` the modified settings,
-and `differs` the settings whose value is not the requested one, because the host rounded or ignored it. For `drifted`,
-`differs` has the settings that were changed since. `restore` answers `restored`, `overridden`, `skipped` and `failed`.
+Answers are JSON on stdout. `found` has the values before, `applied` the values read back, and `changed` the modified
+settings. `differs` has the settings whose value is not the requested one, because the host rounded or ignored it. For
+`drifted`, `differs` has the settings that were changed since. `restore` answers `restored`, `overridden`, `skipped` and
+`failed`.
 The exit status is 0 even with differences; the caller decides. After an error it is 1, with one message on stderr.
 
 The found values are written to the journal on disk before the first write, including those of settings that the write

@@ -24,8 +24,8 @@ class Increments:
     """The increments of a counter between consecutive samples, as arrays of length n - 1 for n samples.
 
     `gained` is at least 0, or nan if unknown. `kind` is one of KINDS. The increment is known for "ok" and "wrap" (the
-    counter passed 2^32). It is unknown if the counter was set to zero ("reset"), fell otherwise ("backwards"), could
-    not be read at one of the samples ("gone"), or stood at its maximum ("full").
+    counter passed 2^32). It is unknown if the counter was set to zero ("reset") or fell otherwise ("backwards"). It is
+    also unknown if a sample could not be read ("gone"), or if the counter stood at its maximum ("full").
     """
 
     gained: NDArray[np.float64]

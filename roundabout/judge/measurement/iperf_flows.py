@@ -51,7 +51,7 @@ class FlowResults:
 
     @property
     def dip(self) -> float:
-        """Return the 10th percentile of the total rate per `EVERY_S`, divided by the mean. It is 1 for a constant rate."""
+        """Return the 10th percentile of the total rate per `EVERY_S`, divided by the mean: 1 for a constant rate."""
         mean = statistics.fmean(self.course_gbps) if self.course_gbps else 0.0
         ordered = sorted(self.course_gbps)
         return ordered[(len(ordered) - 1) // 10] / mean if mean else 0.0

@@ -35,8 +35,8 @@ COMPUTING_MAX = 0.03
 def resource_stats(tables: Mapping[str, pa.Table], start_ns: int | None, end_ns: int | None) -> dict[str, float | None]:
     """Return figures on the resources of the trial between two instants of the run's clock, by name.
 
-    The figures are shares of busy and stolen CPU time, the 90th percentile of lateness in ms, and the share of time in
-    which a link stalled. None means unknown.
+    The figures are shares of busy and stolen CPU time, the 90th percentile of lateness in ms, and the share of stalled
+    time of links. None means unknown.
     """
     cpu = tables["cpu"]
     if start_ns is not None and end_ns is not None and cpu.num_rows:
