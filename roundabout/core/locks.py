@@ -31,7 +31,7 @@ def is_file_at(handle: int, path: Path) -> bool:
 def open_locked(path: Path, open_path: Callable[[Path], int]) -> int | None:
     """Open `path` by `open_path` and lock it without waiting. Return None if another process holds the lock.
 
-    A holder may remove or replace the file between our open and our lock. The file at `path` is then opened anew,
+    A holder may remove or replace the file between our open and our lock. The file at `path` is then opened again,
     because others would not see a lock on the old one.
     """
     while True:

@@ -198,7 +198,7 @@ class Treatment(Strict):
 
     topology: Name
     line_rate_gbps: Positive | None = Field(
-        default=None, description="replaces the topology's line rate; the payload rate scales with it unless given"
+        default=None, description="replaces the topology's line rate; the payload rate scales with it by default"
     )
     payload_rate_gbps: Positive | None = Field(default=None, description="replaces the topology's payload rate")
     profile: Name | None = Field(default=None, description="profile of every job without its own")
