@@ -12,7 +12,7 @@ Pair = tuple[str, str]
 def find_suspects(
     topology: Topology, bad: Iterable[Pair], good: Iterable[Pair], name: Callable[[Hop], str]
 ) -> list[str]:
-    """Return the parts of paths that all bad paths have in common and no good path crosses, called by `name`."""
+    """Return the links that all `bad` paths and no `good` path use, formatted by `name`."""
     ways = [{name(hop) for hop in topology.path(*pair)} for pair in bad]
     fine = {name(hop) for pair in good for hop in topology.path(*pair)}
     return sorted(set.intersection(*ways) - fine) if ways else []

@@ -21,6 +21,7 @@ from roundabout.testbeds.lab.checks import host_requirements, host_settings
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.lab.network import kernel_refusal, paths, port_queues, rates
 from roundabout.testbeds.lab.network.layout import lay_out
+from roundabout.testbeds.lab.provider import LabProvider
 
 pytestmark = pytest.mark.unit
 
@@ -444,3 +445,8 @@ def test_a_folder_replaced_while_waiting_is_locked_anew(tmp_path):
     waiter.join()
     assert entered.is_set()
     assert os.path.isdir(folder)
+
+
+def test_keys_of_trials_cover_the_labs_own_programs() -> None:
+    own = {"build/bin/labinit", "build/bin/labenter", "build/bin/switchport"}
+    assert own <= LabProvider().artifacts([]).keys()

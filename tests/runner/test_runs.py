@@ -53,7 +53,7 @@ def test_a_dilated_run_is_stored_in_the_papers_time(work, tiny, monkeypatch):
     rows = [row for row in run.table("iterations").to_pylist() if row["host"] == "s0"]
     for row in rows:
         assert 20 <= row["iteration_ms"] < 40  # of a trainer that took 200
-        assert row["iteration_ms"] == pytest.approx((row["comm_end_ns"] - row["start_ns"]) / 1e6, abs=1e-3)
+        assert row["iteration_ms"] == pytest.approx((row["comm_end_ns"] - row["start_ns"]) / 1e6, abs=2e-3)
         assert row["late_ms"] == pytest.approx(0.01)
         assert row["sent_bytes"] == 1000 * SCALE / 10
     assert abs(rows[0]["start_ns"] - trial["start_ns"]) <= rows[0]["offset_bound_ns"]

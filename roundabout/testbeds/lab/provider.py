@@ -49,7 +49,7 @@ class LabProvider(SshTestbedProvider):
     """The provider of labs on this machine."""
 
     sampler = ROOT / "build/bin/sampler"
-    programs = ("hosts", "controller", "lab")
+    program_groups = ("hosts", "controller", "lab")
 
     def __init__(
         self, calibration: Calibration | None = None, scale: float | None = None, dilation: float | None = None
