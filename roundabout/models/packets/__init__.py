@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packet-level model: every packet, queue, timer and pause of RoCE networks at full rate, from a seed.
+
+engine.py is the engine in C++ (native/), network.py and jobs.py make its plans of a trial, fabric.py has what no
+topology states. docs/explanation/packet-level-model.md says what is modelled, and what is not.
+"""
+
+from roundabout.models.packets.engine import Engine, EngineError, Message, Samples
+from roundabout.models.packets.fabric import Fabric
+from roundabout.models.packets.network import Ports, UnsupportedError
+from roundabout.models.packets.structures import PS_PER_MS
+from roundabout.models.packets.trial import SAMPLE_MS, PlayedTrial, open_trial, play_trial
+
+__all__ = [
+    "PS_PER_MS",
+    "SAMPLE_MS",
+    "Engine",
+    "EngineError",
+    "Fabric",
+    "Message",
+    "PlayedTrial",
+    "Ports",
+    "Samples",
+    "UnsupportedError",
+    "open_trial",
+    "play_trial",
+]

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packet-level engine: every packet, queue, timer and pause of a network in simulated time.
+
+It is written in C++ (roundabout/models/packets/native). The reaction point is the C code of the eBPF program.
+docs/explanation/packet-level-model.md says what it models.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from ctypes import POINTER, byref, c_double, c_int, c_int64, c_size_t, c_uint32, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from roundabout.core import paths
+from roundabout.core.errors import RoundaboutError
+from roundabout.models.packets.structures import (
+    HOST_COLUMNS,
+    NEVER,
+    NO_INDEX,
+    PORT_COLUMNS,
+    PS_PER_MS,
+    RECORD,
+    JobNumbers,
+    NicPlan,
+    PairResult,
+    PortPlan,
+    ReactionPlan,
+)
+
+LIBRARY = "build/lib/libpackets.so"
+
+EVENTS = 2_000_000
+"""After how many the engine comes back to Python, so that it can be interrupted: about 0.1 s."""
+
+Integers = npt.NDArray[np.int64]
+U32S, DOUBLES = POINTER(c_uint32), POINTER(c_double)
+FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "engine": (c_void_p, (POINTER(NicPlan), POINTER(PortPlan), c_size_t, c_size_t, c_int64)),
+    "free": (None, (c_void_p,)),
+    "add_pair": (
+        c_uint32,
+        (c_void_p, U32S, c_size_t, U32S, c_size_t, c_int, c_uint32, c_uint32, POINTER(ReactionPlan)),
+    ),
+    "add_job": (c_uint32, (c_void_p, POINTER(JobNumbers), DOUBLES, c_size_t)),
+    "add_phase": (None, (c_void_p, c_uint32, c_int64, c_int)),
+    "add_message": (None, (c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_int64, c_int64, c_uint32)),
+    "run": (c_int64, (c_void_p, c_int64, c_int64, c_int)),
+    "running": (c_size_t, (c_void_p,)),
+    "now": (c_int64, (c_void_p,)),
+    "last_end": (c_int64, (c_void_p,)),
+    "hops": (c_int64, (c_void_p,)),
+    "pool": (c_size_t, (c_void_p,)),
+    "completed": (c_int64, (c_void_p, c_uint32)),
+    "iterations": (None, (c_void_p, c_uint32, c_uint32, c_size_t, c_void_p)),
+    "sample_count": (c_size_t, (c_void_p,)),
+    "row": (c_size_t, (c_void_p,)),
+    "samples": (None, (c_void_p, c_void_p)),
+    "mark_counters": (c_size_t, (c_void_p, U32S)),
+    "pair_result": (None, (c_void_p, c_uint32, POINTER(PairResult))),
+}
+"""What each returns and takes (face.cpp)."""
+
+
+class EngineError(RoundaboutError):
+    """The engine is not built, or has a defect."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """The bytes that a queue pair carries from one worker (its rank) to another in a phase.
+
+    With a `lead`, its sender may be no more than that ahead of what `feeder`, the place of another message of the
+    phase, has brought it.
+    """
+
+    pair: int
+    sender: int
+    receiver: int
+    bytes: int
+    lead: int | None = None
+    feeder: int | None = None
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Counters at every sample: arrays (samples, ports or hosts) by column, and marks by (port, host of the sender)."""
+
+    ports: dict[str, Integers]
+    hosts: dict[str, Integers]
+    marks: dict[tuple[int, int], Integers]
+
+    def __len__(self) -> int:
+        return len(self.ports["tx_bytes"])
+
+
+class Engine:
+    """A network of ports, and jobs that send over it. Queue pairs and jobs are added before it runs.
+
+    Raises:
+        EngineError: it is not built.
+    """
+
+    def __init__(self, nic: NicPlan, ports: Sequence[PortPlan], hosts: int, sample_ps: int) -> None:
+        self._library = _library()
+        self._ports, self._hosts = len(ports), hosts
+        self._workers: list[int] = []
+        plans = (PortPlan * len(ports))(*ports)
+        self._engine = c_void_p(self._library.packets_engine(byref(nic), plans, len(ports), hosts, sample_ps))
+
+    def __del__(self) -> None:
+        if hasattr(self, "_engine"):
+            self._library.packets_free(self._engine)
+
+    def add_pair(
+        self, out: Sequence[int], back: Sequence[int], hosts: tuple[int, int], plan: ReactionPlan, priority: int = 0
+    ) -> int:
+        """Add a queue pair on a route of ports there and back, from one host to another; within a host both are empty.
+
+        The first port of each route is its host's own.
+        """
+        routes = (c_uint32 * len(out))(*out), (c_uint32 * len(back))(*back)
+        numbers = (routes[0], len(out), routes[1], len(back), priority, *hosts)
+        return int(self._library.packets_add_pair(self._engine, *numbers, byref(plan)))
+
+    def add_job(self, numbers: JobNumbers, stretches: Sequence[float] = (1.0,)) -> int:
+        """Add a job without phases. Computing times of iteration i are multiplied by `stretches[i]`, cyclically."""
+        factors = (c_double * len(stretches))(*stretches)
+        self._workers.append(numbers.workers)
+        return int(self._library.packets_add_job(self._engine, byref(numbers), factors, len(stretches)))
+
+    def add_phase(self, job: int, length_ps: int, messages: Sequence[Message] = ()) -> None:
+        """Add the next phase of a job: computing, or sending messages whose bytes come into being over `length_ps`."""
+        self._library.packets_add_phase(self._engine, job, length_ps, bool(messages))
+        for each in messages:
+            lead = -1 if each.lead is None else each.lead
+            feeder = NO_INDEX if each.feeder is None else each.feeder
+            ends = (each.pair, each.sender, each.receiver)
+            self._library.packets_add_message(self._engine, job, *ends, each.bytes, lead, feeder)
+
+    def run(self, until_ps: int = NEVER, *, while_jobs: bool = True) -> None:
+        """Advance until an instant, and with `while_jobs` no longer than any job has iterations left.
+
+        Raises:
+            EngineError: no event is left although jobs are running, which is a defect of the engine.
+        """
+        while self._library.packets_run(self._engine, until_ps, EVENTS, while_jobs) == 0:
+            pass
+        if until_ps == NEVER and self._library.packets_running(self._engine):
+            raise EngineError(f"jobs wait for ever from {self.now_ps / PS_PER_MS:g} ms on", "report it with the trial")
+
+    @property
+    def now_ps(self) -> int:
+        """Return the instant of the last event."""
+        return int(self._library.packets_now(self._engine))
+
+    @property
+    def last_end_ps(self) -> int:
+        """Return the instant at which the last job ended."""
+        return int(self._library.packets_last_end(self._engine))
+
+    @property
+    def packet_hops(self) -> int:
+        """Return the number of packets that all ports have sent."""
+        return int(self._library.packets_hops(self._engine))
+
+    @property
+    def most_packets(self) -> int:
+        """Return the largest number of packets that were in the network at once."""
+        return int(self._library.packets_pool(self._engine))
+
+    def completed(self, job: int) -> int:
+        """Return the iterations that all of the job's workers have completed."""
+        return int(self._library.packets_completed(self._engine, job))
+
+    def iterations(self, job: int) -> npt.NDArray[np.void]:
+        """Return each worker's completed iterations: an array (workers, iterations) of RECORD."""
+        count = self.completed(job)
+        found = np.zeros((self._workers[job], count), RECORD)
+        for rank, each in enumerate(found):
+            self._library.packets_iterations(self._engine, job, rank, count, each.ctypes.data)
+        return found
+
+    def samples(self) -> Samples:
+        """Return the counters at 0, `sample_ps`, twice that, ..., now at most."""
+        count, width = (int(self._library[f"packets_{name}"](self._engine)) for name in ("sample_count", "row"))
+        table = np.zeros((count, width), np.int64)
+        self._library.packets_samples(self._engine, table.ctypes.data)
+        marked = self._mark_counters()
+        ports, marks, hosts = np.split(table, np.cumsum([len(PORT_COLUMNS) * self._ports, len(marked)]), axis=1)
+        of_places = dict(zip(marked, marks.T, strict=True))
+        return Samples(_by_column(ports, PORT_COLUMNS), _by_column(hosts, HOST_COLUMNS), of_places)
+
+    def _mark_counters(self) -> list[tuple[int, int]]:
+        count = int(self._library.packets_mark_counters(self._engine, None))
+        found = (c_uint32 * (2 * count))()
+        self._library.packets_mark_counters(self._engine, found)
+        return list(zip(found[::2], found[1::2], strict=True))
+
+    def pair_result(self, pair: int) -> PairResult:
+        """Return the counters of a queue pair."""
+        found = PairResult()
+        self._library.packets_pair_result(self._engine, pair, byref(found))
+        return found
+
+
+def _by_column(table: Integers, names: Sequence[str]) -> dict[str, Integers]:
+    return {name: table[:, place :: len(names)] for place, name in enumerate(names)}
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    path = paths.ROOT / LIBRARY
+    if not path.is_file():
+        raise EngineError(f"not built: {LIBRARY}", f"build it: {paths.BUILD}")
+    library = ctypes.CDLL(str(path))
+    for name, (returned, taken) in FUNCTIONS.items():
+        function = getattr(library, f"packets_{name}")
+        function.restype, function.argtypes = returned, taken
+    return library

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The jobs of a trial as the engine takes them: queue pairs, phases, messages, and jitter."""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from roundabout.models.packets.engine import Engine, Message
+from roundabout.models.packets.fabric import payload_bytes
+from roundabout.models.packets.network import Ports, UnsupportedError
+from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, JobNumbers, ReactionPlan
+from roundabout.spec import TrialSpec
+from roundabout.spec.cassini import LATE, Timetable
+from roundabout.spec.experiment import ResolvedJob
+from roundabout.spec.patterns import Transfer
+from roundabout.spec.profile import Phase
+from roundabout.spec.transports import Transport, find_violation
+
+ONE_Q24 = 1 << 24
+BYTES_PER_S_OF_MBPS = 125_000
+MOST_STRETCHES = 10_000
+"""Jitter of so many iterations is drawn; then it begins again."""
+
+TRANSPORTS = ("dcqcn",)
+"""Transports of which the engine has the C code."""
+
+
+@dataclass
+class QueuePairs:
+    """The queue pairs of one job by sender, receiver (ranks) and number; all phases use the same ones."""
+
+    engine: Engine
+    ports: Ports
+    job: ResolvedJob
+    priority: int
+    numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
+
+    def between(self, sender: int, receiver: int, number: int) -> int:
+        """Return the engine's number of a queue pair, which is added when it is first asked for."""
+        key = (sender, receiver, number)
+        if key not in self.numbers:
+            self.numbers[key] = self._add(self.job.workers[sender], self.job.workers[receiver])
+        return self.numbers[key]
+
+    def _add(self, one: str, other: str) -> int:
+        topology = self.ports.topology
+        hosts = (topology.hosts.index(one), topology.hosts.index(other))
+        rate_gbps = next(link.payload_rate_gbps for link in topology.links if one in link.ends)
+        routes = self.ports.route(one, other), self.ports.route(other, one)
+        return self.engine.add_pair(*routes, hosts, reaction_plan(self.job.transport, rate_gbps), self.priority)
+
+
+@dataclass(frozen=True)
+class AddedJob:
+    """A job in the engine: its number there, and its queue pairs by sender, receiver and number."""
+
+    number: int
+    pairs: Mapping[tuple[int, int, int], int]
+
+
+def add_jobs(engine: Engine, spec: TrialSpec, ports: Ports, seed: int) -> dict[str, AddedJob]:
+    """Add all jobs of a trial to an engine, by name. Raises UnsupportedError."""
+    return {name: _add_job(engine, spec, name, ports, seed) for name in spec.jobs}
+
+
+def _add_job(engine: Engine, spec: TrialSpec, name: str, ports: Ports, seed: int) -> AddedJob:
+    job = spec.jobs[name]
+    queue = spec.queue_of_priority.get(job.priority or 0, 0)
+    pairs = QueuePairs(engine, ports, job, queue)
+    number = engine.add_job(_job_numbers(job, spec.iterations_of(name)), draw_stretches(spec, name, seed))
+    for phase in job.profile.phases:
+        if phase.compute_ms is not None:
+            engine.add_phase(number, round(phase.compute_ms * PS_PER_MS))
+        else:
+            assert phase.alone_ms is not None
+            engine.add_phase(number, round(phase.alone_ms * PS_PER_MS), phase_messages(job, phase, pairs))
+    return AddedJob(number, pairs.numbers)
+
+
+def draw_stretches(spec: TrialSpec, name: str, seed: int) -> list[float]:
+    """Return how many times as long as its profile a job computes in each iteration.
+
+    Drawn once an iteration for all its workers, which wait for each other; the same for the job in every variant.
+    """
+    job = spec.jobs[name]
+    if not job.jitter:
+        return [1.0]
+    generator = np.random.Generator(np.random.PCG64([seed, zlib.crc32(name.encode())]))
+    count = min(spec.iterations_of(name), MOST_STRETCHES)
+    drawn: list[float] = np.maximum(1 + job.jitter * generator.standard_normal(count), 0).tolist()
+    return drawn
+
+
+def _job_numbers(job: ResolvedJob, iterations: int) -> JobNumbers:
+    held: Timetable | None = job.held_timetable
+    times = {}
+    if held:
+        late_ms = max(LATE * held.period_ms, held.threshold_ms)
+        in_ms = {"shift": held.shift_ms, "period": held.period_ms, "threshold": held.threshold_ms, "late": late_ms}
+        times = {key: round(ms * PS_PER_MS) for key, ms in in_ms.items()}
+    departs = -1 if job.departs_ms is None else round(job.departs_ms * PS_PER_MS)
+    begins = round(job.begins_ms * PS_PER_MS)
+    return JobNumbers(workers=len(job.workers), iterations=iterations, begins=begins, departs=departs, **times)
+
+
+def phase_messages(job: ResolvedJob, phase: Phase, pairs: QueuePairs) -> list[Message]:
+    """Return the messages of a phase: each transfer's bytes, spread evenly over the job's flows."""
+    transfers = job.transfers(phase)
+    into = {each.receiver: place for place, each in enumerate(transfers)}
+    messages = []
+    for each in transfers:
+        for number in range(job.flows):
+            size = _share(each.bytes, job.flows, number)
+            if size == 0:
+                found = f"flows: found {job.flows} for {each.bytes} bytes of phase {phase.name}"
+                raise UnsupportedError(f"{found}, allowed is one a byte at most", "give the job fewer flows")
+            feeder = None if each.lead_bytes is None else into[each.sender] * job.flows + number
+            pair = pairs.between(each.sender, each.receiver, number)
+            lead = _lead(each, job.flows, payload_bytes(pairs.ports.topology.mtu_bytes))
+            messages.append(Message(pair, each.sender, each.receiver, size, lead, feeder))
+    return messages
+
+
+def _share(whole: int, parts: int, number: int) -> int:
+    return whole // parts + (number < whole % parts)
+
+
+def _lead(transfer: Transfer, flows: int, packet: int) -> int | None:
+    """Return a flow's part of a lead: in a ring at least a packet, or no worker could begin."""
+    if not transfer.lead_bytes:
+        return transfer.lead_bytes
+    return max(-(-transfer.lead_bytes // flows), packet)
+
+
+def reaction_plan(transport: Transport, rate_gbps: float) -> ReactionPlan:
+    """Return DCQCN's parameters of a queue pair whose host's link carries `rate_gbps` of payload.
+
+    Values that an experiment does not give are those of its set, else those that the header declares. A NIC's line rate
+    is the payload rate of its port, because payload is paced.
+
+    Raises:
+        UnsupportedError: a value is out of range, or breaks a rule of the transport.
+    """
+    declared = transport.declaration
+    if transport.name not in TRANSPORTS or declared is None:
+        raise UnsupportedError(
+            f"transport: found {transport.name!r}, allowed is {' or '.join(map(repr, TRANSPORTS))}",
+            "play this transport with --testbed lab",
+        )
+    values: dict[str, float] = {}
+    for each in declared.parameters:
+        default = rate_gbps * 1000 if each.chosen_by == "line_rate" else each.default
+        asked = float(transport.requested.get(each.name, default))
+        try:
+            values[each.name] = each.host_value(asked)
+        except ValueError as error:
+            where = f"transport.{each.name}: found {asked:g}, allowed is {error}"
+            raise UnsupportedError(where, "choose another value, or a faster link") from None
+    for rule in declared.rules:
+        if broken := find_violation(rule, values):
+            raise UnsupportedError(f"transport.{rule.left}: found {broken[0]}, expected {broken[1]}")
+    return ReactionPlan(
+        T_ps=round(values["T_us"] * PS_PER_US),
+        alpha_timer_ps=round(values["alpha_timer_us"] * PS_PER_US),
+        cnp_gap_ps=round(values["cnp_gap_us"] * PS_PER_US),
+        byte_counter_bytes=int(values["byte_counter_bytes"]),
+        F=int(values["F"]),
+        g_q24=round(values["g"] * ONE_Q24),
+        **{name: round(values[f"{name}_mbps"] * BYTES_PER_S_OF_MBPS) for name in ("R_AI", "R_HAI", "R_min", "R_max")},
+    )

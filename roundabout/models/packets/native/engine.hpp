@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The simulated time of a network and its jobs, and the samples of its counters.
+#pragma once
+
+#include "roundabout/models/packets/native/jobs.hpp"
+
+namespace packets {
+
+// Samples are rows of whole numbers: a port's, a counter's of marks, a host's, one after the other.
+inline constexpr std::size_t kPortColumns = 7, kHostColumns = 4;
+
+class Engine {
+public:
+  Engine(const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts, Picos sample);
+
+  Network network; // queue pairs and jobs are added before the first `run`
+  Jobs jobs;
+
+  // Plays until an instant, until no job is left, or until that many events have passed; returns those that are left.
+  std::int64_t run(Picos until, std::int64_t events, bool while_jobs);
+
+  Picos now() const { return now_; }
+  std::size_t sample_count() const { return sampled_; }
+  const std::vector<std::int64_t> &samples() const { return samples_; }
+  std::size_t row() const;
+
+private:
+  void begin();
+  void sample();
+
+  Schedule schedule_;
+  Picos now_ = 0, sample_ = 0;
+  bool begun_ = false;
+  std::uint32_t sampler_ = 0;
+  std::size_t sampled_ = 0;
+  std::vector<std::int64_t> samples_;
+};
+
+} // namespace packets

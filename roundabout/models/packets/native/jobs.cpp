@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "roundabout/models/packets/native/jobs.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace packets {
+
+Picos Timetable::delay(Picos at) const {
+  if (period <= 0)
+    return 0;
+  Picos early = (shift - at) % period;
+  if (early < 0)
+    early += period;
+  return threshold < early && early < period - late ? early : 0;
+}
+
+std::uint32_t Jobs::add_job(const JobPlan &plan) {
+  Job job;
+  job.plan = plan;
+  job.first_worker = static_cast<std::uint32_t>(workers_.size());
+  job.working = plan.workers;
+  const auto index = static_cast<std::uint32_t>(jobs_.size());
+  for (std::uint32_t i = 0; i < plan.workers; i++) {
+    Worker worker;
+    worker.job = index;
+    worker.started = plan.begins;
+    workers_.push_back(std::move(worker));
+  }
+  jobs_.push_back(std::move(job));
+  running_++;
+  return index;
+}
+
+void Jobs::add_phase(std::uint32_t index, Picos length, bool sends) {
+  Job &job = jobs_[index];
+  job.phases.push_back({length, sends, {}});
+  for (std::uint32_t i = 0; i < job.plan.workers; i++) {
+    workers_[job.first_worker + i].out.emplace_back();
+    workers_[job.first_worker + i].in.emplace_back();
+  }
+}
+
+void Jobs::add_message(std::uint32_t index, std::uint32_t pair, std::uint32_t sender, std::uint32_t receiver,
+                       Bytes bytes, Bytes lead, std::uint32_t feeder) {
+  Job &job = jobs_[index];
+  if (job.pair_bytes.size() <= pair)
+    job.pair_bytes.resize(pair + 1);
+  if (std::ranges::find(job.pairs, pair) == job.pairs.end())
+    job.pairs.push_back(pair);
+  network_.pair(pair).sender = job.first_worker + sender;
+  network_.pair(pair).receiver = job.first_worker + receiver;
+  Phase &phase = job.phases.back();
+  const auto place = static_cast<std::uint32_t>(phase.messages.size());
+  phase.messages.push_back({pair, bytes, job.pair_bytes[pair], lead, feeder});
+  job.pair_bytes[pair] += bytes;
+  workers_[job.first_worker + sender].out.back().push_back(place);
+  workers_[job.first_worker + receiver].in.back().push_back(place);
+}
+
+void Jobs::begin(std::uint32_t first_source) {
+  first_source_ = first_source;
+  for (std::uint32_t i = 0; i < workers_.size(); i++)
+    schedule_.set(first_source_ + i, jobs_[workers_[i].job].plan.begins);
+  for (std::uint32_t i = 0; i < jobs_.size(); i++)
+    schedule_.set(first_source_ + static_cast<std::uint32_t>(workers_.size()) + i, jobs_[i].plan.departs);
+}
+
+void Jobs::handle(std::uint32_t source, Picos now) {
+  schedule_.set(source, kNever);
+  const std::uint32_t index = source - first_source_;
+  if (index < workers_.size())
+    enter_next(index, now);
+  else
+    end(index - static_cast<std::uint32_t>(workers_.size()), now);
+}
+
+void Jobs::message_taken(const QueuePair &pair, Picos now) { settle(pair.sender, now); }
+
+void Jobs::message_received(const QueuePair &pair, Picos now) { settle(pair.receiver, now); }
+
+void Jobs::settle(std::uint32_t index, Picos now) {
+  Worker &worker = workers_[index];
+  if (!jobs_[worker.job].ended && --worker.pending == 0)
+    enter_next(index, now);
+}
+
+// Goes on to the next phase in which the worker takes part.
+void Jobs::enter_next(std::uint32_t index, Picos now) {
+  Worker &worker = workers_[index];
+  const Job &job = jobs_[worker.job];
+  while (!job.ended) {
+    if (++worker.phase == static_cast<int>(job.phases.size())) {
+      end_iteration(index, now);
+      return;
+    }
+    const auto place = static_cast<std::size_t>(worker.phase);
+    const Phase &phase = job.phases[place];
+    if (!phase.sends) {
+      const auto &stretches = job.plan.stretches;
+      const double stretch = stretches[static_cast<std::size_t>(worker.iteration) % stretches.size()];
+      schedule_.set(first_source_ + index,
+                    now + static_cast<Picos>(std::llround(static_cast<double>(phase.length) * stretch)));
+      return;
+    }
+    if (!worker.out[place].empty() || !worker.in[place].empty()) {
+      if (worker.compute_end < 0)
+        worker.compute_end = now;
+      enter_sending(index, now);
+      return;
+    }
+  }
+}
+
+Bytes Jobs::begin_of(const Job &job, const Message &message, std::int64_t iteration) const {
+  return iteration * job.pair_bytes[message.pair] + message.offset;
+}
+
+void Jobs::enter_sending(std::uint32_t index, Picos now) {
+  Worker &worker = workers_[index];
+  const Job &job = jobs_[worker.job];
+  const auto place = static_cast<std::size_t>(worker.phase);
+  const Phase &phase = job.phases[place];
+  // One more than there are messages, so that none ends the phase while others are not posted yet.
+  worker.pending = 1 + static_cast<int>(worker.out[place].size());
+  for (const std::uint32_t each : worker.in[place]) {
+    const Message &message = phase.messages[each];
+    QueuePair &pair = network_.pair(message.pair);
+    const bool was_done = pair.is_done();
+    pair.awaited = begin_of(job, message, worker.iteration) + message.bytes;
+    worker.pending += pair.expected < pair.awaited;
+    if (!was_done && pair.is_done()) // its sender only waited for this worker to come
+      settle(pair.sender, now);
+  }
+  for (const std::uint32_t each : worker.out[place]) {
+    const Message &message = phase.messages[each];
+    QueuePair &pair = network_.pair(message.pair);
+    pair.lead = message.lead;
+    pair.feeder = kNone;
+    if (message.feeder != kNone) {
+      const Message &feeder = phase.messages[message.feeder];
+      pair.feeder = feeder.pair;
+      pair.feeder_begin = begin_of(job, feeder, worker.iteration);
+      pair.feeder_bytes = feeder.bytes;
+      network_.pair(feeder.pair).follower = message.pair;
+    }
+    const Bytes begin = begin_of(job, message, worker.iteration);
+    network_.post(message.pair, begin, begin + message.bytes, phase.length, now);
+  }
+  settle(index, now);
+}
+
+void Jobs::end_iteration(std::uint32_t index, Picos now) {
+  Worker &worker = workers_[index];
+  Job &job = jobs_[worker.job];
+  worker.records.push_back({worker.started, worker.compute_end < 0 ? now : worker.compute_end, now, worker.delay});
+  worker.iteration++;
+  worker.phase = -1;
+  worker.compute_end = -1;
+  worker.started = now;
+  if (worker.iteration >= job.plan.iterations) {
+    if (--job.working == 0)
+      end(worker.job, now);
+    return;
+  }
+  worker.delay = job.plan.timetable.delay(now);
+  schedule_.set(first_source_ + index, now + worker.delay);
+}
+
+void Jobs::end(std::uint32_t index, Picos now) {
+  Job &job = jobs_[index];
+  if (job.ended)
+    return;
+  job.ended = true;
+  running_--;
+  last_end_ = std::max(last_end_, now);
+  for (const std::uint32_t pair : job.pairs)
+    network_.stop(pair);
+  for (std::uint32_t i = 0; i < job.plan.workers; i++)
+    schedule_.set(first_source_ + job.first_worker + i, kNever);
+  schedule_.set(first_source_ + static_cast<std::uint32_t>(workers_.size()) + index, kNever);
+}
+
+std::int64_t Jobs::completed(std::uint32_t index) const {
+  const Job &job = jobs_[index];
+  std::int64_t least = job.plan.iterations;
+  for (std::uint32_t i = 0; i < job.plan.workers; i++)
+    least = std::min(least, workers_[job.first_worker + i].iteration);
+  return least;
+}
+
+const std::vector<IterationRecord> &Jobs::records(std::uint32_t job, std::uint32_t rank) const {
+  return workers_[jobs_[job].first_worker + rank].records;
+}
+
+} // namespace packets

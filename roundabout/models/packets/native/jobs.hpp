@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs on their way through their phases: their workers compute, post messages and wait for them.
+#pragma once
+
+#include "roundabout/models/packets/native/network.hpp"
+
+#include <vector>
+
+namespace packets {
+
+// When iterations may begin (roundabout/spec/cassini.py).
+struct Timetable {
+  Picos shift = 0, period = 0, threshold = 0, late = 0; // without a period there is none
+  Picos delay(Picos at) const;
+};
+
+struct JobPlan {
+  std::uint32_t workers = 0;
+  std::int64_t iterations = 0;
+  Picos begins = 0, departs = kNever;
+  Timetable timetable;
+  std::vector<double> stretches{1.0}; // of the computing time of each iteration, cyclically
+};
+
+// The bytes that a queue pair takes in a phase of each iteration.
+struct Message {
+  std::uint32_t pair;
+  Bytes bytes;
+  Bytes offset; // in what the pair takes in an iteration
+  Bytes lead;   // how far it may be ahead of its feeder; below 0 without one
+  std::uint32_t feeder;
+};
+
+struct Phase {
+  Picos length; // of computing, or of sending alone
+  bool sends;
+  std::vector<Message> messages;
+};
+
+// An iteration of one worker, as Python reads it.
+struct IterationRecord {
+  Picos start, compute_end, end, delay;
+};
+
+class Jobs {
+public:
+  Jobs(Schedule &schedule, Network &network) : schedule_(schedule), network_(network) {}
+
+  std::uint32_t add_job(const JobPlan &plan);
+  // The next phase of a job. A compute phase has no messages.
+  void add_phase(std::uint32_t job, Picos length, bool sends);
+  // A message of the job's last phase, and the place of its feeder among the phase's, or kNone.
+  void add_message(std::uint32_t job, std::uint32_t pair, std::uint32_t sender, std::uint32_t receiver, Bytes bytes,
+                   Bytes lead, std::uint32_t feeder);
+
+  // Sources of the schedule begin here: workers, and then departures.
+  std::uint32_t sources() const { return static_cast<std::uint32_t>(workers_.size() + jobs_.size()); }
+  void begin(std::uint32_t first_source);
+  void handle(std::uint32_t source, Picos now);
+
+  void message_taken(const QueuePair &pair, Picos now);    // by the receiver, as the sender knows
+  void message_received(const QueuePair &pair, Picos now); // all that the receiving worker waits for from this pair
+
+  std::size_t running() const { return running_; }
+  Picos last_end() const { return last_end_; }
+  std::int64_t completed(std::uint32_t job) const;
+  const std::vector<IterationRecord> &records(std::uint32_t job, std::uint32_t rank) const;
+
+private:
+  struct Worker {
+    std::uint32_t job;
+    int phase = -1;
+    int pending = 0; // messages that the present phase waits for
+    std::int64_t iteration = 0;
+    Picos started = 0, compute_end = -1, delay = 0;
+    bool is_done = false;
+    std::vector<std::vector<std::uint32_t>> out, in; // by phase: places of its messages
+    std::vector<IterationRecord> records;
+  };
+
+  struct Job {
+    JobPlan plan;
+    std::uint32_t first_worker = 0;
+    std::uint32_t working = 0; // workers that have iterations left
+    bool ended = false;
+    std::vector<Phase> phases;
+    std::vector<std::uint32_t> pairs;
+    std::vector<Bytes> pair_bytes; // in an iteration, by pair of the network
+  };
+
+  void enter_next(std::uint32_t worker, Picos now);
+  void enter_sending(std::uint32_t worker, Picos now);
+  void end_iteration(std::uint32_t worker, Picos now);
+  void settle(std::uint32_t worker, Picos now);
+  void end(std::uint32_t job, Picos now);
+  Bytes begin_of(const Job &job, const Message &message, std::int64_t iteration) const;
+
+  Schedule &schedule_;
+  Network &network_;
+  std::vector<Job> jobs_;
+  std::vector<Worker> workers_;
+  std::uint32_t first_source_ = 0;
+  std::size_t running_ = 0;
+  Picos last_end_ = 0;
+};
+
+} // namespace packets

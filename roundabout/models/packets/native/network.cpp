@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "roundabout/models/packets/native/network.hpp"
+
+#include "roundabout/models/packets/native/jobs.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+
+namespace packets {
+namespace {
+
+constexpr double kPsPerSecond = 1e12;
+// A slower flow looks at its timers that often, so that it speeds up when they say so, and not at its next packet. Less
+// than the 64 periods of alpha's timer that the reaction point runs at once, for periods of 1 us.
+constexpr Picos kPatience = 20'000'000;
+
+Picos time_of(double bytes, double bytes_per_s) {
+  return static_cast<Picos>(std::ceil(bytes * kPsPerSecond / bytes_per_s));
+}
+
+std::uint8_t bit(int priority) { return static_cast<std::uint8_t>(1 << priority); }
+
+} // namespace
+
+Network::Network(Schedule &schedule, const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts)
+    : schedule_(schedule), nic_(nic), random_(nic.seed), ports_(ports.size()), hosts_(hosts) {
+  for (std::size_t i = 0; i < ports.size(); i++) {
+    const PortPlan &plan = ports[i];
+    Port &port = ports_[i];
+    port.is_host = plan.host >= 0;
+    port.payload_ps_q20 = static_cast<std::uint64_t>(std::ceil(kPsPerSecond * (1 << 20) / plan.payload_bytes_per_s));
+    port.control_ps = time_of(static_cast<double>(nic.control_bytes + nic.around_bytes), plan.line_bytes_per_s);
+    port.delay = plan.delay;
+    port.queue_bytes = plan.queue_bytes;
+    port.kmin_bytes = plan.kmin_bytes;
+    port.kmax_bytes = plan.kmax_bytes;
+    port.pmax = plan.pmax;
+    port.marks_on_arrival = plan.marks_on_arrival != 0;
+    port.xoff_bytes = plan.xoff_bytes;
+    port.xon_bytes = plan.xon_bytes;
+    port.buffer_bytes = plan.buffer_bytes;
+  }
+}
+
+Network::~Network() {
+  for (QueuePair &each : pairs_)
+    reaction_destroy(each.reaction_point);
+}
+
+std::uint32_t Network::add_pair(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
+                                std::uint32_t from_host, std::uint32_t to_host, const reaction_plan *plan) {
+  QueuePair pair;
+  if (!out.empty()) {
+    pair.out = add_route(out, from_host);
+    pair.back = add_route(back, to_host);
+  }
+  pair.priority = static_cast<std::uint8_t>(priority);
+  pair.from_host = from_host;
+  pair.to_host = to_host;
+  if (plan && !out.empty()) {
+    pair.reaction_point = reaction_create(plan);
+    pair.cnp_gap = plan->cnp_gap_ps;
+  }
+  pairs_.push_back(pair);
+  return static_cast<std::uint32_t>(pairs_.size() - 1);
+}
+
+std::uint32_t Network::add_route(std::span<const std::uint32_t> ports, std::uint32_t host) {
+  const auto first = static_cast<std::uint32_t>(route_.size());
+  for (const std::uint32_t port : ports) {
+    const auto [found, is_new] = marks_of_.try_emplace({port, host}, static_cast<std::uint32_t>(marks_.size()));
+    if (is_new)
+      marks_.push_back({port, host, 0});
+    route_.push_back(port);
+    route_marks_.push_back(found->second);
+  }
+  route_.push_back(kNone);
+  route_marks_.push_back(kNone);
+  return first;
+}
+
+void Network::handle(std::uint32_t source, Picos now, Jobs &jobs) {
+  const auto ports = static_cast<std::uint32_t>(ports_.size());
+  if (source < ports) {
+    arrive(source, now, jobs);
+  } else if (source < 2 * ports) {
+    Port &port = ports_[source - ports];
+    port.is_due = false;
+    schedule_.set(source, kNever);
+    start(source - ports, now);
+  } else if (source >= first_pair()) {
+    due(source - first_pair(), now, jobs);
+  } else {
+    handle_later(now);
+  }
+}
+
+// --- ports -----------------------------------------------------------------------------------------------------------
+
+void Network::arrive(std::uint32_t link, Picos now, Jobs &jobs) {
+  Port &port = ports_[link];
+  const std::uint32_t index = pool_.pop(port.on_link);
+  schedule_.set(link, port.on_link.empty() ? kNever : pool_[port.on_link.head].at);
+  const std::uint32_t next = route_[++pool_[index].hop];
+  if (next == kNone)
+    deliver(index, now, jobs);
+  else
+    enqueue(next, index, now);
+}
+
+void Network::enqueue(std::uint32_t index, std::uint32_t which, Picos now) {
+  Port &port = ports_[index];
+  Packet &packet = pool_[which];
+  Queue &queue = port.queues[packet.priority];
+  if (!port.is_host) {
+    Port &before = ports_[route_[packet.hop - 1]];
+    Bytes &held = before.held[packet.priority];
+    const bool is_full = (port.queue_bytes >= 0 && queue.bytes + packet.frame > port.queue_bytes) ||
+                         (before.xoff_bytes >= 0 && held + packet.frame > before.buffer_bytes);
+    if (is_full && packet.kind == Kind::kData) {
+      port.counters.drops++;
+      pool_.give_back(which);
+      return;
+    }
+    held += packet.frame;
+    if (before.xoff_bytes >= 0 && held > before.xoff_bytes && packet.kind == Kind::kData &&
+        !(before.xoff_sent & bit(packet.priority)))
+      pause(route_[packet.hop - 1], packet.priority, true, now);
+  }
+  if (port.marks_on_arrival && packet.kind == Kind::kData && marks(port, queue.bytes))
+    mark(port, packet);
+  queue.bytes += packet.frame;
+  pool_.append(queue.waiting, which);
+  port.ready |= bit(packet.priority);
+  if (port.is_due)
+    return;
+  if (port.free_at <= now) {
+    start(index, now);
+  } else {
+    port.is_due = true;
+    schedule_.set(start_source(index), port.free_at);
+  }
+}
+
+// Sends the next packet of the highest priority that may send, if there is one. The port is free.
+void Network::start(std::uint32_t index, Picos now) {
+  Port &port = ports_[index];
+  const auto may = static_cast<std::uint8_t>(port.ready & ~port.paused);
+  if (!may)
+    return;
+  const std::uint32_t which = take_next(port, std::bit_width(may) - 1, now);
+  if (which == kNone) { // a queue pair that has nothing to send any more
+    start(index, now);
+    return;
+  }
+  Packet &packet = pool_[which];
+  if (!port.is_host) {
+    leave_buffer(packet, now);
+    if (!port.marks_on_arrival && packet.kind == Kind::kData && marks(port, port.queues[packet.priority].bytes))
+      mark(port, packet);
+  }
+  const Picos takes = packet.kind == Kind::kData
+                          ? static_cast<Picos>((packet.payload * port.payload_ps_q20 + ((1 << 20) - 1)) >> 20)
+                          : port.control_ps;
+  port.free_at = now + takes;
+  port.counters.tx_bytes += packet.frame;
+  port.counters.tx_packets++;
+  hops_++;
+  packet.at = port.free_at + port.delay;
+  if (port.on_link.empty())
+    schedule_.set(index, packet.at);
+  pool_.append(port.on_link, which);
+  if (port.ready & ~port.paused) {
+    port.is_due = true;
+    schedule_.set(start_source(index), port.free_at);
+  }
+}
+
+std::uint32_t Network::take_next(Port &port, int priority, Picos now) {
+  Queue &queue = port.queues[priority];
+  PairList &turn = port.pairs[priority];
+  std::uint32_t found = kNone;
+  if (!queue.waiting.empty()) {
+    found = pool_.pop(queue.waiting);
+    queue.bytes -= pool_[found].frame;
+    if (queue.waiting.empty() && turn.head == kNone)
+      port.ready &= static_cast<std::uint8_t>(~bit(priority));
+    return found;
+  }
+  const std::uint32_t pair = turn.head;
+  turn.head = pairs_[pair].next_in_turn;
+  if (turn.head == kNone)
+    port.ready &= static_cast<std::uint8_t>(~bit(priority));
+  pairs_[pair].waits_for_turn = false;
+  if (!pairs_[pair].stopped && !pairs_[pair].all_sent())
+    return emit(pair, now);
+  plan(pair, now); // an acknowledgement or a departure came first
+  return kNone;
+}
+
+void Network::leave_buffer(const Packet &packet, Picos now) {
+  const std::uint32_t link = route_[packet.hop - 1];
+  Port &before = ports_[link];
+  before.held[packet.priority] -= packet.frame;
+  if ((before.xoff_sent & bit(packet.priority)) && before.held[packet.priority] <= before.xon_bytes)
+    pause(link, packet.priority, false, now);
+}
+
+// Tells the port that feeds a link to pause, or to go on: the frame comes by the link's other direction, after the
+// packet that is being sent there. The two directions of a link are neighbors.
+void Network::pause(std::uint32_t link, int priority, bool on, Picos now) {
+  const Port &other = ports_[link ^ 1];
+  ports_[link].xoff_sent ^= bit(priority);
+  postpone({std::max(now, other.free_at) + other.control_ps + other.delay, 0, link, static_cast<std::uint8_t>(priority),
+            on ? Later::kPause : Later::kResume});
+}
+
+bool Network::marks(const Port &port, Bytes queued) {
+  if (port.pmax <= 0 || queued <= port.kmin_bytes)
+    return false;
+  if (queued > port.kmax_bytes)
+    return true;
+  const double share = static_cast<double>(queued - port.kmin_bytes) /
+                       static_cast<double>(std::max<Bytes>(port.kmax_bytes - port.kmin_bytes, 1));
+  return random_.uniform() < port.pmax * share;
+}
+
+void Network::mark(Port &port, Packet &packet) {
+  packet.marked = true;
+  port.counters.marks++;
+  marks_[route_marks_[packet.hop]].marks++;
+}
+
+PortCounters Network::counters(std::size_t index, Picos now) const {
+  const Port &port = ports_[index];
+  PortCounters found = port.counters;
+  for (int priority = 0; priority < kPriorities; priority++)
+    if (port.paused & bit(priority))
+      found.paused += now - port.paused_since[priority];
+  return found;
+}
+
+Bytes Network::backlog(std::size_t index) const {
+  Bytes sum = 0;
+  for (const Queue &queue : ports_[index].queues)
+    sum += queue.bytes;
+  return sum;
+}
+
+// --- queue pairs: the sender -----------------------------------------------------------------------------------------
+
+void Network::post(std::uint32_t index, Bytes begin, Bytes end, Picos length, Picos now) {
+  QueuePair &pair = pairs_[index];
+  pair.stopped = false;
+  pair.acked = pair.next = pair.begin = begin;
+  pair.end = end;
+  pair.posted_at = now;
+  pair.ps_per_byte = static_cast<double>(length) / static_cast<double>(end - begin);
+  plan(index, now);
+}
+
+void Network::stop(std::uint32_t index) {
+  pairs_[index].stopped = true;
+  schedule_.set(pair_source(index), kNever);
+}
+
+// Schedules what the sender does next, unless it waits for its turn or for its feeder.
+void Network::plan(std::uint32_t index, Picos now) {
+  QueuePair &pair = pairs_[index];
+  if (pair.waits_for_turn)
+    return;
+  Picos at = kNever;
+  if (pair.stopped) {
+    at = kNever;
+  } else {
+    const Bytes until = std::min(pair.next + nic_.payload_bytes, pair.end) - pair.begin;
+    pair.waits_for_lead = false;
+    if (pair.feeder != kNone && !pair.all_sent()) {
+      const Bytes fed = std::clamp<Bytes>(pairs_[pair.feeder].expected - pair.feeder_begin, 0, pair.feeder_bytes);
+      pair.waits_for_lead = until > pair.lead + fed && fed < pair.feeder_bytes;
+    }
+    if (pair.waits_for_answer()) {
+      if (pair.acked < pair.next && pair.out != kNone)
+        at = now + nic_.timeout;
+    } else {
+      const Picos born = pair.posted_at + static_cast<Picos>(static_cast<double>(until) * pair.ps_per_byte);
+      at = std::max({now, born, pair.paced_until});
+      if (pair.paced_until > now + kPatience)
+        at = std::min(at, now + kPatience);
+    }
+  }
+  schedule_.set(pair_source(index), at);
+}
+
+void Network::due(std::uint32_t index, Picos now, Jobs &jobs) {
+  QueuePair &pair = pairs_[index];
+  if (pair.out == kNone) { // within a host a packet arrives as it is sent
+    const Bytes payload = std::min(nic_.payload_bytes, pair.end - pair.next);
+    pair.next += payload;
+    plan(index, now);
+    advance(index, payload, now, jobs);
+    return;
+  }
+  if (pair.waits_for_answer()) { // its timeout
+    pair.resent += (pair.next - pair.acked + nic_.payload_bytes - 1) / nic_.payload_bytes;
+    pair.next = pair.acked;
+    plan(index, now);
+    return;
+  }
+  if (pair.paced_until > now) {
+    const auto rate = static_cast<double>(reaction_on_send(pair.reaction_point, now, 0));
+    pair.paced_until = pair.burst_at + static_cast<Picos>(static_cast<double>(pair.burst_bytes) * kPsPerSecond / rate);
+    plan(index, now);
+    return;
+  }
+  schedule_.set(pair_source(index), kNever);
+  const std::uint32_t nic = route_[pair.out];
+  Port &port = ports_[nic];
+  PairList &turn = port.pairs[pair.priority];
+  pair.waits_for_turn = true;
+  pair.next_in_turn = kNone;
+  (turn.head == kNone ? turn.head : pairs_[turn.tail].next_in_turn) = index;
+  turn.tail = index;
+  port.ready |= bit(pair.priority);
+  if (port.is_due)
+    return;
+  if (port.free_at <= now) {
+    start(nic, now);
+  } else {
+    port.is_due = true;
+    schedule_.set(start_source(nic), port.free_at);
+  }
+}
+
+std::uint32_t Network::emit(std::uint32_t index, Picos now) {
+  QueuePair &pair = pairs_[index];
+  const Bytes payload = std::min(nic_.payload_bytes, pair.end - pair.next);
+  const std::uint32_t which = pool_.take();
+  Packet &packet = pool_[which];
+  packet.seq = pair.next;
+  packet.pair = index;
+  packet.hop = pair.out;
+  packet.payload = static_cast<std::uint16_t>(payload);
+  packet.frame = static_cast<std::uint16_t>(payload + nic_.header_bytes);
+  packet.kind = Kind::kData;
+  packet.priority = pair.priority;
+  packet.marked = false;
+  pair.next += payload;
+  pair.packets++;
+  pace(pair, payload, now);
+  plan(index, now);
+  packet.wants_ack = pair.waits_for_answer() || pair.next / nic_.ack_bytes != packet.seq / nic_.ack_bytes;
+  return which;
+}
+
+// The hardware rate limiter: a burst, and then a gap that makes its rate R_C.
+void Network::pace(QueuePair &pair, Bytes payload, Picos now) {
+  const auto rate =
+      static_cast<double>(reaction_on_send(pair.reaction_point, now, static_cast<std::uint64_t>(payload)));
+  if (pair.in_burst == 0) {
+    pair.burst_at = now;
+    pair.burst_bytes = 0;
+  }
+  pair.burst_bytes += payload;
+  if (++pair.in_burst < nic_.burst && !pair.all_sent())
+    return;
+  pair.in_burst = 0;
+  double gap = static_cast<double>(pair.burst_bytes) * kPsPerSecond / rate;
+  if (nic_.pace_jitter > 0)
+    gap *= 1 + nic_.pace_jitter * (random_.uniform() - 0.5);
+  pair.paced_until = pair.burst_at + static_cast<Picos>(gap);
+}
+
+void Network::hear_cnp(std::uint32_t index, Picos now) {
+  QueuePair &pair = pairs_[index];
+  hosts_[pair.from_host].cnps_handled++;
+  reaction_on_cnp(pair.reaction_point, now);
+}
+
+void Network::acknowledge(const Packet &packet, Picos now, Jobs &jobs) {
+  QueuePair &pair = pairs_[packet.pair];
+  if (packet.seq < pair.acked || pair.stopped)
+    return;
+  pair.acked = packet.seq;
+  if (packet.kind == Kind::kNack && packet.seq < pair.next) { // go back
+    pair.resent += (pair.next - packet.seq + nic_.payload_bytes - 1) / nic_.payload_bytes;
+    pair.next = packet.seq;
+    plan(packet.pair, now);
+  } else {
+    pair.next = std::max(pair.next, pair.acked); // it had gone back too far
+    if (pair.waits_for_answer())
+      plan(packet.pair, now);
+  }
+  if (pair.acked >= pair.end && pair.is_done())
+    jobs.message_taken(pair, now);
+}
+
+// --- queue pairs: the receiver ---------------------------------------------------------------------------------------
+
+void Network::deliver(std::uint32_t which, Picos now, Jobs &jobs) {
+  const Packet packet = pool_[which];
+  pool_.give_back(which);
+  switch (packet.kind) {
+  case Kind::kData:
+    take_data(packet, now, jobs);
+    break;
+  case Kind::kAck:
+  case Kind::kNack:
+    acknowledge(packet, now, jobs);
+    break;
+  case Kind::kCnp:
+    postpone({now + nic_.cnp_delay + static_cast<Picos>(static_cast<double>(nic_.cnp_jitter) * random_.uniform()), 0,
+              packet.pair, 0, Later::kCnp});
+    break;
+  }
+}
+
+void Network::take_data(const Packet &packet, Picos now, Jobs &jobs) {
+  QueuePair &pair = pairs_[packet.pair];
+  pair.delivered++;
+  if (packet.marked) { // the notification point
+    pair.marked++;
+    HostCounters &host = hosts_[pair.to_host];
+    host.marked++;
+    if (now - pair.cnp_at >= pair.cnp_gap) {
+      pair.cnp_at = now;
+      host.cnps_sent++;
+      answer(packet.pair, Kind::kCnp, now);
+    }
+  }
+  if (packet.seq == pair.expected) {
+    pair.nack_sent = false;
+    advance(packet.pair, packet.payload, now, jobs);
+  } else if (packet.seq > pair.expected) {
+    hosts_[pair.to_host].out_of_sequence++;
+    if (!pair.nack_sent)
+      answer(packet.pair, Kind::kNack, now);
+    pair.nack_sent = true;
+    return;
+  }
+  if (packet.wants_ack)
+    answer(packet.pair, Kind::kAck, now);
+}
+
+// The next bytes of the stream are there.
+void Network::advance(std::uint32_t index, Bytes payload, Picos now, Jobs &jobs) {
+  QueuePair &pair = pairs_[index];
+  pair.expected += payload;
+  if (pair.follower != kNone && pairs_[pair.follower].waits_for_lead) {
+    pairs_[pair.follower].waits_for_lead = false;
+    plan(pair.follower, now);
+  }
+  if (pair.out == kNone)
+    pair.acked = pair.expected;
+  if (pair.expected == pair.awaited)
+    jobs.message_received(pair, now);
+  if (pair.out == kNone && pair.expected == pair.end && pair.is_done())
+    jobs.message_taken(pair, now);
+}
+
+void Network::answer(std::uint32_t index, Kind kind, Picos now) {
+  const QueuePair &pair = pairs_[index];
+  const std::uint32_t which = pool_.take();
+  Packet &packet = pool_[which];
+  packet.seq = pair.expected;
+  packet.pair = index;
+  packet.hop = pair.back;
+  packet.payload = 0;
+  packet.frame = static_cast<std::uint16_t>(nic_.control_bytes);
+  packet.kind = kind;
+  packet.priority = kind == Kind::kCnp ? kCnpPriority : pair.priority;
+  packet.marked = packet.wants_ack = false;
+  enqueue(route_[pair.back], which, now);
+}
+
+// --- rare events -----------------------------------------------------------------------------------------------------
+
+void Network::postpone(Later later) {
+  later.order = postponed_++;
+  later_.push_back(later);
+  std::ranges::push_heap(later_, std::greater<>());
+  schedule_.set(later_source(), later_.front().at);
+}
+
+void Network::handle_later(Picos now) {
+  std::ranges::pop_heap(later_, std::greater<>());
+  const Later later = later_.back();
+  later_.pop_back();
+  schedule_.set(later_source(), later_.empty() ? kNever : later_.front().at);
+  if (later.kind == Later::kCnp) {
+    hear_cnp(later.subject, now);
+    return;
+  }
+  Port &port = ports_[later.subject];
+  const std::uint8_t which = bit(later.priority);
+  if (later.kind == Later::kPause) {
+    port.counters.pauses++;
+    port.paused |= which;
+    port.paused_since[later.priority] = now;
+    return;
+  }
+  port.paused &= static_cast<std::uint8_t>(~which);
+  port.counters.paused += now - port.paused_since[later.priority];
+  if (port.is_due || !(port.ready & which))
+    return;
+  if (port.free_at <= now) {
+    start(later.subject, now);
+  } else {
+    port.is_due = true;
+    schedule_.set(start_source(later.subject), port.free_at);
+  }
+}
+
+} // namespace packets

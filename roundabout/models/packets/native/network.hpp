@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Links, ports and RoCE NICs: every packet from the queue pair that sends it to the one that takes it.
+#pragma once
+
+#include "roundabout/models/packets/native/port.hpp"
+#include "roundabout/models/packets/native/queue_pair.hpp"
+#include "roundabout/models/packets/native/schedule.hpp"
+
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace packets {
+
+class Jobs;
+
+// As Python has it (roundabout/models/packets/network.py).
+struct NicPlan {
+  Bytes payload_bytes; // of a full packet
+  Bytes header_bytes;  // of a frame beside its payload, as interfaces count it
+  Bytes control_bytes; // of an ACK's, NACK's or CNP's frame, as interfaces count it
+  Bytes around_bytes;  // what a frame takes of a link beyond that
+  Bytes ack_bytes;     // between two acknowledgements of a message
+  std::int64_t burst;  // packets that the rate limiter lets go at once
+  double pace_jitter;  // width of the even spread of a burst's time, as a share of it
+  Picos cnp_delay;     // in both NICs together, beside what links take
+  Picos cnp_jitter;    // width of the even spread that is added to it
+  Picos timeout;       // after which an unacknowledged message is sent again
+  std::uint64_t seed;
+};
+
+// Cumulative, of one host's NIC.
+struct HostCounters {
+  std::int64_t marked = 0, cnps_sent = 0, cnps_handled = 0, out_of_sequence = 0;
+};
+
+class Network {
+public:
+  Network(Schedule &schedule, const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts);
+  Network(const Network &) = delete;
+  ~Network();
+
+  // A queue pair on a route of ports there and back, both empty within a host. A host's packets get a counter of marks
+  // at each port of their route.
+  std::uint32_t add_pair(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
+                         std::uint32_t from_host, std::uint32_t to_host, const reaction_plan *plan);
+
+  // The sources of the schedule, in the order of their numbers: links' arrivals, ports' starts, what comes later.
+  std::uint32_t first_pair() const { return static_cast<std::uint32_t>(2 * ports_.size() + 1); }
+  std::uint32_t sources() const { return first_pair() + static_cast<std::uint32_t>(pairs_.size()); }
+  void handle(std::uint32_t source, Picos now, Jobs &jobs);
+
+  // The message from `begin` to `end` of the pair's stream, whose bytes come into being over `length`.
+  void post(std::uint32_t pair, Bytes begin, Bytes end, Picos length, Picos now);
+  void stop(std::uint32_t pair); // a job has departed
+
+  QueuePair &pair(std::uint32_t index) { return pairs_[index]; }
+  std::size_t pair_count() const { return pairs_.size(); }
+  const std::vector<HostCounters> &hosts() const { return hosts_; }
+
+  struct MarkCounter {
+    std::uint32_t port, host;
+    std::int64_t marks;
+  };
+  const std::vector<MarkCounter> &mark_counters() const { return marks_; }
+  std::size_t port_count() const { return ports_.size(); }
+  PortCounters counters(std::size_t port, Picos now) const;
+  Bytes backlog(std::size_t port) const;
+  std::int64_t hops() const { return hops_; } // packets that ports have sent
+  std::size_t pool_size() const { return pool_.size(); }
+
+private:
+  // A rare event of no fixed source: a CNP that the NIC has worked on, or a pause frame.
+  struct Later {
+    Picos at;
+    std::uint64_t order; // of two at one instant the older one comes first
+    std::uint32_t subject;
+    std::uint8_t priority; // of a pause
+    enum { kCnp, kPause, kResume } kind;
+    bool operator>(const Later &other) const { return at != other.at ? at > other.at : order > other.order; }
+  };
+
+  std::uint32_t add_route(std::span<const std::uint32_t> ports, std::uint32_t host);
+
+  void arrive(std::uint32_t port, Picos now, Jobs &jobs);
+  void enqueue(std::uint32_t port, std::uint32_t packet, Picos now);
+  void start(std::uint32_t port, Picos now);
+  std::uint32_t take_next(Port &port, int priority, Picos now);
+  void leave_buffer(const Packet &packet, Picos now);
+  void pause(std::uint32_t port, int priority, bool on, Picos now);
+  bool marks(const Port &port, Bytes queued);
+  void mark(Port &port, Packet &packet);
+
+  void plan(std::uint32_t pair, Picos now);
+  void due(std::uint32_t pair, Picos now, Jobs &jobs);
+  std::uint32_t emit(std::uint32_t pair, Picos now);
+  void pace(QueuePair &pair, Bytes payload, Picos now);
+  void deliver(std::uint32_t packet, Picos now, Jobs &jobs);
+  void take_data(const Packet &packet, Picos now, Jobs &jobs);
+  void advance(std::uint32_t pair, Bytes payload, Picos now, Jobs &jobs);
+  void acknowledge(const Packet &packet, Picos now, Jobs &jobs);
+  void answer(std::uint32_t pair, Kind kind, Picos now);
+  void hear_cnp(std::uint32_t pair, Picos now);
+
+  void postpone(Later later);
+  void handle_later(Picos now);
+
+  std::uint32_t start_source(std::uint32_t port) const { return static_cast<std::uint32_t>(ports_.size()) + port; }
+  std::uint32_t later_source() const { return static_cast<std::uint32_t>(2 * ports_.size()); }
+  std::uint32_t pair_source(std::uint32_t pair) const { return first_pair() + pair; }
+
+  Schedule &schedule_;
+  NicPlan nic_;
+  Random random_;
+  PacketPool pool_;
+  std::vector<Port> ports_;
+  std::vector<std::uint32_t> route_;       // ports of all routes, each with kNone at its end
+  std::vector<std::uint32_t> route_marks_; // which counter of marks is theirs
+  std::vector<MarkCounter> marks_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> marks_of_; // a counter's place by port and host
+  std::vector<QueuePair> pairs_;
+  std::vector<HostCounters> hosts_;
+  std::vector<Later> later_; // a heap
+  std::uint64_t postponed_ = 0;
+  std::int64_t hops_ = 0;
+};
+
+} // namespace packets

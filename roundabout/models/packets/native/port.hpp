@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// One direction of a link: the port that feeds it, and what is on it. Plain structures: network.cpp moves the packets.
+#pragma once
+
+#include "roundabout/models/packets/native/packet.hpp"
+
+namespace packets {
+
+inline constexpr int kPriorities = 8;
+inline constexpr std::uint8_t kCnpPriority = kPriorities - 1; // before all data
+
+// As Python has it (roundabout/models/packets/network.py). A size below 0 means that there is no such limit.
+struct PortPlan {
+  double payload_bytes_per_s; // of data
+  double line_bytes_per_s;    // of ACKs, CNPs and pause frames
+  Picos delay;                // from the last bit sent to the packet's arrival in the next node's queue
+  Bytes queue_bytes;          // of each priority; a data packet that does not fit is dropped
+  Bytes kmin_bytes, kmax_bytes;
+  double pmax;
+  Bytes xoff_bytes, xon_bytes, buffer_bytes; // of what came over this link and waits in the switch at its end
+  std::int64_t host;                         // that sends into it, or -1 for a switch
+  std::int64_t marks_on_arrival;             // by the queue that a packet finds, and not by the one that it leaves
+};
+
+// Cumulative, as Python reads it.
+struct PortCounters {
+  std::int64_t tx_bytes = 0, tx_packets = 0, drops = 0, marks = 0;
+  std::int64_t pauses = 0; // pause frames that this port obeyed
+  Picos paused = 0;        // of all priorities together
+};
+
+struct Queue {
+  PacketList waiting;
+  Bytes bytes = 0;
+};
+
+// Queue pairs of a host that may send now, served in turn.
+struct PairList {
+  std::uint32_t head = kNone, tail = kNone;
+};
+
+struct Port {
+  Picos free_at = 0;      // when its last packet's last bit leaves
+  std::uint8_t ready = 0; // priorities with a packet or a queue pair that waits
+  std::uint8_t paused = 0;
+  bool is_due = false; // its next start is in the schedule
+  bool is_host = false;
+  std::uint64_t payload_ps_q20 = 0; // a byte's time on the link, in units of 2^-20 ps
+  Picos control_ps = 0, delay = 0;
+  PacketList on_link;
+  Queue queues[kPriorities];
+  PairList pairs[kPriorities];
+
+  Bytes queue_bytes = -1, kmin_bytes = 0, kmax_bytes = 0;
+  double pmax = 0;
+  bool marks_on_arrival = false;
+
+  Bytes xoff_bytes = -1, xon_bytes = 0, buffer_bytes = 0;
+  Bytes held[kPriorities] = {}; // by the switch at the link's end, of what came over it
+  std::uint8_t xoff_sent = 0;   // priorities of which that switch has told this port to pause
+  Picos paused_since[kPriorities] = {};
+  PortCounters counters;
+};
+
+} // namespace packets

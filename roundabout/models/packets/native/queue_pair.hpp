@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A RoCE queue pair, both ends of it: plain data that network.cpp and jobs.cpp work on.
+#pragma once
+
+#include "roundabout/models/packets/native/numbers.hpp"
+#include "roundabout/models/packets/native/reaction.h"
+
+#include <algorithm>
+
+namespace packets {
+
+// The bytes of all messages are one stream, so that a message is a range of it, and a packet is known by its first
+// byte.
+struct QueuePair {
+  // The sender. Bytes up to `acked` have arrived; those from `acked` to `next` are under way.
+  Bytes acked = 0, next = 0, begin = 0, end = 0; // begin and end are those of the present message
+  Picos posted_at = 0;
+  double ps_per_byte = 0; // at which the message's bytes come into being
+  Picos paced_until = 0, burst_at = 0;
+  Bytes burst_bytes = 0;
+  int in_burst = 0;
+  std::uint32_t out = kNone, back = kNone; // first hop of its routes; none within a host
+  std::uint32_t next_in_turn = kNone;      // behind it at its host's port
+  std::uint8_t priority = 0;
+  bool waits_for_turn = false, waits_for_lead = false, stopped = true;
+  reaction *reaction_point = nullptr; // none within a host
+
+  // A message may be no more than `lead` ahead of what `feeder` has brought its sender; below 0: as far as it likes.
+  Bytes lead = -1, feeder_begin = 0, feeder_bytes = 0;
+  std::uint32_t feeder = kNone, follower = kNone;
+
+  // The receiver.
+  Bytes expected = 0; // all before it has arrived
+  Bytes awaited = 0;  // end of the last message for which the receiving worker waits
+  Picos cnp_at = -kNever / 2, cnp_gap = 0;
+  bool nack_sent = false;
+
+  std::uint32_t sender = kNone, receiver = kNone; // workers
+  std::uint32_t from_host = 0, to_host = 0;
+  std::int64_t packets = 0, resent = 0, delivered = 0, marked = 0;
+
+  bool all_sent() const { return next >= end; }
+  bool waits_for_answer() const { return all_sent() || waits_for_lead; } // a lost packet shows by a timeout alone
+  bool is_done() const { return acked >= end && awaited >= end; }
+};
+
+} // namespace packets

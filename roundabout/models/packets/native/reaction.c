@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reaction.h"
+
+#include "dcqcn/reaction_point.h"
+
+#include <stdlib.h>
+
+// The header's clock counts its parameters' unit in 32 bits. In us, timers would end up to 1 us early, which is 1 % of
+// T; in tenths it is 0.1 %, and the clock wraps after 429 s, over which no flow's timers matter.
+#define TICK_PS 100000
+
+struct reaction {
+  struct reaction_point rp;
+  struct dcqcn_params p;
+  struct dcqcn_counters c;
+};
+
+static __u32 ticks(int64_t ps) { return (__u32)(ps / TICK_PS); }
+
+// At least 1: the header's timers divide time by their periods.
+static __u32 period(int64_t ps) { return ps > TICK_PS ? ticks(ps) : 1; }
+
+struct reaction *reaction_create(const struct reaction_plan *plan) {
+  struct reaction *reaction = calloc(1, sizeof(*reaction));
+  if (!reaction)
+    abort();
+  reaction->p = (struct dcqcn_params){
+      .T_us = period(plan->T_ps),
+      .F = plan->F,
+      .byte_counter_bytes = plan->byte_counter_bytes,
+      .R_AI = plan->R_AI,
+      .R_HAI = plan->R_HAI,
+      .R_min = plan->R_min,
+      .R_max = plan->R_max,
+      .g_q24 = plan->g_q24,
+      .alpha_timer_us = period(plan->alpha_timer_ps),
+      .cnp_gap_us = ticks(plan->cnp_gap_ps),
+  };
+  reaction_point_begin(&reaction->rp, &reaction->p, 0);
+  return reaction;
+}
+
+void reaction_destroy(struct reaction *reaction) { free(reaction); }
+
+uint64_t reaction_on_send(struct reaction *reaction, int64_t now_ps, uint64_t bytes) {
+  reaction_point_run_timers(&reaction->rp, &reaction->p, &reaction->c, ticks(now_ps));
+  reaction_point_count_bytes(&reaction->rp, &reaction->p, &reaction->c, bytes);
+  return reaction->rp.R_C;
+}
+
+void reaction_on_cnp(struct reaction *reaction, int64_t now_ps) {
+  reaction_point_run_timers(&reaction->rp, &reaction->p, &reaction->c, ticks(now_ps));
+  reaction_point_on_cnp(&reaction->rp, &reaction->p, ticks(now_ps));
+  reaction->c.cnps++;
+}
+
+void reaction_counters(const struct reaction *reaction, uint64_t into[REACTION_COUNTERS]) {
+  into[0] = reaction->c.cnps;
+  into[1] = reaction->c.fast_increases;
+  into[2] = reaction->c.additive_increases;
+  into[3] = reaction->c.hyper_increases;
+  into[4] = reaction->rp.R_C;
+  into[5] = reaction->rp.alpha_q24;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DCQCN's reaction point as the eBPF program has it (transports/dcqcn/reaction_point.h). That header is C alone, so C++
+ * calls it through these functions. */
+#ifndef ROUNDABOUT_PACKETS_REACTION_H
+#define ROUNDABOUT_PACKETS_REACTION_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct reaction; /* a reaction point with its parameters and counters */
+
+/* Parameters in the units of dcqcn.h, but times in ps. */
+struct reaction_plan {
+  int64_t T_ps, alpha_timer_ps, cnp_gap_ps;
+  uint64_t byte_counter_bytes, R_AI, R_HAI, R_min, R_max;
+  uint32_t F, g_q24;
+};
+
+enum { REACTION_COUNTERS = 6 }; /* cnps; fast, additive and hyper increases; R_C; alpha_q24 */
+
+struct reaction *reaction_create(const struct reaction_plan *plan);
+void reaction_destroy(struct reaction *reaction);
+
+/* Runs the timers up to now, counts bytes that are sent, and returns R_C in bytes/s. */
+uint64_t reaction_on_send(struct reaction *reaction, int64_t now_ps, uint64_t bytes);
+void reaction_on_cnp(struct reaction *reaction, int64_t now_ps);
+void reaction_counters(const struct reaction *reaction, uint64_t into[REACTION_COUNTERS]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The next event of each source, in a tournament: the earliest of all stands at the root.
+#pragma once
+
+#include "roundabout/models/packets/native/numbers.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace packets {
+
+// Links, ports, queue pairs and workers are sources with one next event each, so the tournament is as small as the
+// network, however many packets are under way. Of two events at one instant, that of the lower source comes first.
+class Schedule {
+public:
+  void resize(std::size_t sources) {
+    leaves_ = 2;
+    while (leaves_ < sources)
+      leaves_ *= 2;
+    nodes_.resize(2 * leaves_);
+    for (std::size_t i = 0; i < leaves_; i++)
+      nodes_[leaves_ + i] = {kNever, static_cast<std::uint32_t>(i)};
+    for (std::size_t i = leaves_ - 1; i > 0; i--)
+      nodes_[i] = nodes_[2 * i];
+  }
+
+  Picos next_at() const { return nodes_[1].at; }
+  std::uint32_t next_source() const { return nodes_[1].source; }
+  Picos at(std::uint32_t source) const { return nodes_[leaves_ + source].at; }
+
+  void set(std::uint32_t source, Picos at) {
+    std::size_t place = leaves_ + source;
+    nodes_[place].at = at;
+    Node winner = nodes_[place];
+    while (place > 1) {
+      const Node &rival = nodes_[place ^ 1];
+      if (rival.at < winner.at || (rival.at == winner.at && rival.source < winner.source))
+        winner = rival;
+      place /= 2;
+      if (nodes_[place].source == winner.source && nodes_[place].at == winner.at)
+        return;
+      nodes_[place] = winner;
+    }
+  }
+
+private:
+  struct Node {
+    Picos at;
+    std::uint32_t source;
+  };
+
+  std::size_t leaves_ = 0;
+  std::vector<Node> nodes_;
+};
+
+} // namespace packets

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ports and NICs of a trial's topology, as the engine takes them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from roundabout.core.errors import RoundaboutError
+from roundabout.models.packets.fabric import CONTROL_BYTES, Fabric, frame_bytes, headroom_bytes, payload_bytes
+from roundabout.models.packets.structures import PS_PER_US, NicPlan, PortPlan
+from roundabout.spec import TrialSpec
+from roundabout.spec.frames import AROUND_BYTES
+from roundabout.spec.topology import Link, Topology
+from roundabout.spec.transports import Ecn
+from roundabout.spec.transports.queues import drop_tail_bytes, step_bytes
+
+BYTES_PER_S_OF_GBPS = 1e9 / 8
+
+Direction = tuple[str, str]
+"""One direction of a link: (from, to)."""
+
+NEVER_MARK = Ecn(Kmin_bytes=0, Kmax_bytes=0, Pmax=0)
+
+
+class UnsupportedError(RoundaboutError):
+    """The packet-level model cannot play a trial."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The directions of a topology's links, each with the port that feeds it; the two of a link are neighbors."""
+
+    topology: Topology
+    directions: tuple[tuple[Direction, Link], ...]
+    numbers: Mapping[Direction, int]
+
+    def route(self, sender: str, receiver: str) -> tuple[int, ...]:
+        """Return the ports from one host to another."""
+        return tuple(self.numbers[hop.sender, hop.receiver] for hop in self.topology.path(sender, receiver))
+
+
+def number_ports(topology: Topology) -> Ports:
+    """Return the ports of a topology by number."""
+    directions = tuple((ends, link) for link in topology.links for ends in (link.ends, link.ends[::-1]))
+    return Ports(topology, directions, {ends: place for place, (ends, _) in enumerate(directions)})
+
+
+def ecn_thresholds(spec: TrialSpec, fabric: Fabric) -> Ecn:
+    """Return the marking thresholds of switches: those that transports ask for, else the fabric's.
+
+    A step is as high as the bottleneck's rate asks, and drop-tail never marks.
+
+    Raises:
+        UnsupportedError: transports ask for different thresholds.
+    """
+    if spec.queue == "drop-tail":
+        return NEVER_MARK
+    asked = {each for job in spec.jobs.values() if (each := job.transport.thresholds)}
+    if len(asked) > 1:
+        found = "; ".join(sorted(map(str, asked)))
+        raise UnsupportedError(
+            f"transport.ecn: found different thresholds ({found}), expected one for all switches",
+            "give all jobs the same `set` or `ecn`",
+        )
+    if asked:
+        return asked.pop()
+    if spec.queue == "step":
+        step = step_bytes(spec.topology.bottleneck.line_rate_gbps, spec.topology.mtu_bytes)
+        return Ecn(Kmin_bytes=step, Kmax_bytes=step, Pmax=1)
+    return fabric.ecn
+
+
+def plan_ports(spec: TrialSpec, fabric: Fabric, ports: Ports) -> list[PortPlan]:
+    """Return the plan of each port. Lossless links have PFC unless the trial's queues drop. Raises UnsupportedError."""
+    ecn = ecn_thresholds(spec, fabric)
+    return [_plan_port(spec, fabric, ecn, ends[0], link) for ends, link in ports.directions]
+
+
+def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, sender: str, link: Link) -> PortPlan:
+    payload, line = (rate * BYTES_PER_S_OF_GBPS for rate in (link.payload_rate_gbps, link.line_rate_gbps))
+    longest = spec.topology.queue_bytes or drop_tail_bytes(link.payload_rate_gbps)
+    frame = frame_bytes(payload_bytes(spec.topology.mtu_bytes))
+    from_host = sender in spec.topology.hosts
+    return PortPlan(
+        payload_bytes_per_s=payload,
+        line_bytes_per_s=line,
+        delay_ps=round(fabric.hop_us * PS_PER_US),
+        queue_bytes=longest if spec.may_drop and not from_host else -1,
+        kmin_bytes=round(ecn.Kmin_bytes),
+        kmax_bytes=round(ecn.Kmax_bytes),
+        pmax=0.0 if from_host else ecn.Pmax,
+        xoff_bytes=-1 if spec.may_drop else fabric.xoff_bytes,
+        xon_bytes=fabric.xon_bytes,
+        buffer_bytes=fabric.xoff_bytes + headroom_bytes(line, fabric.hop_us / 1e6, frame),
+        host=spec.topology.hosts.index(sender) if from_host else -1,
+        marks_on_arrival=fabric.marks_on_arrival,
+    )
+
+
+def plan_nics(spec: TrialSpec, fabric: Fabric, seed: int) -> NicPlan:
+    """Return the plan of all hosts' NICs."""
+    payload = payload_bytes(spec.topology.mtu_bytes)
+    return NicPlan(
+        payload_bytes=payload,
+        header_bytes=frame_bytes(payload) - payload,
+        control_bytes=CONTROL_BYTES,
+        around_bytes=AROUND_BYTES,
+        ack_bytes=fabric.ack_bytes,
+        burst_packets=fabric.burst_packets,
+        pace_jitter=fabric.pace_jitter,
+        cnp_delay_ps=round(fabric.cnp_us * PS_PER_US),
+        cnp_jitter_ps=round(fabric.cnp_jitter_us * PS_PER_US),
+        timeout_ps=round(fabric.timeout_us * PS_PER_US),
+        seed=seed,
+    )

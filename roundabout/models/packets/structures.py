@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The structures that the packet-level engine takes and gives, as its C++ has them (native/face.cpp)."""
+
+import ctypes
+from ctypes import c_double, c_int64, c_uint32, c_uint64
+
+import numpy as np
+
+PS_PER_MS = 1_000_000_000
+PS_PER_US = 1_000_000
+NEVER = 2**63 - 1
+NO_INDEX = 2**32 - 1
+
+
+class PortPlan(ctypes.Structure):
+    """One direction of a link and the port that feeds it. The two directions of a link are neighbors, from an even one.
+
+    A size below 0 means that there is no such limit; without `xoff_bytes` there is no PFC.
+    """
+
+    _fields_ = (
+        ("payload_bytes_per_s", c_double),
+        ("line_bytes_per_s", c_double),
+        ("delay_ps", c_int64),
+        ("queue_bytes", c_int64),
+        ("kmin_bytes", c_int64),
+        ("kmax_bytes", c_int64),
+        ("pmax", c_double),
+        ("xoff_bytes", c_int64),
+        ("xon_bytes", c_int64),
+        ("buffer_bytes", c_int64),
+        ("host", c_int64),
+        ("marks_on_arrival", c_int64),
+    )
+
+
+class NicPlan(ctypes.Structure):
+    """The NICs of all hosts, and the seed of everything that the engine draws."""
+
+    _fields_ = (
+        ("payload_bytes", c_int64),
+        ("header_bytes", c_int64),
+        ("control_bytes", c_int64),
+        ("around_bytes", c_int64),
+        ("ack_bytes", c_int64),
+        ("burst_packets", c_int64),
+        ("pace_jitter", c_double),
+        ("cnp_delay_ps", c_int64),
+        ("cnp_jitter_ps", c_int64),
+        ("timeout_ps", c_int64),
+        ("seed", c_uint64),
+    )
+
+
+class ReactionPlan(ctypes.Structure):
+    """DCQCN's parameters of a queue pair: those of transports/dcqcn/dcqcn.h, with times in ps."""
+
+    _fields_ = (
+        ("T_ps", c_int64),
+        ("alpha_timer_ps", c_int64),
+        ("cnp_gap_ps", c_int64),
+        ("byte_counter_bytes", c_uint64),
+        ("R_AI", c_uint64),
+        ("R_HAI", c_uint64),
+        ("R_min", c_uint64),
+        ("R_max", c_uint64),
+        ("F", c_uint32),
+        ("g_q24", c_uint32),
+    )
+
+
+class JobNumbers(ctypes.Structure):
+    """A job's times in ps. Without a period it has no timetable; below 0 it never departs."""
+
+    _fields_ = tuple(
+        (name, c_int64)
+        for name in ("workers", "iterations", "begins", "departs", "shift", "period", "threshold", "late")
+    )
+
+
+class PairResult(ctypes.Structure):
+    """The packets of a queue pair and the counters of its reaction point."""
+
+    _fields_ = (
+        *((name, c_int64) for name in ("packets", "resent", "delivered", "marked", "acked")),
+        *(
+            (name, c_uint64)
+            for name in ("cnps", "fast_increases", "additive_increases", "hyper_increases", "rate", "alpha_q24")
+        ),
+    )
+
+
+RECORD = np.dtype([(name, "<i8") for name in ("start", "compute_end", "end", "delay")])
+"""An iteration of one worker: instants and a time, in ps."""
+
+PORT_COLUMNS = ("tx_bytes", "tx_packets", "backlog_bytes", "drops", "marks", "pauses", "paused_ps")
+HOST_COLUMNS = ("marked", "cnps_sent", "cnps_handled", "out_of_sequence")

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trial played packet by packet."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from roundabout.models.packets.engine import Engine, Samples
+from roundabout.models.packets.fabric import Fabric
+from roundabout.models.packets.jobs import AddedJob, add_jobs
+from roundabout.models.packets.network import Ports, number_ports, plan_nics, plan_ports
+from roundabout.models.packets.structures import PS_PER_MS, PairResult
+from roundabout.spec import TrialSpec
+
+SAMPLE_MS = 10.0
+"""The interval of counters of ports, as in every lab."""
+
+
+@dataclass(frozen=True)
+class PlayedTrial:
+    """The iterations of jobs (arrays (workers, iterations) of RECORD), and the counters of ports and hosts.
+
+    `pairs` are the queue pairs of jobs by sender, receiver (ranks) and number.
+    """
+
+    ports: Ports
+    iterations: Mapping[str, npt.NDArray[np.void]]
+    pairs: Mapping[str, Mapping[tuple[int, int, int], PairResult]]
+    samples: Samples
+    packet_hops: int
+
+
+def open_trial(
+    spec: TrialSpec, seed: int, fabric: Fabric, sample_ms: float = SAMPLE_MS
+) -> tuple[Engine, Ports, dict[str, AddedJob]]:
+    """Return an engine with the network and the jobs of a trial, before its start. Raises UnsupportedError."""
+    ports = number_ports(spec.topology)
+    nics, plans = plan_nics(spec, fabric, seed), plan_ports(spec, fabric, ports)
+    engine = Engine(nics, plans, len(spec.topology.hosts), round(sample_ms * PS_PER_MS))
+    return engine, ports, add_jobs(engine, spec, ports, seed)
+
+
+def play_trial(spec: TrialSpec, seed: int, fabric: Fabric, sample_ms: float = SAMPLE_MS) -> PlayedTrial:
+    """Play a trial until its last job ends. The same seed gives the same packets. Raises UnsupportedError."""
+    engine, ports, jobs = open_trial(spec, seed, fabric, sample_ms)
+    engine.run()
+    engine.run(engine.last_end_ps + round(sample_ms * PS_PER_MS), while_jobs=False)
+    return PlayedTrial(
+        ports,
+        {name: engine.iterations(job.number) for name, job in jobs.items()},
+        {name: {key: engine.pair_result(pair) for key, pair in job.pairs.items()} for name, job in jobs.items()},
+        engine.samples(),
+        engine.packet_hops,
+    )
