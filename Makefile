@@ -22,7 +22,7 @@ $(if $(filter fuzz,$(MAKECMDGOALS)),$(if $(call digits,$(or $(SECONDS),5)),,$(er
 help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-experiment: setup ## NAME=unfair-vgg19: run an experiment of experiments/catalog, from set-up to report (INVENTORY=FILE: on a rack; TESTBED=fluid: computed)
+experiment: setup ## NAME=unfair-vgg19: run an experiment of experiments/catalog, from set-up to report (INVENTORY=FILE: on a rack; TESTBED=fluid or packets: computed)
 	@$(ROUNDABOUT) run $(NAME) $(WHERE)
 
 sweep: setup ## NAME=websearch-bert: the same, for an experiment over loads (LENGTH=quick or full)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of
 from analysis.reading.cross_traffic.load_sweeps import JobSweep, job_sweeps
-from analysis.reading.fidelity import read_fidelity
+from analysis.reading.fidelity import is_repeatable
 from analysis.statistics.intervals import Array, Interval, Measured, estimate
 from roundabout.spec import Experiment
 from roundabout.store import Run
@@ -38,7 +38,7 @@ class CachedReading:
     def is_exact(self) -> bool:
         """Return True if the run was computed without random parts, so that a repetition would give equal figures."""
         drawn = any(cell.spec.has_random_parts for cell in self.experiment.cells)
-        return read_fidelity(self.run.manifest["testbed"]).nature == "computed" and not drawn
+        return is_repeatable(self.run) and not drawn
 
     @property
     def cells(self) -> Sequence[CellTrials]:

@@ -47,6 +47,12 @@ def read_fidelity(testbed: dict[str, Any]) -> Fidelity:
     )
 
 
+def is_repeatable(run: Run) -> bool:
+    """Return True if the run was computed by a model that draws nothing from seeds but what trials ask for."""
+    testbed = run.manifest["testbed"]
+    return read_fidelity(testbed).nature == "computed" and not testbed.get("has_jitter", False)
+
+
 def fidelity_of(run: Run) -> Fidelity:
     """Return a run's fidelity; its limits include the parts of the run's trainers that the project has never run."""
     said = read_fidelity(run.manifest["testbed"])

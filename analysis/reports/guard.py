@@ -11,7 +11,7 @@ from rich.console import RenderableType
 
 from analysis.expectations.results import Result
 from analysis.reading.cells import CellTrials, experiment_of
-from analysis.reading.fidelity import read_fidelity
+from analysis.reading.fidelity import is_repeatable
 from analysis.render import screen
 from analysis.render.tables import Cell, Column, Table, Tone, one_section
 from analysis.reports.comparison import pairs
@@ -161,7 +161,7 @@ def judge_rules(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[
 
 def _is_exact(run: Run) -> Callable[[CellTrials], bool]:
     """Return a predicate of a run's cells: True if a repetition would give the same, since no seed draws anything."""
-    if read_fidelity(run.manifest["testbed"]).nature != "computed":
+    if not is_repeatable(run):
         return lambda _: False
     drawn = any(cell.spec.has_random_parts for cell in experiment_of(run).cells)
     return lambda cell: not cell.spec.has_random_parts and not (drawn and cell.spec.has_inputs)

@@ -93,6 +93,9 @@ def make_run_plan(
     """
     if not provider.computes:
         return _refuse_long_trials(make_plan(experiment, testbed_identity, artefacts, provider.dilation))
+    if provider.has_jitter:
+        plan = make_plan(experiment, testbed_identity, artefacts)
+        return replace(plan, trials=tuple(replace(trial, expected_s=0.0) for trial in plan.trials))
     if not any(cell.spec.has_random_parts for cell in experiment.cells):
         experiment = experiment.model_copy(update={"repetitions": 1})
     plan = make_plan(experiment, testbed_identity, artefacts)
@@ -218,7 +221,7 @@ class Runner:
             stack.callback(ending.begin)
             testbed = testbeds.of(experiment.cells[0].spec.topology)
             plan = make_run_plan(self.provider, experiment, testbed.identity(), artefacts)
-            run = store.open_run(_identity(store.path.name, plan, testbed))
+            run = store.open_run(_identity(store.path.name, plan, testbed, has_jitter=self.provider.has_jitter))
             yield _RunSession(run, store, plan, testbeds, testbed, ending)
 
     @contextmanager
@@ -302,15 +305,16 @@ class Runner:
                 testbeds.close()
 
 
-def _identity(run_id: str, plan: Plan, testbed: Testbed) -> dict[str, Any]:
+def _identity(run_id: str, plan: Plan, testbed: Testbed, *, has_jitter: bool) -> dict[str, Any]:
     """Return the part of a manifest that a resumed run must not change."""
     real = testbed.fidelity.nature == "real"
     about = {"kind": testbed.kind, "emulated": not real, "scale": testbed.scale, "dilation": testbed.dilation}
+    drawn = {"has_jitter": True} if has_jitter else {}
     fields = ("key", "variant", "levels", "repetition", "job", "expected_s")
     return {
         "run": run_id,
         "experiment": plan.experiment.model_dump(mode="json", by_alias=True),
-        "testbed": {**about, "identity": testbed.identity(), "fidelity": asdict(testbed.fidelity)},
+        "testbed": {**about, **drawn, "identity": testbed.identity(), "fidelity": asdict(testbed.fidelity)},
         "artefacts": dict(plan.artefacts),
         "plan": [{name: getattr(trial, name) for name in fields} for trial in plan.trials],
     }

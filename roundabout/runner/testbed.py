@@ -125,6 +125,8 @@ class TestbedProvider(ABC):
     """The factor that the provider's testbeds apply to the papers' times."""
     computes: ClassVar[bool] = False
     """True if a model computes results, so that the seed determines them. Then trials without random parts run once."""
+    has_jitter: ClassVar[bool] = False
+    """True if a model draws times from the seed, so that repetitions of each trial differ."""
 
     @abstractmethod
     def open_testbed(self, topology: Topology, visit: RunContext) -> AbstractContextManager[Testbed]:

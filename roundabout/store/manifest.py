@@ -47,6 +47,7 @@ TESTBED = {
     "dilation": Optional(Number),
     "identity": Optional(dict),
     "fidelity": Optional(FIDELITY),
+    "has_jitter": Optional(bool),
 }
 PLANNED_TESTBED = ("kind", "emulated", "scale")
 """Fields of the block `testbed` that a manifest with planned trials must have."""

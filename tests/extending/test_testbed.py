@@ -58,4 +58,4 @@ def test_a_folder_with_former_names_is_found(folder: Path) -> None:
 def test_a_testbed_that_is_not_there_names_those_that_are(folder: Path) -> None:
     done = roundabout(folder, "run", "unfair-vgg19", "--testbed", "idle")
     assert done.returncode == 2
-    assert "found testbed 'idle', expected one of: fluid, ideal, lab, rack" in done.stderr
+    assert "found testbed 'idle', expected one of: fluid, ideal, lab, packets, rack" in done.stderr

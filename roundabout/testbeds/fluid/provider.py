@@ -19,6 +19,7 @@ from roundabout.plan import PlannedTrial
 from roundabout.runner import program_list
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Scaling
+from roundabout.runner.tables.trial_start import TrialStart
 from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
@@ -107,7 +108,7 @@ class FluidTestbed(Scaling):
         for name, workers in played.iterations.items():
             for number, (start_ms, _, end_ms, *_) in enumerate(workers[0], start=1):
                 self._visit.observer.iteration(name, number, end_ms - start_ms)
-        when = tables.TrialStart(start_ns, self._visit.clock.offset_ns)
+        when = TrialStart(start_ns, self._visit.clock.offset_ns)
         return Outcome(tables.build_tables(trial.spec, played, crossing, when, who), record={"start_ns": start_ns})
 
 

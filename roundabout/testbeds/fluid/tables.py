@@ -6,14 +6,13 @@ Bytes are payload, because the model has no headers. Unknown values are null, or
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Direction, Floats
+from roundabout.runner.tables.trial_start import Columns, TrialStart
 from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import CrossTraffic
 from roundabout.store import Identity, Units, build_table
@@ -22,30 +21,6 @@ from roundabout.testbeds.fluid.engine_trial import ComputedTrial
 from roundabout.testbeds.fluid.loads import PlannedLoad
 
 Integers = npt.NDArray[np.int64]
-Columns = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class TrialStart:
-    """The nominal start of a trial on the run's clock, and this machine's offset from the run's clock, in ns."""
-
-    start_ns: int
-    offset_ns: int
-
-    def ns(self, ms: Floats) -> Integers:
-        """Return the instants `ms` after the start, in ns of the run's clock."""
-        return self.start_ns + np.rint(ms * 1e6).astype(np.int64)
-
-    def columns(self, host: str, ms: Floats) -> Columns:
-        """Return the columns of host and time for rows at `ms` after the start."""
-        at = self.ns(ms)
-        length = len(ms)
-        return {
-            "host": [host] * length,
-            "host_ns": at - self.offset_ns,
-            "controller_ns": at,
-            "offset_bound_ns": np.zeros(length, np.int64),
-        }
 
 
 def build_tables(

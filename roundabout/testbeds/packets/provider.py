@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A testbed that computes: the packet-level model makes trials into tables like a measurement's."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from roundabout.core import paths
+from roundabout.models import packets
+from roundabout.models.packets import PS_PER_MS, Fabric, UnsupportedError, play_trial
+from roundabout.models.packets.engine import LIBRARY
+from roundabout.plan import PlannedTrial
+from roundabout.runner import program_list
+from roundabout.runner.fidelity import Fidelity
+from roundabout.runner.hosts.host_group import Scaling
+from roundabout.runner.tables.trial_start import TrialStart
+from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider
+from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.topology import Topology
+from roundabout.spec.transports import Transport
+from roundabout.store import Attempt, Identity
+from roundabout.testbeds.packets import tables
+from roundabout.testbeds.packets.support import check_support
+
+FIDELITY = Fidelity(
+    "computed",
+    "computed: packet by packet; nothing was measured",
+    "Everything on this page was computed: jobs play their profiles, and every packet, queue, mark, CNP and pause of a "
+    "RoCE network is an event at the papers' rates. Computing times and the gaps between packets vary by the trial's "
+    "seed, which gives the same packets every time. What this cannot show:",
+    (
+        "NICs and switches as they are: what their makers do not document is a guess "
+        "(docs/explanation/packet-level-model.md)",
+        "TCP, and transports without a form for hosts: they are refused",
+        "shared buffers: PFC's thresholds are fixed, and each queue is by itself",
+        "GPUs and trainers: a job is its profile, and its bytes come into being evenly",
+    ),
+)
+
+
+def create_provider(_where: Mapping[str, str]) -> "PacketsProvider":
+    """Return the provider of the packet-level model."""
+    return PacketsProvider()
+
+
+class PacketsProvider(TestbedProvider):
+    """The provider of the packet-level model, which needs only its engine, and leaves nothing behind."""
+
+    where: Mapping[str, str] = MappingProxyType({"testbed": "packets"})
+    computes = True
+    has_jitter = True
+
+    def open_testbed(self, _topology: Topology, visit: RunContext) -> "AbstractContextManager[PacketsTestbed]":
+        """Open the model, which suits any topology."""
+        return nullcontext(PacketsTestbed(visit))
+
+    def check_trial(self, trial: TrialSpec, /) -> None:
+        """Raise UnsupportedError if the model cannot play the trial."""
+        check_support(trial, Fabric())
+
+    def checks(self) -> tuple[Check, ...]:
+        """Check for the engine."""
+        built = (paths.ROOT / LIBRARY).is_file()
+        return (Check("packet-level model", built, "built" if built else "not built", paths.BUILD),)
+
+    def artifacts(self, _transports: Iterable[Transport], /) -> Mapping[str, str]:
+        """Return the hashes of the model's own files and of its engine."""
+        folders = {"packets": Path(packets.__file__).parent, "testbeds/packets": Path(__file__).parent}
+        files = {f"{name}/{path.name}": path for name, folder in folders.items() for path in folder.glob("*.py")}
+        return program_list.hash_files({**{name: files[name] for name in sorted(files)}, LIBRARY: paths.ROOT / LIBRARY})
+
+
+class PacketsTestbed(Scaling):
+    """A Testbed that computes trials packet by packet."""
+
+    kind = "packets"
+    scale = dilation = 1.0
+    fidelity = FIDELITY
+
+    def __init__(self, visit: RunContext) -> None:
+        self._visit = visit
+        self._fabric = Fabric()
+
+    def identity(self) -> dict[str, Any]:
+        """Return the model's identity: what no topology says. Its files are among the artifacts."""
+        return {"kind": self.kind, "fabric": to_jsonable_python(asdict(self._fabric))}
+
+    def facts(self) -> dict[str, Any]:
+        """Return the run's clock; there are no hosts."""
+        return {"hosts": {}, "clocks": {}}
+
+    def execute(self, trial: PlannedTrial, _attempt: Attempt, who: Identity) -> Outcome:
+        """Compute the trial."""
+        start_ns = self._visit.clock.now_ns()
+        try:
+            played = play_trial(trial.spec, trial.seed, self._fabric)
+        except UnsupportedError as error:  # what a job takes from earlier trials is known only now
+            return Outcome({}, [error.message])
+        for name, workers in played.iterations.items():
+            for number, each in enumerate(workers[0], start=1):
+                self._visit.observer.iteration(name, number, float(each["end"] - each["start"]) / PS_PER_MS)
+        when = TrialStart(start_ns, self._visit.clock.offset_ns)
+        record = {"start_ns": start_ns, "packet_hops": played.packet_hops}
+        return Outcome(tables.build_tables(trial.spec, played, when, who), record=record)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of a trial that was played packet by packet, as a testbed would have measured them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from roundabout.models.packets import PS_PER_MS, SAMPLE_MS, PlayedTrial
+from roundabout.models.packets.engine import Integers
+from roundabout.models.packets.structures import PS_PER_US, PairResult
+from roundabout.runner.tables.trial_start import Columns, TrialStart
+from roundabout.spec import TrialSpec
+from roundabout.store import Identity, Units, build_table
+
+INTERFACE = "packets"
+DEVICE = "roce/1"
+"""Every host's RDMA device and port."""
+NIC_COUNTERS = {
+    "marked": "np_ecn_marked_roce_packets",
+    "cnps_sent": "np_cnp_sent",
+    "cnps_handled": "rp_cnp_handled",
+    "out_of_sequence": "out_of_sequence",
+}
+"""Counters of the engine, by mlx5's names (hw_counters)."""
+PAUSE_COUNTERS = {"pauses": ("rx_prio3_pause", "packets", 1), "paused_ps": ("rx_prio3_pause_duration", "us", PS_PER_US)}
+"""Pause frames that a host's NIC obeyed: mlx5's name, unit, and what one of it is in the engine."""
+PORT_PAUSE_COUNTERS = {"pauses": ("rx_pause", "packets", 1), "paused_ps": ("rx_pause_duration", "us", PS_PER_US)}
+"""The same of a switch port that was paused."""
+REACTIONS = ("cnps", "fast_increases", "additive_increases", "hyper_increases")
+
+
+def build_tables(spec: TrialSpec, played: PlayedTrial, when: TrialStart, who: Identity) -> dict[str, pa.Table]:
+    """Return all tables that have rows."""
+    samples = _Samples(played, when)
+    parts = {
+        "iterations": _iterations(spec, played, when),
+        "counters": _counters(spec, samples),
+        "queue": _queue(spec, samples),
+        "marks": _marks(spec, samples),
+        "device_counters": _device_counters(spec, samples),
+        "flows": _flows(spec, samples),
+        "reactions": _reactions(spec, samples),
+    }
+    built = {name: [build_table(name, who, part, Units()) for part in each] for name, each in parts.items()}
+    return {name: pa.concat_tables(each) for name, each in built.items() if each}
+
+
+class _Samples:
+    """The counters of a played trial, with the instants of its samples."""
+
+    def __init__(self, played: PlayedTrial, when: TrialStart) -> None:
+        self.played = played
+        self.ports, self.hosts, self.marks = played.samples.ports, played.samples.hosts, played.samples.marks
+        self.when, self.ms = when, np.arange(len(played.samples), dtype=float) * SAMPLE_MS
+
+    def place(self, host: str, rows: slice = slice(None)) -> Columns:
+        """Return the columns of place and time of some samples."""
+        return self.when.columns(host, self.ms[rows])
+
+    def end(self, host: str) -> Columns:
+        """Return the columns of place and time of the last sample."""
+        return self.when.columns(host, self.ms[-1:])
+
+
+def _iterations(spec: TrialSpec, played: PlayedTrial, when: TrialStart) -> Iterator[Columns]:
+    for name, job in spec.jobs.items():
+        each = [job.transfers(phase) for phase in job.profile.phases]
+        transfers = [transfer for phase in each for transfer in phase]
+        for rank, (host, found) in enumerate(zip(job.workers, played.iterations[name], strict=True)):
+            length = len(found)
+            if not length:
+                continue
+            start, compute_end, end, delay = (found[column] / PS_PER_MS for column in found.dtype.names or ())
+            sent, received = (
+                sum(transfer.bytes for transfer in transfers if getattr(transfer, side) == rank)
+                for side in ("sender", "receiver")
+            )
+            yield {
+                **when.columns(host, start),
+                "job": [name] * length,
+                "rank": [rank] * length,
+                "iteration": np.arange(length),
+                "start_ns": when.ns(start),
+                "compute_end_ns": when.ns(compute_end),
+                "comm_end_ns": when.ns(end),
+                "iteration_ms": end - start,
+                "compute_ms": compute_end - start,
+                "communication_ms": end - compute_end,
+                "sent_bytes": [sent] * length,
+                "received_bytes": [received] * length,
+                "late_ms": np.zeros(length),
+                **({"delay_ms": delay} if job.held_timetable else {}),
+            }
+
+
+def _counters(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
+    length = len(samples.ms)
+    for host in spec.topology.hosts:
+        out = _host_port(samples, host)
+        yield {
+            **samples.place(host),
+            "interface": [INTERFACE] * length,
+            # What the switch has sent there is at most a packet ahead of what has arrived.
+            **{f"tx_{what}": samples.ports[f"tx_{what}"][:, out] for what in ("bytes", "packets")},
+            **{f"rx_{what}": samples.ports[f"tx_{what}"][:, out ^ 1] for what in ("bytes", "packets")},
+            **{name: np.zeros(length, np.int64) for name in ("tx_dropped", "rx_dropped")},
+        }
+
+
+def _host_port(samples: _Samples, host: str) -> int:
+    ports = samples.played.ports.directions
+    return next(number for number, ((sender, _), _) in enumerate(ports) if sender == host)
+
+
+def _switch_ports(spec: TrialSpec, samples: _Samples) -> Iterator[tuple[int, str, Columns]]:
+    """Yield each switch port's number, its switch, and the columns that name it, of one row."""
+    for number, ((sender, receiver), link) in enumerate(samples.played.ports.directions):
+        if sender in spec.topology.switches:
+            yield number, sender, {"link": link.name, "interface": INTERFACE, "towards": receiver}
+
+
+def _repeated(values: Mapping[str, Any], length: int) -> Columns:
+    return {name: [value] * length for name, value in values.items()}
+
+
+def _queue(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
+    for number, switch, port in _switch_ports(spec, samples):
+        yield {
+            **samples.place(switch),
+            **_repeated(port, len(samples.ms)),
+            **{name: samples.ports[name][:, number] for name in ("tx_bytes", "backlog_bytes", "drops", "marks")},
+        }
+
+
+def _marks(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
+    for number, switch, port in _switch_ports(spec, samples):
+        for (at, source), counted in samples.marks.items():
+            # As in a lab, a source appears with its first mark.
+            rows = slice(int(np.argmax(counted > 0)), None)
+            if at == number and counted[-1] > 0:
+                length = len(counted[rows])
+                whose = _repeated({**port, "source": spec.topology.hosts[source]}, length)
+                yield {**samples.place(switch, rows), **whose, "marks": counted[rows]}
+
+
+def _device_counters(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
+    for place, host in enumerate(spec.topology.hosts):
+        for column, name in NIC_COUNTERS.items():
+            about = {"device": DEVICE, "source": "rdma hw", "counter": name, "unit": "packets"}
+            yield _device_counter(samples, host, about, samples.hosts[column][:, place])
+        if not spec.may_drop:
+            yield from _pauses(samples, host, _host_port(samples, host), INTERFACE, PAUSE_COUNTERS)
+    for number, switch, port in _switch_ports(spec, samples):
+        if samples.ports["pauses"][-1, number]:
+            yield from _pauses(samples, switch, number, port["link"], PORT_PAUSE_COUNTERS)
+
+
+def _pauses(
+    samples: _Samples, host: str, port: int, device: str, counters: Mapping[str, tuple[str, str, int]]
+) -> Iterator[Columns]:
+    for column, (name, unit, one) in counters.items():
+        about = {"device": device, "source": "ethtool", "counter": name, "unit": unit}
+        yield _device_counter(samples, host, about, samples.ports[column][:, port] // one)
+
+
+def _device_counter(samples: _Samples, host: str, about: Mapping[str, str], value: Integers) -> Columns:
+    return {**samples.place(host), **_repeated({**about, "width_bits": 64}, len(samples.ms)), "value": value}
+
+
+def _flows(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
+    for name, job in spec.jobs.items():
+        for (rank, peer_rank, number), pair in samples.played.pairs[name].items():
+            row = {
+                "job": name,
+                "rank": rank,
+                "flow": number,
+                "peer": job.workers[peer_rank],
+                "peer_rank": peer_rank,
+                "bytes_acked": pair.acked,
+                "retransmitted": pair.resent,
+                "delivered_segments": pair.delivered,
+                "delivered_ce_segments": pair.marked,
+            }
+            yield {**samples.end(job.workers[rank]), **_repeated(row, 1)}
+
+
+def _reactions(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
+    for host in spec.topology.hosts:
+        pairs = list(_pairs_from(spec, samples, host))
+        transport = next((job.transport.name for job in spec.jobs.values() if host in job.workers), None)
+        for name in REACTIONS if pairs else ():
+            after = float(sum(getattr(pair, name) for pair in pairs))
+            row = {"transport": transport, "counter": name, "before": 0.0, "after": after}
+            yield {**samples.end(host), **_repeated(row, 1)}
+
+
+def _pairs_from(spec: TrialSpec, samples: _Samples, host: str) -> Iterator[PairResult]:
+    for name, job in spec.jobs.items():
+        for (rank, _, _), pair in samples.played.pairs[name].items():
+            if job.workers[rank] == host:
+                yield pair

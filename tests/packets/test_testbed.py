@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--testbed packets`: an experiment comes out as tables that studies read, or is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from analysis.quantities import CachedReading
+from analysis.reading.cells import first_shares
+from analysis.reading.congestion.marks import marks_of_cells
+from analysis.reading.trial_inputs import resolve_inputs
+from roundabout import build_experiment, testbeds
+from roundabout.models.packets import UnsupportedError
+from roundabout.runner.run import Runner
+from roundabout.store import Run
+from roundabout.testbeds import undo
+from roundabout.testbeds.packets.provider import PacketsProvider
+from tests.observers import Silent
+
+pytestmark = pytest.mark.unit
+
+PROFILE = {
+    "model": "any",
+    "phases": [
+        {"name": "compute", "compute_ms": 30, "guess": "any"},
+        {"name": "send", "bytes": 100_000_000, "alone_ms": 25, "guess": "any"},
+    ],
+}
+JOBS = {"j1": {"profile": "small", "workers": ["s0", "s2"]}, "j2": {"profile": "small", "workers": ["s1", "s3"]}}
+FILE: dict[str, Any] = {
+    "schema": 1,
+    "name": "small",
+    "about": "Two jobs in miniature",
+    "topology": "dumbbell-2x2",
+    "profiles": {"small": PROFILE},
+    "jobs": JOBS,
+    "transport": {"name": "dcqcn", "set": "hpcc-paper", "T_us": 125},
+    "iterations": 4,
+    "repetitions": 2,
+    "factors": {
+        "variant": {
+            "alone": {"one_job_at_a_time": True},
+            "fair": {},
+            "unfair": {"jobs": {"j1": {"transport": {"T_us": 60}}}},
+        }
+    },
+}
+
+
+def run(fields: dict[str, Any], folder: Path) -> Run:
+    observer: Any = Silent()
+    runner = Runner(PacketsProvider(), observer, undo, resolve_inputs=resolve_inputs)
+    return runner.start(build_experiment(fields), "small", folder)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run(FILE, tmp_path_factory.mktemp("packets"))
+
+
+def rows(run: Run, table: str, variant: str, **values: Any) -> list[dict[str, Any]]:
+    chosen = {"variant": variant, "repetition": 1, **values}
+    return [row for row in run.table(table).to_pylist() if all(row[name] == value for name, value in chosen.items())]
+
+
+def test_an_isolated_iteration_takes_what_its_profile_says(small: Run) -> None:
+    alone = rows(small, "iterations", "alone", job="j1", rank=0)
+    assert np.mean([row["communication_ms"] for row in alone]) == pytest.approx(25, abs=0.1)
+    assert np.mean([row["compute_ms"] for row in alone]) == pytest.approx(30, rel=0.02)
+    assert {row["sent_bytes"] for row in alone} == {100_000_000}
+
+
+def test_repetitions_differ_by_their_seeds(small: Run) -> None:
+    first, second = (
+        [row["iteration_ms"] for row in rows(small, "iterations", "fair", repetition=each, rank=0)] for each in (1, 2)
+    )
+    assert first != second
+    assert not CachedReading(small).is_exact
+    assert small.manifest["testbed"]["has_jitter"] is True
+
+
+def test_the_same_trial_comes_out_the_same_again(small: Run, tmp_path: Path) -> None:
+    again = run({**FILE, "repetitions": 1}, tmp_path)
+    for variant in ("alone", "fair", "unfair"):
+        one, other = (
+            [(row["job"], row["rank"], row["iteration_ms"]) for row in rows(each, "iterations", variant)]
+            for each in (small, again)
+        )
+        assert one == other
+
+
+def test_a_faster_timer_takes_more_of_the_link(small: Run) -> None:
+    cells = {cell.variant: cell for cell in CachedReading(small).cells}
+    assert np.mean(first_shares(small, cells["fair"], "j1", "j2")) == pytest.approx(1, abs=0.15)
+    assert np.mean(first_shares(small, cells["unfair"], "j1", "j2")) > 1.2
+
+
+def test_marks_are_those_of_jobs(small: Run) -> None:
+    cells = list(CachedReading(small).cells)
+    for cell, marks in zip(cells, marks_of_cells(small, cells), strict=True):
+        per_job = [float(np.sum(marks[job].known)) for job in cell.times]
+        assert all(count == 0 for count in per_job) if cell.variant == "alone" else all(per_job)
+        assert all((marks[job].unattributed_share or 0) < 0.02 for job in cell.times)
+    counted = max(row["marks"] for row in rows(small, "queue", "fair", link="L1", towards="tor1"))
+    nics = [row for row in rows(small, "device_counters", "fair") if row["counter"] == "np_ecn_marked_roce_packets"]
+    arrived = {row["host"]: row["value"] for row in nics}  # the last sample of each host
+    assert arrived["s2"] + arrived["s3"] == counted
+
+
+def test_counters_add_up_to_what_workers_sent(small: Run) -> None:
+    sent = 4 * 100_000_000
+    counted = rows(small, "counters", "fair", host="s0")
+    data = counted[-1]["tx_bytes"] - counted[0]["tx_bytes"]
+    assert sent * 1082 / 1024 == pytest.approx(data, rel=1e-3)  # frames, and a few ACKs and CNPs
+    assert np.diff([row["controller_ns"] for row in counted]).tolist() == [10_000_000] * (len(counted) - 1)
+    assert all(row["backlog_bytes"] < 1_000_000 for row in rows(small, "queue", "fair"))
+    [flow] = rows(small, "flows", "fair", host="s0")
+    assert (flow["bytes_acked"], flow["retransmitted"], flow["peer"]) == (sent, 0, "s2")
+    [cnps] = rows(small, "reactions", "fair", host="s0", counter="cnps")
+    handled = [row for row in rows(small, "device_counters", "fair", host="s0") if row["counter"] == "rp_cnp_handled"]
+    assert cnps["after"] == handled[-1]["value"] > 0
+    pauses = [row for row in rows(small, "device_counters", "fair") if row["counter"] == "rx_prio3_pause"]
+    assert pauses and all(row["value"] == 0 for row in pauses)
+
+
+def test_it_is_stamped_and_found_again(small: Run) -> None:
+    assert small.manifest["testbed"]["fidelity"]["stamp"].startswith("computed: packet by packet")
+    assert isinstance(testbeds.find_provider(small.manifest["where"]), PacketsProvider)
+    assert small.manifest["testbed"]["identity"]["fabric"]["ecn"]["Kmin_bytes"] == 80_000
+    assert "build/lib/libpackets.so" in small.manifest["artefacts"]
+
+
+def test_a_held_job_begins_by_its_timetable(tmp_path: Path) -> None:
+    held = {"cassini": {"timetables": {"j2": {"shift_ms": 20, "period_ms": 70, "threshold_ms": 1}}}}
+    found = run({**FILE, "factors": {"variant": {"held": held}}, "repetitions": 1}, tmp_path)
+    second = rows(found, "iterations", "held", job="j2", rank=0)
+    begins_ms = [(row["start_ns"] - second[0]["start_ns"]) / 1e6 + row["delay_ms"] for row in second]
+    assert begins_ms == pytest.approx([0, 70, 140, 210], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"transport": {"name": "cubic"}, "factors": {}}, "jobs.j1.transport: found 'cubic', allowed is 'dcqcn'"),
+        (
+            {"cross_traffic": {"x": {"kind": "iperf", "from": "s0", "to": ["s2"], "load_gbps": 5}}},
+            "cross_traffic.x: found iperf at 5 Gbit/s, allowed is none",
+        ),
+        ({"capture": {"hosts": ["s0"]}}, "capture: found hosts"),
+        ({"tcp": {"ecn": True}}, "tcp: found settings"),
+        (
+            {"factors": {"variant": {"one": {"jobs": {"j1": {"transport": {"set": "sigcomm15"}}}}}}},
+            "transport.ecn: found different thresholds",
+        ),
+    ],
+)
+def test_what_it_cannot_play_is_refused_before_the_run(fields: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        run({**FILE, **fields}, tmp_path)
+    assert message in caught.value.message
+    assert caught.value.hint
+    assert not list(tmp_path.glob("small/*/trials/*"))
