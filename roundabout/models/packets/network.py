@@ -2,7 +2,7 @@
 """The ports and NICs of a trial's topology, as the engine takes them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.models.packets.fabric import CONTROL_BYTES, Fabric, frame_bytes, headroom_bytes, payload_bytes
@@ -32,10 +32,15 @@ class Ports:
     topology: Topology
     directions: tuple[tuple[Direction, Link], ...]
     numbers: Mapping[Direction, int]
+    routes: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    """Those that were asked for: hosts have several queue pairs on each."""
 
     def route(self, sender: str, receiver: str) -> tuple[int, ...]:
         """Return the ports from one host to another."""
-        return tuple(self.numbers[hop.sender, hop.receiver] for hop in self.topology.path(sender, receiver))
+        ends = (sender, receiver)
+        if ends not in self.routes:
+            self.routes[ends] = tuple(self.numbers[hop.sender, hop.receiver] for hop in self.topology.path(*ends))
+        return self.routes[ends]
 
 
 def number_ports(topology: Topology) -> Ports:

@@ -20,8 +20,6 @@ Picos time_of(double bytes, double bytes_per_s) {
   return static_cast<Picos>(std::ceil(bytes * kPsPerSecond / bytes_per_s));
 }
 
-std::uint8_t bit(int priority) { return static_cast<std::uint8_t>(1 << priority); }
-
 } // namespace
 
 Network::Network(Schedule &schedule, const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts)
@@ -113,27 +111,26 @@ void Network::arrive(std::uint32_t link, Picos now, Jobs &jobs) {
 void Network::enqueue(std::uint32_t index, std::uint32_t which, Picos now) {
   Port &port = ports_[index];
   Packet &packet = pool_[which];
+  if (port.is_idle(packet.priority, now)) { // it waits for nothing, and leaves nothing behind
+    send(index, which, now);
+    return;
+  }
   Queue &queue = port.queues[packet.priority];
-  if (!port.is_host) {
-    Port &before = ports_[route_[packet.hop - 1]];
-    Bytes &held = before.held[packet.priority];
-    const bool is_full = (port.queue_bytes >= 0 && queue.bytes + packet.frame > port.queue_bytes) ||
-                         (before.xoff_bytes >= 0 && held + packet.frame > before.buffer_bytes);
-    if (is_full && packet.kind == Kind::kData) {
-      port.counters.drops++;
-      pool_.give_back(which);
-      return;
-    }
-    held += packet.frame;
-    if (before.xoff_bytes >= 0 && held > before.xoff_bytes && packet.kind == Kind::kData &&
-        !(before.xoff_sent & bit(packet.priority)))
-      pause(route_[packet.hop - 1], packet.priority, true, now);
+  if (!port.is_host && !enter_buffer(port, packet, now)) {
+    pool_.give_back(which);
+    return;
   }
   if (port.marks_on_arrival && packet.kind == Kind::kData && marks(port, queue.bytes))
     mark(port, packet);
   queue.bytes += packet.frame;
   pool_.append(queue.waiting, which);
   port.ready |= bit(packet.priority);
+  wake(index, now);
+}
+
+// Something waits at a port: its next packet leaves now or when the port is free.
+void Network::wake(std::uint32_t index, Picos now) {
+  Port &port = ports_[index];
   if (port.is_due)
     return;
   if (port.free_at <= now) {
@@ -142,6 +139,26 @@ void Network::enqueue(std::uint32_t index, std::uint32_t which, Picos now) {
     port.is_due = true;
     schedule_.set(start_source(index), port.free_at);
   }
+}
+
+// Returns whether the switch has room for a packet, which is counted for the link by which it came.
+bool Network::enter_buffer(Port &port, const Packet &packet, Picos now) {
+  const std::uint32_t link = route_[packet.hop - 1];
+  Port &before = ports_[link];
+  Bytes &held = before.held[packet.priority];
+  if (packet.kind == Kind::kData) {
+    const bool has_room =
+        (port.queue_bytes < 0 || port.queues[packet.priority].bytes + packet.frame <= port.queue_bytes) &&
+        (before.xoff_bytes < 0 || held + packet.frame <= before.buffer_bytes);
+    if (!has_room) {
+      port.counters.drops++;
+      return false;
+    }
+    if (before.xoff_bytes >= 0 && held + packet.frame > before.xoff_bytes && !(before.xoff_sent & bit(packet.priority)))
+      pause(link, packet.priority, true, now);
+  }
+  held += packet.frame;
+  return true;
 }
 
 // Sends the next packet of the highest priority that may send, if there is one. The port is free.
@@ -161,6 +178,17 @@ void Network::start(std::uint32_t index, Picos now) {
     if (!port.marks_on_arrival && packet.kind == Kind::kData && marks(port, port.queues[packet.priority].bytes))
       mark(port, packet);
   }
+  send(index, which, now);
+  if (port.ready & ~port.paused) {
+    port.is_due = true;
+    schedule_.set(start_source(index), port.free_at);
+  }
+}
+
+// Puts a packet on the link, which is free.
+void Network::send(std::uint32_t index, std::uint32_t which, Picos now) {
+  Port &port = ports_[index];
+  Packet &packet = pool_[which];
   const Picos takes = packet.kind == Kind::kData
                           ? static_cast<Picos>((packet.payload * port.payload_ps_q20 + ((1 << 20) - 1)) >> 20)
                           : port.control_ps;
@@ -172,10 +200,6 @@ void Network::start(std::uint32_t index, Picos now) {
   if (port.on_link.empty())
     schedule_.set(index, packet.at);
   pool_.append(port.on_link, which);
-  if (port.ready & ~port.paused) {
-    port.is_due = true;
-    schedule_.set(start_source(index), port.free_at);
-  }
 }
 
 std::uint32_t Network::take_next(Port &port, int priority, Picos now) {
@@ -315,23 +339,20 @@ void Network::due(std::uint32_t index, Picos now, Jobs &jobs) {
     plan(index, now);
     return;
   }
-  schedule_.set(pair_source(index), kNever);
   const std::uint32_t nic = route_[pair.out];
   Port &port = ports_[nic];
+  if (port.is_idle(pair.priority, now)) {
+    send(nic, emit(index, now), now);
+    return;
+  }
+  schedule_.set(pair_source(index), kNever);
   PairList &turn = port.pairs[pair.priority];
   pair.waits_for_turn = true;
   pair.next_in_turn = kNone;
   (turn.head == kNone ? turn.head : pairs_[turn.tail].next_in_turn) = index;
   turn.tail = index;
   port.ready |= bit(pair.priority);
-  if (port.is_due)
-    return;
-  if (port.free_at <= now) {
-    start(nic, now);
-  } else {
-    port.is_due = true;
-    schedule_.set(start_source(nic), port.free_at);
-  }
+  wake(nic, now);
 }
 
 std::uint32_t Network::emit(std::uint32_t index, Picos now) {
@@ -503,14 +524,8 @@ void Network::handle_later(Picos now) {
   }
   port.paused &= static_cast<std::uint8_t>(~which);
   port.counters.paused += now - port.paused_since[later.priority];
-  if (port.is_due || !(port.ready & which))
-    return;
-  if (port.free_at <= now) {
-    start(later.subject, now);
-  } else {
-    port.is_due = true;
-    schedule_.set(start_source(later.subject), port.free_at);
-  }
+  if (port.ready & which)
+    wake(later.subject, now);
 }
 
 } // namespace packets

@@ -85,7 +85,10 @@ private:
 
   void arrive(std::uint32_t port, Picos now, Jobs &jobs);
   void enqueue(std::uint32_t port, std::uint32_t packet, Picos now);
+  bool enter_buffer(Port &port, const Packet &packet, Picos now);
+  void wake(std::uint32_t port, Picos now);
   void start(std::uint32_t port, Picos now);
+  void send(std::uint32_t port, std::uint32_t packet, Picos now);
   std::uint32_t take_next(Port &port, int priority, Picos now);
   void leave_buffer(const Packet &packet, Picos now);
   void pause(std::uint32_t port, int priority, bool on, Picos now);

@@ -39,7 +39,9 @@ struct PairList {
   std::uint32_t head = kNone, tail = kNone;
 };
 
-struct Port {
+inline std::uint8_t bit(int priority) { return static_cast<std::uint8_t>(1 << priority); }
+
+struct alignas(64) Port {
   Picos free_at = 0;      // when its last packet's last bit leaves
   std::uint8_t ready = 0; // priorities with a packet or a queue pair that waits
   std::uint8_t paused = 0;
@@ -48,18 +50,22 @@ struct Port {
   std::uint64_t payload_ps_q20 = 0; // a byte's time on the link, in units of 2^-20 ps
   Picos control_ps = 0, delay = 0;
   PacketList on_link;
-  Queue queues[kPriorities];
-  PairList pairs[kPriorities];
+  PortCounters counters;
 
   Bytes queue_bytes = -1, kmin_bytes = 0, kmax_bytes = 0;
   double pmax = 0;
   bool marks_on_arrival = false;
-
+  std::uint8_t xoff_sent = 0; // priorities of which the switch at the link's end has told this port to pause
   Bytes xoff_bytes = -1, xon_bytes = 0, buffer_bytes = 0;
-  Bytes held[kPriorities] = {}; // by the switch at the link's end, of what came over it
-  std::uint8_t xoff_sent = 0;   // priorities of which that switch has told this port to pause
+  Queue queues[kPriorities];
+  Bytes held[kPriorities] = {}; // by that switch, of what came over the link
+  PairList pairs[kPriorities];
   Picos paused_since[kPriorities] = {};
-  PortCounters counters;
+
+  // Whether a packet that comes now leaves at once: nothing else may, and it may.
+  bool is_idle(int priority, Picos now) const {
+    return free_at <= now && !is_due && !(ready & ~paused) && !(paused & bit(priority));
+  }
 };
 
 } // namespace packets

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The packet-level engine: packet-hops a second, and time and memory as the network grows.
+
+    python benchmarks/packet_engine.py [--hosts N,...] [--hops MILLIONS] [--short] [--json]
+
+The dumbbell is `unfair-vgg19`'s, variant fair. Other networks are two levels of switches, 2:1 over-subscribed, with
+eight hosts a switch. Every host is in a job of two workers, the other of which is in the far half, over four flows, so
+that packets cross four links and most ports mark. Jobs send as many bytes as make the packet-hops asked for. DCQCN,
+marks, PFC, and samples each 10 ms are on. Each network is played in a process of its own; times are CPU seconds of one
+processor, without that for making the network, and memory is the process's peak.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from roundabout import build_experiment
+from roundabout.models.packets import Fabric, open_trial
+from roundabout.spec import TrialSpec, load_experiment
+
+DUMBBELL = 4
+BELOW = 8
+PACKET_BYTES = 1024
+LINKS = 4
+"""That a packet crosses."""
+COMPUTE_MS, ALONE_SHARE = 1.0, 0.75
+RATE_GBPS, PAYLOAD_GBPS = 50.0, 43.0
+
+
+def topology(hosts: int) -> dict[str, Any]:
+    names = [f"h{place}" for place in range(hosts)]
+    switches = [f"t{place}" for place in range(hosts // BELOW)]
+    up = {"line_rate_gbps": RATE_GBPS * BELOW / 2, "payload_rate_gbps": PAYLOAD_GBPS * BELOW / 2}
+    return {
+        "about": "two levels",
+        "line_rate_gbps": RATE_GBPS,
+        "payload_rate_gbps": PAYLOAD_GBPS,
+        "queue": "lossless",
+        "hosts": names,
+        "switches": [*switches, "core"],
+        "links": [
+            *({"name": name, "ends": [name, f"t{place // BELOW}"]} for place, name in enumerate(names)),
+            *({"name": name, "ends": [name, "core"], **up} for name in switches),
+        ],
+    }
+
+
+def experiment(hosts: int, hops: float) -> TrialSpec:
+    """Return a trial whose jobs together make about so many packet-hops."""
+    size = round(hops / LINKS / hosts * PACKET_BYTES)
+    alone_ms = size * 8 / (ALONE_SHARE * PAYLOAD_GBPS * 1e6)
+    phases = [
+        {"name": "compute", "compute_ms": COMPUTE_MS, "guess": "any"},
+        {"name": "send", "bytes": size, "alone_ms": alone_ms, "guess": "any"},
+    ]
+    jobs = {
+        f"j{place}": {"profile": "any", "workers": [f"h{place}", f"h{place + hosts // 2}"], "flows": 4}
+        for place in range(hosts // 2)
+    }
+    fields = {
+        "schema": 1,
+        "name": "grown",
+        "about": "a network of many hosts",
+        "topology": "tree",
+        "topologies": {"tree": topology(hosts)},
+        "profiles": {"any": {"model": "any", "phases": phases}},
+        "jobs": jobs,
+        "transport": {"name": "dcqcn", "set": "hpcc-paper", "T_us": 55},
+        "iterations": 1,
+    }
+    return build_experiment(fields).cells[0].spec
+
+
+def dumbbell(hops: float) -> TrialSpec:
+    spec = load_experiment("unfair-vgg19").cells[1].spec
+    [size] = [phase.bytes for phase in spec.jobs["j1"].profile.phases if phase.bytes]
+    a_round = 3 * len(spec.topology.hosts) * size / PACKET_BYTES
+    return spec.model_copy(update={"iterations": max(round(hops / a_round), 1)})
+
+
+def measure(hosts: int, hops: float) -> dict[str, Any]:
+    spec = dumbbell(hops) if hosts == DUMBBELL else experiment(hosts, hops)
+    begin = time.process_time()
+    engine, *_ = open_trial(spec, 1, Fabric())
+    made = time.process_time()
+    engine.run()
+    spent = time.process_time() - made
+    samples = engine.samples()
+    return {
+        "hosts": hosts,
+        "jobs": len(spec.jobs),
+        "made_s": made - begin,
+        "s": spent,
+        "packet_hops": engine.packet_hops,
+        "per_s": engine.packet_hops / spent,
+        "simulated_ms": engine.now_ps / 1e9,
+        "marks": int(samples.ports["marks"][-1].sum()),
+        "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+    }
+
+
+def measure_in_process(hosts: int, hops: float) -> dict[str, Any]:
+    words = [sys.executable, __file__, "--one", str(hosts), str(hops)]
+    found: dict[str, Any] = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", default="4,16,64,256,1024")
+    parser.add_argument("--hops", type=float, default=30.0, help="millions of each network")
+    parser.add_argument(
+        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
+    )
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(measure(int(options.one[0]), float(options.one[1]))))
+        return
+    if options.short:
+        options.hosts, options.hops = "4,16", 1.0
+    apart = measure if options.short else measure_in_process
+    found = [apart(int(hosts), options.hops * 1e6) for hosts in options.hosts.split(",")]
+    if options.json:
+        print(json.dumps(found))
+        return
+    print(f"{'hosts':>6}{'jobs':>6}{'M hops':>9}{'s':>8}{'M hops/s':>10}{'M marks':>9}{'MB':>7}{'made, s':>9}")
+    for each in found:
+        hops, marks, rate = (each[name] / 1e6 for name in ("packet_hops", "marks", "per_s"))
+        told = f"{hops:9.1f}{each['s']:8.2f}{rate:10.2f}{marks:9.2f}{each['memory_mb']:7.0f}{each['made_s']:9.2f}"
+        print(f"{each['hosts']:6}{each['jobs']:6}{told}")
+    last, first = found[-1], found[0]
+    ratio = last["per_s"] / first["per_s"]
+    print(f"packet-hops a second, {last['hosts']} hosts / {first['hosts']} hosts: {ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()
