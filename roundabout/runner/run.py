@@ -191,6 +191,7 @@ class Runner:
             left = [trial for trial in plan.trials if trial.key not in done]
             if left:
                 _note_session(run, session.testbeds.of(left[0].spec.topology), store.clock)
+            stack.enter_context(self.provider.compute_ahead([trial for trial in left if not trial.spec.has_inputs]))
             for trial in left:
                 self._run_until_valid(trial, session)
                 update_index(run, [trial])

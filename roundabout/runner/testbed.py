@@ -7,7 +7,7 @@ returns a TestbedProvider.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -134,6 +134,10 @@ class TestbedProvider(ABC):
 
     def check_trial(self, trial: TrialSpec, /) -> None:  # noqa: B027 - a model takes every trial
         """Raise RoundaboutError if no testbed of this kind can run `trial`. No host is contacted."""
+
+    def compute_ahead(self, trials: Sequence[PlannedTrial], /) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Let a model compute trials, in the order of their execution, before they are executed within the context."""
+        return nullcontext()
 
     def artifacts(self, transports: Iterable[Transport], /) -> Mapping[str, str]:  # noqa: ARG002 - of hosts alone
         """Return the hash of each artifact that trials with these transports use, by name.

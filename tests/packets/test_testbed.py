@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`--testbed packets`: an experiment comes out as tables that studies read, or is refused."""
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,11 @@ from analysis.reading.cells import first_shares
 from analysis.reading.congestion.marks import marks_of_cells
 from analysis.reading.trial_inputs import resolve_inputs
 from roundabout import build_experiment, testbeds
-from roundabout.models.packets import UnsupportedError
-from roundabout.runner.run import Runner
+from roundabout.models.packets import EngineError, Fabric, UnsupportedError, play_trial
+from roundabout.runner.run import Runner, make_run_plan
 from roundabout.store import Run
 from roundabout.testbeds import undo
+from roundabout.testbeds.packets.ahead import TrialsAhead
 from roundabout.testbeds.packets.provider import PacketsProvider
 from tests.observers import Silent
 
@@ -130,6 +133,25 @@ def test_it_is_stamped_and_found_again(small: Run) -> None:
     assert isinstance(testbeds.find_provider(small.manifest["where"]), PacketsProvider)
     assert small.manifest["testbed"]["identity"]["fabric"]["ecn"]["Kmin_bytes"] == 80_000
     assert "build/lib/libpackets.so" in small.manifest["artefacts"]
+
+
+def test_trials_are_computed_ahead_and_dropped_at_the_end() -> None:
+    experiment = build_experiment({**FILE, "iterations": 2})
+    trials = make_run_plan(PacketsProvider(), experiment, {}, {}).trials
+    ahead, here = TrialsAhead(Fabric()), TrialsAhead(Fabric())
+    with ahead.computing(trials):
+        for trial in (trials[0], trials[3]):  # the others are begun, and never asked for
+            computed = ahead.play(trial).iterations["j1" if "j1" in trial.spec.jobs else "j2"]
+            assert computed.tobytes() in [each.tobytes() for each in here.play(trial).iterations.values()]
+    assert all("packets-ahead" not in thread.name for thread in threading.enumerate())
+
+
+def test_a_stopped_trial_ends_soon() -> None:
+    spec = build_experiment({**FILE, "iterations": 10_000}).cells[1].spec
+    begin = time.monotonic()
+    with pytest.raises(EngineError, match="stopped"):
+        play_trial(spec, 1, Fabric(), is_stopped=lambda: True)
+    assert time.monotonic() - begin < 10
 
 
 def test_a_held_job_begins_by_its_timetable(tmp_path: Path) -> None:

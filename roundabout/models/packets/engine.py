@@ -6,7 +6,7 @@ docs/explanation/packet-level-model.md says what it models.
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import POINTER, byref, c_double, c_int, c_int64, c_size_t, c_uint32, c_void_p
 from dataclasses import dataclass
 from functools import cache
@@ -37,6 +37,7 @@ EVENTS = 2_000_000
 """After how many the engine comes back to Python, so that it can be interrupted: about 0.1 s."""
 
 Integers = npt.NDArray[np.int64]
+StopCheck = Callable[[], bool]
 U32S, DOUBLES = POINTER(c_uint32), POINTER(c_double)
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "engine": (c_void_p, (POINTER(NicPlan), POINTER(PortPlan), c_size_t, c_size_t, c_int64)),
@@ -141,14 +142,17 @@ class Engine:
             ends = (each.pair, each.sender, each.receiver)
             self._library.packets_add_message(self._engine, job, *ends, each.bytes, lead, feeder)
 
-    def run(self, until_ps: int = NEVER, *, while_jobs: bool = True) -> None:
+    def run(self, until_ps: int = NEVER, *, while_jobs: bool = True, is_stopped: StopCheck = lambda: False) -> None:
         """Advance until an instant, and with `while_jobs` no longer than any job has iterations left.
 
+        `is_stopped` is asked some times a second.
+
         Raises:
-            EngineError: no event is left although jobs are running, which is a defect of the engine.
+            EngineError: it was stopped, or no event is left although jobs are running, which is a defect of the engine.
         """
         while self._library.packets_run(self._engine, until_ps, EVENTS, while_jobs) == 0:
-            pass
+            if is_stopped():
+                raise EngineError("the trial was stopped")
         if until_ps == NEVER and self._library.packets_running(self._engine):
             raise EngineError(f"jobs wait for ever from {self.now_ps / PS_PER_MS:g} ms on", "report it with the trial")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from roundabout.models.packets.engine import Engine, Samples
+from roundabout.models.packets.engine import Engine, Samples, StopCheck
 from roundabout.models.packets.fabric import Fabric
 from roundabout.models.packets.jobs import AddedJob, add_jobs
 from roundabout.models.packets.network import Ports, number_ports, plan_nics, plan_ports
@@ -42,10 +42,19 @@ def open_trial(
     return engine, ports, add_jobs(engine, spec, ports, seed)
 
 
-def play_trial(spec: TrialSpec, seed: int, fabric: Fabric, sample_ms: float = SAMPLE_MS) -> PlayedTrial:
-    """Play a trial until its last job ends. The same seed gives the same packets. Raises UnsupportedError."""
+def play_trial(
+    spec: TrialSpec,
+    seed: int,
+    fabric: Fabric,
+    sample_ms: float = SAMPLE_MS,
+    is_stopped: StopCheck = lambda: False,
+) -> PlayedTrial:
+    """Play a trial until its last job ends. The same seed gives the same packets.
+
+    Raises UnsupportedError, and EngineError if it is stopped.
+    """
     engine, ports, jobs = open_trial(spec, seed, fabric, sample_ms)
-    engine.run()
+    engine.run(is_stopped=is_stopped)
     engine.run(engine.last_end_ps + round(sample_ms * PS_PER_MS), while_jobs=False)
     return PlayedTrial(
         ports,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A testbed that computes: the packet-level model makes trials into tables like a measurement's."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from roundabout.core import paths
 from roundabout.models import packets
-from roundabout.models.packets import PS_PER_MS, Fabric, UnsupportedError, play_trial
+from roundabout.models.packets import PS_PER_MS, Fabric, UnsupportedError
 from roundabout.models.packets.engine import LIBRARY
 from roundabout.plan import PlannedTrial
 from roundabout.runner import program_list
@@ -25,6 +25,7 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 from roundabout.testbeds.packets import tables
+from roundabout.testbeds.packets.ahead import TrialsAhead
 from roundabout.testbeds.packets.support import check_support
 
 FIDELITY = Fidelity(
@@ -55,13 +56,21 @@ class PacketsProvider(TestbedProvider):
     computes = True
     has_jitter = True
 
+    def __init__(self) -> None:
+        self._fabric = Fabric()
+        self._ahead = TrialsAhead(self._fabric)
+
     def open_testbed(self, _topology: Topology, visit: RunContext) -> "AbstractContextManager[PacketsTestbed]":
         """Open the model, which suits any topology."""
-        return nullcontext(PacketsTestbed(visit))
+        return nullcontext(PacketsTestbed(visit, self._fabric, self._ahead))
+
+    def compute_ahead(self, trials: Sequence[PlannedTrial], /) -> AbstractContextManager[None]:
+        """Compute trials on all processors before their turn comes."""
+        return self._ahead.computing(trials)
 
     def check_trial(self, trial: TrialSpec, /) -> None:
         """Raise UnsupportedError if the model cannot play the trial."""
-        check_support(trial, Fabric())
+        check_support(trial, self._fabric)
 
     def checks(self) -> tuple[Check, ...]:
         """Check for the engine."""
@@ -82,9 +91,8 @@ class PacketsTestbed(Scaling):
     scale = dilation = 1.0
     fidelity = FIDELITY
 
-    def __init__(self, visit: RunContext) -> None:
-        self._visit = visit
-        self._fabric = Fabric()
+    def __init__(self, visit: RunContext, fabric: Fabric, ahead: TrialsAhead) -> None:
+        self._visit, self._fabric, self._ahead = visit, fabric, ahead
 
     def identity(self) -> dict[str, Any]:
         """Return the model's identity: what no topology says. Its files are among the artifacts."""
@@ -95,10 +103,10 @@ class PacketsTestbed(Scaling):
         return {"hosts": {}, "clocks": {}}
 
     def execute(self, trial: PlannedTrial, _attempt: Attempt, who: Identity) -> Outcome:
-        """Compute the trial."""
+        """Compute the trial, or take what was computed ahead, and return its tables."""
         start_ns = self._visit.clock.now_ns()
         try:
-            played = play_trial(trial.spec, trial.seed, self._fabric)
+            played = self._ahead.play(trial)
         except UnsupportedError as error:  # what a job takes from earlier trials is known only now
             return Outcome({}, [error.message])
         for name, workers in played.iterations.items():

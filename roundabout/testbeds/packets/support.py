@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the packet-level model cannot play, each refused by one error before a run begins."""
+"""Refusals of trials that the packet-level model cannot play, each by one error before a run begins."""
 
 from roundabout.models.packets import Fabric, UnsupportedError
 from roundabout.models.packets.jobs import reaction_plan
