@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The packet-level engine: every packet, queue, timer and pause of a network in simulated time.
 
-It is written in C++ (roundabout/models/packets/native). The reaction point is the C code of the eBPF program.
+It is written in C++ (roundabout/models/packets/native). DCQCN and MLTCP are the C code of the eBPF programs.
 docs/explanation/packet-level-model.md says what it models.
 """
 
@@ -25,6 +25,7 @@ from roundabout.models.packets.structures import (
     PS_PER_MS,
     RECORD,
     JobNumbers,
+    MltcpPlan,
     NicPlan,
     PairResult,
     PortPlan,
@@ -46,6 +47,8 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         c_uint32,
         (c_void_p, U32S, c_size_t, U32S, c_size_t, c_int, c_uint32, c_uint32, POINTER(ReactionPlan)),
     ),
+    "add_mltcp_job": (c_uint32, (c_void_p, POINTER(MltcpPlan))),
+    "join": (None, (c_void_p, c_uint32, c_uint32)),
     "add_job": (c_uint32, (c_void_p, POINTER(JobNumbers), DOUBLES, c_size_t)),
     "add_phase": (None, (c_void_p, c_uint32, c_int64, c_int)),
     "add_message": (None, (c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_int64, c_int64, c_uint32)),
@@ -126,6 +129,14 @@ class Engine:
         routes = (c_uint32 * len(out))(*out), (c_uint32 * len(back))(*back)
         numbers = (routes[0], len(out), routes[1], len(back), priority, *hosts)
         return int(self._library.packets_add_pair(self._engine, *numbers, byref(plan)))
+
+    def add_mltcp_job(self, plan: MltcpPlan) -> int:
+        """Add a job of MLTCP, whose queue pairs count the bytes of its iterations together."""
+        return int(self._library.packets_add_mltcp_job(self._engine, byref(plan)))
+
+    def join(self, pair: int, mltcp_job: int) -> None:
+        """Make a queue pair one of a job of MLTCP."""
+        self._library.packets_join(self._engine, pair, mltcp_job)
 
     def add_job(self, numbers: JobNumbers, stretches: Sequence[float] = (1.0,)) -> int:
         """Add a job without phases. Computing times of iteration i are multiplied by `stretches[i]`, cyclically."""

@@ -10,31 +10,31 @@ import numpy as np
 from roundabout.models.packets.engine import Engine, Message
 from roundabout.models.packets.fabric import payload_bytes
 from roundabout.models.packets.network import Ports, UnsupportedError
-from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, JobNumbers, ReactionPlan
+from roundabout.models.packets.structures import PS_PER_MS, JobNumbers
+from roundabout.models.packets.transports import mltcp_plan, reaction_plan, transport_values
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import LATE, Timetable
 from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.patterns import Transfer
 from roundabout.spec.profile import Phase
-from roundabout.spec.transports import Transport, find_violation
 
-ONE_Q24 = 1 << 24
-BYTES_PER_S_OF_MBPS = 125_000
 MOST_STRETCHES = 10_000
 """Jitter of so many iterations is drawn; then it begins again."""
-
-TRANSPORTS = ("dcqcn",)
-"""Transports of which the engine has the C code."""
 
 
 @dataclass
 class QueuePairs:
-    """The queue pairs of one job by sender, receiver (ranks) and number; all phases use the same ones."""
+    """The queue pairs of one job by sender, receiver (ranks) and number; all phases use the same ones.
+
+    `mltcp_jobs` are the engine's jobs of MLTCP, by what their queue pairs have in common.
+    """
 
     engine: Engine
     ports: Ports
+    name: str
     job: ResolvedJob
     priority: int
+    mltcp_jobs: dict[str, int]
     numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     def between(self, sender: int, receiver: int, number: int) -> int:
@@ -49,7 +49,14 @@ class QueuePairs:
         hosts = (topology.hosts.index(one), topology.hosts.index(other))
         rate_gbps = next(link.payload_rate_gbps for link in topology.links if one in link.ends)
         routes = self.ports.route(one, other), self.ports.route(other, one)
-        return self.engine.add_pair(*routes, hosts, reaction_plan(self.job.transport, rate_gbps), self.priority)
+        values = transport_values(self.job.transport, rate_gbps)
+        pair = self.engine.add_pair(*routes, hosts, reaction_plan(values), self.priority)
+        if counted_by := values.get("count_by"):
+            common = {"host": one, "cgroup": f"{one} {self.name}", "socket": f"{pair}"}[str(counted_by)]
+            if common not in self.mltcp_jobs:
+                self.mltcp_jobs[common] = self.engine.add_mltcp_job(mltcp_plan(values, self.job.transport))
+            self.engine.join(pair, self.mltcp_jobs[common])
+        return pair
 
 
 @dataclass(frozen=True)
@@ -62,14 +69,18 @@ class AddedJob:
 
 def add_jobs(engine: Engine, spec: TrialSpec, ports: Ports, seed: int) -> dict[str, AddedJob]:
     """Add all jobs of a trial to an engine, by name. Raises UnsupportedError."""
-    return {name: _add_job(engine, spec, name, ports, seed) for name in spec.jobs}
+    mltcp_jobs: dict[str, int] = {}
+    found = {}
+    for name, job in spec.jobs.items():
+        queue = spec.queue_of_priority.get(job.priority or 0, 0)
+        numbers, stretches = _job_numbers(job, spec.iterations_of(name)), draw_stretches(spec, name, seed)
+        found[name] = _add_job(QueuePairs(engine, ports, name, job, queue, mltcp_jobs), numbers, stretches)
+    return found
 
 
-def _add_job(engine: Engine, spec: TrialSpec, name: str, ports: Ports, seed: int) -> AddedJob:
-    job = spec.jobs[name]
-    queue = spec.queue_of_priority.get(job.priority or 0, 0)
-    pairs = QueuePairs(engine, ports, job, queue)
-    number = engine.add_job(_job_numbers(job, spec.iterations_of(name)), draw_stretches(spec, name, seed))
+def _add_job(pairs: QueuePairs, numbers: JobNumbers, stretches: list[float]) -> AddedJob:
+    engine, job = pairs.engine, pairs.job
+    number = engine.add_job(numbers, stretches)
     for phase in job.profile.phases:
         if phase.compute_ms is not None:
             engine.add_phase(number, round(phase.compute_ms * PS_PER_MS))
@@ -132,41 +143,3 @@ def _lead(transfer: Transfer, flows: int, packet: int) -> int | None:
     if not transfer.lead_bytes:
         return transfer.lead_bytes
     return max(-(-transfer.lead_bytes // flows), packet)
-
-
-def reaction_plan(transport: Transport, rate_gbps: float) -> ReactionPlan:
-    """Return DCQCN's parameters of a queue pair whose host's link carries `rate_gbps` of payload.
-
-    Values that an experiment does not give are those of its set, else those that the header declares. A NIC's line rate
-    is the payload rate of its port, because payload is paced.
-
-    Raises:
-        UnsupportedError: a value is out of range, or breaks a rule of the transport.
-    """
-    declared = transport.declaration
-    if transport.name not in TRANSPORTS or declared is None:
-        raise UnsupportedError(
-            f"transport: found {transport.name!r}, allowed is {' or '.join(map(repr, TRANSPORTS))}",
-            "play this transport with --testbed lab",
-        )
-    values: dict[str, float] = {}
-    for each in declared.parameters:
-        default = rate_gbps * 1000 if each.chosen_by == "line_rate" else each.default
-        asked = float(transport.requested.get(each.name, default))
-        try:
-            values[each.name] = each.host_value(asked)
-        except ValueError as error:
-            where = f"transport.{each.name}: found {asked:g}, allowed is {error}"
-            raise UnsupportedError(where, "choose another value, or a faster link") from None
-    for rule in declared.rules:
-        if broken := find_violation(rule, values):
-            raise UnsupportedError(f"transport.{rule.left}: found {broken[0]}, expected {broken[1]}")
-    return ReactionPlan(
-        T_ps=round(values["T_us"] * PS_PER_US),
-        alpha_timer_ps=round(values["alpha_timer_us"] * PS_PER_US),
-        cnp_gap_ps=round(values["cnp_gap_us"] * PS_PER_US),
-        byte_counter_bytes=int(values["byte_counter_bytes"]),
-        F=int(values["F"]),
-        g_q24=round(values["g"] * ONE_Q24),
-        **{name: round(values[f"{name}_mbps"] * BYTES_PER_S_OF_MBPS) for name in ("R_AI", "R_HAI", "R_min", "R_max")},
-    )

@@ -69,6 +69,15 @@ class ReactionPlan(ctypes.Structure):
     )
 
 
+class MltcpPlan(ctypes.Structure):
+    """MLTCP's parameters: those of transports/mltcp/mltcp.h but `count_by`."""
+
+    _fields_ = (
+        ("iteration_bytes", c_uint64),
+        *((name, c_uint32) for name in ("gap_us", "slope_q24", "intercept_q24", "learn_q24", "shape", "acts_on")),
+    )
+
+
 class JobNumbers(ctypes.Structure):
     """A job's times in ps. Without a period it has no timetable; below 0 it never departs."""
 

@@ -2,8 +2,8 @@
 """Refusals of trials that the packet-level model cannot play, each by one error before a run begins."""
 
 from roundabout.models.packets import Fabric, UnsupportedError
-from roundabout.models.packets.jobs import reaction_plan
 from roundabout.models.packets.network import ecn_thresholds
+from roundabout.models.packets.transports import transport_values
 from roundabout.spec.experiment import Tcp, TrialSpec
 
 ELSEWHERE = "run it with --testbed lab, or with --testbed fluid"
@@ -23,7 +23,7 @@ def check_support(trial: TrialSpec, fabric: Fabric) -> None:
         raise UnsupportedError("tcp: found settings of TCP, allowed are none: all jobs use RDMA", ELSEWHERE)
     for name, job in trial.jobs.items():
         try:
-            reaction_plan(job.transport, trial.topology.payload_rate_gbps)
+            transport_values(job.transport, trial.topology.payload_rate_gbps)
         except UnsupportedError as error:
             raise UnsupportedError(f"jobs.{name}.{error.message}", error.hint) from None
     ecn_thresholds(trial, fabric)

@@ -36,6 +36,14 @@ std::uint32_t packets_add_pair(Engine *engine, const std::uint32_t *out, std::si
   return engine->network.add_pair({out, hops}, {back, back_hops}, priority, from_host, to_host, plan);
 }
 
+std::uint32_t packets_add_mltcp_job(Engine *engine, const mltcp_plan *plan) {
+  return engine->network.add_mltcp_job(*plan);
+}
+
+void packets_join(Engine *engine, std::uint32_t pair, std::uint32_t mltcp_job) {
+  engine->network.join(pair, mltcp_job);
+}
+
 std::uint32_t packets_add_job(Engine *engine, const JobNumbers *numbers, const double *stretches, std::size_t count) {
   packets::JobPlan plan;
   plan.workers = static_cast<std::uint32_t>(numbers->workers);

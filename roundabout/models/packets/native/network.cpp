@@ -45,6 +45,18 @@ Network::Network(Schedule &schedule, const NicPlan &nic, std::span<const PortPla
 Network::~Network() {
   for (QueuePair &each : pairs_)
     reaction_destroy(each.reaction_point);
+  for (mltcp_job *each : mltcp_jobs_)
+    mltcp_job_destroy(each);
+}
+
+std::uint32_t Network::add_mltcp_job(const mltcp_plan &plan) {
+  mltcp_jobs_.push_back(mltcp_job_create(&plan));
+  return static_cast<std::uint32_t>(mltcp_jobs_.size() - 1);
+}
+
+void Network::join(std::uint32_t pair, std::uint32_t job) {
+  if (pairs_[pair].reaction_point)
+    reaction_join(pairs_[pair].reaction_point, mltcp_jobs_[job]);
 }
 
 std::uint32_t Network::add_pair(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,

@@ -46,6 +46,10 @@ public:
   std::uint32_t add_pair(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
                          std::uint32_t from_host, std::uint32_t to_host, const reaction_plan *plan);
 
+  // A job of MLTCP, of which queue pairs are: they count its bytes together.
+  std::uint32_t add_mltcp_job(const mltcp_plan &plan);
+  void join(std::uint32_t pair, std::uint32_t mltcp_job);
+
   // The sources of the schedule, in the order of their numbers: links' arrivals, ports' starts, what comes later.
   std::uint32_t first_pair() const { return static_cast<std::uint32_t>(2 * ports_.size() + 1); }
   std::uint32_t sources() const { return first_pair() + static_cast<std::uint32_t>(pairs_.size()); }
@@ -123,6 +127,7 @@ private:
   std::vector<MarkCounter> marks_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> marks_of_; // a counter's place by port and host
   std::vector<QueuePair> pairs_;
+  std::vector<mltcp_job *> mltcp_jobs_;
   std::vector<HostCounters> hosts_;
   std::vector<Later> later_; // a heap
   std::uint64_t postponed_ = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DCQCN's reaction point as the eBPF program has it (transports/dcqcn/reaction_point.h). That header is C alone, so C++
- * calls it through these functions. */
+/* DCQCN's reaction point and MLTCP over it, as the eBPF programs have them (transports/dcqcn/reaction_point.h,
+ * transports/mltcp). Those headers are C alone, so C++ calls them through these functions. */
 #ifndef ROUNDABOUT_PACKETS_REACTION_H
 #define ROUNDABOUT_PACKETS_REACTION_H
 
@@ -19,12 +19,24 @@ struct reaction_plan {
   uint32_t F, g_q24;
 };
 
+/* MLTCP's parameters in the units of mltcp.h. */
+struct mltcp_plan {
+  uint64_t iteration_bytes;
+  uint32_t gap_us, slope_q24, intercept_q24, learn_q24, shape, acts_on;
+};
+
+struct mltcp_job; /* the bytes of an iteration, which several reaction points count together */
+
+struct mltcp_job *mltcp_job_create(const struct mltcp_plan *plan);
+void mltcp_job_destroy(struct mltcp_job *job);
+void reaction_join(struct reaction *reaction, struct mltcp_job *job);
+
 enum { REACTION_COUNTERS = 6 }; /* cnps; fast, additive and hyper increases; R_C; alpha_q24 */
 
 struct reaction *reaction_create(const struct reaction_plan *plan);
 void reaction_destroy(struct reaction *reaction);
 
-/* Runs the timers up to now, counts bytes that are sent, and returns R_C in bytes/s. */
+/* Counts bytes that are sent, runs the timers up to now, and returns R_C in bytes/s. */
 uint64_t reaction_on_send(struct reaction *reaction, int64_t now_ps, uint64_t bytes);
 void reaction_on_cnp(struct reaction *reaction, int64_t now_ps);
 void reaction_counters(const struct reaction *reaction, uint64_t into[REACTION_COUNTERS]);

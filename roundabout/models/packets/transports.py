@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The transports that the engine has the C code of, and their parameters as it takes them."""
+
+from collections.abc import Mapping
+
+from roundabout.models.packets.network import UnsupportedError
+from roundabout.models.packets.structures import PS_PER_US, MltcpPlan, ReactionPlan
+from roundabout.spec.transports import Parameter, Transport, find_violation
+
+TRANSPORTS = ("dcqcn", "mltcp_dcqcn")
+ONE_Q24 = 1 << 24
+BYTES_PER_S_OF_MBPS = 125_000
+
+Values = Mapping[str, float | str]
+
+
+def transport_values(transport: Transport, rate_gbps: float) -> Values:
+    """Return the parameters of a transport on a host whose link carries `rate_gbps` of payload.
+
+    Values that an experiment does not give are those of its set, else those that the header declares. A NIC's line rate
+    is the payload rate of its port, because payload is paced.
+
+    Raises:
+        UnsupportedError: the engine has no such transport, a value is out of range, or it breaks a rule.
+    """
+    declared = transport.declaration
+    if transport.name not in TRANSPORTS or declared is None:
+        raise UnsupportedError(
+            f"transport: found {transport.name!r}, allowed is {' or '.join(map(repr, TRANSPORTS))}",
+            "play this transport with --testbed lab",
+        )
+    values: dict[str, float | str] = {}
+    for each in declared.parameters:
+        default = rate_gbps * 1000 if each.chosen_by == "line_rate" else each.default
+        values[each.name] = _host_value(each, transport.requested.get(each.name, default))
+    for rule in declared.rules:
+        if broken := find_violation(rule, values):
+            raise UnsupportedError(
+                f"transport.{rule.left}: found {broken[0]}, expected {broken[1]}", "choose another value"
+            )
+    return values
+
+
+def _host_value(parameter: Parameter, asked: float | str) -> float | str:
+    if isinstance(asked, str):
+        return asked
+    try:
+        return parameter.host_value(asked)
+    except ValueError as error:
+        where = f"transport.{parameter.name}: found {asked:g}, allowed is {error}"
+        raise UnsupportedError(where, "choose another value, or a faster link") from None
+
+
+def reaction_plan(values: Values) -> ReactionPlan:
+    """Return DCQCN's parameters of a queue pair."""
+    return ReactionPlan(
+        T_ps=round(float(values["T_us"]) * PS_PER_US),
+        alpha_timer_ps=round(float(values["alpha_timer_us"]) * PS_PER_US),
+        cnp_gap_ps=round(float(values["cnp_gap_us"]) * PS_PER_US),
+        byte_counter_bytes=int(values["byte_counter_bytes"]),
+        F=int(values["F"]),
+        g_q24=round(float(values["g"]) * ONE_Q24),
+        **{
+            name: round(float(values[f"{name}_mbps"]) * BYTES_PER_S_OF_MBPS)
+            for name in ("R_AI", "R_HAI", "R_min", "R_max")
+        },
+    )
+
+
+def mltcp_plan(values: Values, transport: Transport) -> MltcpPlan:
+    """Return MLTCP's parameters of a job. A choice is a place among its names."""
+    assert transport.declaration
+    names = {each.name: each.names for each in transport.declaration.parameters}
+    return MltcpPlan(
+        iteration_bytes=int(values["iteration_bytes"]),
+        gap_us=round(float(values["gap_us"])),
+        **{f"{name}_q24": round(float(values[name]) * ONE_Q24) for name in ("slope", "intercept", "learn")},
+        **{name: names[name].index(str(values[name])) for name in ("shape", "acts_on")},
+    )
