@@ -88,21 +88,19 @@ def make_run_plan(
 ) -> Plan:
     """Return the plan of an experiment on the provider's testbeds.
 
-    On a testbed that computes results, expected times are 0, and trials without random parts have one repetition. On
-    other testbeds, raises UsageError if a cluster's trial is expected to take more than LONGEST_S.
+    On a testbed that computes results, expected times are its provider's, and trials without random parts have one
+    repetition. On other testbeds, raises UsageError if a cluster's trial is expected to take more than LONGEST_S.
     """
     if not provider.computes:
         return _refuse_long_trials(make_plan(experiment, testbed_identity, artefacts, provider.dilation))
-    if provider.has_jitter:
-        plan = make_plan(experiment, testbed_identity, artefacts)
-        return replace(plan, trials=tuple(replace(trial, expected_s=0.0) for trial in plan.trials))
-    if not any(cell.spec.has_random_parts for cell in experiment.cells):
+    if not provider.has_jitter and not any(cell.spec.has_random_parts for cell in experiment.cells):
         experiment = experiment.model_copy(update={"repetitions": 1})
     plan = make_plan(experiment, testbed_identity, artefacts)
     kept: list[PlannedTrial] = []
     for trial in reversed(plan.trials):  # what a trial needs comes before it
-        if trial.repetition == 1 or trial.spec.has_random_parts or any(trial.key in later.depends_on for later in kept):
-            kept.append(replace(trial, expected_s=0.0))
+        is_random = provider.has_jitter or trial.spec.has_random_parts
+        if trial.repetition == 1 or is_random or any(trial.key in later.depends_on for later in kept):
+            kept.append(replace(trial, expected_s=provider.computing_s(trial.spec)))
     return replace(plan, trials=tuple(reversed(kept)))
 
 

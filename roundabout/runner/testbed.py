@@ -135,6 +135,10 @@ class TestbedProvider(ABC):
     def check_trial(self, trial: TrialSpec, /) -> None:  # noqa: B027 - a model takes every trial
         """Raise RoundaboutError if no testbed of this kind can run `trial`. No host is contacted."""
 
+    def computing_s(self, trial: TrialSpec, /) -> float:  # noqa: ARG002
+        """Return how long a model computes for a trial, about; 0 if that is soon."""
+        return 0.0
+
     def compute_ahead(self, trials: Sequence[PlannedTrial], /) -> AbstractContextManager[None]:  # noqa: ARG002
         """Let a model compute trials, in the order of their execution, before they are executed within the context."""
         return nullcontext()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout import build_experiment
-from roundabout.models.packets import PS_PER_MS, Fabric, PlayedTrial, play_trial
+from roundabout.models.packets import PS_PER_MS, Fabric, PlayedTrial, count_packet_hops, play_trial
 from roundabout.models.packets.fabric import frame_bytes, payload_bytes
 from roundabout.spec import TrialSpec
 from roundabout.spec.patterns import PATTERNS
@@ -137,6 +137,14 @@ def test_an_isolated_iteration_takes_what_its_profile_says() -> None:
     assert ms.min() >= 3.5
     assert ms.max() < 3.5 + 0.02  # the last packet's way there and its ACK's back
     assert ((found["compute_end"] - found["start"]) / PS_PER_MS == 0.5).all()
+
+
+def test_a_plan_counts_the_packets_that_are_sent() -> None:
+    jobs = {"a": {"profile": "p", "workers": ["s0", "s1", "s3"], "jitter": 0, "flows": 2}}
+    spec = dumbbell({"p": profile("ring", 1_000_000, 1)}, jobs, iterations=3)
+    played = play(spec)
+    control = 0.01 * played.packet_hops  # ACKs
+    assert count_packet_hops(spec) == pytest.approx(played.packet_hops, abs=control)
 
 
 def test_jitter_is_drawn_by_the_seed() -> None:

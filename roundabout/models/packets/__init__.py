@@ -9,7 +9,7 @@ from roundabout.models.packets.engine import Engine, EngineError, Message, Sampl
 from roundabout.models.packets.fabric import Fabric
 from roundabout.models.packets.network import Ports, UnsupportedError
 from roundabout.models.packets.structures import PS_PER_MS
-from roundabout.models.packets.trial import SAMPLE_MS, PlayedTrial, open_trial, play_trial
+from roundabout.models.packets.trial import SAMPLE_MS, PlayedTrial, count_packet_hops, open_trial, play_trial
 
 __all__ = [
     "PS_PER_MS",
@@ -22,6 +22,7 @@ __all__ = [
     "Ports",
     "Samples",
     "UnsupportedError",
+    "count_packet_hops",
     "open_trial",
     "play_trial",
 ]

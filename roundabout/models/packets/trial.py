@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roundabout.models.packets.engine import Engine, Samples, StopCheck
-from roundabout.models.packets.fabric import Fabric
+from roundabout.models.packets.fabric import Fabric, payload_bytes
 from roundabout.models.packets.jobs import AddedJob, add_jobs
 from roundabout.models.packets.network import Ports, number_ports, plan_nics, plan_ports
 from roundabout.models.packets.structures import PS_PER_MS, PairResult
@@ -16,6 +16,19 @@ from roundabout.spec import TrialSpec
 
 SAMPLE_MS = 10.0
 """The interval of counters of ports, as in every lab."""
+
+
+def count_packet_hops(spec: TrialSpec) -> float:
+    """Return how many data packets all links carry in a trial, at most, if jobs take no longer than alone."""
+    packet = payload_bytes(spec.topology.mtu_bytes)
+    hops = 0.0
+    for name, job in spec.jobs.items():
+        iterations = float(spec.iterations_of(name))
+        if job.departs_ms is not None:
+            iterations = min(iterations, (job.departs_ms - job.begins_ms) / job.profile.alone_ms)
+        sizes = (sum(spec.bytes_by_hop(name, phase).values()) for phase in job.profile.phases)
+        hops += iterations * sum(sizes) / packet
+    return hops
 
 
 @dataclass(frozen=True)

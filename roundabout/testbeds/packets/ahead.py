@@ -24,14 +24,14 @@ class TrialsAhead:
         self._begun: dict[str, Future[PlayedTrial]] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._stop = threading.Event()
-        self._processors = len(os.sched_getaffinity(0))
+        self.processors = len(os.sched_getaffinity(0))
 
     @contextmanager
     def computing(self, trials: Sequence[PlannedTrial]) -> Iterator[None]:
         """Compute these trials ahead while the context lasts; at its end, drop what was not asked for."""
         self._left, self._begun = deque(trials), {}
         self._stop.clear()
-        with ThreadPoolExecutor(self._processors, "packets-ahead") as pool:
+        with ThreadPoolExecutor(self.processors, "packets-ahead") as pool:
             self._pool = pool
             try:
                 yield
@@ -48,7 +48,7 @@ class TrialsAhead:
         return begun.result() if begun else self._compute(trial)
 
     def _begin_next(self) -> None:
-        while self._pool and self._left and len(self._begun) < self._processors:
+        while self._pool and self._left and len(self._begun) < self.processors:
             trial = self._left.popleft()
             self._begun[trial.key] = self._pool.submit(self._compute, trial)
 

@@ -12,7 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from roundabout.core import paths
 from roundabout.models import packets
-from roundabout.models.packets import PS_PER_MS, Fabric, UnsupportedError
+from roundabout.models.packets import PS_PER_MS, Fabric, UnsupportedError, count_packet_hops
 from roundabout.models.packets.engine import LIBRARY
 from roundabout.plan import PlannedTrial
 from roundabout.runner import program_list
@@ -27,6 +27,9 @@ from roundabout.store import Attempt, Identity
 from roundabout.testbeds.packets import tables
 from roundabout.testbeds.packets.ahead import TrialsAhead
 from roundabout.testbeds.packets.support import check_support
+
+PACKET_HOPS_PER_S = 12e6
+"""Of the engine, on one processor of a small network (benchmarks/packet_engine.py). Plans show what follows from it."""
 
 FIDELITY = Fidelity(
     "computed",
@@ -63,6 +66,10 @@ class PacketsProvider(TestbedProvider):
     def open_testbed(self, _topology: Topology, visit: RunContext) -> "AbstractContextManager[PacketsTestbed]":
         """Open the model, which suits any topology."""
         return nullcontext(PacketsTestbed(visit, self._fabric, self._ahead))
+
+    def computing_s(self, trial: TrialSpec, /) -> float:
+        """Return the trial's packet-hops at the engine's usual speed, over all processors."""
+        return count_packet_hops(trial) / PACKET_HOPS_PER_S / self._ahead.processors
 
     def compute_ahead(self, trials: Sequence[PlannedTrial], /) -> AbstractContextManager[None]:
         """Compute trials on all processors before their turn comes."""
