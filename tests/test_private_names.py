@@ -11,8 +11,8 @@ from tests.test_structure import project_files
 
 pytestmark = pytest.mark.unit
 
-PUBLIC = {"_asdict", "_fields", "_make", "_replace", "_exit"}
-"""Names that Python documents as public: those of named tuples, and `os._exit`."""
+PUBLIC = {"_asdict", "_fields", "_make", "_replace", "_exit", "_fields_"}
+"""Names that Python documents as public: those of named tuples, `os._exit`, and the fields of ctypes' structures."""
 
 PYTESTS_OWN = {"_pytest", "_setupstate"}
 """What repeating a test needs of pytest, which has no public way for it (quiet.py)."""
