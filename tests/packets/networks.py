@@ -6,7 +6,15 @@ from itertools import pairwise
 from typing import Any
 
 from roundabout.models.packets import Engine, Message
-from roundabout.models.packets.structures import PS_PER_MS, JobNumbers, NicPlan, PortPlan, ReactionPlan
+from roundabout.models.packets.structures import (
+    PS_PER_MS,
+    CongestionPlan,
+    JobNumbers,
+    NicPlan,
+    PortPlan,
+    ReactionPlan,
+    TcpPlan,
+)
 
 RATE = 1e9
 """Of every link, bytes/s: a packet of 1000 bytes takes 1 us."""
@@ -34,6 +42,24 @@ PORT: dict[str, Any] = {
     "xoff_bytes": -1,
     "host": -1,
 }
+TCP: dict[str, Any] = {
+    "mss_bytes": PACKET,
+    "header_bytes": 0,
+    "tso_bytes": PACKET,
+    "write_bytes": 1 << 16,
+    "window_bytes": 1 << 30,
+    "initial_window": 10,
+    "rto_min_ps": 10 * PS_PER_MS,
+    "rto_initial_ps": 1000 * PS_PER_MS,
+    "delayed_ack_ps": 40 * PS_PER_MS,
+    "ack_segments": 2,
+    "jitter_ps": PS_PER_US,
+    "has_tail_loss_probe": 1,
+    "restarts_after_idle": 0,
+    "is_paced": 0,
+}
+"""TCP without bursts: segmentation offload takes a segment at once."""
+ALGORITHMS = ("reno", "cubic", "dctcp")
 NEVER_SLOWER = ReactionPlan(
     T_ps=PS_PER_US * 100,
     alpha_timer_ps=PS_PER_US * 55,
@@ -45,6 +71,16 @@ NEVER_SLOWER = ReactionPlan(
     g_q24=1 << 16,
 )
 """A reaction point that sends at line rate, whatever is marked."""
+
+
+def tcp_plan(algorithm: str = "reno", g: float = 1 / 16, **values: int) -> TcpPlan:
+    """Return a connection with segments of a packet, and the values given."""
+    congestion = CongestionPlan(
+        algorithm=ALGORITHMS.index(algorithm),
+        hystart=values.pop("hystart", 0),
+        g_q24=round(g * (1 << 24)),
+    )
+    return TcpPlan(**{**TCP, "is_ecn": algorithm == "dctcp", **values}, congestion=congestion)
 
 
 class Tree:
@@ -90,6 +126,17 @@ class Tree:
         """Add a queue pair between two hosts."""
         hosts = (self.hosts.index(one), self.hosts.index(other))
         return self.engine.add_pair(self.route(one, other), self.route(other, one), hosts, plan, priority)
+
+    def connect(self, one: str, other: str, plan: TcpPlan) -> int:
+        """Add a TCP connection between two hosts."""
+        hosts = (self.hosts.index(one), self.hosts.index(other))
+        return self.engine.add_connection(self.route(one, other), self.route(other, one), hosts, plan)
+
+    def send_over(self, pair: int, size: int, begin_us: int = 0) -> int:
+        """Add a job of one iteration that sends `size` bytes over a queue pair or connection at once."""
+        job = self.engine.add_job(JobNumbers(workers=2, iterations=1, begins=begin_us * PS_PER_US, departs=-1))
+        self.engine.add_phase(job, 1, [Message(pair, 0, 1, size)])
+        return job
 
     def send(self, one: str, other: str, size: int, begin_us: int = 0, **pair: Any) -> tuple[int, int]:
         """Add a job of one iteration that sends `size` bytes at once; return its number and its queue pair's."""

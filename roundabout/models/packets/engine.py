@@ -24,12 +24,14 @@ from roundabout.models.packets.structures import (
     PORT_COLUMNS,
     PS_PER_MS,
     RECORD,
+    ConnectionResult,
     JobNumbers,
     MltcpPlan,
     NicPlan,
     PairResult,
     PortPlan,
     ReactionPlan,
+    TcpPlan,
 )
 
 LIBRARY = "build/lib/libpackets.so"
@@ -49,6 +51,10 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     ),
     "add_mltcp_job": (c_uint32, (c_void_p, POINTER(MltcpPlan))),
     "join": (None, (c_void_p, c_uint32, c_uint32)),
+    "add_connection": (
+        c_uint32,
+        (c_void_p, U32S, c_size_t, U32S, c_size_t, c_int, c_uint32, c_uint32, POINTER(TcpPlan)),
+    ),
     "add_job": (c_uint32, (c_void_p, POINTER(JobNumbers), DOUBLES, c_size_t)),
     "add_phase": (None, (c_void_p, c_uint32, c_int64, c_int)),
     "add_message": (None, (c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_int64, c_int64, c_uint32)),
@@ -65,6 +71,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "samples": (None, (c_void_p, c_void_p)),
     "mark_counters": (c_size_t, (c_void_p, U32S)),
     "pair_result": (None, (c_void_p, c_uint32, POINTER(PairResult))),
+    "connection_result": (None, (c_void_p, c_uint32, POINTER(ConnectionResult))),
 }
 """What each returns and takes (face.cpp)."""
 
@@ -135,8 +142,16 @@ class Engine:
         return int(self._library.packets_add_mltcp_job(self._engine, byref(plan)))
 
     def join(self, pair: int, mltcp_job: int) -> None:
-        """Make a queue pair one of a job of MLTCP."""
+        """Make a queue pair or a connection one of a job of MLTCP."""
         self._library.packets_join(self._engine, pair, mltcp_job)
+
+    def add_connection(
+        self, out: Sequence[int], back: Sequence[int], hosts: tuple[int, int], plan: TcpPlan, priority: int = 0
+    ) -> int:
+        """Add a TCP connection as `add_pair` adds a queue pair; its number is that of the pair with its bytes."""
+        routes = (c_uint32 * len(out))(*out), (c_uint32 * len(back))(*back)
+        numbers = (routes[0], len(out), routes[1], len(back), priority, *hosts)
+        return int(self._library.packets_add_connection(self._engine, *numbers, byref(plan)))
 
     def add_job(self, numbers: JobNumbers, stretches: Sequence[float] = (1.0,)) -> int:
         """Add a job without phases. Computing times of iteration i are multiplied by `stretches[i]`, cyclically."""
@@ -219,6 +234,12 @@ class Engine:
         """Return the counters of a queue pair."""
         found = PairResult()
         self._library.packets_pair_result(self._engine, pair, byref(found))
+        return found
+
+    def connection_result(self, pair: int) -> ConnectionResult:
+        """Return the counters and the state of a TCP connection, which must cross a link."""
+        found = ConnectionResult()
+        self._library.packets_connection_result(self._engine, pair, byref(found))
         return found
 
 

@@ -31,6 +31,7 @@ class PortPlan(ctypes.Structure):
         ("buffer_bytes", c_int64),
         ("host", c_int64),
         ("marks_on_arrival", c_int64),
+        ("loss", c_double),
     )
 
 
@@ -75,6 +76,39 @@ class MltcpPlan(ctypes.Structure):
     _fields_ = (
         ("iteration_bytes", c_uint64),
         *((name, c_uint32) for name in ("gap_us", "slope_q24", "intercept_q24", "learn_q24", "shape", "acts_on")),
+    )
+
+
+class CongestionPlan(ctypes.Structure):
+    """The congestion control of a connection (native/tcp/congestion_control.h)."""
+
+    _fields_ = tuple((name, c_uint32) for name in ("algorithm", "hystart", "g_q24"))
+
+
+class TcpPlan(ctypes.Structure):
+    """A TCP connection (native/tcp/connection.hpp). Sizes are in bytes, the initial window is in segments."""
+
+    _fields_ = (
+        *(
+            (name, c_int64)
+            for name in (
+                *("mss_bytes", "header_bytes", "tso_bytes", "write_bytes", "window_bytes", "initial_window"),
+                *("rto_min_ps", "rto_initial_ps", "delayed_ack_ps", "ack_segments", "jitter_ps"),
+                *("is_ecn", "has_tail_loss_probe", "restarts_after_idle", "is_paced"),
+            )
+        ),
+        ("congestion", CongestionPlan),
+    )
+
+
+class ConnectionResult(ctypes.Structure):
+    """The counters of a TCP connection and its present state. Windows are in segments."""
+
+    _fields_ = (
+        *((name, c_int64) for name in ("timeouts", "probes", "recoveries", "reductions_by_marks", "acks", "lost")),
+        *((name, c_int64) for name in ("in_flight", "cwnd", "ssthresh", "srtt_ps", "min_rtt_ps")),
+        *((name, c_uint64) for name in ("iterations", "iteration_bytes")),
+        *((name, c_uint32) for name in ("alpha_q24", "F_q24")),
     )
 
 

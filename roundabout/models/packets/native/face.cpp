@@ -19,6 +19,12 @@ struct PairResult {
   std::uint64_t reaction[REACTION_COUNTERS];
 };
 
+struct ConnectionResult {
+  std::int64_t timeouts, probes, recoveries, reductions_by_marks, acks, lost, in_flight;
+  std::int64_t cwnd, ssthresh, srtt_ps, min_rtt_ps;
+  congestion_state state;
+};
+
 } // namespace
 
 extern "C" {
@@ -42,6 +48,12 @@ std::uint32_t packets_add_mltcp_job(Engine *engine, const mltcp_plan *plan) {
 
 void packets_join(Engine *engine, std::uint32_t pair, std::uint32_t mltcp_job) {
   engine->network.join(pair, mltcp_job);
+}
+
+std::uint32_t packets_add_connection(Engine *engine, const std::uint32_t *out, std::size_t hops,
+                                     const std::uint32_t *back, std::size_t back_hops, int priority,
+                                     std::uint32_t from_host, std::uint32_t to_host, const packets::TcpPlan *plan) {
+  return engine->network.add_connection({out, hops}, {back, back_hops}, priority, from_host, to_host, *plan);
 }
 
 std::uint32_t packets_add_job(Engine *engine, const JobNumbers *numbers, const double *stretches, std::size_t count) {
@@ -102,5 +114,23 @@ void packets_pair_result(Engine *engine, std::uint32_t pair, PairResult *into) {
   *into = {found.packets, found.resent, found.delivered, found.marked, found.acked, {}};
   if (found.reaction_point)
     reaction_counters(found.reaction_point, into->reaction);
+}
+
+// Of a queue pair that is a connection of TCP.
+void packets_connection_result(Engine *engine, std::uint32_t pair, ConnectionResult *into) {
+  const packets::Connection &c = engine->network.tcp()[engine->network.pair(pair).tcp];
+  *into = {c.counters.timeouts,
+           c.counters.probes,
+           c.counters.recoveries,
+           c.counters.reductions_by_marks,
+           c.counters.acks,
+           c.lost,
+           c.board.in_flight(),
+           c.view.cwnd,
+           c.view.ssthresh,
+           c.srtt,
+           c.min_rtt,
+           {}};
+  congestion_read_state(c.control, &into->state);
 }
 }

@@ -39,24 +39,25 @@ Network::Network(Schedule &schedule, const NicPlan &nic, std::span<const PortPla
     port.xoff_bytes = plan.xoff_bytes;
     port.xon_bytes = plan.xon_bytes;
     port.buffer_bytes = plan.buffer_bytes;
+    port.loss = plan.loss;
   }
 }
 
 Network::~Network() {
   for (QueuePair &each : pairs_)
     reaction_destroy(each.reaction_point);
-  for (mltcp_job *each : mltcp_jobs_)
-    mltcp_job_destroy(each);
 }
 
 std::uint32_t Network::add_mltcp_job(const mltcp_plan &plan) {
-  mltcp_jobs_.push_back(mltcp_job_create(&plan));
+  mltcp_jobs_.emplace_back(mltcp_job_create(&plan));
   return static_cast<std::uint32_t>(mltcp_jobs_.size() - 1);
 }
 
 void Network::join(std::uint32_t pair, std::uint32_t job) {
-  if (pairs_[pair].reaction_point)
-    reaction_join(pairs_[pair].reaction_point, mltcp_jobs_[job]);
+  if (pairs_[pair].tcp != kNone)
+    tcp_.join(pairs_[pair].tcp, mltcp_jobs_[job].get());
+  else if (pairs_[pair].reaction_point)
+    reaction_join(pairs_[pair].reaction_point, mltcp_jobs_[job].get());
 }
 
 std::uint32_t Network::add_pair(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
@@ -75,6 +76,15 @@ std::uint32_t Network::add_pair(std::span<const std::uint32_t> out, std::span<co
   }
   pairs_.push_back(pair);
   return static_cast<std::uint32_t>(pairs_.size() - 1);
+}
+
+std::uint32_t Network::add_connection(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back,
+                                      int priority, std::uint32_t from_host, std::uint32_t to_host,
+                                      const TcpPlan &plan) {
+  const std::uint32_t pair = add_pair(out, back, priority, from_host, to_host, nullptr);
+  if (!out.empty())
+    pairs_[pair].tcp = tcp_.add(plan);
+  return pair;
 }
 
 std::uint32_t Network::add_route(std::span<const std::uint32_t> ports, std::uint32_t host) {
@@ -123,6 +133,11 @@ void Network::arrive(std::uint32_t link, Picos now, Jobs &jobs) {
 void Network::enqueue(std::uint32_t index, std::uint32_t which, Picos now) {
   Port &port = ports_[index];
   Packet &packet = pool_[which];
+  if (port.loss > 0 && !port.is_host && packet.kind <= Kind::kAck && random_.uniform() < port.loss) {
+    port.counters.drops++;
+    pool_.give_back(which);
+    return;
+  }
   if (port.is_idle(packet.priority, now)) { // it waits for nothing, and leaves nothing behind
     send(index, which, now);
     return;
@@ -132,7 +147,7 @@ void Network::enqueue(std::uint32_t index, std::uint32_t which, Picos now) {
     pool_.give_back(which);
     return;
   }
-  if (port.marks_on_arrival && packet.kind == Kind::kData && marks(port, queue.bytes))
+  if (port.marks_on_arrival && packet.kind == Kind::kData && packet.is_ecn && marks(port, queue.bytes))
     mark(port, packet);
   queue.bytes += packet.frame;
   pool_.append(queue.waiting, which);
@@ -162,7 +177,8 @@ bool Network::enter_buffer(Port &port, const Packet &packet, Picos now) {
     const bool has_room =
         (port.queue_bytes < 0 || port.queues[packet.priority].bytes + packet.frame <= port.queue_bytes) &&
         (before.xoff_bytes < 0 || held + packet.frame <= before.buffer_bytes);
-    if (!has_room) {
+    const bool has_no_mark = !packet.is_ecn && marks(port, port.queues[packet.priority].bytes);
+    if (!has_room || has_no_mark) {
       port.counters.drops++;
       return false;
     }
@@ -187,7 +203,8 @@ void Network::start(std::uint32_t index, Picos now) {
   Packet &packet = pool_[which];
   if (!port.is_host) {
     leave_buffer(packet, now);
-    if (!port.marks_on_arrival && packet.kind == Kind::kData && marks(port, port.queues[packet.priority].bytes))
+    if (!port.marks_on_arrival && packet.kind == Kind::kData && packet.is_ecn &&
+        marks(port, port.queues[packet.priority].bytes))
       mark(port, packet);
   }
   send(index, which, now);
@@ -230,6 +247,8 @@ std::uint32_t Network::take_next(Port &port, int priority, Picos now) {
   if (turn.head == kNone)
     port.ready &= static_cast<std::uint8_t>(~bit(priority));
   pairs_[pair].waits_for_turn = false;
+  if (pairs_[pair].tcp != kNone)
+    return tcp_.emit(pair, now);
   if (!pairs_[pair].stopped && !pairs_[pair].all_sent())
     return emit(pair, now);
   plan(pair, now); // an acknowledgement or a departure came first
@@ -299,12 +318,19 @@ void Network::post(std::uint32_t index, Bytes begin, Bytes end, Picos length, Pi
 
 void Network::stop(std::uint32_t index) {
   pairs_[index].stopped = true;
+  if (pairs_[index].tcp != kNone)
+    tcp_.stop(index);
+  reaction_leave(pairs_[index].reaction_point);
   schedule_.set(pair_source(index), kNever);
 }
 
 // Schedules what the sender does next, unless it waits for its turn or for its feeder.
 void Network::plan(std::uint32_t index, Picos now) {
   QueuePair &pair = pairs_[index];
+  if (pair.tcp != kNone) {
+    tcp_.wake(index, now);
+    return;
+  }
   if (pair.waits_for_turn)
     return;
   Picos at = kNever;
@@ -332,6 +358,10 @@ void Network::plan(std::uint32_t index, Picos now) {
 
 void Network::due(std::uint32_t index, Picos now, Jobs &jobs) {
   QueuePair &pair = pairs_[index];
+  if (pair.tcp != kNone) {
+    tcp_.fire(index, now);
+    return;
+  }
   if (pair.out == kNone) { // within a host a packet arrives as it is sent
     const Bytes payload = std::min(nic_.payload_bytes, pair.end - pair.next);
     pair.next += payload;
@@ -352,19 +382,40 @@ void Network::due(std::uint32_t index, Picos now, Jobs &jobs) {
     return;
   }
   const std::uint32_t nic = route_[pair.out];
-  Port &port = ports_[nic];
-  if (port.is_idle(pair.priority, now)) {
+  if (ports_[nic].is_idle(pair.priority, now)) {
     send(nic, emit(index, now), now);
     return;
   }
   schedule_.set(pair_source(index), kNever);
+  request_turn(index, now);
+}
+
+void Network::request_turn(std::uint32_t index, Picos now) {
+  rejoin_turn(index);
+  wake(route_[pairs_[index].out], now);
+}
+
+void Network::rejoin_turn(std::uint32_t index) {
+  QueuePair &pair = pairs_[index];
+  Port &port = ports_[route_[pair.out]];
   PairList &turn = port.pairs[pair.priority];
   pair.waits_for_turn = true;
   pair.next_in_turn = kNone;
   (turn.head == kNone ? turn.head : pairs_[turn.tail].next_in_turn) = index;
   turn.tail = index;
   port.ready |= bit(pair.priority);
-  wake(nic, now);
+}
+
+void Network::keep_turn(std::uint32_t index) {
+  QueuePair &pair = pairs_[index];
+  Port &port = ports_[route_[pair.out]];
+  PairList &turn = port.pairs[pair.priority];
+  pair.waits_for_turn = true;
+  pair.next_in_turn = turn.head;
+  if (turn.head == kNone)
+    turn.tail = index;
+  turn.head = index;
+  port.ready |= bit(pair.priority);
 }
 
 std::uint32_t Network::emit(std::uint32_t index, Picos now) {
@@ -379,7 +430,9 @@ std::uint32_t Network::emit(std::uint32_t index, Picos now) {
   packet.frame = static_cast<std::uint16_t>(payload + nic_.header_bytes);
   packet.kind = Kind::kData;
   packet.priority = pair.priority;
-  packet.marked = false;
+  packet.marked = packet.echo = packet.is_duplicate = false;
+  packet.is_ecn = true;
+  packet.blocks = 0;
   pair.next += payload;
   pair.packets++;
   pace(pair, payload, now);
@@ -437,11 +490,17 @@ void Network::deliver(std::uint32_t which, Picos now, Jobs &jobs) {
   pool_.give_back(which);
   switch (packet.kind) {
   case Kind::kData:
-    take_data(packet, now, jobs);
+    if (pairs_[packet.pair].tcp != kNone)
+      tcp_.take_segment(packet, now, jobs);
+    else
+      take_data(packet, now, jobs);
     break;
   case Kind::kAck:
   case Kind::kNack:
-    acknowledge(packet, now, jobs);
+    if (pairs_[packet.pair].tcp != kNone)
+      tcp_.take_ack(packet, which, now, jobs);
+    else
+      acknowledge(packet, now, jobs);
     break;
   case Kind::kCnp:
     postpone({now + nic_.cnp_delay + static_cast<Picos>(static_cast<double>(nic_.cnp_jitter) * random_.uniform()), 0,
@@ -504,7 +563,8 @@ void Network::answer(std::uint32_t index, Kind kind, Picos now) {
   packet.frame = static_cast<std::uint16_t>(nic_.control_bytes);
   packet.kind = kind;
   packet.priority = kind == Kind::kCnp ? kCnpPriority : pair.priority;
-  packet.marked = packet.wants_ack = false;
+  packet.marked = packet.wants_ack = packet.is_ecn = packet.echo = packet.is_duplicate = false;
+  packet.blocks = 0;
   enqueue(route_[pair.back], which, now);
 }
 

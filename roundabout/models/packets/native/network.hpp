@@ -5,8 +5,10 @@
 #include "roundabout/models/packets/native/port.hpp"
 #include "roundabout/models/packets/native/queue_pair.hpp"
 #include "roundabout/models/packets/native/schedule.hpp"
+#include "roundabout/models/packets/native/tcp/stack.hpp"
 
 #include <map>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -45,8 +47,11 @@ public:
   // at each port of their route.
   std::uint32_t add_pair(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
                          std::uint32_t from_host, std::uint32_t to_host, const reaction_plan *plan);
+  // The same for TCP.
+  std::uint32_t add_connection(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
+                               std::uint32_t from_host, std::uint32_t to_host, const TcpPlan &plan);
 
-  // A job of MLTCP, of which queue pairs are: they count its bytes together.
+  // A job of MLTCP, of which queue pairs or connections are: they count its bytes together.
   std::uint32_t add_mltcp_job(const mltcp_plan &plan);
   void join(std::uint32_t pair, std::uint32_t mltcp_job);
 
@@ -61,6 +66,7 @@ public:
 
   QueuePair &pair(std::uint32_t index) { return pairs_[index]; }
   std::size_t pair_count() const { return pairs_.size(); }
+  const TcpStack &tcp() const { return tcp_; }
   const std::vector<HostCounters> &hosts() const { return hosts_; }
 
   struct MarkCounter {
@@ -75,6 +81,13 @@ public:
   std::size_t pool_size() const { return pool_.size(); }
 
 private:
+  friend class TcpStack; // which sends by the same NICs
+
+  struct MltcpJobEnd {
+    void operator()(mltcp_job *job) const { mltcp_job_destroy(job); }
+  };
+  using MltcpJob = std::unique_ptr<mltcp_job, MltcpJobEnd>;
+
   // A rare event of no fixed source: a CNP that the NIC has worked on, or a pause frame.
   struct Later {
     Picos at;
@@ -101,6 +114,9 @@ private:
 
   void plan(std::uint32_t pair, Picos now);
   void due(std::uint32_t pair, Picos now, Jobs &jobs);
+  void request_turn(std::uint32_t pair, Picos now); // at the NIC
+  void keep_turn(std::uint32_t pair);               // while the NIC starts a packet of its: the next one is its too
+  void rejoin_turn(std::uint32_t pair);             // the same, but after all others
   std::uint32_t emit(std::uint32_t pair, Picos now);
   void pace(QueuePair &pair, Bytes payload, Picos now);
   void deliver(std::uint32_t packet, Picos now, Jobs &jobs);
@@ -126,8 +142,9 @@ private:
   std::vector<std::uint32_t> route_marks_; // which counter of marks is theirs
   std::vector<MarkCounter> marks_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> marks_of_; // a counter's place by port and host
+  std::vector<MltcpJob> mltcp_jobs_;                                          // before all that are members of them
   std::vector<QueuePair> pairs_;
-  std::vector<mltcp_job *> mltcp_jobs_;
+  TcpStack tcp_{*this};
   std::vector<HostCounters> hosts_;
   std::vector<Later> later_; // a heap
   std::uint64_t postponed_ = 0;

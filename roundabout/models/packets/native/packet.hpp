@@ -22,6 +22,10 @@ struct Packet {
   std::uint8_t priority;
   bool marked;
   bool wants_ack;
+  bool is_ecn;         // marked where others are dropped
+  bool echo;           // of TCP: ECE of an acknowledgement, CWR of a segment
+  bool is_duplicate;   // an acknowledgement of what had arrived before
+  std::uint8_t blocks; // selective acknowledgements of TCP
 };
 
 struct PacketList {

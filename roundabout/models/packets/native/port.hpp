@@ -20,6 +20,7 @@ struct PortPlan {
   Bytes xoff_bytes, xon_bytes, buffer_bytes; // of what came over this link and waits in the switch at its end
   std::int64_t host;                         // that sends into it, or -1 for a switch
   std::int64_t marks_on_arrival;             // by the queue that a packet finds, and not by the one that it leaves
+  double loss;                               // share of data and ACKs that a switch's port drops at random
 };
 
 // Cumulative, as Python reads it.
@@ -53,7 +54,7 @@ struct alignas(64) Port {
   PortCounters counters;
 
   Bytes queue_bytes = -1, kmin_bytes = 0, kmax_bytes = 0;
-  double pmax = 0;
+  double pmax = 0, loss = 0;
   bool marks_on_arrival = false;
   std::uint8_t xoff_sent = 0; // priorities of which the switch at the link's end has told this port to pause
   Bytes xoff_bytes = -1, xon_bytes = 0, buffer_bytes = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A RoCE queue pair, both ends of it: plain data that network.cpp and jobs.cpp work on.
+// A RoCE queue pair, both ends of it: plain data that network.cpp and jobs.cpp work on. A TCP connection has one for
+// the bytes of its stream.
 #pragma once
 
 #include "roundabout/models/packets/native/numbers.hpp"
@@ -24,6 +25,7 @@ struct QueuePair {
   std::uint8_t priority = 0;
   bool waits_for_turn = false, waits_for_lead = false, stopped = true;
   reaction *reaction_point = nullptr; // none within a host
+  std::uint32_t tcp = kNone;          // the connection, if it is one of TCP
 
   // A message may be no more than `lead` ahead of what `feeder` has brought its sender; below 0: as far as it likes.
   Bytes lead = -1, feeder_begin = 0, feeder_bytes = 0;

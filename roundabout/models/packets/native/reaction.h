@@ -4,6 +4,8 @@
 #ifndef ROUNDABOUT_PACKETS_REACTION_H
 #define ROUNDABOUT_PACKETS_REACTION_H
 
+#include "roundabout/models/packets/native/tcp/mltcp_member.h"
+
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -19,21 +21,11 @@ struct reaction_plan {
   uint32_t F, g_q24;
 };
 
-/* MLTCP's parameters in the units of mltcp.h. */
-struct mltcp_plan {
-  uint64_t iteration_bytes;
-  uint32_t gap_us, slope_q24, intercept_q24, learn_q24, shape, acts_on;
-};
-
-struct mltcp_job; /* the bytes of an iteration, which several reaction points count together */
-
-struct mltcp_job *mltcp_job_create(const struct mltcp_plan *plan);
-void mltcp_job_destroy(struct mltcp_job *job);
-void reaction_join(struct reaction *reaction, struct mltcp_job *job);
-
 enum { REACTION_COUNTERS = 6 }; /* cnps; fast, additive and hyper increases; R_C; alpha_q24 */
 
 struct reaction *reaction_create(const struct reaction_plan *plan);
+void reaction_join(struct reaction *reaction, struct mltcp_job *job); /* of MLTCP */
+void reaction_leave(struct reaction *reaction);                       /* its job has ended */
 void reaction_destroy(struct reaction *reaction);
 
 /* Counts bytes that are sent, runs the timers up to now, and returns R_C in bytes/s. */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Congestion control of TCP as plain C: a connection calls these functions at each ACK, loss and timeout. The
+ * transports' own headers (transports/dctcp, transports/mltcp) do the work where they exist; they are C alone, so C++
+ * calls them through here. */
+#ifndef ROUNDABOUT_PACKETS_CONGESTION_CONTROL_H
+#define ROUNDABOUT_PACKETS_CONGESTION_CONTROL_H
+
+#include "mltcp_member.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define INFINITE_SSTHRESH 0x7fffffffu
+
+/* The state of a connection that its congestion control reads, and the windows that it sets. Names are those of Linux'
+ * struct tcp_sock; windows and counts are in segments; counts and sequence numbers wrap. */
+struct tcp_view {
+  int64_t now_ps, srtt_ps, min_rtt_ps; /* 0: no sample yet */
+  uint64_t bytes_acked;
+  uint32_t snd_una, snd_nxt;
+  uint32_t cwnd, ssthresh;
+  uint32_t delivered, delivered_ce;
+  uint32_t max_packets_out;
+  uint32_t mss_bytes, tso_bytes;
+  uint32_t is_cwnd_limited, is_paced;
+};
+
+/* What one ACK says. */
+struct tcp_ack {
+  uint32_t acked;  /* segments that it newly acknowledges, cumulatively or selectively */
+  uint32_t losses; /* segments that are newly taken for lost */
+  int64_t rtt_ps;  /* of the last of them that was sent once; below 0: none */
+};
+
+enum congestion_algorithm { ALGORITHM_RENO, ALGORITHM_CUBIC, ALGORITHM_DCTCP, ALGORITHMS };
+
+struct congestion_plan {
+  uint32_t algorithm;
+  uint32_t hystart; /* whether CUBIC leaves slow start early */
+  uint32_t g_q24;   /* of DCTCP, as transports/dctcp/dctcp.h has it */
+};
+
+struct congestion_control; /* of one connection */
+
+struct congestion_control *congestion_create(const struct congestion_plan *plan, struct tcp_view *view);
+void congestion_join(struct congestion_control *cc, struct mltcp_job *job); /* makes it MLTCP over the algorithm */
+void congestion_leave(struct congestion_control *cc); /* its connection is closed; MLTCP's job has a member less */
+void congestion_destroy(struct congestion_control *cc);
+
+/* Whether it sets the window at every ACK by itself, also in recovery, as Linux' cong_control does. */
+int congestion_owns_window(const struct congestion_control *cc);
+/* Whether it needs each mark echoed (RFC 8257, section 3.2). */
+int congestion_needs_accurate_echo(const struct congestion_control *cc);
+
+/* So many bytes more are acknowledged: what MLTCP counts. */
+void congestion_on_bytes(struct congestion_control *cc, const struct tcp_view *view, uint64_t bytes);
+/* Every ACK of something new, before all others. */
+void congestion_on_ack(struct congestion_control *cc, struct tcp_view *view, const struct tcp_ack *ack);
+/* Only for those that own the window, after losses were looked for. */
+void congestion_set_window(struct congestion_control *cc, struct tcp_view *view, const struct tcp_ack *ack);
+/* Only for others: while nothing is lost, after a timeout too. */
+void congestion_increase(struct congestion_control *cc, struct tcp_view *view, uint32_t acked);
+/* ssthresh after a loss or a mark. */
+uint32_t congestion_ssthresh(struct congestion_control *cc, const struct tcp_view *view);
+void congestion_on_timeout(struct congestion_control *cc, struct tcp_view *view);
+/* It sends again after nothing was under way for so long. */
+void congestion_on_idle(struct congestion_control *cc, struct tcp_view *view, int64_t idle_ps);
+
+struct congestion_state {
+  uint64_t iterations, iteration_bytes; /* of MLTCP */
+  uint32_t alpha_q24, F_q24;
+};
+void congestion_read_state(const struct congestion_control *cc, struct congestion_state *into);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What transports/mltcp/job.h and window.h are to the kernel's sockets: a flow's part in its job, and F. */
+#ifndef ROUNDABOUT_PACKETS_MLTCP_MEMBER_H
+#define ROUNDABOUT_PACKETS_MLTCP_MEMBER_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* MLTCP's parameters in the units of mltcp.h. */
+struct mltcp_plan {
+  uint64_t iteration_bytes;
+  uint32_t gap_us, slope_q24, intercept_q24, learn_q24, shape, acts_on;
+};
+
+struct mltcp_job;    /* the bytes of an iteration, which several flows count together */
+struct mltcp_member; /* a flow */
+
+struct mltcp_job *mltcp_job_create(const struct mltcp_plan *plan);
+void mltcp_job_destroy(struct mltcp_job *job);
+
+struct mltcp_member *mltcp_join(struct mltcp_job *job);
+void mltcp_leave(struct mltcp_member *member); /* and frees it: the last member's job begins anew */
+
+void mltcp_on_bytes(struct mltcp_member *member, int64_t now_ps, uint64_t bytes);
+
+/* How many segments the base is told were acknowledged. */
+uint32_t mltcp_acked(struct mltcp_member *member, int in_slow_start, uint32_t acked);
+/* What a cut leaves of a window or a rate, from what the base's own leaves. */
+uint64_t mltcp_cut(const struct mltcp_member *member, uint64_t before, uint64_t base);
+/* DCQCN's R_AI, or R_HAI, as F scales it. */
+uint64_t mltcp_R_AI(const struct mltcp_member *member, uint64_t R_AI);
+uint64_t mltcp_R_HAI(const struct mltcp_member *member, uint64_t R_HAI);
+
+uint32_t mltcp_F_q24(const struct mltcp_member *member);
+uint64_t mltcp_iterations(const struct mltcp_member *member);
+uint64_t mltcp_iteration_bytes(const struct mltcp_member *member);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

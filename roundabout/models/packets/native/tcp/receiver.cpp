@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The receiver: what is in order, and when it acknowledges.
+#include "roundabout/models/packets/native/jobs.hpp"
+#include "roundabout/models/packets/native/tcp/stack.hpp"
+
+#include <algorithm>
+
+namespace packets {
+namespace {
+
+constexpr int kQuickAcks = 16; // segments at a connection's begin that Linux acknowledges at once, and after a pause
+constexpr int kQuickAcksOfMarks = 2;
+
+} // namespace
+
+void TcpStack::take_segment(const Packet &packet, Picos now, Jobs &jobs) {
+  QueuePair &pair = network_.pairs_[packet.pair];
+  Connection &c = connections_[pair.tcp];
+  HostCounters &host = network_.hosts_[pair.to_host];
+  pair.delivered++;
+  pair.marked += packet.marked;
+  host.marked += packet.marked;
+  bool at_once = packet.wants_ack;
+  if (congestion_needs_accurate_echo(c.control)) {
+    if (packet.marked != c.saw_ce) {
+      if (c.unacknowledged > 0) // an ACK owed for segments of the other kind leaves first
+        acknowledge(packet.pair, c, now, false);
+      at_once = true;
+    }
+    c.echoes = c.saw_ce = packet.marked;
+  } else {
+    if (packet.echo) // the sender has reduced its window
+      c.echoes = false;
+    if (packet.marked && !c.echoes) {
+      c.echoes = true;
+      c.quick_acks = std::max(c.quick_acks, kQuickAcksOfMarks);
+    }
+  }
+  if (c.received_at < 0 || now - c.received_at > c.rto)
+    c.quick_acks = kQuickAcks;
+  c.received_at = now;
+  bool is_duplicate = false;
+  if (packet.seq == pair.expected) {
+    Bytes end = packet.seq + packet.payload;
+    at_once |= !c.beyond.empty();
+    std::size_t filled = 0;
+    for (; filled < c.beyond.size() && c.beyond[filled].begin <= end; filled++)
+      end = std::max(end, c.beyond[filled].end);
+    c.beyond.erase(c.beyond.begin(), c.beyond.begin() + static_cast<std::ptrdiff_t>(filled));
+    c.newest -= std::min(c.newest, filled);
+    c.unacknowledged++;
+    network_.advance(packet.pair, end - pair.expected, now, jobs);
+  } else {
+    host.out_of_sequence += packet.seq > pair.expected;
+    is_duplicate = packet.seq < pair.expected || !insert_beyond(c, packet.seq, packet.seq + packet.payload);
+    at_once = true;
+  }
+  if (at_once || c.quick_acks > 0 || c.unacknowledged >= c.plan.ack_segments) {
+    acknowledge(packet.pair, c, now, is_duplicate);
+  } else if (c.ack_at == kNever) {
+    c.ack_at = now + c.plan.delayed_ack;
+    schedule(packet.pair, c);
+  }
+}
+
+// Returns whether something of it is new.
+bool TcpStack::insert_beyond(Connection &c, Bytes begin, Bytes end) {
+  auto at = c.beyond.end();
+  if (!c.beyond.empty() && c.beyond.back().end >= begin) // else it is beyond all others, as it is most often
+    at = std::ranges::lower_bound(c.beyond, begin, {}, &Interval::end);
+  c.newest = static_cast<std::size_t>(at - c.beyond.begin());
+  if (at == c.beyond.end() || at->begin > end) {
+    c.beyond.insert(at, {begin, end});
+    return true;
+  }
+  if (at->begin <= begin && at->end >= end)
+    return false;
+  at->begin = std::min(at->begin, begin);
+  at->end = std::max(at->end, end);
+  const auto next = at + 1;
+  if (next != c.beyond.end() && next->begin <= at->end) {
+    at->end = std::max(at->end, next->end);
+    c.beyond.erase(next);
+  }
+  return true;
+}
+
+void TcpStack::acknowledge(std::uint32_t index, Connection &c, Picos now, bool is_duplicate) {
+  const QueuePair &pair = network_.pairs_[index];
+  const std::uint32_t which = network_.pool_.take();
+  Packet &packet = network_.pool_[which];
+  packet.seq = pair.expected;
+  packet.pair = index;
+  packet.hop = pair.back;
+  packet.payload = 0;
+  packet.frame = static_cast<std::uint16_t>(c.plan.header_bytes);
+  packet.kind = Kind::kAck;
+  packet.priority = pair.priority;
+  packet.marked = packet.wants_ack = packet.is_ecn = false;
+  packet.echo = c.echoes;
+  packet.is_duplicate = is_duplicate;
+  packet.blocks = static_cast<std::uint8_t>(std::min(c.beyond.size(), kBlocks));
+  if (packet.blocks) {
+    if (blocks_.size() < network_.pool_.size())
+      blocks_.resize(network_.pool_.size());
+    for (std::size_t i = 0; i < packet.blocks; i++) // the newest first, as RFC 2018 wants it
+      blocks_[which].blocks[i] = c.beyond[(c.newest + i) % c.beyond.size()];
+  }
+  c.counters.acks++;
+  c.unacknowledged = 0;
+  c.quick_acks -= c.quick_acks > 0;
+  c.ack_at = kNever;
+  network_.enqueue(network_.route_[pair.back], which, now);
+}
+
+} // namespace packets
