@@ -55,7 +55,7 @@ def play(case: Any) -> tuple[Tree, list[int], list[int]]:
     return net, pairs, jobs
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(cases())
 def test_all_bytes_arrive_whatever_is_lost(case: Any) -> None:
     net, pairs, jobs = play(case)
@@ -70,7 +70,7 @@ def test_all_bytes_arrive_whatever_is_lost(case: Any) -> None:
         assert net.engine.connection_result(pair).in_flight == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(cases(most_loss=0.05))
 def test_what_is_sent_arrives_or_is_dropped(case: Any) -> None:
     port, *rest = case

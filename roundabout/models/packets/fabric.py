@@ -21,6 +21,32 @@ ECN = Ecn(Kmin_bytes=80_000, Kmax_bytes=160_000, Pmax=1.0)
 
 
 @dataclass(frozen=True)
+class TcpHosts:
+    """Linux' TCP on all hosts, where an experiment says nothing else. Sizes are in bytes.
+
+    - `tso_bytes`, `write_bytes`: Linux' largest burst, and as much written at once, which is a guess.
+    - `window_bytes`: under way of a flow, at most. `marked_window_bytes`: the same between thresholds, as in the lab.
+    - `rto_min_ms`: Linux' own. `drop_tail_rto_min_ms`: where packets are lost, as in the lab (docs/results/mltcp.md).
+    - `jitter_us`: width of the spread of a host's time to send what an ACK allows. A guess: without any, flows keep in
+      step, and the one that comes first takes all that a full queue has room for (Floyd and Jacobson, 1992).
+    """
+
+    tso_bytes: int = 65_536
+    write_bytes: int = 65_536
+    window_bytes: int = 32 << 20
+    marked_window_bytes: int = 4 << 20
+    initial_window: int = 10
+    rto_min_ms: float = 200.0
+    drop_tail_rto_min_ms: float = 10.0
+    delayed_ack_ms: float = 40.0
+    ack_segments: int = 2
+    jitter_us: float = 1.0
+    restarts_after_idle: bool = True
+    is_paced: bool = False
+    uses_hystart: bool = True
+
+
+@dataclass(frozen=True)
 class Fabric:
     """NICs, switches and cables. Times are in us, sizes in bytes as interfaces count them.
 
@@ -33,6 +59,7 @@ class Fabric:
     - `timeout_us`: 4.096 us * 2^14, the local ACK timeout that perftest sets.
     - `ecn`: where experiments and sets give no thresholds.
     - `xoff_bytes`, `xon_bytes`: of one link and priority. A guess: what a dynamic threshold of 1/8 leaves of 16 MB.
+    - `tcp`: hosts whose transport is TCP.
     """
 
     hop_us: float = 0.6
@@ -46,6 +73,7 @@ class Fabric:
     marks_on_arrival: bool = False
     xoff_bytes: int = 2_000_000
     xon_bytes: int = 1_900_000
+    tcp: TcpHosts = TcpHosts()
 
 
 def payload_bytes(mtu_bytes: int) -> int:

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from roundabout.models.packets.engine import Engine, Message
-from roundabout.models.packets.fabric import payload_bytes
+from roundabout.models.packets.fabric import TcpHosts, payload_bytes
 from roundabout.models.packets.network import Ports, UnsupportedError
 from roundabout.models.packets.structures import PS_PER_MS, JobNumbers
+from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
 from roundabout.models.packets.transports import mltcp_plan, reaction_plan, transport_values
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import LATE, Timetable
 from roundabout.spec.experiment import ResolvedJob
+from roundabout.spec.frames import segment_bytes
 from roundabout.spec.patterns import Transfer
 from roundabout.spec.profile import Phase
 
@@ -26,7 +28,8 @@ MOST_STRETCHES = 10_000
 class QueuePairs:
     """The queue pairs of one job by sender, receiver (ranks) and number; all phases use the same ones.
 
-    `mltcp_jobs` are the engine's jobs of MLTCP, by what their queue pairs have in common.
+    `mltcp_jobs` are the engine's jobs of MLTCP, by what their queue pairs have in common. Over TCP, connections stand
+    for queue pairs; `tcp` has the settings that they share.
     """
 
     engine: Engine
@@ -35,6 +38,7 @@ class QueuePairs:
     job: ResolvedJob
     priority: int
     mltcp_jobs: dict[str, int]
+    tcp: Mapping[str, int]
     numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     def between(self, sender: int, receiver: int, number: int) -> int:
@@ -50,13 +54,23 @@ class QueuePairs:
         rate_gbps = next(link.payload_rate_gbps for link in topology.links if one in link.ends)
         routes = self.ports.route(one, other), self.ports.route(other, one)
         values = transport_values(self.job.transport, rate_gbps)
-        pair = self.engine.add_pair(*routes, hosts, reaction_plan(values), self.priority)
+        if self.job.transport.name in NAMES:
+            plan = connection_plan(self.tcp, self.job.transport, values)
+            pair = self.engine.add_connection(*routes, hosts, plan, self.priority)
+        else:
+            pair = self.engine.add_pair(*routes, hosts, reaction_plan(values), self.priority)
         if counted_by := values.get("count_by"):
             common = {"host": one, "cgroup": f"{one} {self.name}", "socket": f"{pair}"}[str(counted_by)]
             if common not in self.mltcp_jobs:
                 self.mltcp_jobs[common] = self.engine.add_mltcp_job(mltcp_plan(values, self.job.transport))
             self.engine.join(pair, self.mltcp_jobs[common])
         return pair
+
+    @property
+    def packet_bytes(self) -> int:
+        """Return the payload of a full packet of the job."""
+        mtu_bytes = self.ports.topology.mtu_bytes
+        return segment_bytes(mtu_bytes) if self.job.transport.name in NAMES else payload_bytes(mtu_bytes)
 
 
 @dataclass(frozen=True)
@@ -67,14 +81,15 @@ class AddedJob:
     pairs: Mapping[tuple[int, int, int], int]
 
 
-def add_jobs(engine: Engine, spec: TrialSpec, ports: Ports, seed: int) -> dict[str, AddedJob]:
+def add_jobs(engine: Engine, spec: TrialSpec, ports: Ports, seed: int, hosts: TcpHosts) -> dict[str, AddedJob]:
     """Add all jobs of a trial to an engine, by name. Raises UnsupportedError."""
     mltcp_jobs: dict[str, int] = {}
+    settings = tcp_settings(spec, hosts)
     found = {}
     for name, job in spec.jobs.items():
         queue = spec.queue_of_priority.get(job.priority or 0, 0)
         numbers, stretches = _job_numbers(job, spec.iterations_of(name)), draw_stretches(spec, name, seed)
-        found[name] = _add_job(QueuePairs(engine, ports, name, job, queue, mltcp_jobs), numbers, stretches)
+        found[name] = _add_job(QueuePairs(engine, ports, name, job, queue, mltcp_jobs, settings), numbers, stretches)
     return found
 
 
@@ -129,7 +144,7 @@ def phase_messages(job: ResolvedJob, phase: Phase, pairs: QueuePairs) -> list[Me
                 raise UnsupportedError(f"{found}, allowed is one a byte at most", "give the job fewer flows")
             feeder = None if each.lead_bytes is None else into[each.sender] * job.flows + number
             pair = pairs.between(each.sender, each.receiver, number)
-            lead = _lead(each, job.flows, payload_bytes(pairs.ports.topology.mtu_bytes))
+            lead = _lead(each, job.flows, pairs.packet_bytes)
             messages.append(Message(pair, each.sender, each.receiver, size, lead, feeder))
     return messages
 

@@ -3,11 +3,14 @@
 
 from collections.abc import Mapping
 
+from roundabout.models.packets import tcp
 from roundabout.models.packets.network import UnsupportedError
 from roundabout.models.packets.structures import PS_PER_US, MltcpPlan, ReactionPlan
 from roundabout.spec.transports import Parameter, Transport, find_violation
 
-TRANSPORTS = ("dcqcn", "mltcp_dcqcn")
+OF_LINUX = ("reno", "cubic")
+"""Without parameters: the engine's own C code stands for the kernel's."""
+TRANSPORTS = ("dcqcn", "mltcp_dcqcn", *tcp.NAMES)
 ONE_Q24 = 1 << 24
 BYTES_PER_S_OF_MBPS = 125_000
 
@@ -23,12 +26,14 @@ def transport_values(transport: Transport, rate_gbps: float) -> Values:
     Raises:
         UnsupportedError: the engine has no such transport, a value is out of range, or it breaks a rule.
     """
-    declared = transport.declaration
-    if transport.name not in TRANSPORTS or declared is None:
+    if transport.name not in TRANSPORTS or transport.file:
         raise UnsupportedError(
-            f"transport: found {transport.name!r}, allowed is {' or '.join(map(repr, TRANSPORTS))}",
+            f"transport: found {transport.name!r}, which has no form for hosts, allowed is {', '.join(TRANSPORTS)}",
             "play this transport with --testbed lab",
         )
+    declared = transport.declaration
+    if declared is None:
+        return {}
     values: dict[str, float | str] = {}
     for each in declared.parameters:
         default = rate_gbps * 1000 if each.chosen_by == "line_rate" else each.default
