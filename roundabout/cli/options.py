@@ -84,6 +84,10 @@ Dilation = Annotated[
         help="Factor of times in a lab. The lab then uses published parameters, without calibration.",
     ),
 ]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help="Processors that compute trials packet by packet. Default: all of this machine."),
+]
 Executor = Annotated[
     str | None,
     typer.Option(metavar="slurm[:PARTITION]", help="Run the trials on the nodes of a Slurm cluster."),

@@ -27,12 +27,12 @@ ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 AGAIN_S = 0.05
 
 
-def requested_provider(testbed: str | None, inventory: Path | None, **of_labs: float | None) -> TestbedProvider:
-    """Return the testbed provider that the command line asks for. `of_labs` are options of the lab by name.
+def requested_provider(testbed: str | None, inventory: Path | None, **options: float | None) -> TestbedProvider:
+    """Return the testbed provider that the command line asks for. `options` are those of a testbed, by name.
 
     Raises UsageError if the testbed does not exist or lacks an option, and SpecError if the inventory is invalid.
     """
-    every = {"testbed": testbed, "inventory": inventory, **of_labs}
+    every = {"testbed": testbed, "inventory": inventory, **options}
     where = {name: str(value) for name, value in every.items() if value is not None}
     found = find_provider(where)
     if strange := where.keys() - found.where.keys():
@@ -41,24 +41,18 @@ def requested_provider(testbed: str | None, inventory: Path | None, **of_labs: f
 
 
 def provider_for_experiment(
-    experiment: Experiment,
-    testbed: str | None,
-    inventory: Path | None,
-    *,
-    scale: float | None = None,
-    dilation: float | None = None,
+    experiment: Experiment, testbed: str | None, inventory: Path | None, **options: float | None
 ) -> TestbedProvider:
-    """Return the testbed provider for an experiment.
+    """Return the testbed provider for an experiment. `options` are those of a testbed: `scale`, `dilation`, `jobs`.
 
-    On the lab, the experiment's scale and dilation apply unless the arguments `scale` and `dilation` replace them.
-    Raises UsageError and SpecError like `requested_provider`.
+    On the lab, the experiment's scale and dilation apply unless `options` has others. Raises UsageError and SpecError
+    like `requested_provider`.
     """
-    where = requested_provider(testbed, inventory, scale=scale, dilation=dilation)
+    where = requested_provider(testbed, inventory, **options)
     if where.where["testbed"] != "lab":
         return where
-    return requested_provider(
-        testbed, inventory, scale=scale or experiment.scale, dilation=dilation or experiment.dilation
-    )
+    of_lab = {name: options.get(name) or getattr(experiment, name) for name in ("scale", "dilation")}
+    return requested_provider(testbed, inventory, **of_lab)
 
 
 def execute(

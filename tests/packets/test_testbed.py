@@ -135,6 +135,15 @@ def test_it_is_stamped_and_found_again(small: Run) -> None:
     assert "build/lib/libpackets.so" in small.manifest["artefacts"]
 
 
+def test_a_run_uses_as_many_processors_as_it_may() -> None:
+    provider = testbeds.find_provider({"testbed": "packets", "jobs": "1"})
+    spec = build_experiment(FILE).cells[1].spec
+    assert provider.where == {"testbed": "packets", "jobs": "1"}
+    assert (
+        provider.computing_s(spec) == 2 * testbeds.find_provider({**provider.where, "jobs": "2"}).computing_s(spec) > 0
+    )
+
+
 def test_trials_are_computed_ahead_and_dropped_at_the_end() -> None:
     experiment = build_experiment({**FILE, "iterations": 2})
     trials = make_run_plan(PacketsProvider(), experiment, {}, {}).trials

@@ -8,9 +8,10 @@ from rich.table import Table
 from roundabout.cli.experiments.experiments import load_checked_experiment
 from roundabout.cli.options import (
     Dilation,
+    Executor,
     Full,
     Inventory,
-    Executor,
+    Jobs,
     Only,
     Quick,
     Repetitions,
@@ -20,8 +21,8 @@ from roundabout.cli.options import (
     Set,
     Testbed,
     WhichExperiment,
-    collect_overrides,
     chosen_length,
+    collect_overrides,
 )
 from roundabout.cli.experiments.plan import describe_changes, describe_iterations, describe_jobs
 from roundabout.terminal.lines import format_duration
@@ -44,13 +45,14 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     inventory: Inventory = None,
     scale: Scale = None,
     dilation: Dilation = None,
+    jobs: Jobs = None,
     executor: Executor = None,
     as_json: RunJson = False,
 ) -> None:
     """Run an experiment: create a testbed, execute all trials, store their measurements, and report."""
     how_much = chosen_length(quick=quick, full=full)
     experiment = load_checked_experiment(name, how_much, collect_overrides(fields, only, repetitions))
-    where = provider_for_experiment(experiment, testbed, inventory, scale=scale, dilation=dilation)
+    where = provider_for_experiment(experiment, testbed, inventory, scale=scale, dilation=dilation, jobs=jobs)
     # The order is the run's; keys depend on the testbed.
     plan = make_run_plan(where, experiment, testbed_identity={}, artefacts={})
     about = [f"{experiment.name}: {experiment.about}", *describe_changes(experiment), plan_overview(plan)]

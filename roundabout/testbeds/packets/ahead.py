@@ -18,13 +18,14 @@ class TrialsAhead:
     Only so many are begun that no more results wait than that.
     """
 
-    def __init__(self, fabric: Fabric) -> None:
+    def __init__(self, fabric: Fabric, processors: int | None = None) -> None:
+        """Use as many processors, or all of this process if None."""
         self._fabric = fabric
         self._left: deque[PlannedTrial] = deque()
         self._begun: dict[str, Future[PlayedTrial]] = {}
         self._pool: ThreadPoolExecutor | None = None
         self._stop = threading.Event()
-        self.processors = len(os.sched_getaffinity(0))
+        self.processors = processors or len(os.sched_getaffinity(0))
 
     @contextmanager
     def computing(self, trials: Sequence[PlannedTrial]) -> Iterator[None]:

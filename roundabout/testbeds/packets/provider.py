@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -47,21 +46,22 @@ FIDELITY = Fidelity(
 )
 
 
-def create_provider(_where: Mapping[str, str]) -> "PacketsProvider":
-    """Return the provider of the packet-level model."""
-    return PacketsProvider()
+def create_provider(where: Mapping[str, str]) -> "PacketsProvider":
+    """Return the provider of the packet-level model, which uses `jobs` processors, or all."""
+    jobs = where.get("jobs")
+    return PacketsProvider(None if jobs is None else int(jobs))
 
 
 class PacketsProvider(TestbedProvider):
     """The provider of the packet-level model, which needs only its engine, and leaves nothing behind."""
 
-    where: Mapping[str, str] = MappingProxyType({"testbed": "packets"})
     computes = True
     has_jitter = True
 
-    def __init__(self) -> None:
+    def __init__(self, jobs: int | None = None) -> None:
+        self.where = {"testbed": "packets"} | ({} if jobs is None else {"jobs": str(jobs)})
         self._fabric = Fabric()
-        self._ahead = TrialsAhead(self._fabric)
+        self._ahead = TrialsAhead(self._fabric, jobs)
 
     def open_testbed(self, _topology: Topology, visit: RunContext) -> "AbstractContextManager[PacketsTestbed]":
         """Open the model, which suits any topology."""
