@@ -3,7 +3,6 @@
 
 namespace packets {
 
-// `schedule_` is only referred to until the engine begins.
 Engine::Engine(const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts, Picos sample)
     : network(schedule_, nic, ports, hosts), jobs(schedule_, network), sample_(sample) {}
 

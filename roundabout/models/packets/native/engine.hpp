@@ -10,6 +10,8 @@ namespace packets {
 inline constexpr std::size_t kPortColumns = 7, kHostColumns = 4;
 
 class Engine {
+  Schedule schedule_; // before those that refer to it
+
 public:
   Engine(const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts, Picos sample);
 
@@ -28,7 +30,6 @@ private:
   void begin();
   void sample();
 
-  Schedule schedule_;
   Picos now_ = 0, sample_ = 0;
   bool begun_ = false;
   std::uint32_t sampler_ = 0;
