@@ -234,7 +234,7 @@ def newest_runs(runs: Path, complain: ErrorHandler) -> Iterator[tuple[Run, Summa
         found = []
         for run in own:
             try:
-                if _is_unaltered(run) and any(record["valid"] for record in run.trials()):
+                if is_unaltered(run) and any(record["valid"] for record in run.trials()):
                     found.append((read_fidelity(run.manifest["testbed"]).nature == "computed", run))
             except RoundaboutError as error:
                 complain(error)
@@ -246,7 +246,7 @@ def newest_runs(runs: Path, complain: ErrorHandler) -> Iterator[tuple[Run, Summa
                 complain(error)
 
 
-def _is_unaltered(run: Run) -> bool:
+def is_unaltered(run: Run) -> bool:
     """Return True if overrides changed at most the number of repetitions."""
     changes: dict[str, Any] = run.manifest["experiment"].get("set", {})
     return changes.keys() <= {"repetitions"}

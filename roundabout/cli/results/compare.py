@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.reports import guard
+from analysis.reports import guard, testbed_comparison
 from analysis.reports.comparison import compare, table
 from roundabout.cli.options import Json, Runs, check_output
 from roundabout.core.errors import RoundaboutError, UsageError
@@ -24,7 +24,10 @@ class RuleViolatedError(RoundaboutError):
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     one: Annotated[str, typer.Argument(metavar="A", help="A run's folder or id, an experiment, or `last`.")],
-    others: Annotated[list[str], typer.Argument(metavar="B...", help="The runs to compare with A.")],
+    others: Annotated[list[str] | None, typer.Argument(metavar="[B...]", help="The runs to compare with A.")] = None,
+    testbeds: Annotated[
+        bool, typer.Option("--testbeds", help="Compare the newest run of experiment A on each testbed, side by side.")
+    ] = False,
     runs: Runs = Path("runs"),
     mixed: Annotated[
         bool, typer.Option("--mixed", help="Allow the comparison of an emulated run with a real run.")
@@ -40,6 +43,13 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     as_json: Json = False,
 ) -> None:
     """Compare the iteration times of runs with those of run A, for each variant and job."""
+    if testbeds:
+        if others or fail_if or junit:
+            raise UsageError("--testbeds: found other runs or rules beside it, expected an experiment's name alone")
+        _compare_testbeds(one, runs, as_json=as_json)
+        return
+    if not others:
+        raise UsageError("found no run to compare with A, expected one: compare A B", "--testbeds compares testbeds")
     rules = [guard.parse_rule(text) for text in fail_if or ()]
     if junit and not rules:
         raise UsageError("--junit: found no --fail-if, expected one: rules are what passes or fails")
@@ -55,6 +65,14 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     else:
         Screen().print(table(comparison), *([guard.table(judged)] if judged else []))
     _refuse_violations(judged)
+
+
+def _compare_testbeds(experiment: str, runs: Path, *, as_json: bool) -> None:
+    comparison = testbed_comparison.compare_testbeds(experiment, runs)
+    if as_json:
+        print(json.dumps(comparison.record(), indent=2))
+    else:
+        Screen().print(testbed_comparison.table(comparison))
 
 
 def _refuse_violations(judged: list[guard.RuleVerdict]) -> None:
