@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from roundabout import build_experiment
 from roundabout.models.packets import PS_PER_MS, Fabric, PlayedTrial, UnsupportedError, play_trial
@@ -13,6 +14,7 @@ from roundabout.models.packets.transports import transport_values
 from roundabout.spec import TrialSpec
 from roundabout.spec.patterns import PATTERNS
 from roundabout.spec.transports import Transport
+from tests.packets.test_properties import play, sent_bytes, trials
 
 pytestmark = pytest.mark.unit
 
@@ -91,6 +93,23 @@ def test_every_pattern_is_played(pattern: str) -> None:
     for name, job in spec.jobs.items():
         sent = sum(each.bytes for phase in job.profile.phases for each in job.transfers(phase))
         assert sum(pair.acked for pair in played.pairs[name].values()) == sent
+
+
+@settings(max_examples=25, deadline=None)
+@given(trials(), st.sampled_from(NAMES), st.integers(4_000, 2_000_000), st.integers(0, 2**62))
+def test_random_jobs_end_with_all_their_bytes(spec: TrialSpec, name: str, queue_bytes: int, seed: int) -> None:
+    transport = Transport.model_validate({"name": name})
+    jobs = {key: job.model_copy(update={"transport": transport}) for key, job in spec.jobs.items()}
+    topology = spec.topology.model_copy(update={"queue": "lossy", "queue_bytes": queue_bytes})
+    over_tcp = spec.model_copy(update={"jobs": jobs, "topology": topology})
+    played = play(over_tcp, seed)
+    pairs = [pair for each in played.pairs.values() for pair in each.values()]
+    for key, job in spec.jobs.items():
+        assert played.iterations[key].shape == (len(job.workers), spec.iterations)
+        assert sum(pair.acked for pair in played.pairs[key].values()) == sent_bytes(spec, key)
+    lost = sum(pair.packets - pair.delivered for pair in pairs)
+    assert lost == played.samples.ports["drops"][-1].sum()
+    assert sum(pair.resent for pair in pairs) >= lost
 
 
 def test_queues_and_settings_choose_what_linux_does() -> None:
