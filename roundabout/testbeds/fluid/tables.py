@@ -40,24 +40,13 @@ def build_tables(
 def _iterations(spec: TrialSpec, played: ComputedTrial, when: TrialStart) -> Iterator[Columns]:
     for name, job in spec.jobs.items():
         for rank, (host, iterations) in enumerate(zip(job.workers, played.iterations[name], strict=True)):
-            length = len(iterations)
-            if not length:
+            if not len(iterations):
                 continue
             start, compute_end, end, delay, sent, received = iterations.T
             yield {
-                **when.columns(host, start),
-                "job": [name] * length,
-                "rank": [rank] * length,
-                "iteration": np.arange(length),
-                "start_ns": when.ns(start),
-                "compute_end_ns": when.ns(compute_end),
-                "comm_end_ns": when.ns(end),
-                "iteration_ms": end - start,
-                "compute_ms": compute_end - start,
-                "communication_ms": end - compute_end,
+                **when.iteration_columns(host, name, rank, start, compute_end, end),
                 "sent_bytes": np.rint(sent).astype(np.int64),
                 "received_bytes": np.rint(received).astype(np.int64),
-                "late_ms": np.zeros(length),
                 **({"delay_ms": delay} if job.held_timetable else {}),
             }
 

@@ -78,19 +78,9 @@ def _iterations(spec: TrialSpec, played: PlayedTrial, when: TrialStart) -> Itera
                 for side in ("sender", "receiver")
             )
             yield {
-                **when.columns(host, start),
-                "job": [name] * length,
-                "rank": [rank] * length,
-                "iteration": np.arange(length),
-                "start_ns": when.ns(start),
-                "compute_end_ns": when.ns(compute_end),
-                "comm_end_ns": when.ns(end),
-                "iteration_ms": end - start,
-                "compute_ms": compute_end - start,
-                "communication_ms": end - compute_end,
+                **when.iteration_columns(host, name, rank, start, compute_end, end),
                 "sent_bytes": [sent] * length,
                 "received_bytes": [received] * length,
-                "late_ms": np.zeros(length),
                 **({"delay_ms": delay} if job.held_timetable else {}),
             }
 
