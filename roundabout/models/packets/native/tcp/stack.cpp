@@ -86,7 +86,8 @@ void TcpStack::see(QueuePair &pair, Connection &c, Picos now) {
 Bytes TcpStack::written(QueuePair &pair, const Connection &c, Picos now, Picos &next_at) const {
   const Bytes size = pair.end - pair.begin;
   Bytes done = size;
-  if (pair.ps_per_byte > 0) {
+  const auto all_at = pair.posted_at + static_cast<Picos>(static_cast<double>(size) * pair.ps_per_byte);
+  if (now < all_at) {
     const double write_ps = static_cast<double>(c.plan.write_bytes) * pair.ps_per_byte;
     const auto born_at = [&](Bytes writes) {
       return pair.posted_at +

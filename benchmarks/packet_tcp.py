@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP in the packet-level model: goodput, mean queue, losses and fairness at one port, and packet-hops a second.
+
+    python benchmarks/packet_tcp.py [--ms TIME] [--short] [--json]
+
+Each flow comes from a host of its own at 100 Gbit/s, and all go to one port of 10 or 50 Gbit/s, with 1 ms of queue for
+Reno and CUBIC and the step of `queue: step` for DCTCP. Links have the model's delay, hosts its TCP. Figures are of the
+second half of the time; rates in packet-hops are by CPU seconds of one processor, over all of it.
+"""
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from roundabout.models.packets import Engine, Fabric, Message
+from roundabout.models.packets.fabric import CONTROL_BYTES
+from roundabout.models.packets.structures import (
+    PS_PER_MS,
+    PS_PER_US,
+    CongestionPlan,
+    JobNumbers,
+    NicPlan,
+    PortPlan,
+    TcpPlan,
+)
+from roundabout.models.packets.tcp import ALGORITHMS
+from roundabout.spec.frames import AROUND_BYTES, HEADER_BYTES, payload_share, segment_bytes
+from roundabout.spec.transports.queues import drop_tail_bytes, step_bytes
+
+MTU = 1500
+HOST_GBPS = 100.0
+FOREVER = 1 << 40
+
+
+def port(gbps: float, host: int, **queue: float) -> PortPlan:
+    line, delay_ps = gbps * 1e9 / 8, round(Fabric().hop_us * PS_PER_US)
+    rates = {"payload_bytes_per_s": line * payload_share(MTU), "line_bytes_per_s": line}
+    return PortPlan(**{**rates, "delay_ps": delay_ps, "queue_bytes": -1, "xoff_bytes": -1, "host": host, **queue})
+
+
+def connection(algorithm: str) -> TcpPlan:
+    hosts = Fabric().tcp
+    return TcpPlan(
+        mss_bytes=segment_bytes(MTU),
+        header_bytes=HEADER_BYTES,
+        tso_bytes=hosts.tso_bytes,
+        write_bytes=hosts.write_bytes,
+        window_bytes=hosts.window_bytes,
+        initial_window=hosts.initial_window,
+        rto_min_ps=round(hosts.drop_tail_rto_min_ms * PS_PER_MS),
+        rto_initial_ps=1000 * PS_PER_MS,
+        delayed_ack_ps=round(hosts.delayed_ack_ms * PS_PER_MS),
+        ack_segments=hosts.ack_segments,
+        jitter_ps=round(hosts.jitter_us * PS_PER_US),
+        is_ecn=algorithm == "dctcp",
+        has_tail_loss_probe=1,
+        congestion=CongestionPlan(algorithm=ALGORITHMS.index(algorithm), hystart=1, g_q24=(1 << 24) // 16),
+    )
+
+
+def measure(algorithm: str, gbps: float, flows: int, ms: float) -> dict[str, Any]:
+    queue: dict[str, float] = {"queue_bytes": drop_tail_bytes(gbps * payload_share(MTU))}
+    if algorithm == "dctcp":
+        step = step_bytes(gbps, MTU)
+        queue = {"kmin_bytes": step, "kmax_bytes": step, "pmax": 1.0}
+    # Directions in pairs: each sender to the switch and back, and last the switch to the receiver and back.
+    ports = [each for host in range(flows) for each in (port(HOST_GBPS, host), port(HOST_GBPS, -1))]
+    ports += [port(gbps, -1, **queue), port(gbps, flows)]
+    nic = NicPlan(control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=1)
+    engine = Engine(nic, ports, flows + 1, PS_PER_MS // 20)
+    out = 2 * flows
+    pairs = [
+        engine.add_connection([2 * host, out], [out + 1, 2 * host + 1], (host, flows), connection(algorithm))
+        for host in range(flows)
+    ]
+    for place, pair in enumerate(pairs):
+        begins = place * 17 * PS_PER_US
+        job = engine.add_job(JobNumbers(workers=2, iterations=1, begins=begins, departs=-1))
+        engine.add_phase(job, 1, [Message(pair, 0, 1, FOREVER)])
+    begin = time.process_time()
+    acked = []
+    for end_ms in (ms / 2, ms):
+        engine.run(round(end_ms * PS_PER_MS), while_jobs=False)
+        acked.append([engine.pair_result(pair).acked for pair in pairs])
+    spent = time.process_time() - begin
+    rates = np.diff(acked, axis=0)[0] * 8 / (ms / 2 * 1e6)
+    counts = engine.samples().ports
+    late = slice(len(counts["drops"]) // 2, None)
+    return {
+        "algorithm": algorithm,
+        "gbps": gbps,
+        "flows": flows,
+        "goodput_gbps": float(rates.sum()),
+        "of_payload_rate": float(rates.sum() / (gbps * payload_share(MTU))),
+        "queue_kb": float(counts["backlog_bytes"][late, out].mean() / 1e3),
+        "drops": int(np.ptp(counts["drops"][late, out])),
+        "marks": int(np.ptp(counts["marks"][late, out])),
+        "fairness": float(rates.sum() ** 2 / (flows * (rates**2).sum())),
+        "per_s": engine.packet_hops / spent,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ms", type=float, default=600.0, help="of simulated time, each")
+    parser.add_argument("--short", action="store_true", help="to see that it runs; its figures mean nothing")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    ms = 20.0 if options.short else options.ms
+    cases = [(algorithm, gbps, flows) for algorithm in ALGORITHMS for gbps in (10.0, 50.0) for flows in (1, 8)]
+    found = [measure(*case, ms) for case in cases]
+    if options.json:
+        print(json.dumps(found))
+        return
+    print("         Gbit/s flows  goodput  of rate  queue, kB   drops    marks  fairness  M hops/s")
+    for each in found:
+        port_columns = f"{each['algorithm']:8}{each['gbps']:7.0f}{each['flows']:6}{each['goodput_gbps']:9.2f}"
+        queue_columns = f"{each['of_payload_rate']:9.3f}{each['queue_kb']:11.0f}{each['drops']:8}{each['marks']:9}"
+        print(f"{port_columns}{queue_columns}{each['fairness']:10.3f}{each['per_s'] / 1e6:10.1f}")
+    rates = [each["per_s"] / 1e6 for each in found]
+    print(f"packet-hops a second, mean, millions: {sum(rates) / len(rates):.1f}")
+
+
+if __name__ == "__main__":
+    main()
