@@ -180,7 +180,6 @@ def test_a_held_job_begins_by_its_timetable(tmp_path: Path) -> None:
             "cross_traffic.x: found iperf at 5 Gbit/s, allowed is none",
         ),
         ({"capture": {"hosts": ["s0"]}}, "capture: found hosts"),
-        ({"tcp": {"ecn": True}}, "tcp: found settings"),
         (
             {"factors": {"variant": {"one": {"jobs": {"j1": {"transport": {"set": "sigcomm15"}}}}}}},
             "transport.ecn: found different thresholds",

@@ -4,7 +4,7 @@
 from roundabout.models.packets import Fabric, UnsupportedError
 from roundabout.models.packets.network import ecn_thresholds
 from roundabout.models.packets.transports import transport_values
-from roundabout.spec.experiment import Tcp, TrialSpec
+from roundabout.spec.experiment import TrialSpec
 
 ELSEWHERE = "run it with --testbed lab, or with --testbed fluid"
 
@@ -19,8 +19,6 @@ def check_support(trial: TrialSpec, fabric: Fabric) -> None:
             raise UnsupportedError(f"{found}, allowed is none, or load_gbps: 0", ELSEWHERE)
     if trial.capture:
         raise UnsupportedError("capture: found hosts to capture at, allowed is none", "run it with --testbed lab")
-    if trial.tcp != Tcp():
-        raise UnsupportedError("tcp: found settings of TCP, allowed are none: all jobs use RDMA", ELSEWHERE)
     for name, job in trial.jobs.items():
         try:
             transport_values(job.transport, trial.topology.payload_rate_gbps)
