@@ -135,7 +135,8 @@ def make_counter(at: Any, unit_ns: int, counts: Any, packets: Any, where: str) -
 
     Raises AdviceError, which begins with `where`.
     """
-    when = at.astype(np.float64) * unit_ns
+    with np.errstate(over="ignore"):  # an overflow is infinite, which the check of the year refuses
+        when = at.astype(np.float64) * unit_ns
     if np.isnan(when).any():
         raise AdviceError(f"{where}: found a sample without a time, expected one for each")
     if (outside := np.abs(when) >= END_NS).any():

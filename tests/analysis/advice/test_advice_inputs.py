@@ -117,6 +117,7 @@ def test_counters_of_64_bits_are_read_wherever_they_stand(folder, begin):
         (["1700000000", "1"], "values[7][0]: found '1700000000', expected a time in seconds"),
         ([1, "1", 2], "data.result[0].values[7]: found a list of 3, expected a time and a value"),
         ([BEGIN_S * 1000, "1"], "host n1: found the time 1700000000000, expected one before the year 2116"),
+        ([1e300, "1"], "host n1: found the time 1.0000000000000001e+300, expected one before the year 2116"),
         ("-5", "host n1: found -5, expected a counter, which is never negative"),
         ([BEGIN_S, "1"], "host n1: found two values for one time, expected one: choose an interface"),
     ],
