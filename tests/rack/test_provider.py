@@ -108,7 +108,7 @@ def test_a_dead_run_owes_a_lost_host_until_it_is_back(
 ) -> None:
     monkeypatch.setattr(clean, "STATE", tmp_path / "roundabout")  # empty, as after a reboot
     monkeypatch.setattr(clean, "JOURNALS", journals)
-    monkeypatch.setattr(testbeds, "provider", lambda _where: provider)
+    monkeypatch.setattr(testbeds, "find_provider", lambda _where: provider)
     journals.mkdir(parents=True)
     folder = {"kind": "folder", "path": str(tmp_path / "none")}
     (journals / "run1.json").write_text(json.dumps({"run": "runs/x/run1", "owed": [folder, OWED]}))
