@@ -3,7 +3,7 @@
 #pragma once
 
 #include "roundabout/models/packets/native/port.hpp"
-#include "roundabout/models/packets/native/queue_pair.hpp"
+#include "roundabout/models/packets/native/roce/queue_pair.hpp"
 #include "roundabout/models/packets/native/schedule.hpp"
 #include "roundabout/models/packets/native/tcp/stack.hpp"
 

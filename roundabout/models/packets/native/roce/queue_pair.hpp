@@ -4,7 +4,7 @@
 #pragma once
 
 #include "roundabout/models/packets/native/numbers.hpp"
-#include "roundabout/models/packets/native/reaction.h"
+#include "roundabout/models/packets/native/roce/reaction.h"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DCQCN's reaction point and MLTCP over it, as the eBPF programs have them (transports/dcqcn/reaction_point.h,
  * transports/mltcp). Those headers are C alone, so C++ calls them through these functions. */
-#ifndef ROUNDABOUT_PACKETS_REACTION_H
-#define ROUNDABOUT_PACKETS_REACTION_H
+#ifndef ROUNDABOUT_PACKETS_ROCE_REACTION_H
+#define ROUNDABOUT_PACKETS_ROCE_REACTION_H
 
 #include "roundabout/models/packets/native/tcp/mltcp_member.h"
 
