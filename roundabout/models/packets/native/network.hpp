@@ -2,9 +2,9 @@
 // Links, ports and RoCE NICs: every packet from the queue pair that sends it to the one that takes it.
 #pragma once
 
-#include "roundabout/models/packets/native/port.hpp"
 #include "roundabout/models/packets/native/roce/queue_pair.hpp"
 #include "roundabout/models/packets/native/schedule.hpp"
+#include "roundabout/models/packets/native/switches/port.hpp"
 #include "roundabout/models/packets/native/tcp/stack.hpp"
 
 #include <map>
