@@ -6,7 +6,7 @@ docs/explanation/packet-level-model.md says what it models.
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import POINTER, byref, c_double, c_int, c_int64, c_size_t, c_uint32, c_void_p
 from dataclasses import dataclass
 from functools import cache
@@ -18,12 +18,15 @@ import numpy.typing as npt
 from roundabout.core import paths
 from roundabout.core.errors import RoundaboutError
 from roundabout.models.packets.structures import (
+    BUFFER_COLUMNS,
     HOST_COLUMNS,
     NEVER,
     NO_INDEX,
     PORT_COLUMNS,
     PS_PER_MS,
+    QUEUE_COLUMNS,
     RECORD,
+    BufferPlan,
     ConnectionResult,
     JobNumbers,
     MltcpPlan,
@@ -41,7 +44,7 @@ EVENTS = 2_000_000
 
 Integers = npt.NDArray[np.int64]
 StopCheck = Callable[[], bool]
-U32S, DOUBLES = POINTER(c_uint32), POINTER(c_double)
+U32S, I64S, DOUBLES = POINTER(c_uint32), POINTER(c_int64), POINTER(c_double)
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "engine": (c_void_p, (POINTER(NicPlan), POINTER(PortPlan), c_size_t, c_size_t, c_int64)),
     "free": (None, (c_void_p,)),
@@ -49,6 +52,10 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         c_uint32,
         (c_void_p, U32S, c_size_t, U32S, c_size_t, c_int, c_uint32, c_uint32, POINTER(ReactionPlan)),
     ),
+    "share_buffer": (None, (c_void_p, POINTER(BufferPlan), U32S, I64S, c_size_t)),
+    "weigh_queues": (None, (c_void_p, c_uint32, I64S, c_size_t)),
+    "use_red": (None, (c_void_p, c_uint32, c_double)),
+    "sample_queues": (None, (c_void_p, c_int)),
     "add_mltcp_job": (c_uint32, (c_void_p, POINTER(MltcpPlan))),
     "join": (None, (c_void_p, c_uint32, c_uint32)),
     "add_connection": (
@@ -98,11 +105,18 @@ class Message:
 
 @dataclass(frozen=True)
 class Samples:
-    """Counters at every sample: arrays (samples, ports or hosts) by column, and marks by (port, host of the sender)."""
+    """Counters at every sample: arrays (samples, ports or hosts) by column, and marks by (port, host of the sender).
+
+    `queues` has those of each sampled queue, in the order of `places`: (port, queue). `buffers` has those of switches
+    whose ports share one, in the order in which they were added.
+    """
 
     ports: dict[str, Integers]
     hosts: dict[str, Integers]
     marks: dict[tuple[int, int], Integers]
+    queues: dict[str, Integers]
+    places: tuple[tuple[int, int], ...]
+    buffers: dict[str, Integers]
 
     def __len__(self) -> int:
         return len(self.ports["tx_bytes"])
@@ -117,7 +131,9 @@ class Engine:
 
     def __init__(self, nic: NicPlan, ports: Sequence[PortPlan], hosts: int, sample_ps: int) -> None:
         self._library = _library()
-        self._ports, self._hosts = len(ports), hosts
+        self._hosts = hosts
+        self._is_switch = [port.host < 0 for port in ports]
+        self._queues: tuple[int, ...] = ()
         self._workers: list[int] = []
         plans = (PortPlan * len(ports))(*ports)
         self._engine = c_void_p(self._library.packets_engine(byref(nic), plans, len(ports), hosts, sample_ps))
@@ -136,6 +152,28 @@ class Engine:
         routes = (c_uint32 * len(out))(*out), (c_uint32 * len(back))(*back)
         numbers = (routes[0], len(out), routes[1], len(back), priority, *hosts)
         return int(self._library.packets_add_pair(self._engine, *numbers, byref(plan)))
+
+    def share_buffer(self, plan: BufferPlan, headroom_bytes: Mapping[int, int]) -> None:
+        """Let the ports of a switch share a buffer.
+
+        `headroom_bytes` has, by port, what is reserved for each priority of the link that ends there.
+        """
+        ports = (c_uint32 * len(headroom_bytes))(*headroom_bytes)
+        headroom = (c_int64 * len(headroom_bytes))(*headroom_bytes.values())
+        self._library.packets_share_buffer(self._engine, byref(plan), ports, headroom, len(headroom_bytes))
+
+    def weigh_queues(self, port: int, quanta: Sequence[int]) -> None:
+        """Serve the lowest queues of a switch's port by deficit round robin, with a quantum of bytes for each."""
+        self._library.packets_weigh_queues(self._engine, port, (c_int64 * len(quanta))(*quanta), len(quanta))
+
+    def use_red(self, port: int, weight: float) -> None:
+        """Let a switch's port signal by RED between its thresholds, with the weight of a packet in the average."""
+        self._library.packets_use_red(self._engine, port, weight)
+
+    def sample_queues(self, queues: Sequence[int]) -> None:
+        """Sample these queues of each switch's port by themselves, too."""
+        self._queues = tuple(sorted(queues))
+        self._library.packets_sample_queues(self._engine, sum(1 << queue for queue in self._queues))
 
     def add_mltcp_job(self, plan: MltcpPlan) -> int:
         """Add a job of MLTCP, whose queue pairs count the bytes of its iterations together."""
@@ -220,9 +258,19 @@ class Engine:
         table = np.zeros((count, width), np.int64)
         self._library.packets_samples(self._engine, table.ctypes.data)
         marked = self._mark_counters()
-        ports, marks, hosts = np.split(table, np.cumsum([len(PORT_COLUMNS) * self._ports, len(marked)]), axis=1)
-        of_places = dict(zip(marked, marks.T, strict=True))
-        return Samples(_by_column(ports, PORT_COLUMNS), _by_column(hosts, HOST_COLUMNS), of_places)
+        switch_ports = [number for number, is_switch in enumerate(self._is_switch) if is_switch]
+        places = tuple((port, queue) for port in switch_ports for queue in self._queues)
+        widths = (len(PORT_COLUMNS) * len(self._is_switch), len(marked), len(HOST_COLUMNS) * self._hosts)
+        parts = np.split(table, np.cumsum([*widths, len(QUEUE_COLUMNS) * len(places)]), axis=1)
+        ports, marks, hosts, queues, buffers = parts
+        return Samples(
+            ports=_by_column(ports, PORT_COLUMNS),
+            hosts=_by_column(hosts, HOST_COLUMNS),
+            marks=dict(zip(marked, marks.T, strict=True)),
+            queues=_by_column(queues, QUEUE_COLUMNS),
+            places=places,
+            buffers=_by_column(buffers, BUFFER_COLUMNS),
+        )
 
     def _mark_counters(self) -> list[tuple[int, int]]:
         count = int(self._library.packets_mark_counters(self._engine, None))

@@ -35,6 +35,17 @@ class PortPlan(ctypes.Structure):
     )
 
 
+class BufferPlan(ctypes.Structure):
+    """The packet memory that a switch's ports share (native/switches/buffer.hpp). Sizes are in bytes."""
+
+    _fields_ = (
+        ("shared_bytes", c_int64),
+        ("xon_offset_bytes", c_int64),
+        ("alpha", c_double),
+        ("is_lossless", c_int64),
+    )
+
+
 class NicPlan(ctypes.Structure):
     """The NICs of all hosts, and the seed of everything that the engine draws."""
 
@@ -137,4 +148,6 @@ RECORD = np.dtype([(name, "<i8") for name in ("start", "compute_end", "end", "de
 """An iteration of one worker: instants and a time, in ps."""
 
 PORT_COLUMNS = ("tx_bytes", "tx_packets", "backlog_bytes", "drops", "marks", "pauses", "paused_ps")
+QUEUE_COLUMNS = (*PORT_COLUMNS, "average_bytes")
+BUFFER_COLUMNS = ("shared_bytes", "headroom_bytes", "most_bytes")
 HOST_COLUMNS = ("marked", "cnps_sent", "cnps_handled", "out_of_sequence")

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "roundabout/models/packets/native/engine.hpp"
 
+#include <bit>
+
 namespace packets {
 
 Engine::Engine(const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts, Picos sample)
@@ -12,6 +14,11 @@ void Engine::begin() {
   schedule_.resize(sampler_ + 1);
   jobs.begin(network.sources());
   schedule_.set(sampler_, 0);
+}
+
+void Engine::sample_queues(std::uint8_t queues) {
+  sampled_queues_ = queues;
+  network.count_queues();
 }
 
 std::int64_t Engine::run(Picos until, std::int64_t events, bool while_jobs) {
@@ -35,12 +42,17 @@ std::int64_t Engine::run(Picos until, std::int64_t events, bool while_jobs) {
 }
 
 std::size_t Engine::row() const {
-  return kPortColumns * network.port_count() + network.mark_counters().size() + kHostColumns * network.hosts().size();
+  std::size_t switch_ports = 0;
+  for (std::size_t i = 0; i < network.port_count(); i++)
+    switch_ports += !network.is_host(i);
+  const auto queues = static_cast<std::size_t>(std::popcount(sampled_queues_));
+  return kPortColumns * network.port_count() + network.mark_counters().size() + kHostColumns * network.hosts().size() +
+         kQueueColumns * queues * switch_ports + kBufferColumns * network.buffers().size();
 }
 
 void Engine::sample() {
   for (std::size_t i = 0; i < network.port_count(); i++) {
-    const PortCounters c = network.counters(i, now_);
+    const QueueCounters c = network.counters(i, now_);
     samples_.insert(samples_.end(),
                     {c.tx_bytes, c.tx_packets, network.backlog(i), c.drops, c.marks, c.pauses, c.paused});
   }
@@ -48,10 +60,23 @@ void Engine::sample() {
     samples_.push_back(each.marks);
   for (const HostCounters &each : network.hosts())
     samples_.insert(samples_.end(), {each.marked, each.cnps_sent, each.cnps_handled, each.out_of_sequence});
+  sample_switches();
   sampled_++;
   schedule_.set(sampler_, kNever);
   if (schedule_.next_at() < kNever || !jobs.running()) // else nothing would ever happen again
     schedule_.set(sampler_, now_ + sample_);
+}
+
+void Engine::sample_switches() {
+  for (std::size_t i = 0; i < network.port_count(); i++)
+    for (int queue = 0; queue < kPriorities && !network.is_host(i); queue++)
+      if (sampled_queues_ & bit(queue)) {
+        const QueueCounters c = network.queue_counters(i, queue, now_);
+        samples_.insert(samples_.end(), {c.tx_bytes, c.tx_packets, network.queue_backlog(i, queue), c.drops, c.marks,
+                                         c.pauses, c.paused, static_cast<std::int64_t>(network.red_average(i, queue))});
+      }
+  for (const SharedBuffer &each : network.buffers())
+    samples_.insert(samples_.end(), {each.state().shared, each.state().headroom, each.state().most});
 }
 
 } // namespace packets

@@ -6,8 +6,8 @@
 
 namespace packets {
 
-// Samples are rows of whole numbers: a port's, a counter's of marks, a host's, one after the other.
-inline constexpr std::size_t kPortColumns = 7, kHostColumns = 4;
+// Samples are rows of whole numbers: each port's, counter's of marks, host's, sampled queue's and buffer's.
+inline constexpr std::size_t kPortColumns = 7, kHostColumns = 4, kQueueColumns = 8, kBufferColumns = 3;
 
 class Engine {
   Schedule schedule_; // before those that refer to it
@@ -17,6 +17,9 @@ public:
 
   Network network; // queue pairs and jobs are added before the first `run`
   Jobs jobs;
+
+  // Samples each of these queues of switch ports, too; called before the first `run`.
+  void sample_queues(std::uint8_t queues);
 
   // Plays until an instant, until no job is left, or until that many events have passed; returns those that are left.
   std::int64_t run(Picos until, std::int64_t events, bool while_jobs);
@@ -29,9 +32,11 @@ public:
 private:
   void begin();
   void sample();
+  void sample_switches();
 
   Picos now_ = 0, sample_ = 0;
   bool begun_ = false;
+  std::uint8_t sampled_queues_ = 0;
   std::uint32_t sampler_ = 0;
   std::size_t sampled_ = 0;
   std::vector<std::int64_t> samples_;

@@ -36,6 +36,19 @@ Engine *packets_engine(const packets::NicPlan *nic, const packets::PortPlan *por
 
 void packets_free(Engine *engine) { delete engine; }
 
+// What a switch's ports share, with the headroom of the link opposite to each port.
+void packets_share_buffer(Engine *engine, const packets::BufferPlan *plan, const std::uint32_t *ports,
+                          const std::int64_t *headroom, std::size_t count) {
+  engine->network.share_buffer(*plan, {ports, count}, {headroom, count});
+}
+
+void packets_weigh_queues(Engine *engine, std::uint32_t port, const std::int64_t *quanta, std::size_t count) {
+  engine->network.weigh_queues(port, {quanta, count});
+}
+
+void packets_use_red(Engine *engine, std::uint32_t port, double weight) { engine->network.use_red(port, weight); }
+void packets_sample_queues(Engine *engine, int queues) { engine->sample_queues(static_cast<std::uint8_t>(queues)); }
+
 std::uint32_t packets_add_pair(Engine *engine, const std::uint32_t *out, std::size_t hops, const std::uint32_t *back,
                                std::size_t back_hops, int priority, std::uint32_t from_host, std::uint32_t to_host,
                                const reaction_plan *plan) {

@@ -20,6 +20,11 @@ Picos time_of(double bytes, double bytes_per_s) {
   return static_cast<Picos>(std::ceil(bytes * kPsPerSecond / bytes_per_s));
 }
 
+Picos time_on_link(const Port &port, const Packet &packet) {
+  return packet.kind == Kind::kData ? static_cast<Picos>((packet.payload * port.payload_ps_q20 + ((1 << 20) - 1)) >> 20)
+                                    : port.control_ps;
+}
+
 } // namespace
 
 Network::Network(Schedule &schedule, const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts)
@@ -40,7 +45,33 @@ Network::Network(Schedule &schedule, const NicPlan &nic, std::span<const PortPla
     port.xon_bytes = plan.xon_bytes;
     port.buffer_bytes = plan.buffer_bytes;
     port.loss = plan.loss;
+    port.drops_early = plan.loss > 0 && !port.is_host;
   }
+}
+
+void Network::share_buffer(const BufferPlan &plan, std::span<const std::uint32_t> ports,
+                           std::span<const Bytes> headroom) {
+  headrooms_.resize(ports_.size());
+  for (std::size_t i = 0; i < ports.size(); i++) {
+    ports_[ports[i]].buffer = static_cast<std::uint32_t>(buffers_.size());
+    headrooms_[ports[i] ^ 1].bytes = headroom[i];
+  }
+  buffers_.emplace_back(plan);
+}
+
+void Network::weigh_queues(std::uint32_t port, std::span<const Bytes> quanta) {
+  ports_[port].scheduler = static_cast<std::uint32_t>(schedulers_.size());
+  schedulers_.emplace_back(quanta);
+}
+
+void Network::use_red(std::uint32_t index, double weight) {
+  Port &port = ports_[index];
+  const Picos packet_ps =
+      static_cast<Picos>((static_cast<std::uint64_t>(nic_.payload_bytes) * port.payload_ps_q20) >> 20);
+  port.red = static_cast<std::uint32_t>(reds_.size());
+  reds_.push_back({{port.kmin_bytes, port.kmax_bytes, port.pmax, weight, packet_ps}, {}});
+  port.pmax = 0; // nothing is marked by the queue as it stands
+  port.drops_early = port.marks_on_arrival = true;
 }
 
 Network::~Network() {
@@ -133,8 +164,8 @@ void Network::arrive(std::uint32_t link, Picos now, Jobs &jobs) {
 void Network::enqueue(std::uint32_t index, std::uint32_t which, Picos now) {
   Port &port = ports_[index];
   Packet &packet = pool_[which];
-  if (port.loss > 0 && !port.is_host && packet.kind <= Kind::kAck && random_.uniform() < port.loss) {
-    port.counters.drops++;
+  if (port.drops_early && drops_early(port, packet, now)) {
+    port.counters[packet.priority].drops++;
     pool_.give_back(which);
     return;
   }
@@ -144,10 +175,12 @@ void Network::enqueue(std::uint32_t index, std::uint32_t which, Picos now) {
   }
   Queue &queue = port.queues[packet.priority];
   if (!port.is_host && !enter_buffer(port, packet, now)) {
+    port.counters[packet.priority].drops++;
     pool_.give_back(which);
     return;
   }
-  if (port.marks_on_arrival && packet.kind == Kind::kData && packet.is_ecn && marks(port, queue.bytes))
+  if (port.marks_on_arrival && packet.kind == Kind::kData && packet.is_ecn &&
+      (port.red == kNone ? marks(port, queue.bytes) : reds_[port.red].signals))
     mark(port, packet);
   queue.bytes += packet.frame;
   pool_.append(queue.waiting, which);
@@ -168,8 +201,30 @@ void Network::wake(std::uint32_t index, Picos now) {
   }
 }
 
+// Returns whether a packet is lost before it could wait: by chance, or as RED's signal if it cannot be marked.
+bool Network::drops_early(Port &port, Packet &packet, Picos now) {
+  if (port.loss > 0 && packet.kind <= Kind::kAck && random_.uniform() < port.loss)
+    return true;
+  if (port.red == kNone)
+    return false;
+  Red &red = reds_[port.red];
+  RedQueue &queue = red.queues[packet.priority];
+  queue.on_arrival(red.plan, port.queues[packet.priority].bytes, now);
+  red.signals = packet.kind == Kind::kData && queue.signals(red.plan, random_);
+  if (red.signals && !packet.is_ecn)
+    return true;
+  if (port.is_idle(packet.priority, now)) { // it leaves at once
+    if (red.signals)
+      mark(port, packet);
+    queue.on_empty(now + time_on_link(port, packet));
+  }
+  return false;
+}
+
 // Returns whether the switch has room for a packet, which is counted for the link by which it came.
 bool Network::enter_buffer(Port &port, const Packet &packet, Picos now) {
+  if (port.buffer != kNone)
+    return enter_shared_buffer(port, packet, now);
   const std::uint32_t link = route_[packet.hop - 1];
   Port &before = ports_[link];
   Bytes &held = before.held[packet.priority];
@@ -178,10 +233,8 @@ bool Network::enter_buffer(Port &port, const Packet &packet, Picos now) {
         (port.queue_bytes < 0 || port.queues[packet.priority].bytes + packet.frame <= port.queue_bytes) &&
         (before.xoff_bytes < 0 || held + packet.frame <= before.buffer_bytes);
     const bool has_no_mark = !packet.is_ecn && marks(port, port.queues[packet.priority].bytes);
-    if (!has_room || has_no_mark) {
-      port.counters.drops++;
+    if (!has_room || has_no_mark)
       return false;
-    }
     if (before.xoff_bytes >= 0 && held + packet.frame > before.xoff_bytes && !(before.xoff_sent & bit(packet.priority)))
       pause(link, packet.priority, true, now);
   }
@@ -189,20 +242,52 @@ bool Network::enter_buffer(Port &port, const Packet &packet, Picos now) {
   return true;
 }
 
-// Sends the next packet of the highest priority that may send, if there is one. The port is free.
+// The same with dynamic thresholds. In a lossy switch they are those of queues, and a frame beyond is dropped. In a
+// lossless one they are those of links: a frame beyond pauses its link and waits in the headroom.
+bool Network::enter_shared_buffer(Port &port, const Packet &packet, Picos now) {
+  SharedBuffer &buffer = buffers_[port.buffer];
+  const std::uint32_t link = route_[packet.hop - 1];
+  Port &before = ports_[link];
+  const int priority = packet.priority;
+  const Bytes queued = port.queues[priority].bytes, frame = packet.frame;
+  if (packet.kind == Kind::kData && !packet.is_ecn && marks(port, queued))
+    return false;
+  if (!buffer.is_lossless()) {
+    if (!buffer.admits(queued, frame) || (port.queue_bytes >= 0 && queued + frame > port.queue_bytes))
+      return false;
+    buffer.take(frame, 0);
+  } else {
+    Headroom &headroom = headrooms_[link];
+    Bytes &used = headroom.used[priority];
+    if (buffer.admits(before.held[priority] - used, frame)) {
+      buffer.take(frame, 0);
+    } else {
+      if (!(before.xoff_sent & bit(priority)))
+        pause(link, priority, true, now);
+      if (used + frame > headroom.bytes)
+        return false;
+      used += frame;
+      buffer.take(0, frame);
+    }
+  }
+  before.held[priority] += frame;
+  return true;
+}
+
+// Sends the next packet of a queue that may send, if there is one. The port is free.
 void Network::start(std::uint32_t index, Picos now) {
   Port &port = ports_[index];
   const auto may = static_cast<std::uint8_t>(port.ready & ~port.paused);
   if (!may)
     return;
-  const std::uint32_t which = take_next(port, std::bit_width(may) - 1, now);
+  const std::uint32_t which = take_next(port, port.scheduler == kNone ? highest(may) : choose(port, may), now);
   if (which == kNone) { // a queue pair that has nothing to send any more
     start(index, now);
     return;
   }
   Packet &packet = pool_[which];
   if (!port.is_host) {
-    leave_buffer(packet, now);
+    leave_buffer(port, packet, now);
     if (!port.marks_on_arrival && packet.kind == Kind::kData && packet.is_ecn &&
         marks(port, port.queues[packet.priority].bytes))
       mark(port, packet);
@@ -218,17 +303,23 @@ void Network::start(std::uint32_t index, Picos now) {
 void Network::send(std::uint32_t index, std::uint32_t which, Picos now) {
   Port &port = ports_[index];
   Packet &packet = pool_[which];
-  const Picos takes = packet.kind == Kind::kData
-                          ? static_cast<Picos>((packet.payload * port.payload_ps_q20 + ((1 << 20) - 1)) >> 20)
-                          : port.control_ps;
-  port.free_at = now + takes;
-  port.counters.tx_bytes += packet.frame;
-  port.counters.tx_packets++;
+  port.free_at = now + time_on_link(port, packet);
+  port.tx_bytes += packet.frame;
+  port.tx_packets++;
+  if (port.counts_queues) {
+    port.counters[packet.priority].tx_bytes += packet.frame;
+    port.counters[packet.priority].tx_packets++;
+  }
   hops_++;
   packet.at = port.free_at + port.delay;
   if (port.on_link.empty())
     schedule_.set(index, packet.at);
   pool_.append(port.on_link, which);
+}
+
+int Network::choose(Port &port, std::uint8_t may) {
+  return schedulers_[port.scheduler].choose(
+      may, [&](int queue) -> Bytes { return pool_[port.queues[queue].waiting.head].frame; });
 }
 
 std::uint32_t Network::take_next(Port &port, int priority, Picos now) {
@@ -238,8 +329,11 @@ std::uint32_t Network::take_next(Port &port, int priority, Picos now) {
   if (!queue.waiting.empty()) {
     found = pool_.pop(queue.waiting);
     queue.bytes -= pool_[found].frame;
-    if (queue.waiting.empty() && turn.head == kNone)
+    if (queue.waiting.empty() && turn.head == kNone) {
       port.ready &= static_cast<std::uint8_t>(~bit(priority));
+      if (port.scheduler != kNone || port.red != kNone)
+        queue_is_empty(port, pool_[found], now);
+    }
     return found;
   }
   const std::uint32_t pair = turn.head;
@@ -255,12 +349,39 @@ std::uint32_t Network::take_next(Port &port, int priority, Picos now) {
   return kNone;
 }
 
-void Network::leave_buffer(const Packet &packet, Picos now) {
+// A switch's port has taken the last packet of a queue.
+void Network::queue_is_empty(Port &port, const Packet &packet, Picos now) {
+  if (port.scheduler != kNone)
+    schedulers_[port.scheduler].on_empty(packet.priority);
+  if (port.red != kNone)
+    reds_[port.red].queues[packet.priority].on_empty(now + time_on_link(port, packet));
+}
+
+void Network::leave_buffer(const Port &port, const Packet &packet, Picos now) {
+  if (port.buffer != kNone) {
+    leave_shared_buffer(port, packet, now);
+    return;
+  }
   const std::uint32_t link = route_[packet.hop - 1];
   Port &before = ports_[link];
   before.held[packet.priority] -= packet.frame;
   if ((before.xoff_sent & bit(packet.priority)) && before.held[packet.priority] <= before.xon_bytes)
     pause(link, packet.priority, false, now);
+}
+
+// What came over a link leaves its headroom first, so that it is free when the link goes on.
+void Network::leave_shared_buffer(const Port &port, const Packet &packet, Picos now) {
+  SharedBuffer &buffer = buffers_[port.buffer];
+  const std::uint32_t link = route_[packet.hop - 1];
+  Port &before = ports_[link];
+  const int priority = packet.priority;
+  Bytes &used = headrooms_[link].used[priority];
+  const Bytes from_headroom = std::min<Bytes>(packet.frame, used);
+  used -= from_headroom;
+  before.held[priority] -= packet.frame;
+  buffer.give_back(packet.frame - from_headroom, from_headroom);
+  if ((before.xoff_sent & bit(priority)) && used == 0 && before.held[priority] <= buffer.xon())
+    pause(link, priority, false, now);
 }
 
 // Tells the port that feeds a link to pause, or to go on: the frame comes by the link's other direction, after the
@@ -284,17 +405,37 @@ bool Network::marks(const Port &port, Bytes queued) {
 
 void Network::mark(Port &port, Packet &packet) {
   packet.marked = true;
-  port.counters.marks++;
+  port.counters[packet.priority].marks++;
   marks_[route_marks_[packet.hop]].marks++;
 }
 
-PortCounters Network::counters(std::size_t index, Picos now) const {
+QueueCounters Network::counters(std::size_t index, Picos now) const {
+  QueueCounters sum{ports_[index].tx_bytes, ports_[index].tx_packets};
+  for (int queue = 0; queue < kPriorities; queue++) {
+    const QueueCounters each = queue_counters(index, queue, now);
+    sum.drops += each.drops;
+    sum.marks += each.marks;
+    sum.pauses += each.pauses;
+    sum.paused += each.paused;
+  }
+  return sum;
+}
+
+QueueCounters Network::queue_counters(std::size_t index, int queue, Picos now) const {
   const Port &port = ports_[index];
-  PortCounters found = port.counters;
-  for (int priority = 0; priority < kPriorities; priority++)
-    if (port.paused & bit(priority))
-      found.paused += now - port.paused_since[priority];
+  QueueCounters found = port.counters[queue];
+  if (port.paused & bit(queue))
+    found.paused += now - port.paused_since[queue];
   return found;
+}
+
+void Network::count_queues() {
+  for (Port &port : ports_)
+    port.counts_queues = true;
+}
+
+double Network::red_average(std::size_t port, int queue) const {
+  return ports_[port].red == kNone ? 0 : reds_[ports_[port].red].queues[queue].average();
 }
 
 Bytes Network::backlog(std::size_t index) const {
@@ -589,13 +730,13 @@ void Network::handle_later(Picos now) {
   Port &port = ports_[later.subject];
   const std::uint8_t which = bit(later.priority);
   if (later.kind == Later::kPause) {
-    port.counters.pauses++;
+    port.counters[later.priority].pauses++;
     port.paused |= which;
     port.paused_since[later.priority] = now;
     return;
   }
   port.paused &= static_cast<std::uint8_t>(~which);
-  port.counters.paused += now - port.paused_since[later.priority];
+  port.counters[later.priority].paused += now - port.paused_since[later.priority];
   if (port.ready & which)
     wake(later.subject, now);
 }

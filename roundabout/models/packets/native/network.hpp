@@ -4,7 +4,9 @@
 
 #include "roundabout/models/packets/native/roce/queue_pair.hpp"
 #include "roundabout/models/packets/native/schedule.hpp"
-#include "roundabout/models/packets/native/switches/port.hpp"
+#include "roundabout/models/packets/native/switches/buffer.hpp"
+#include "roundabout/models/packets/native/switches/red.hpp"
+#include "roundabout/models/packets/native/switches/scheduler.hpp"
 #include "roundabout/models/packets/native/tcp/stack.hpp"
 
 #include <map>
@@ -43,6 +45,14 @@ public:
   Network(const Network &) = delete;
   ~Network();
 
+  // Before the first packet. A switch's ports share its memory; `headroom` is that of the link to the switch which is
+  // each port's other direction.
+  void share_buffer(const BufferPlan &plan, std::span<const std::uint32_t> ports, std::span<const Bytes> headroom);
+  void weigh_queues(std::uint32_t port, std::span<const Bytes> quanta); // those of the lowest queues
+  void use_red(std::uint32_t port, double weight);                      // between the port's thresholds
+
+  void count_queues(); // what each queue sends, too
+
   // A queue pair on a route of ports there and back, both empty within a host. A host's packets get a counter of marks
   // at each port of their route.
   std::uint32_t add_pair(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
@@ -75,8 +85,13 @@ public:
   };
   const std::vector<MarkCounter> &mark_counters() const { return marks_; }
   std::size_t port_count() const { return ports_.size(); }
-  PortCounters counters(std::size_t port, Picos now) const;
+  bool is_host(std::size_t port) const { return ports_[port].is_host; } // that the port is one's
+  QueueCounters counters(std::size_t port, Picos now) const;
+  QueueCounters queue_counters(std::size_t port, int queue, Picos now) const;
   Bytes backlog(std::size_t port) const;
+  Bytes queue_backlog(std::size_t port, int queue) const { return ports_[port].queues[queue].bytes; }
+  double red_average(std::size_t port, int queue) const;
+  const std::vector<SharedBuffer> &buffers() const { return buffers_; }
   std::int64_t hops() const { return hops_; } // packets that ports have sent
   std::size_t pool_size() const { return pool_.size(); }
 
@@ -98,16 +113,27 @@ private:
     bool operator>(const Later &other) const { return at != other.at ? at > other.at : order > other.order; }
   };
 
+  struct Red {
+    RedPlan plan;
+    RedQueue queues[kPriorities];
+    bool signals = false; // the packet that has just come
+  };
+
   std::uint32_t add_route(std::span<const std::uint32_t> ports, std::uint32_t host);
 
   void arrive(std::uint32_t port, Picos now, Jobs &jobs);
   void enqueue(std::uint32_t port, std::uint32_t packet, Picos now);
+  bool drops_early(Port &port, Packet &packet, Picos now);
   bool enter_buffer(Port &port, const Packet &packet, Picos now);
+  bool enter_shared_buffer(Port &port, const Packet &packet, Picos now);
   void wake(std::uint32_t port, Picos now);
   void start(std::uint32_t port, Picos now);
   void send(std::uint32_t port, std::uint32_t packet, Picos now);
+  int choose(Port &port, std::uint8_t may);
   std::uint32_t take_next(Port &port, int priority, Picos now);
-  void leave_buffer(const Packet &packet, Picos now);
+  void queue_is_empty(Port &port, const Packet &packet, Picos now);
+  void leave_buffer(const Port &port, const Packet &packet, Picos now);
+  void leave_shared_buffer(const Port &port, const Packet &packet, Picos now);
   void pause(std::uint32_t port, int priority, bool on, Picos now);
   bool marks(const Port &port, Bytes queued);
   void mark(Port &port, Packet &packet);
@@ -138,6 +164,10 @@ private:
   Random random_;
   PacketPool pool_;
   std::vector<Port> ports_;
+  std::vector<SharedBuffer> buffers_;
+  std::vector<Headroom> headrooms_; // by link, if any switch shares a buffer
+  std::vector<DeficitRoundRobin> schedulers_;
+  std::vector<Red> reds_;
   std::vector<std::uint32_t> route_;       // ports of all routes, each with kNone at its end
   std::vector<std::uint32_t> route_marks_; // which counter of marks is theirs
   std::vector<MarkCounter> marks_;

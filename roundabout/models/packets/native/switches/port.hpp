@@ -4,6 +4,8 @@
 
 #include "roundabout/models/packets/native/packet.hpp"
 
+#include <bit>
+
 namespace packets {
 
 inline constexpr int kPriorities = 8;
@@ -23,11 +25,11 @@ struct PortPlan {
   double loss;                               // share of data and ACKs that a switch's port drops at random
 };
 
-// Cumulative, as Python reads it.
-struct PortCounters {
+// Cumulative, of one queue or of all of a port's together, as Python reads it.
+struct QueueCounters {
   std::int64_t tx_bytes = 0, tx_packets = 0, drops = 0, marks = 0;
-  std::int64_t pauses = 0; // pause frames that this port obeyed
-  Picos paused = 0;        // of all priorities together
+  std::int64_t pauses = 0; // pause frames that it obeyed
+  Picos paused = 0;
 };
 
 struct Queue {
@@ -41,6 +43,7 @@ struct PairList {
 };
 
 inline std::uint8_t bit(int priority) { return static_cast<std::uint8_t>(1 << priority); }
+inline int highest(std::uint8_t priorities) { return std::bit_width(priorities) - 1; }
 
 struct alignas(64) Port {
   Picos free_at = 0;      // when its last packet's last bit leaves
@@ -51,17 +54,23 @@ struct alignas(64) Port {
   std::uint64_t payload_ps_q20 = 0; // a byte's time on the link, in units of 2^-20 ps
   Picos control_ps = 0, delay = 0;
   PacketList on_link;
-  PortCounters counters;
+  Bytes tx_bytes = 0;
+  std::int64_t tx_packets = 0;
 
   Bytes queue_bytes = -1, kmin_bytes = 0, kmax_bytes = 0;
   double pmax = 0, loss = 0;
-  bool marks_on_arrival = false;
+  bool marks_on_arrival = false, counts_queues = false;
+  bool drops_early = false;        // some of what arrives is lost or signalled before it could wait: by `loss`, by RED
+  std::uint32_t buffer = kNone;    // that its switch's ports share
+  std::uint32_t scheduler = kNone; // of weights; without one the highest priority goes first
+  std::uint32_t red = kNone;
   std::uint8_t xoff_sent = 0; // priorities of which the switch at the link's end has told this port to pause
   Bytes xoff_bytes = -1, xon_bytes = 0, buffer_bytes = 0;
   Queue queues[kPriorities];
   Bytes held[kPriorities] = {}; // by that switch, of what came over the link
   PairList pairs[kPriorities];
   Picos paused_since[kPriorities] = {};
+  QueueCounters counters[kPriorities]; // what is sent is counted by queue only where someone reads it
 
   // Whether a packet that comes now leaves at once: nothing else may, and it may.
   bool is_idle(int priority, Picos now) const {
