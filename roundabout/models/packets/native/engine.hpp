@@ -2,7 +2,7 @@
 // The simulated time of a network and its jobs, and the samples of its counters.
 #pragma once
 
-#include "roundabout/models/packets/native/jobs.hpp"
+#include "roundabout/models/packets/native/jobs/jobs.hpp"
 
 namespace packets {
 

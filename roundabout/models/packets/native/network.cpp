@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "roundabout/models/packets/native/network.hpp"
 
-#include "roundabout/models/packets/native/jobs.hpp"
+#include "roundabout/models/packets/native/jobs/jobs.hpp"
 
 #include <algorithm>
 #include <bit>

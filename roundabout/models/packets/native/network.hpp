@@ -2,8 +2,8 @@
 // Links, ports and RoCE NICs: every packet from the queue pair that sends it to the one that takes it.
 #pragma once
 
+#include "roundabout/models/packets/native/jobs/schedule.hpp"
 #include "roundabout/models/packets/native/roce/queue_pair.hpp"
-#include "roundabout/models/packets/native/schedule.hpp"
 #include "roundabout/models/packets/native/switches/buffer.hpp"
 #include "roundabout/models/packets/native/switches/red.hpp"
 #include "roundabout/models/packets/native/switches/scheduler.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The receiver: what is in order, and when it acknowledges.
-#include "roundabout/models/packets/native/jobs.hpp"
+#include "roundabout/models/packets/native/jobs/jobs.hpp"
 #include "roundabout/models/packets/native/tcp/stack.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // The sender and its timers; receiver.cpp has the other end.
 #include "roundabout/models/packets/native/tcp/stack.hpp"
 
-#include "roundabout/models/packets/native/jobs.hpp"
+#include "roundabout/models/packets/native/jobs/jobs.hpp"
 
 #include <algorithm>
 #include <cmath>

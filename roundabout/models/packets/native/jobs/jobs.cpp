@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "roundabout/models/packets/native/jobs.hpp"
+#include "roundabout/models/packets/native/jobs/jobs.hpp"
 
 #include <algorithm>
 #include <cmath>
