@@ -38,7 +38,7 @@ class DcqcnParams(Structure):
     _fields_ = (
         *members(u32, "T_us F"),
         *members(u64, "byte_counter_bytes R_AI R_HAI R_min R_max"),
-        *members(u32, "g_q24 alpha_timer_us cnp_gap_us"),
+        *members(u32, "g_q24 alpha_timer_us cnp_gap_us clamp_target"),
     )
 
 

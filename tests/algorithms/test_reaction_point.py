@@ -78,8 +78,10 @@ class Reference:
             self.increase()
 
     def cut(self) -> None:
-        """Equation 1."""
-        self.R_T, self.R_C = self.R_C, max(self.R_C * (1 - self.alpha / 2), self.p.R_min)
+        """Equation 1; NICs without clamp_target keep the target until an increase."""
+        if self.p.clamp_target or self.timer_stage or self.byte_stage:
+            self.R_T = self.R_C
+        self.R_C = max(self.R_C * (1 - self.alpha / 2), self.p.R_min)
         self.alpha += (1 - self.alpha) * self.p.g_q24 / ONE_Q24
         self.timer_stage = self.byte_stage = self.bytes = 0
         self.since_cnp = 0
@@ -98,6 +100,7 @@ PARAMETERS = st.builds(
     g_q24=st.integers(0, ONE_Q24),
     alpha_timer_us=st.integers(1, 5000),
     cnp_gap_us=st.integers(0, 5000),
+    clamp_target=st.integers(0, 1),
 )
 ACKS = st.lists(st.tuples(st.floats(0, 20), st.booleans(), st.integers(0, 60_000)), max_size=60)
 
@@ -142,6 +145,34 @@ def test_after_a_long_silence_it_starts_at_line_rate_with_alpha_gone(p: DcqcnPar
     for waited in (p.cnp_gap_us, (MANY_STAGES + 2) * max(p.T_us, p.alpha_timer_us)):
         point.ack(waited == p.cnp_gap_us, 0, waited)
     assert (point.rp.R_C, point.rp.R_T, point.rp.alpha_q24) == (p.R_max, p.R_max, 0)
+
+
+@pytest.mark.parametrize(("clamp_target", "target"), [(1, 500), (0, 1000)])
+def test_the_target_follows_a_second_cut_only_where_it_is_clamped(clamp_target: int, target: int) -> None:
+    p = DcqcnParams(
+        T_us=100, F=5, R_min=1, R_max=1000, g_q24=0, alpha_timer_us=10**6, cnp_gap_us=4, clamp_target=clamp_target
+    )
+    point = InC(p)
+    assert point.ack(True, 0)
+    assert (point.rp.R_T, point.rp.R_C) == (1000, 500)
+    assert point.ack(True, 0, after_us=4)
+    assert (target, 250) == (point.rp.R_T, point.rp.R_C)
+    # Each increase halves the distance to the target, which the next cut then leaves in either case.
+    point.ack(False, 0, after_us=100)
+    risen = (target + 250) // 2
+    assert risen == point.rp.R_C
+    assert point.ack(True, 0, after_us=4)
+    assert (risen, risen - risen // 2) == (point.rp.R_T, point.rp.R_C)
+
+
+def test_an_increase_of_the_byte_counter_lets_the_target_follow_too() -> None:
+    p = DcqcnParams(T_us=10**6, F=5, byte_counter_bytes=1000, R_min=1, R_max=1000, alpha_timer_us=10**6)
+    point = InC(p)
+    assert point.ack(True, 0)
+    point.ack(False, 1000)
+    assert point.rp.R_C == 750
+    assert point.ack(True, 0)
+    assert (point.rp.R_T, point.rp.R_C) == (750, 375)
 
 
 def byte_stages(B: int, acks: list[int]) -> int:  # noqa: N803

@@ -15,6 +15,7 @@ MBPS = 0.125  # bytes/us
 SIGCOMM15 = {
     "T_us": 55.0, "F": 5, "byte_counter_bytes": 1e7, "R_AI": 40 * MBPS, "R_HAI": 200 * MBPS, "R_min": 100 * MBPS,
     "R_max": 40_000 * MBPS, "g": 1 / 256, "alpha_timer_us": 55.0, "cnp_gap_us": 50.0,
+    "clamp_target": 1,
 }  # fmt: skip
 
 
@@ -106,6 +107,26 @@ def test_targets_rise_by_what_the_algorithm_adds_at_each_stage(F, mean):  # noqa
     assert (flow.R_T[0] - rate) / 1e-3 == pytest.approx(expected, rel=1e-3, abs=1e-9)
 
 
+@pytest.mark.parametrize("byte_counter_bytes", [0.0, 40_000.0])
+def test_the_target_follows_every_cut_where_each_has_an_increase_before_it(byte_counter_bytes):
+    # The timer or the byte counter counts within the gap: 40 kB at 1000 bytes/us take 40 us.
+    kept, clamped = (
+        settled(
+            reaction(byte_counter_bytes=byte_counter_bytes, cnp_gap_us=60.0 if not byte_counter_bytes else 45.0,
+                     clamp_target=clamp), 0.01, steps=500, rate=1000.0,
+        )
+        for clamp in (0.0, 1.0)
+    )  # fmt: skip
+    assert (kept.R_T, kept.R_C) == (clamped.R_T, clamped.R_C)
+
+
+def test_an_unclamped_target_stays_where_nothing_increases_the_rate():
+    reacting = reaction(byte_counter_bytes=0.0, T_us=1e9, clamp_target=0.0)
+    flow = settled(reacting, 0.5, steps=100, rate=1000.0)
+    assert flow.R_C[0] < 0.5 * reacting.R_max[0]
+    assert flow.R_T[0] == pytest.approx(reacting.R_max[0], rel=1e-6)
+
+
 parameters = st.fixed_dictionaries(
     {
         "T_us": st.floats(1.0, 1000.0),
@@ -116,6 +137,7 @@ parameters = st.fixed_dictionaries(
         "g": st.floats(1e-4, 1.0),
         "alpha_timer_us": st.floats(1.0, 1000.0),
         "cnp_gap_us": st.floats(0.0, 200.0),
+        "clamp_target": st.sampled_from([0.0, 1.0]),
     }
 )
 

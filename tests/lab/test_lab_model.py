@@ -240,6 +240,7 @@ def test_a_dilated_lab_stretches_published_settings_alike():
         "R_HAI_mbps": declared["R_HAI_mbps"] / 100,
         "R_min_mbps": declared["R_min_mbps"] / 100,
         "R_max_mbps": 430,
+        "clamp_target": declared["clamp_target"],
     }
     assert asked["transport"]["dcqcn"] == pytest.approx(expected)
     assert (dilated.ecn.kmin_bytes, dilated.ecn.kmax_bytes) == (8000, 16000)
@@ -383,6 +384,7 @@ def test_the_flagships_constants_are_what_they_were():
         "dcqcn": {
             "T_us": 1126, "F": 2, "byte_counter_bytes": 0, "R_AI_mbps": 3.47, "R_HAI_mbps": 13.5, "R_min_mbps": 5,
             "R_max_mbps": 430, "g": 590558 / 2**24, "alpha_timer_us": 4200, "cnp_gap_us": 611,
+            "clamp_target": 1,
         }
     }  # fmt: skip
 

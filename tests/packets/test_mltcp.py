@@ -37,7 +37,7 @@ def saturating(**transport: Any) -> TrialSpec:
             "j2": {"profile": "p", "workers": ["s1", "s3"], "flows": 2, "start_offset_ms": 2},
         },
         "transport": {"set": "hpcc-paper", **transport},
-        "iterations": 14,
+        "iterations": 30,
     }
     return build_experiment(fields).cells[0].spec
 
@@ -50,7 +50,7 @@ def last_ms(spec: TrialSpec) -> float:
 
 @pytest.mark.parametrize("fields", [{}, {"count_by": "socket"}, {"acts_on": "decrease"}])
 def test_jobs_move_apart_over_mltcp(fields: dict[str, Any]) -> None:
-    assert last_ms(saturating(name="mltcp_dcqcn", **fields)) < 1.08 * ALONE_MS
+    assert last_ms(saturating(name="mltcp_dcqcn", **fields)) < 1.1 * ALONE_MS
 
 
 @pytest.mark.parametrize("fields", [{"name": "dcqcn"}, {"name": "mltcp_dcqcn", "shape": "decreasing"}])

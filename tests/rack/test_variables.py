@@ -150,14 +150,15 @@ def test_a_run_deploys_programs_and_nothing_else(inventory_file: Path) -> None:
 
 def test_a_published_set_is_what_servers_get_and_switches_must_have(inventory_file: Path) -> None:
     text = inventory_file.read_text()
-    parameters = {"T_us": 300.0, "byte_counter_bytes": 32767, "g": 0.0048828125}
+    parameters = {"T_us": 300.0, "byte_counter_bytes": 32767, "g": 0.0048828125, "clamp_target": 0}
     thresholds = {"Kmin_bytes": 80_000.0, "Kmax_bytes": 160_000.0, "Pmax": 1.0}
     transport = {"name": "dcqcn", "T_us": 100.0, "set": {"name": "a", "parameters": parameters, "ecn": thresholds}}
     spec = trial(j1={"workers": ["s0", "s2"], "transport": transport})
     rack = Rack(read_inventory(inventory_file), spec.topology, "rack", frozenset({"rdma"}))
     asked = rack.settings_document(spec, "s0")["dcqcn"]["ens1f0np0"]
-    del parameters["g"]  # of which NICs keep a code
-    assert asked == {**parameters, "T_us": 100, "g_code": 1019}  # what is given goes before the set
+    del parameters["g"], parameters["clamp_target"]  # which NICs keep by other names, and g as a code
+    # What is given goes before the set.
+    assert asked == {**parameters, "T_us": 100, "g_code": 1019, "clamp_target_rate": 0}
     inventory_file.write_text(text.replace("Kmin_cells: 1000", "Kmin_cells: 900"))
     other = replace(rack, inventory=read_inventory(inventory_file))
     with pytest.raises(RackError, match=r"vars.ecn: found Kmin_bytes=72000 .*expected Kmin_bytes=80000"):

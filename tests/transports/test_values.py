@@ -22,6 +22,7 @@ WANTED = {
     "g": 0.0625,
     "alpha_timer_us": 55,
     "cnp_gap_us": 50,
+    "clamp_target": 1,
 }
 
 

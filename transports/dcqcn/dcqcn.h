@@ -21,6 +21,8 @@ struct dcqcn_params {
   PARAMETER(__u32, g_q24, "2^-24", testbed, 0.0048828125, 0, 1, "weight of a CNP in alpha");
   PARAMETER(__u32, alpha_timer_us, "us", testbed, 1, 1, 1e9, "without a CNP for so long, alpha shrinks");
   PARAMETER(__u32, cnp_gap_us, "us", testbed, 4, 0, 1e9, "least time between two CNPs of a flow");
+  PARAMETER(__u32, clamp_target, "0 or 1", testbed, 0, 0, 1,
+            "1: the target follows at every cut; 0: at the first cut after an increase");
   RULE(rates_are_in_order, "R_min_mbps <= R_max_mbps");
 };
 

@@ -53,9 +53,9 @@ static __always_inline void dcqcn_show(const struct dcqcn_flow *f, struct dcqcn_
   c->stage = f->rp.timer_stage;
 }
 
-// Applies an ACK to the flow's rate and counters. Returns true if the ACK counted as a CNP.
-static __always_inline bool dcqcn_hear(struct sock *sk, const struct rate_sample *rs, const struct dcqcn_params *p,
-                                       struct dcqcn_counters *c) {
+// Applies an ACK to the flow's rate and counters. Returns the rate before the cut if the ACK counted as a CNP, else 0.
+static __always_inline __u64 dcqcn_hear(struct sock *sk, const struct rate_sample *rs, const struct dcqcn_params *p,
+                                        struct dcqcn_counters *c) {
   struct dcqcn_flow *f = dcqcn_flow_of(sk);
   struct tcp_sock *tp = tcp_of(sk);
   __u32 now = (__u32)tp->tcp_mstamp;
@@ -67,9 +67,9 @@ static __always_inline bool dcqcn_hear(struct sock *sk, const struct rate_sample
   f->ack_us = now;
 
   reaction_point_run_timers(&f->rp, p, c, now);
-  bool cnp = (marked || rs->losses > 0) && reaction_point_hears_cnps(&f->rp, p, now);
-  if (cnp) {
-    reaction_point_on_cnp(&f->rp, p, now);
+  __u64 before = 0;
+  if ((marked || rs->losses > 0) && reaction_point_hears_cnps(&f->rp, p, now)) {
+    before = reaction_point_on_cnp(&f->rp, p, now);
     c->cnps++;
   } else {
     reaction_point_count_bytes(&f->rp, p, c, (__u64)rs->acked_sacked * tp->mss_cache);
@@ -82,7 +82,7 @@ static __always_inline bool dcqcn_hear(struct sock *sk, const struct rate_sample
   c->segments_marked += marked;
   if (rs->losses > 0)
     c->losses += rs->losses;
-  return cnp;
+  return before;
 }
 
 #endif

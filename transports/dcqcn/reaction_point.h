@@ -62,9 +62,13 @@ static __always_inline bool reaction_point_hears_cnps(const struct reaction_poin
   return now - rp->cnp_us >= p->cnp_gap_us;
 }
 
-// Cuts the rate at a CNP, and restarts timers and stages.
-static __always_inline void reaction_point_on_cnp(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
-  rp->R_T = rp->R_C;
+// Cuts the rate at a CNP, restarts timers and stages, and returns the rate before the cut. The target follows at every
+// cut in SIGCOMM'15; NVIDIA's NICs (CLAMP_TGT_RATE) and HPCC's simulator (CLAMP_TARGET_RATE) by default keep it until
+// an increase has happened since.
+static __always_inline __u64 reaction_point_on_cnp(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
+  __u64 before = rp->R_C;
+  if (p->clamp_target || rp->timer_stage || rp->byte_stage)
+    rp->R_T = before;
   rp->R_C -= times_q24(rp->R_C, rp->alpha_q24) >> 1;
   if (rp->R_C < p->R_min)
     rp->R_C = p->R_min;
@@ -72,6 +76,7 @@ static __always_inline void reaction_point_on_cnp(struct reaction_point *rp, con
   rp->timer_stage = rp->byte_stage = 0;
   rp->bytes = 0;
   rp->increased_us = rp->alpha_us = rp->cnp_us = now;
+  return before;
 }
 
 // Applies the events of a NIC's timers since the last ACK. Timers also run while a flow is idle, so after a compute

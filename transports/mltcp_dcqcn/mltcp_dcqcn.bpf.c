@@ -39,9 +39,10 @@ static __always_inline struct dcqcn_params scaled(const struct mltcp_dcqcn_param
   return to;
 }
 
-// After a CNP R_T is what the rate was before.
-static __always_inline void soften(struct reaction_point *rp, const struct mltcp_dcqcn_params *p, __u32 F_q24) {
-  __u64 kept = aggressiveness_decrease(rp->R_T, rp->R_C < rp->R_T ? rp->R_C : rp->R_T, F_q24);
+// Lessens a cut from the rate `before`.
+static __always_inline void soften(struct reaction_point *rp, const struct mltcp_dcqcn_params *p, __u64 before,
+                                   __u32 F_q24) {
+  __u64 kept = aggressiveness_decrease(before, rp->R_C < before ? rp->R_C : before, F_q24);
   rp->R_C = kept > p->dcqcn.R_min ? kept : p->dcqcn.R_min;
 }
 
@@ -56,9 +57,9 @@ void CONG_CONTROL(mltcp_dcqcn_cong_control, sk, rs) {
   job_hear(sk, &p->mltcp, &c->mltcp);
   __u32 F_q24 = m ? m->F_q24 : ONE_Q24;
   struct dcqcn_params now = scaled(p, F_q24);
-  bool cnp = dcqcn_hear(sk, rs, &now, &c->dcqcn);
-  if (cnp && p->mltcp.acts_on == DECREASE)
-    soften(&f->rp, p, F_q24);
+  __u64 before = dcqcn_hear(sk, rs, &now, &c->dcqcn);
+  if (before && p->mltcp.acts_on == DECREASE)
+    soften(&f->rp, p, before, F_q24);
   dcqcn_show(f, &c->dcqcn);
   dcqcn_pace(sk, f);
 }

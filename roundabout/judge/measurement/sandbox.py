@@ -86,7 +86,7 @@ def transport_arguments(transport: Transport, rate_mbps: float | None) -> list[s
     values = {
         each.name: rate_mbps or each.most
         if each.chosen_by == "line_rate"
-        else transport.requested.get(each.name, each.default)
+        else transport.requested.get(each.name, transport.fallback(each))
         for each in declared
     }
     return [f"{name}={value}" for name, value in values.items()]

@@ -3,12 +3,14 @@
 
 The model is that of SIGCOMM'15, section 5, as CoNEXT'16 has it for each flow by itself (its section 3.1): rates,
 targets, alpha and the queue are continuous, and a CNP or an increase counts by its expected frequency. Parameters mean
-what they mean in transports/dcqcn, which asks for three things that the papers omit:
+what they mean in transports/dcqcn, which asks for four things that the papers omit:
 
 - After a CNP there is none for `cnp_gap_us`, whatever is marked; only then the next marked packet makes one. Times
   between CNPs are the gap and an exponential wait.
 - An increase depends on its stage, so on the time since the last CNP. The mean of that is a part of the state
   (`age_us`), which grows while nothing is marked. With steady marking, this is the papers' model, with their p < 1.
+- Without `clamp_target`, the target follows only at a cut that comes after an increase: with the probability that a
+  period of the timer or the byte counter ends between two CNPs.
 - Increases are fast, additive or hyper by both counters' stages, and R_C takes half of each step at once.
 
 A mean field has no noise, and it does not synchronize flows' cuts as near-step marking may.
@@ -47,6 +49,7 @@ class Reaction:
     g: Array
     alpha_timer_us: Array
     cnp_gap_us: Array
+    clamp_target: Array
 
 
 @dataclass
@@ -94,6 +97,10 @@ def advance(flow: FlowState, reaction: Reaction, rate: Array, p: Array, us: Arra
     above = 1 / (1 - flow.alpha / 2)
     cut = np.maximum(flow.R_C * np.exp(-0.5 * us * cuts * flow.alpha), reaction.R_min)
     target = above * cut + (flow.R_T - above * flow.R_C) * np.exp(-cuts * us)
+    clamps = reaction.clamp_target > 0
+    if not clamps.all():
+        follows = _increase_probability(reaction, rate, hazard)
+        target = np.where(clamps, target, flow.R_T + follows * (target - flow.R_T))
     flow.R_T = np.minimum(target + gain, reaction.R_max)
     flow.R_C = np.minimum(cut + (target - cut) * -np.expm1(-0.5 * us * events) + 0.5 * gain, flow.R_T)
     up, down = reaction.g * cuts, reaction.g * alpha_events
@@ -104,6 +111,13 @@ def advance(flow: FlowState, reaction: Reaction, rate: Array, p: Array, us: Arra
 
 def _decay_towards(value: Array, limit: Array, times: Array) -> Array:
     return limit + (value - limit) * np.exp(-times)
+
+
+def _increase_probability(reaction: Reaction, rate: Array, hazard: Array) -> Array:
+    """Return the probability that a rate is increased between two CNPs, whose wait after the gap is exponential."""
+    counter = np.where(reaction.byte_counter_bytes > 0, reaction.byte_counter_bytes, np.inf) / np.maximum(rate, 1e-9)
+    quick = np.minimum(reaction.T_us, counter)
+    return np.exp(-hazard * np.maximum(quick - reaction.cnp_gap_us, 0.0))
 
 
 def _advance_age(age_us: Array, hazard: Array, us: Array | float) -> Array:

@@ -375,7 +375,7 @@ def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
     hosts = spec.jobs[name].hosts
     carried = min(link.payload_rate_gbps for link in spec.topology.links if {*link.ends} & {*hosts}) * 1000
     numbers = (each for each in transport.declaration.parameters if not each.names)  # as DCQCN's all are
-    values = {each.name: float(transport.requested.get(each.name, _default(each))) for each in numbers}
+    values = {each.name: float(transport.requested.get(each.name, _default(each, transport))) for each in numbers}
     values["R_max_mbps"] = min(values["R_max_mbps"], carried)
     rates = {name.removesuffix("_mbps") for name in values if name.endswith("_mbps")}
     return {
@@ -389,5 +389,5 @@ def _scaled_increases(transport: Transport) -> Any:
     return transport.requested.get("acts_on", "increase")
 
 
-def _default(parameter: Parameter) -> float:
-    return np.inf if parameter.chosen_by == "line_rate" else parameter.value
+def _default(parameter: Parameter, transport: Transport) -> float:
+    return np.inf if parameter.chosen_by == "line_rate" else float(transport.fallback(parameter))

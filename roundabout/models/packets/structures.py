@@ -78,6 +78,7 @@ class ReactionPlan(ctypes.Structure):
         ("R_max", c_uint64),
         ("F", c_uint32),
         ("g_q24", c_uint32),
+        ("clamp_target", c_uint32),
     )
 
 

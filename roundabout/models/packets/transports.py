@@ -36,7 +36,7 @@ def transport_values(transport: Transport, rate_gbps: float) -> Values:
         return {}
     values: dict[str, float | str] = {}
     for each in declared.parameters:
-        default = rate_gbps * 1000 if each.chosen_by == "line_rate" else each.default
+        default = rate_gbps * 1000 if each.chosen_by == "line_rate" else transport.fallback(each)
         values[each.name] = _host_value(each, transport.requested.get(each.name, default))
     for rule in declared.rules:
         if broken := find_violation(rule, values):
@@ -65,6 +65,7 @@ def reaction_plan(values: Values) -> ReactionPlan:
         byte_counter_bytes=int(values["byte_counter_bytes"]),
         F=int(values["F"]),
         g_q24=round(float(values["g"]) * ONE_Q24),
+        clamp_target=int(values["clamp_target"]),
         **{
             name: round(float(values[f"{name}_mbps"]) * BYTES_PER_S_OF_MBPS)
             for name in ("R_AI", "R_HAI", "R_min", "R_max")

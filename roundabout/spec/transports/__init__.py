@@ -23,7 +23,7 @@ from roundabout.spec.errors import SpecError, quote_value, suggest
 from roundabout.spec.transports import registry
 from roundabout.spec.transports.declarations import Counter, Declaration, Derived, Parameter, Rule
 from roundabout.spec.transports.queues import QueueName
-from roundabout.spec.transports.sets import Ecn, PublishedValues, find_published, set_names
+from roundabout.spec.transports.sets import FORMER_VALUES, Ecn, PublishedValues, find_published, set_names
 
 __all__ = [
     "FOLDER",
@@ -89,6 +89,15 @@ class Transport(Strict, extra="allow"):
     def requested(self) -> dict[str, int | float | str]:
         """Return the given parameters, completed by those of the transport's set."""
         return {**(self.published.parameters if self.published else {}), **self.parameters}
+
+    def fallback(self, parameter: Parameter) -> float | str:
+        """Return the value of a parameter that was not requested: its default.
+
+        A set that is older than the parameter stands for what programs did before (FORMER_VALUES).
+        """
+        if self.published and parameter.name in FORMER_VALUES:
+            return FORMER_VALUES[parameter.name]
+        return parameter.default
 
     @property
     def thresholds(self) -> Ecn | None:

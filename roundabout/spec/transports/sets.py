@@ -20,6 +20,9 @@ from roundabout.spec.transports.declarations import Declaration, Parameter
 
 FOLDER = "sets"
 
+FORMER_VALUES = {"clamp_target": 1}
+"""Values of parameters that a set omits because it is older than they are, by name."""
+
 
 class Ecn(Strict):
     """The marking thresholds of a switch port (RED, as in DCQCN, SIGCOMM'15).
@@ -158,6 +161,6 @@ def _check_parameters(document: Document, found: ParameterSet, parameters: Itera
             kind = "a whole number" if each.is_whole else "a number"
             expected = f"{kind} from {each.least:g} to {each.most:g} ({each.meaning})"
             raise document.error(("parameters", name, "value"), quote_value(value), expected)
-    missing = [name for name in declared if name not in found.parameters]
+    missing = [name for name in declared if name not in found.parameters and name not in FORMER_VALUES]
     if missing:
         raise document.error(("parameters",), f"no {missing[0]}", "every parameter, as a guess where it is not printed")

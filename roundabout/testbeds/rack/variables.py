@@ -18,6 +18,9 @@ from roundabout.testbeds.rack.inventory import Ecn, Inventory, LosslessClasses, 
 
 ROCE_V2 = "RoCE v2"
 
+NIC_NAMES = {"g": "g_code", "clamp_target": "clamp_target_rate"}
+"""Names that NICs' settings have for parameters of a transport, where they differ (docs/reference/settings.md)."""
+
 
 def playbook_variables(inventory: Inventory) -> dict[str, Any]:
     """Return an Ansible inventory with the roles' variables by host. Ansible reads it after the user's inventory."""
@@ -166,15 +169,13 @@ def _host_values(transport: Transport) -> dict[str, float | str]:
 
 
 def _for_nic(asked: dict[str, float | str]) -> dict[str, float | str]:
-    """Return a transport's parameters as NICs have them, which keep a code for g, of 1024.
+    """Return a transport's parameters by the names of NICs, which keep a code for g, of 1024.
 
-    Contested. By NVIDIA's DOC-2790, version 19, the code is 1 - g: alpha becomes code/1024 of itself, plus 1 -
-    code/1024 after a CNP; so the default of 1019 is g = 1/205, near the paper's 1/256, and this is done here. By the
-    database of mlxconfig (mstflint 4.36) alpha = g + (1 - g) * alpha after a CNP, with the code for g itself.
+    The code is contested. By NVIDIA's DOC-2790, version 19, the code is 1 - g: alpha becomes code/1024 of itself, plus
+    1 - code/1024 after a CNP; so the default of 1019 is g = 1/205, near the paper's 1/256, and this is done here. By
+    the database of mlxconfig (mstflint 4.36) alpha = g + (1 - g) * alpha after a CNP, with the code for g itself.
     """
-    if "g" not in asked:
-        return asked
-    return {"g_code" if name == "g" else name: _code(value) if name == "g" else value for name, value in asked.items()}
+    return {NIC_NAMES.get(name, name): _code(value) if name == "g" else value for name, value in asked.items()}
 
 
 def _code(g: float | str) -> int:

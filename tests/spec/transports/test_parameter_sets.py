@@ -35,6 +35,38 @@ def test_an_experiments_parameters_override_its_set(tmp_path: Path) -> None:
     assert found.thresholds.Kmax_bytes == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "clamps"),
+    [("sigcomm15", 1), ("conext16", 1), ("hpcc", 0), ("hpcc-config", 0), ("hpcc-paper", 0), ("nvidia", 0)],
+)
+def test_each_set_has_the_rule_of_its_source(name: str, clamps: int) -> None:
+    assert find_published(DCQCN, name).parameters["clamp_target"] == clamps
+
+
+def test_a_set_that_is_older_than_the_rule_stands_for_the_former_one() -> None:
+    values = find_published(DCQCN, "nvidia")
+    older = {key: value for key, value in values.parameters.items() if key != "clamp_target"}
+    stored = {"name": "dcqcn", "stands_for": "RDMA", "set": {**values.model_dump(), "parameters": older}}
+    found = Transport.model_validate(stored)
+    (rule,) = (each for each in DCQCN.parameters if each.name == "clamp_target")
+    assert found.fallback(rule) == 1
+    assert found.model_dump() == {**stored, "file": None}
+    assert Transport.model_validate({**stored, "set": None}).fallback(rule) == 0  # the vendor's default
+
+
+def test_a_set_file_may_be_older_than_a_parameter(tmp_path: Path) -> None:
+    text = (DCQCN.program.parent / "sets/hpcc.yaml").read_text().replace("name: hpcc", "name: mine")
+    (tmp_path / "sets").mkdir()
+    lines = [line for line in text.splitlines() if "clamp_target" not in line]
+    (tmp_path / "sets/mine.yaml").write_text("\n".join(lines))
+    here = replace(
+        DCQCN,
+        program=tmp_path / "dcqcn.bpf.c",
+        parameters=tuple(replace(each, home=tmp_path) for each in DCQCN.parameters),
+    )
+    assert "clamp_target" not in find_published(here, "mine").parameters
+
+
 def test_without_a_set_nothing_is_stored_that_was_not_before(tmp_path: Path) -> None:
     found = transport_of(tmp_path, "{name: dcqcn}")
     assert found.model_dump() == {"name": "dcqcn", "file": None, "stands_for": "RDMA", "T_us": 125}

@@ -129,7 +129,7 @@ def _parameters(
     of_jobs = {rule.left for rule in transport.declaration.rules if rule.right in FACTS}
     values: dict[str, float | str] = {}
     for each in transport.declaration.parameters:
-        default = carried_mbps if each.chosen_by == "line_rate" else each.default
+        default = carried_mbps if each.chosen_by == "line_rate" else transport.fallback(each)
         asked = transport.requested.get(each.name, default)
         if each.name in calibrated and each.name not in transport.parameters:
             asked = calibrated[each.name]

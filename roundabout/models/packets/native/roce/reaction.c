@@ -37,6 +37,7 @@ struct reaction *reaction_create(const struct reaction_plan *plan) {
       .g_q24 = plan->g_q24,
       .alpha_timer_us = period(plan->alpha_timer_ps),
       .cnp_gap_us = ticks(plan->cnp_gap_ps),
+      .clamp_target = plan->clamp_target,
   };
   reaction->R_AI = plan->R_AI;
   reaction->R_HAI = plan->R_HAI;
@@ -65,10 +66,10 @@ static void count(struct reaction *reaction, int64_t now_ps, uint64_t bytes) {
   reaction->p.R_HAI = mltcp_R_HAI(reaction->member, reaction->R_HAI);
 }
 
-// After a CNP R_T is what the rate was before (mltcp_dcqcn.bpf.c).
-static void soften(struct reaction *reaction) {
+// Lessens a cut from the rate `before`, as mltcp_dcqcn.bpf.c does.
+static void soften(struct reaction *reaction, __u64 before) {
   struct reaction_point *rp = &reaction->rp;
-  __u64 kept = mltcp_cut(reaction->member, rp->R_T, rp->R_C < rp->R_T ? rp->R_C : rp->R_T);
+  __u64 kept = mltcp_cut(reaction->member, before, rp->R_C < before ? rp->R_C : before);
   rp->R_C = kept > reaction->p.R_min ? kept : reaction->p.R_min;
 }
 
@@ -82,9 +83,9 @@ uint64_t reaction_on_send(struct reaction *reaction, int64_t now_ps, uint64_t by
 
 void reaction_on_cnp(struct reaction *reaction, int64_t now_ps) {
   reaction_point_run_timers(&reaction->rp, &reaction->p, &reaction->c, ticks(now_ps));
-  reaction_point_on_cnp(&reaction->rp, &reaction->p, ticks(now_ps));
+  __u64 before = reaction_point_on_cnp(&reaction->rp, &reaction->p, ticks(now_ps));
   if (reaction->member)
-    soften(reaction);
+    soften(reaction, before);
   reaction->c.cnps++;
 }
 
