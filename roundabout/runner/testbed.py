@@ -112,6 +112,18 @@ class ExporterTarget:
     connect: Callable[[], Connection]
 
 
+def refuse_switch_features(trial: TrialSpec, fields: Iterable[str], why: str) -> None:
+    """Raise UsageError if the trial asks switches for a feature of `fields`. `why` says what the testbed has instead.
+
+    A field that had no effect would make its results those of other switches.
+    """
+    for name in fields:
+        if found := trial.switch_features.get(name):
+            raise UsageError(
+                f"{name}: found {found}, allowed is none: {why}", "run it with --testbed packets, or leave it out"
+            )
+
+
 class TestbedProvider(ABC):
     """A provider of testbeds of one kind on this machine."""
 

@@ -26,7 +26,7 @@ from roundabout.spec.trace import SubmittedJob
 from roundabout.spec.trainers import DEFAULT, Trainer
 from roundabout.spec.training.launch import SLURM_PROBE
 from roundabout.spec.transports import Transport
-from roundabout.spec.transports.queues import QueueName
+from roundabout.spec.transports.queues import RED_WEIGHT, QueueName
 
 Jitter = Annotated[float, Field(ge=0, lt=1)]
 Flows = Annotated[int, Field(ge=1, le=64)]
@@ -44,6 +44,24 @@ Priority = Annotated[int, Field(ge=1, le=63)]
 # Limit of queues for jobs. Ports have eight classes, one of which is reserved for CNPs.
 MOST_QUEUES = 7
 Queues = Annotated[int, Field(ge=2, le=MOST_QUEUES)]
+
+RedWeight = Annotated[float, Field(gt=0, le=1)]
+
+
+class WeightedQueues(Strict):
+    """Deficit weighted round robin (DWRR) among the lowest priority queues of a switch's port.
+
+    A round gives each queue its weight times the quantum (Shreedhar and Varghese, 1995). Higher queues, and CNPs, come
+    first, strictly.
+    """
+
+    weights: Annotated[Tuple[Annotated[int, Field(ge=1, le=10_000)]], Field(min_length=2, max_length=MOST_QUEUES)] = (
+        Field(description="of the lowest queues, from that of packets without a priority upwards")
+    )
+    quantum_bytes: Annotated[int, Field(ge=64, le=10**6)] | None = Field(
+        default=None, description="bytes of frames that a weight of 1 sends in a round; default: a full frame"
+    )
+
 
 InputField = Literal["profile", "start_offset_ms"]
 
@@ -223,6 +241,12 @@ class Treatment(Strict):
     priority_queues: Queues = Field(
         default=MOST_QUEUES, description="priority queues of a port; lower priorities share the last"
     )
+    dwrr: WeightedQueues | None = Field(
+        default=None, description="weights of the lowest priority queues; default: higher priorities come first"
+    )
+    red_weight: RedWeight | None = Field(
+        default=None, description=f"weight of a packet in the average of `queue: red`; default: {RED_WEIGHT}"
+    )
     one_job_at_a_time: bool = False
     cassini: Cassini | None = Field(
         default=None, description="Cassini: shifts jobs in time so that their demands interleave"
@@ -329,6 +353,8 @@ class TrialSpec(Strict):
     tcp: Tcp = Tcp()
     queue: QueueName = "thresholds"
     priority_queues: Queues = MOST_QUEUES
+    dwrr: WeightedQueues | None = None
+    red_weight: RedWeight | None = None
     one_job_at_a_time: bool = False
     cassini: Cassini | None = None
     capture: Capture | None = None
@@ -337,6 +363,7 @@ class TrialSpec(Strict):
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
         of_jobs = {"queue": "thresholds", "priority_queues": MOST_QUEUES, "cassini": None}
+        of_jobs |= {"dwrr": None, "red_weight": None}
         return drop_defaults({**of_jobs, "cluster": None, "submitted": []}, handler(self))
 
     @property
@@ -355,6 +382,21 @@ class TrialSpec(Strict):
         others = any(job.priority is None for job in self.jobs.values()) or bool(self.cross_traffic)
         own = min(len(ranked) if others else len(ranked) - 1, self.priority_queues - 1)
         return {priority: max(own - rank, 0) for rank, priority in enumerate(ranked)}
+
+    @property
+    def data_queues(self) -> int:
+        """Return how many of a port's queues have packets of jobs or cross traffic: those from 0 up."""
+        return 1 + max(self.queue_of_priority.values(), default=0)
+
+    @property
+    def switch_features(self) -> dict[str, str]:
+        """Return what the trial asks of switches that only the packet-level model has, by field."""
+        asked = {
+            "topology.buffer": self.topology.buffer and f"{self.topology.buffer.bytes} bytes that ports share",
+            "queue": "red" if self.queue == "red" else None,
+            "dwrr": self.dwrr and f"weights {', '.join(map(str, self.dwrr.weights))}",
+        }
+        return {field: found for field, found in asked.items() if found}
 
     @property
     def has_concurrent_jobs(self) -> bool:

@@ -45,6 +45,7 @@ from roundabout.spec.assembly.validation import (
     check_inputs,
     check_pattern,
     check_rules,
+    check_scheduling,
     check_shared_hosts,
     check_transports,
     check_workers,
@@ -370,11 +371,14 @@ def _cell(merged: Merged, library: Library) -> Cell:
         tcp=treatment.tcp,
         queue=port_queue(merged, treatment),
         priority_queues=treatment.priority_queues,
+        dwrr=treatment.dwrr,
+        red_weight=treatment.red_weight,
         one_job_at_a_time=treatment.one_job_at_a_time,
         cassini=treatment.cassini,
         capture=treatment.capture,
     )
     check_demand(merged, spec)
+    check_scheduling(merged, spec)
     return Cell(levels=merged.levels, spec=spec, depends_on=treatment.depends_on)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
-from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple
+from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple, drop_defaults
 from roundabout.spec.frames import payload_share
 
 RATES = ("line_rate_gbps", "payload_rate_gbps")
@@ -38,6 +38,30 @@ class Link(Strict):
         if self.payload_rate_gbps > self.line_rate_gbps:
             raise ValueError("a payload rate no higher than the line rate")
         return self
+
+
+class SharedBuffer(Strict):
+    """The packet memory of a switch, which all its ports share by dynamic thresholds (Choudhury and Hahne, 1998).
+
+    In a `lossy` topology, a queue may hold `alpha` times the free bytes; a packet beyond is dropped. In a `lossless`
+    one, what came over a link may hold that much for each priority; a packet beyond waits in the link's headroom, and
+    PFC pauses the link. Sizes are of frames without checksum, preamble and gap.
+    """
+
+    bytes: Annotated[int, Field(ge=1, le=10**12)] = Field(
+        description="memory of each switch; headroom is a part of it that is not shared"
+    )
+    alpha: Annotated[float, Field(gt=0, le=1024)] = Field(
+        description="a threshold's share of the free bytes; switches have powers of two, 1/128 to 8"
+    )
+    xon_offset_bytes: Annotated[int, Field(ge=0, le=10**12)] | None = Field(
+        default=None,
+        description="bytes below its threshold at which a paused link goes on; default: two full frames",
+    )
+    headroom_bytes: Annotated[int, Field(ge=0, le=10**12)] | None = Field(
+        default=None,
+        description="bytes reserved for each link and priority in use; default: what arrives after PFC has decided",
+    )
 
 
 class _Fault(NamedTuple):
@@ -75,6 +99,10 @@ class Topology(Strict):
         default=None,
         description="bytes that a port of a `lossy` topology queues before it drops; default: the testbed's choice",
     )
+    buffer: SharedBuffer | None = Field(
+        default=None,
+        description="memory that the ports of a switch share; default: each queue and link has a limit of its own",
+    )
     hosts: Annotated[Tuple[NodeName], Field(min_length=2)]
     switches: Annotated[Tuple[NodeName], Field(min_length=1)]
     gpus_per_host: Annotated[int, Field(ge=1, le=64)] = Field(
@@ -98,6 +126,19 @@ class Topology(Strict):
             problem = _Fault(("queue_bytes",), str(self.queue_bytes), "it with `queue: lossy` alone")
             raise PydanticCustomError("located", "{expected}", problem._asdict())
         return self
+
+    @model_validator(mode="after")
+    def _only_pfc_has_headroom(self) -> Self:
+        for name in ("xon_offset_bytes", "headroom_bytes") if self.buffer and self.queue == "lossy" else ():
+            if (found := getattr(self.buffer, name)) is not None:
+                problem = _Fault(("buffer", name), str(found), "it with `queue: lossless` alone: PFC needs it")
+                raise PydanticCustomError("located", "{expected}", problem._asdict())
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
+        return drop_defaults({"buffer": None}, handler(self))
 
     @model_validator(mode="after")
     def _headers_fit(self) -> Self:

@@ -88,6 +88,24 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("drops", INTEGER, "packets", "dropped by the queue, cumulative"),
         Column("marks", INTEGER, "segments", "marked with ECN's CE, cumulative"),
     ),
+    # One row a switch port, queue and sample (10 ms); computed packet by packet only.
+    "port_queues": (
+        *PORT,
+        Column("queue", INTEGER, "", "its number at the port: 0 is served last, 7 is that of CNPs"),
+        Column("tx_bytes", INTEGER, "bytes", "sent into the link, headers included, cumulative"),
+        Column("backlog_bytes", INTEGER, "bytes", "waiting in the queue at this instant"),
+        Column("average_bytes", INTEGER, "bytes", "RED's average of the queue; null for other kinds of queues"),
+        Column("drops", INTEGER, "packets", "dropped by the queue, cumulative"),
+        Column("marks", INTEGER, "segments", "marked with ECN's CE, cumulative"),
+        Column("pauses", INTEGER, "packets", "PFC's pause frames that the queue obeyed, cumulative"),
+        Column("paused_us", REAL, "us", "for which it obeyed them, cumulative"),
+    ),
+    # One row a switch whose ports share a buffer, and sample (10 ms); computed packet by packet only.
+    "switch_buffers": (
+        Column("shared_bytes", INTEGER, "bytes", "in use of what ports share, at this instant"),
+        Column("headroom_bytes", INTEGER, "bytes", "in use of the links' headroom, at this instant"),
+        Column("most_bytes", INTEGER, "bytes", "the most that both together have held"),
+    ),
     # One row a switch port, marked host and sample (10 ms); cumulative.
     "marks": (
         *PORT,

@@ -8,6 +8,7 @@ import pytest
 
 from roundabout.spec import SpecError, load_topology
 from roundabout.spec.frames import payload_share
+from roundabout.spec.topology import Topology
 
 pytestmark = pytest.mark.unit
 
@@ -77,6 +78,14 @@ def test_the_dumbbell_has_one_shared_link() -> None:
             r":6: queue_bytes: found 9, expected it with `queue: lossy`",
         ),
         ("queue: lossy", "queue: lossy\nqueue_bytes: 0", r":6: queue_bytes: found 0"),
+        ("queue: lossy", "queue: lossy\nbuffer: {bytes: 9}", r":6: buffer.alpha: found nothing"),
+        ("queue: lossy", "queue: lossy\nbuffer: {bytes: 9, alpha: 0}", r":6: buffer.alpha: found 0"),
+        ("queue: lossy", "queue: lossy\nbuffer: {bytes: 0, alpha: 1}", r":6: buffer.bytes: found 0"),
+        (
+            "queue: lossy",
+            "queue: lossy\nbuffer: {bytes: 9, alpha: 1, headroom_bytes: 5}",
+            r":6: buffer.headroom_bytes: found 5, expected it with `queue: lossless` alone",
+        ),
         ("[a, b, c]", "[a, B, c]", r":6: hosts\[1\]: found 'B', expected letters"),
     ],
 )
@@ -118,6 +127,18 @@ def test_salamys_links_carry_what_their_packets_headers_leave(name: str) -> None
         assert link.payload_rate_gbps == pytest.approx(
             link.line_rate_gbps * payload_share(topology.mtu_bytes), abs=0.05
         )
+
+
+def test_a_topology_without_a_buffer_is_stored_as_before(tmp_path: Path) -> None:
+    load(tmp_path, TREE)
+    tree = load_topology("tree", tmp_path)
+    assert "buffer" not in tree.model_dump(mode="json")
+    load(tmp_path, TREE.replace("queue: lossy", "queue: lossless\nbuffer: {bytes: 16000000, alpha: 0.125}"))
+    shared = load_topology("tree", tmp_path)
+    assert shared.buffer is not None
+    assert (shared.buffer.bytes, shared.buffer.alpha, shared.buffer.headroom_bytes) == (16_000_000, 0.125, None)
+    assert Topology.model_validate(shared.model_dump(mode="json")) == shared
+    assert shared.with_rates(100, None).buffer == shared.buffer
 
 
 def test_two_hosts_in_a_row_are_no_network(tmp_path: Path) -> None:

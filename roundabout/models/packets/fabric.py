@@ -19,6 +19,9 @@ CONTROL_BYTES = FRAME_HEADER_BYTES + ROCE_HEADER_BYTES + 16
 ECN = Ecn(Kmin_bytes=80_000, Kmax_bytes=160_000, Pmax=1.0)
 """1000 and 2000 cells of 80 bytes, all marked above: the WRED of the interleaving thesis' switch."""
 
+RED = Ecn(Kmin_bytes=80_000, Kmax_bytes=240_000, Pmax=0.1)
+"""The same lower threshold, and what Floyd recommends with it (notes of 1997): three times that, and a max_p of 0.1."""
+
 
 @dataclass(frozen=True)
 class TcpHosts:
@@ -57,7 +60,7 @@ class Fabric:
     - `burst_packets`, `pace_jitter`: the rate limiter's packets at once, and the width of the spread of the gap after
       them, as a share. A guess: without any spread, equal flows keep in step for good.
     - `timeout_us`: 4.096 us * 2^14, the local ACK timeout that perftest sets.
-    - `ecn`: where experiments and sets give no thresholds.
+    - `ecn`, `red`: where experiments and sets give no thresholds.
     - `xoff_bytes`, `xon_bytes`: of one link and priority. A guess: what a dynamic threshold of 1/8 leaves of 16 MB.
     - `tcp`: hosts whose transport is TCP.
     """
@@ -70,6 +73,7 @@ class Fabric:
     pace_jitter: float = 0.1
     timeout_us: float = 67_109.0
     ecn: Ecn = ECN
+    red: Ecn = RED
     marks_on_arrival: bool = False
     xoff_bytes: int = 2_000_000
     xon_bytes: int = 1_900_000

@@ -71,7 +71,7 @@ def ecn_thresholds(spec: TrialSpec, fabric: Fabric) -> Ecn:
     if spec.queue == "step":
         step = step_bytes(spec.topology.bottleneck.line_rate_gbps, spec.topology.mtu_bytes)
         return Ecn(Kmin_bytes=step, Kmax_bytes=step, Pmax=1)
-    return fabric.ecn
+    return fabric.red if spec.queue == "red" else fabric.ecn
 
 
 def plan_ports(spec: TrialSpec, fabric: Fabric, ports: Ports) -> list[PortPlan]:
@@ -82,7 +82,7 @@ def plan_ports(spec: TrialSpec, fabric: Fabric, ports: Ports) -> list[PortPlan]:
 
 def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, sender: str, link: Link) -> PortPlan:
     payload, line = (rate * BYTES_PER_S_OF_GBPS for rate in (link.payload_rate_gbps, link.line_rate_gbps))
-    longest = spec.topology.queue_bytes or drop_tail_bytes(link.payload_rate_gbps)
+    longest = spec.topology.queue_bytes or (-1 if spec.topology.buffer else drop_tail_bytes(link.payload_rate_gbps))
     frame = frame_bytes(payload_bytes(spec.topology.mtu_bytes))
     from_host = sender in spec.topology.hosts
     return PortPlan(

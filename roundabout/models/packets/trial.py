@@ -12,6 +12,7 @@ from roundabout.models.packets.fabric import Fabric, payload_bytes
 from roundabout.models.packets.jobs import AddedJob, add_jobs
 from roundabout.models.packets.network import Ports, number_ports, plan_nics, plan_ports
 from roundabout.models.packets.structures import PS_PER_MS, PairResult
+from roundabout.models.packets.switches import add_switches
 from roundabout.spec import TrialSpec
 
 SAMPLE_MS = 10.0
@@ -52,6 +53,7 @@ def open_trial(
     ports = number_ports(spec.topology)
     nics, plans = plan_nics(spec, fabric, seed), plan_ports(spec, fabric, ports)
     engine = Engine(nics, plans, len(spec.topology.hosts), round(sample_ms * PS_PER_MS))
+    add_switches(engine, spec, fabric, ports)
     return engine, ports, add_jobs(engine, spec, ports, seed, fabric.tcp)
 
 

@@ -113,8 +113,19 @@ def port_queue(merged: Merged, treatment: Treatment) -> QueueName:
     asking = [name for name, user in users.items() if user.transport.ecn]
     if queue == "drop-tail" and asking:
         found = f"drop-tail, beside the `ecn` of {asking[0]}'s transport{merged.setting}"
-        raise merged.error(("queue",), found, "thresholds or step, or no `ecn`")
+        raise merged.error(("queue",), found, "thresholds, step or red, or no `ecn`")
+    if treatment.red_weight is not None and queue != "red":
+        found = f"{treatment.red_weight:g} beside a queue of kind {queue}{merged.setting}"
+        raise merged.error(("red_weight",), found, "it with `queue: red` alone")
     return queue
+
+
+def check_scheduling(merged: Merged, spec: TrialSpec) -> None:
+    """Raise SpecError if `dwrr` has weights of queues that no packet uses."""
+    if spec.dwrr and len(spec.dwrr.weights) > spec.data_queues:
+        found = f"weights of {len(spec.dwrr.weights)} queues{merged.setting}"
+        used = f"at most {spec.data_queues}, the queues that the jobs' priorities use"
+        raise merged.error(("dwrr", "weights"), found, used, "give jobs other priorities, or fewer weights")
 
 
 def check_pattern(merged: Merged, name: str, job: Job, profile: Profile) -> None:

@@ -3,12 +3,14 @@
 
 from typing import Literal, get_args
 
-QueueName = Literal["thresholds", "step", "drop-tail"]
+QueueName = Literal["thresholds", "step", "drop-tail", "red"]
 """Kinds of queues at switch ports.
 
 thresholds: the port marks with increasing probability between two thresholds (WRED). The thresholds are those of the
 transport's `ecn` or set, or the testbed's. step: the port marks every packet above one threshold (`step_bytes`).
 drop-tail: the port never marks, and drops packets beyond DROP_TAIL_MS of the link or the topology's `queue_bytes`.
+red: the port marks by the average queue (RED: Floyd and Jacobson, 1993) between the same thresholds; Kmin, Kmax and
+Pmax are the paper's min_th, max_th and max_p. Packets without ECN are dropped where others are marked.
 """
 QUEUES: tuple[QueueName, ...] = get_args(QueueName)
 
@@ -20,6 +22,10 @@ DROP_TAIL_MS = 1.0
 # Gbit/s, 20 at 1 Gbit/s. It grows in proportion to the rate, but is at least 20 packets, because windows have a minimum
 # in packets.
 STEP_BYTES_PER_GBPS, STEP_LEAST_PACKETS = 6.5 * 1500, 20
+
+# RED's w_q: the weight of a packet in the average queue (Floyd and Jacobson, 1993, section 6). The average follows the
+# queue over some 500 packets.
+RED_WEIGHT = 0.002
 
 
 def drop_tail_bytes(payload_rate_gbps: float) -> int:

@@ -20,7 +20,8 @@ from roundabout.runner import program_list
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.tables.trial_start import TrialStart
-from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider
+from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider, refuse_switch_features
+from roundabout.spec import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
@@ -38,7 +39,7 @@ FIDELITY = Fidelity(
     (
         "transports: every connection gets its fair share whatever it is told, so `unfair` is the same as `fair`; only "
         "those of MLTCP get shares as their F says, at once, and all of them alike whatever they are based on",
-        "packets: no headers, no queues but those of priorities, no marks, no losses",
+        "packets: no headers, no queues but those of priorities, no marks, no losses; `queue`, `buffer` mean nothing",
         "jitter: phases last exactly as long as profiles say",
         "rings: a worker sends on whatever it has received, so that flows inside an iteration are all alike",
         "cross traffic's congestion control: its flows come before all jobs, as fast as links carry; iperf is even",
@@ -60,6 +61,10 @@ class FluidProvider(TestbedProvider):
     def open_testbed(self, _topology: Topology, visit: RunContext) -> "AbstractContextManager[FluidTestbed]":
         """Open the model, which accepts any topology."""
         return nullcontext(FluidTestbed(visit))
+
+    def check_trial(self, trial: TrialSpec, /) -> None:
+        """Raise UsageError if the trial weighs priorities. Kinds of queues and buffers have no effect (FIDELITY)."""
+        refuse_switch_features(trial, ("dwrr",), "higher priorities come first, strictly")
 
     def checks(self) -> tuple[Check, ...]:
         """Return the check for crossgen, the program that draws flows."""

@@ -14,7 +14,7 @@ from roundabout.runner.hosts.playbooks import run_playbook, temporary_inventory
 from roundabout.runner.hosts.programs import call, check_call
 from roundabout.runner.machine.journal import Entry, apply_in_parallel, raise_together
 from roundabout.runner.session.host_settings import settings_command
-from roundabout.runner.testbed import Check, ExporterTarget
+from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features
 from roundabout.runner.transports import TOOL, object_folder
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.experiment import TrialSpec
@@ -73,7 +73,10 @@ class LabProvider(SshTestbedProvider):
         return examine_machine()
 
     def check_trial(self, trial: TrialSpec, /) -> None:
-        """Raise LabError if no lab at this scale and dilation can run the trial."""
+        """Raise LabError or UsageError if no lab at this scale and dilation can run the trial."""
+        refuse_switch_features(
+            trial, trial.switch_features, "a lab's port has queues of fixed lengths, which mark as they stand"
+        )
         calibration = self.calibration
         for host in trial.topology.hosts:
             host_settings.settings_document(trial, host, calibration, self.dilation)

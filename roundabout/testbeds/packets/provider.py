@@ -40,7 +40,7 @@ FIDELITY = Fidelity(
         "NICs and switches as they are: what their makers do not document is a guess "
         "(docs/explanation/packet-level-model.md)",
         "transports without a form for hosts, such as BBR, and cross traffic: they are refused",
-        "shared buffers: PFC's thresholds are fixed, and each queue is by itself",
+        "shared buffers, where a topology has no `buffer`: PFC's thresholds are fixed, and each queue is by itself",
         "GPUs and trainers: a job is its profile, and its bytes come into being evenly",
     ),
 )

@@ -2,7 +2,8 @@
 """Refusals of trials that the packet-level model cannot play, each by one error before a run begins."""
 
 from roundabout.models.packets import Fabric, UnsupportedError
-from roundabout.models.packets.network import ecn_thresholds
+from roundabout.models.packets.network import ecn_thresholds, number_ports
+from roundabout.models.packets.switches import plan_buffers
 from roundabout.models.packets.transports import transport_values
 from roundabout.spec.experiment import TrialSpec
 
@@ -25,3 +26,4 @@ def check_support(trial: TrialSpec, fabric: Fabric) -> None:
         except UnsupportedError as error:
             raise UnsupportedError(f"jobs.{name}.{error.message}", error.hint) from None
     ecn_thresholds(trial, fabric)
+    plan_buffers(trial, fabric, number_ports(trial.topology))

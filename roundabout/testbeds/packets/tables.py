@@ -28,6 +28,8 @@ PAUSE_COUNTERS = {"pauses": ("rx_prio3_pause", "packets", 1), "paused_ps": ("rx_
 """Pause frames that a host's NIC obeyed: mlx5's name, unit, and what one of it is in the engine."""
 PORT_PAUSE_COUNTERS = {"pauses": ("rx_pause", "packets", 1), "paused_ps": ("rx_pause_duration", "us", PS_PER_US)}
 """The same of a switch port that was paused."""
+QUEUE_FIELDS = ("tx_bytes", "backlog_bytes", "drops", "marks", "pauses")
+"""Counters of a port's queue that a table has as the engine does."""
 REACTIONS = ("cnps", "fast_increases", "additive_increases", "hyper_increases")
 
 
@@ -38,6 +40,8 @@ def build_tables(spec: TrialSpec, played: PlayedTrial, when: TrialStart, who: Id
         "iterations": _iterations(spec, played, when),
         "counters": _counters(spec, samples),
         "queue": _queue(spec, samples),
+        "port_queues": _port_queues(spec, samples),
+        "switch_buffers": _switch_buffers(spec, samples),
         "marks": _marks(spec, samples),
         "device_counters": _device_counters(spec, samples),
         "flows": _flows(spec, samples),
@@ -53,6 +57,7 @@ class _Samples:
     def __init__(self, played: PlayedTrial, when: TrialStart) -> None:
         self.played = played
         self.ports, self.hosts, self.marks = played.samples.ports, played.samples.hosts, played.samples.marks
+        self.queues, self.places, self.buffers = played.samples.queues, played.samples.places, played.samples.buffers
         self.when, self.ms = when, np.arange(len(played.samples), dtype=float) * SAMPLE_MS
 
     def place(self, host: str, rows: slice = slice(None)) -> Columns:
@@ -122,6 +127,26 @@ def _queue(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
             **_repeated(port, len(samples.ms)),
             **{name: samples.ports[name][:, number] for name in ("tx_bytes", "backlog_bytes", "drops", "marks")},
         }
+
+
+def _port_queues(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
+    found, length = samples.queues, len(samples.ms)
+    for number, switch, port in _switch_ports(spec, samples):
+        for place, (at, queue) in enumerate(samples.places):
+            if at == number:
+                averages = {"average_bytes": found["average_bytes"][:, place]} if spec.queue == "red" else {}
+                yield {
+                    **samples.place(switch),
+                    **_repeated({**port, "queue": queue}, length),
+                    **{name: found[name][:, place] for name in QUEUE_FIELDS},
+                    "paused_us": found["paused_ps"][:, place] / PS_PER_US,
+                    **averages,
+                }
+
+
+def _switch_buffers(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
+    for place, switch in enumerate(spec.topology.switches if spec.topology.buffer else ()):
+        yield {**samples.place(switch), **{name: each[:, place] for name, each in samples.buffers.items()}}
 
 
 def _marks(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:

@@ -42,7 +42,8 @@ def test_unless_asked_ports_are_as_they_were_and_keys_say_nothing_of_it(tmp_path
     spec = spec_of(tmp_path, "cubic")
     stored = spec.model_dump(mode="json")
     assert spec.queue == "thresholds"
-    assert not {"queue", "priority_queues"} & stored.keys()
+    assert not {"queue", "priority_queues", "dwrr", "red_weight"} & stored.keys()
+    assert not spec.switch_features
     assert all("priority" not in job for job in stored["jobs"].values())
     assert TrialSpec.model_validate(stored) == spec
 
@@ -53,6 +54,16 @@ def test_queue_and_priorities_are_stored_in_the_trial(tmp_path: Path) -> None:
     stored = spec.model_dump(mode="json")
     assert (stored["queue"], stored["priority_queues"], stored["jobs"]["j1"]["priority"]) == ("drop-tail", 3, 5)
     assert TrialSpec.model_validate(stored) == spec
+
+
+def test_weights_and_red_are_stored_in_the_trial(tmp_path: Path) -> None:
+    more = "queue: red\nred_weight: 0.01\ndwrr: {weights: [1, 3]}\nfactors: {jobs.j1.priority: [5]}\n"
+    spec = spec_of(tmp_path, "dcqcn", more)
+    stored = spec.model_dump(mode="json")
+    assert (stored["queue"], stored["red_weight"]) == ("red", 0.01)
+    assert stored["dwrr"] == {"weights": [1, 3], "quantum_bytes": None}
+    assert TrialSpec.model_validate(stored) == spec
+    assert set(spec.switch_features) == {"queue", "dwrr"}
 
 
 @pytest.mark.parametrize(
@@ -67,8 +78,17 @@ def test_queue_and_priorities_are_stored_in_the_trial(tmp_path: Path) -> None:
         (
             "reno, ecn: {Kmin_bytes: 1, Kmax_bytes: 2, Pmax: 1}",
             "queue: auto\n",
-            r"queue: found drop-tail, beside the `ecn` of j1's transport, expected thresholds or step",
+            r"queue: found drop-tail, beside the `ecn` of j1's transport, expected thresholds, step or red",
         ),
+        ("reno", "queue: step\nred_weight: 0.01\n", r"red_weight: found 0.01 beside a queue of kind step"),
+        ("reno", "queue: red\nred_weight: 0\n", r"red_weight: found 0"),
+        (
+            "reno",
+            "dwrr: {weights: [1, 2, 3]}\nfactors: {jobs.j1.priority: [5]}\n",
+            r"dwrr.weights: found weights of 3 queues.*, expected at most 2, the queues that the jobs' priorities use",
+        ),
+        ("reno", "dwrr: {weights: [1]}\n", r"dwrr.weights: found a list of 1"),
+        ("reno", "dwrr: {weights: [1, 0]}\n", r"dwrr.weights\[1\]: found 0"),
         ("reno", "priority_queues: 8\n", r"priority_queues: found 8, expected at most 7"),
         ("reno", "factors: {jobs.j1.priority: [0]}\n", r"jobs.j1.priority\[0\]: found 0, expected at least 1"),
     ],
