@@ -26,13 +26,23 @@ RATIOS = {
     "fluid_engine": r"plain model / engine, .*: {}",
     "lab_up_down": r"{} of mininet's",
     "packet_engine": r"packet-hops a second, .*: {}",
+    "packet_published": r"a factor of at most {}",
     "packet_tcp": r"packet-hops a second, .*: {}",
     "placements": r"peer_over_a_candidate {}",
     "sampler": r"ratio +{} samplers / sleepers",
     "scrape": r"the relay takes {} of the time",
     "startup": r"--version .*: +{} x python",
 }
-WITHOUT_ROOT = ("cassini", "decode", "fluid_engine", "packet_engine", "packet_tcp", "placements", "startup")
+WITHOUT_ROOT = (
+    "cassini",
+    "decode",
+    "fluid_engine",
+    "packet_engine",
+    "packet_published",
+    "packet_tcp",
+    "placements",
+    "startup",
+)
 AT_ONCE = 3  # they wait more than they compute, and their figures mean nothing here
 
 
