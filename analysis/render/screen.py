@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from rich import box
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -14,15 +14,15 @@ MARKS = {Tone.GOOD: ("✓", "green"), Tone.BAD: ("✗", "red"), Tone.OPEN: ("?",
 
 
 def table_renderable(table: Table, *, title_style: str = "bold") -> RenderableType:
-    """Return a table for the screen; intervals and notes are on a cell's second line."""
+    """Return a table for the screen; intervals and notes are on a cell's second line.
+
+    Title and caption have the screen's width, not the table's: a narrow table would break them into many lines.
+    """
     table = table.for_medium("screen")
     if not table.sections and table.empty:
         return Text(table.empty, style="dim")
     named = any(column.kind == "names" for column in table.columns)
-    result = RichTable(
-        box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=named, title_justify="left", title_style=title_style
-    )
-    result.title, result.caption = table.title or None, table.caption or None
+    result = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=named)
     for column in table.columns:
         words = column.kind != "figures"
         style = "bold" if column.kind == "names" else ""
@@ -31,7 +31,8 @@ def table_renderable(table: Table, *, title_style: str = "bold") -> RenderableTy
         )
     for section in table.sections:
         _add(result, section, table.columns)
-    return result
+    around = (Text(table.title, style=title_style), result, Text(table.caption, style="dim italic"))
+    return Group(*(each for each in around if each))
 
 
 def facts_renderable(pairs: Sequence[tuple[str, str]]) -> RenderableType:

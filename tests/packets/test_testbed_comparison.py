@@ -39,7 +39,11 @@ def test_each_testbed_has_a_column_of_its_newest_run(folder: Path) -> None:
 
 def test_the_command_shows_a_table_or_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "small", "--testbeds", "--runs", str(folder)]) == 0
-    assert "computed: packet by packet" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "computed: packet by packet" in shown
+    # Titles are wider than these tables, and stay in one line.
+    assert "\nMedian iteration time in ms, with 95 % intervals" in shown
+    assert "\nSpeed-up of the median over the same testbed's baseline" in shown
     assert main(["compare", "small", "--testbeds", "--json", "--runs", str(folder)]) == 0
     assert [each["testbed"]["kind"] for each in json.loads(capsys.readouterr().out)["runs"]] == ["fluid", "packets"]
 
