@@ -14,7 +14,7 @@ from roundabout.models.cluster.simulator import Cluster, simulate_dedicated, sim
 from roundabout.models.cluster.state import Placement, Request, State
 from roundabout.models.cluster.timeline import Allocation, Timeline
 from roundabout.models.fluid import engine
-from roundabout.models.fluid.engine import EngineError
+from roundabout.models.native_engine import EngineError
 from roundabout.models.schedulers import make_scheduler
 from roundabout.plan.clusters import check_cluster_trial
 from roundabout.spec import Topology, load_experiment

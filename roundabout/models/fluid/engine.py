@@ -10,15 +10,13 @@ import math
 from collections.abc import Iterator, Mapping
 from ctypes import POINTER, c_double, c_int64, c_size_t, c_void_p
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
-from roundabout.core import paths
-from roundabout.core.errors import RoundaboutError
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, merge_workers
 from roundabout.models.fluid.rates import Direction
 from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
+from roundabout.models.native_engine import EngineError, load_engine
 
 LIBRARY = "build/lib/libfluid.so"
 
@@ -41,10 +39,6 @@ FUNCTIONS = {
 """Result and argument types of the library's functions (face.cpp)."""
 
 
-class EngineError(RoundaboutError):
-    """An error for an engine that is not built, and for jobs that do not suit it."""
-
-
 class Engine:
     """A cluster in simulated time, in which jobs start and end while others run.
 
@@ -56,7 +50,7 @@ class Engine:
     """
 
     def __init__(self, left: ResidualCapacity, *, congested: float = 1.0, sample_ms: float | None = None) -> None:
-        self._library = _load_library(paths.ROOT / LIBRARY)
+        self._library = _library(LIBRARY)
         self._edges = {edge: place for place, edge in enumerate(left.bytes_per_ms)}
         self._sampled = sample_ms is not None
         self._jobs: dict[str, FluidJob] = {}
@@ -150,14 +144,8 @@ class Engine:
 
 
 @cache
-def _load_library(path: Path) -> ctypes.CDLL:
-    if not path.is_file():
-        raise EngineError(f"not built: {LIBRARY}", f"build it: {paths.BUILD}")
-    library = ctypes.CDLL(str(path))
-    for name, (returned, taken) in FUNCTIONS.items():
-        function = getattr(library, f"fluid_{name}")
-        function.restype, function.argtypes = returned, taken
-    return library
+def _library(path: str) -> ctypes.CDLL:
+    return load_engine("fluid", path, FUNCTIONS)
 
 
 def _doubles(array: Floats) -> "ctypes._Pointer[c_double]":

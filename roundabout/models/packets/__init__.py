@@ -5,7 +5,8 @@ engine.py is the engine in C++ (native/), network.py and jobs.py make its plans 
 topology states. docs/explanation/packet-level-model.md says what is modelled, and what is not.
 """
 
-from roundabout.models.packets.engine import Engine, EngineError, Message, Samples
+from roundabout.models.native_engine import EngineError
+from roundabout.models.packets.engine import Engine, Message, Samples
 from roundabout.models.packets.fabric import Fabric
 from roundabout.models.packets.network import Ports, UnsupportedError
 from roundabout.models.packets.structures import PS_PER_MS

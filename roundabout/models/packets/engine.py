@@ -10,13 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from ctypes import POINTER, byref, c_double, c_int, c_int64, c_size_t, c_uint32, c_void_p
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from roundabout.core import paths
-from roundabout.core.errors import RoundaboutError
+from roundabout.models.native_engine import EngineError, Functions, load_engine
 from roundabout.models.packets.structures import (
     BUFFER_COLUMNS,
     HOST_COLUMNS,
@@ -45,7 +43,7 @@ EVENTS = 2_000_000
 Integers = npt.NDArray[np.int64]
 StopCheck = Callable[[], bool]
 U32S, I64S, DOUBLES = POINTER(c_uint32), POINTER(c_int64), POINTER(c_double)
-FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+FUNCTIONS: Functions = {
     "engine": (c_void_p, (POINTER(NicPlan), POINTER(PortPlan), c_size_t, c_size_t, c_int64)),
     "free": (None, (c_void_p,)),
     "add_pair": (
@@ -81,10 +79,6 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "connection_result": (None, (c_void_p, c_uint32, POINTER(ConnectionResult))),
 }
 """What each returns and takes (face.cpp)."""
-
-
-class EngineError(RoundaboutError):
-    """The engine is not built, or has a defect."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +124,7 @@ class Engine:
     """
 
     def __init__(self, nic: NicPlan, ports: Sequence[PortPlan], hosts: int, sample_ps: int) -> None:
-        self._library = _library()
+        self._library = _library(LIBRARY)
         self._hosts = hosts
         self._is_switch = [port.host < 0 for port in ports]
         self._queues: tuple[int, ...] = ()
@@ -296,12 +290,5 @@ def _by_column(table: Integers, names: Sequence[str]) -> dict[str, Integers]:
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    path = paths.ROOT / LIBRARY
-    if not path.is_file():
-        raise EngineError(f"not built: {LIBRARY}", f"build it: {paths.BUILD}")
-    library = ctypes.CDLL(str(path))
-    for name, (returned, taken) in FUNCTIONS.items():
-        function = getattr(library, f"packets_{name}")
-        function.restype, function.argtypes = returned, taken
-    return library
+def _library(path: str) -> ctypes.CDLL:
+    return load_engine("packets", path, FUNCTIONS)

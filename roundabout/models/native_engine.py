@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loader of the engines that are written in C++ and built as shared libraries.
+
+A library's functions have C's calling convention and names `ENGINE_NAME`, such as `fluid_run`.
+"""
+
+import ctypes
+from collections.abc import Mapping
+from typing import Any
+
+from roundabout.core import paths
+from roundabout.core.errors import RoundaboutError
+
+Functions = Mapping[str, tuple[Any, tuple[Any, ...]]]
+"""Result type and argument types of each function, by its name without the engine's."""
+
+
+class EngineError(RoundaboutError):
+    """An error for an engine that is not built, was stopped, has a defect, or was given what it cannot play."""
+
+
+def load_engine(engine: str, library: str, functions: Functions) -> ctypes.CDLL:
+    """Return an engine's library, a path below `paths.ROOT`, with the types of its functions.
+
+    Raises EngineError if it is not built.
+    """
+    path = paths.ROOT / library
+    if not path.is_file():
+        raise EngineError(f"not built: {library}", f"build it: {paths.BUILD}")
+    loaded = ctypes.CDLL(str(path))
+    for name, (returned, taken) in functions.items():
+        function = getattr(loaded, f"{engine}_{name}")
+        function.restype, function.argtypes = returned, taken
+    return loaded
