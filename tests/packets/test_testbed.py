@@ -2,7 +2,6 @@
 """`--testbed packets`: an experiment comes out as tables that studies read, or is refused."""
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,8 @@ from analysis.reading.cells import first_shares
 from analysis.reading.congestion.marks import marks_of_cells
 from analysis.reading.trial_inputs import resolve_inputs
 from roundabout import build_experiment, testbeds
-from roundabout.models.packets import EngineError, Fabric, UnsupportedError, play_trial
+from roundabout.models.packets import Engine, EngineError, Fabric, UnsupportedError, open_trial, play_trial, trial
+from roundabout.models.packets.trial import count_packet_hops
 from roundabout.runner.run import Runner, make_run_plan
 from roundabout.store import Run
 from roundabout.testbeds import undo
@@ -156,12 +156,25 @@ def test_trials_are_computed_ahead_and_dropped_at_the_end() -> None:
     assert all("packets-ahead" not in thread.name for thread in threading.enumerate())
 
 
-def test_a_stopped_trial_ends_soon() -> None:
+def test_a_stopped_trial_computes_no_more_packets(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = build_experiment({**FILE, "iterations": 10_000}).cells[1].spec
-    begin = time.monotonic()
+    opened: list[Engine] = []
+    computed: list[int] = []
+
+    def open_and_keep(*arguments: Any) -> Any:
+        found = open_trial(*arguments)
+        opened.append(found[0])
+        return found
+
+    def is_stopped() -> bool:
+        computed.append(opened[0].packet_hops)
+        return len(computed) == 2
+
+    monkeypatch.setattr(trial, "open_trial", open_and_keep)
     with pytest.raises(EngineError, match="stopped"):
-        play_trial(spec, 1, Fabric(), is_stopped=lambda: True)
-    assert time.monotonic() - begin < 10
+        play_trial(spec, 1, Fabric(), is_stopped=is_stopped)
+    assert 0 < computed[0] < computed[1] == opened[0].packet_hops
+    assert computed[1] < count_packet_hops(spec) / 1000
 
 
 def test_a_held_job_begins_by_its_timetable(tmp_path: Path) -> None:
