@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from analysis.reading.cells import cells_of
 from analysis.reading.congestion.marks import NIC_COUNTERS
+from analysis.statistics.fairness import jain_index
 from analysis.statistics.intervals import Measured, estimate, ratio, transform
 from roundabout.spec import TrialSpec
 from roundabout.store import Run
@@ -100,7 +101,7 @@ def _sharing_of_link(tables: Mapping[str, pa.Table], spec: TrialSpec, link: str)
     whole = len(told) == len(rates) and sum(told) > 0
     return LinkSharing(
         use=sum(told) / rate_gbps if whole else None,
-        jain=sum(told) ** 2 / (len(told) * sum(rate**2 for rate in told)) if whole else None,
+        jain=jain_index(told) if whole else None,
         marked=_marked(tables["flows"]),
         drops=_drops(_only(tables["queue"], "link", link)),
         pauses=count_pauses(tables["device_counters"]),

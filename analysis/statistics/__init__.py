@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pure mathematics on samples: intervals, periods and phases, and models of degradation.
+"""Pure mathematics on samples: intervals, periods and phases, fairness, and models of degradation.
 
 Nothing here reads runs or files.
 """

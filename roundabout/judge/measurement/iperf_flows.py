@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from analysis.statistics.fairness import jain_index
 from roundabout.core.errors import RoundaboutError
 from roundabout.judge.measurement.sandbox import NetnsHost
 
@@ -45,9 +46,8 @@ class FlowResults:
 
     @property
     def jain(self) -> float:
-        """Return Jain's fairness index (DEC-TR-301, 1984): 1 for equal rates, 1/n if one of n flows gets everything."""
-        squares = sum(each * each for each in self.gbps)
-        return self.total_gbps**2 / (len(self.gbps) * squares) if squares else 0.0
+        """Return Jain's fairness index of the flows' rates."""
+        return jain_index(self.gbps)
 
     @property
     def dip(self) -> float:
