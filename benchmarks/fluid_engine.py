@@ -15,15 +15,14 @@ For a tenth of the iterations clusters are played once more with MLTCP in every 
 in ten of the hosts' links' directions it leaves another part every 5 ms, anything from none to all.
 """
 
-import argparse
 import json
 import random
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared import engines
 from roundabout.models.fluid import BYTES_PER_MS_OF_GBPS, Direction, FluidJob, ResidualCapacity, iteration_times
 from roundabout.models.fluid.cross_traffic import STEP_MS
 from roundabout.models.fluid.engine import Engine
@@ -178,24 +178,11 @@ def measure_here(hosts: str, iterations: str, kind: str) -> dict[str, Any]:
     return measure_cluster(int(hosts), int(iterations), kind)
 
 
-def measure_in_process(*words: str) -> dict[str, Any]:
-    """Return the result of `measure_cluster` in a process of its own; `words` are its arguments."""
-    done = subprocess.run([sys.executable, __file__, "--one", *words], check=True, capture_output=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
 def main() -> None:
     """Measure the engine on clusters, and print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hosts", default="100,300,1000,3000,10000")
+    parser = engines.options(__doc__, hosts="100,300,1000,3000,10000")
     parser.add_argument("--iterations", type=int, default=1000)
     parser.add_argument("--plain-iterations", type=int, default=20)
-    parser.add_argument(
-        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
-    )
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(measure_here(*options.one)))
@@ -203,7 +190,7 @@ def main() -> None:
     if options.short:
         options.hosts, options.iterations, options.plain_iterations = "50", 20, 5
     sizes = options.hosts.split(",")
-    apart = measure_here if options.short else measure_in_process
+    apart = measure_here if options.short else partial(engines.measure_in_process, __file__)
     found = [apart(each, str(options.iterations), "fair") for each in sizes]
     for kind in ("MLTCP", "cross traffic"):
         found += [apart(each, str(options.iterations // 10), kind) for each in sizes if int(each) <= MOST_HOSTS]

@@ -10,17 +10,17 @@ marks, PFC, and samples each 10 ms are on. Each network is played in a process o
 processor, without that for making the network, and memory is the process's peak.
 """
 
-import argparse
 import json
 import resource
-import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared import engines
 from roundabout import build_experiment
 from roundabout.models.packets import Fabric, open_trial
 from roundabout.spec import TrialSpec, load_experiment
@@ -106,28 +106,16 @@ def measure(hosts: int, hops: float) -> dict[str, Any]:
     }
 
 
-def measure_in_process(hosts: int, hops: float) -> dict[str, Any]:
-    words = [sys.executable, __file__, "--one", str(hosts), str(hops)]
-    found: dict[str, Any] = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-    return found
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hosts", default="4,16,64,256,1024")
+    parser = engines.options(__doc__, hosts="4,16,64,256,1024")
     parser.add_argument("--hops", type=float, default=30.0, help="millions of each network")
-    parser.add_argument(
-        "--short", action="store_true", help="about a second, to see that it runs; its figures mean nothing"
-    )
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         print(json.dumps(measure(int(options.one[0]), float(options.one[1]))))
         return
     if options.short:
         options.hosts, options.hops = "4,16", 1.0
-    apart = measure if options.short else measure_in_process
+    apart = measure if options.short else partial(engines.measure_in_process, __file__)
     found = [apart(int(hosts), options.hops * 1e6) for hosts in options.hosts.split(",")]
     if options.json:
         print(json.dumps(found))
