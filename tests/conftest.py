@@ -16,8 +16,11 @@ LEVELS = ("unit", "lab")  # of which each test has exactly one (pyproject.toml e
 QUIET_TESTS = pytest.StashKey[int]()
 UNDECIDED_TESTS = pytest.StashKey[int]()
 
-# The profile in force, which may be the one for CI; but an example may take as long as a busy machine lets it.
-hypothesis.settings.register_profile("patient", hypothesis.settings(), deadline=None)
+# The profile in force, which may be the one for CI; but examples and drawing them may take as long as a busy machine
+# lets them.
+hypothesis.settings.register_profile(
+    "patient", hypothesis.settings(), deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("patient")
 
 
