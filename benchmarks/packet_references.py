@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The packet-level model beside published results that state all of their parameters.
 
-    python benchmarks/packet_published.py [--short] [--json]
+    python benchmarks/packet_references.py [--short] [--json]
 
 - DCTCP's queue (Alizadeh et al., SIGCOMM'10, section 3.3): its largest and smallest length and its period, by the
   paper's equations, at the parameters of its Figure 12: 10 Gbit/s, a round trip of 100 us, K = 40 packets, g = 1/16.
