@@ -104,7 +104,8 @@ class TcpPlan(ctypes.Structure):
         *(
             (name, c_int64)
             for name in (
-                *("mss_bytes", "header_bytes", "tso_bytes", "write_bytes", "window_bytes", "initial_window"),
+                *("mss_bytes", "header_bytes", "tso_bytes", "write_bytes", "window_bytes"),
+                *("first_window_bytes", "grown_window_bytes", "initial_window"),
                 *("rto_min_ps", "rto_initial_ps", "delayed_ack_ps", "ack_segments", "jitter_ps"),
                 *("is_ecn", "has_tail_loss_probe", "restarts_after_idle", "is_paced"),
             )

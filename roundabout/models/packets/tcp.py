@@ -30,6 +30,8 @@ def tcp_settings(spec: TrialSpec, hosts: TcpHosts) -> dict[str, int]:
         "tso_bytes": hosts.tso_bytes,
         "write_bytes": hosts.write_bytes,
         "window_bytes": hosts.marked_window_bytes if spec.queue == "thresholds" else hosts.window_bytes,
+        "first_window_bytes": hosts.first_window_bytes,
+        "grown_window_bytes": hosts.grown_window_bytes,
         "initial_window": hosts.initial_window,
         "rto_min_ps": round((hosts.drop_tail_rto_min_ms if drops else hosts.rto_min_ms) * PS_PER_MS),
         "rto_initial_ps": RTO_INITIAL_MS * PS_PER_MS,

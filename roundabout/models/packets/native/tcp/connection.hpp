@@ -12,8 +12,9 @@ struct TcpPlan {
   Bytes mss_bytes, header_bytes; // a full segment's payload, and what a frame is longer, as interfaces count it
   Bytes tso_bytes;               // payload that segmentation offload sends at once, at most
   Bytes write_bytes;             // that the program writes at once
-  Bytes window_bytes;            // the receiver's
-  std::int64_t initial_window;   // segments
+  Bytes window_bytes;            // under way, at most
+  Bytes first_window_bytes, grown_window_bytes; // the receiver's: while it grows, each segment is acknowledged
+  std::int64_t initial_window;                  // segments
   Picos rto_min, rto_initial;
   Picos delayed_ack;         // how long a receiver may wait
   std::int64_t ack_segments; // that it acknowledges together; 1: no delay
@@ -65,6 +66,7 @@ struct Connection {
   std::vector<Interval> beyond; // arrived out of order, in ascending order
   std::size_t newest = 0;       // among them, that of the latest segment
   std::int64_t unacknowledged = 0;
+  Bytes window = 0;
   int quick_acks = 0;
   Picos received_at = -1;
   bool echoes = false, saw_ce = false; // ECE (RFC 3168); the last segment's CE (RFC 8257)

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kQuickAcks = 16; // segments at a connection's begin that Linux acknowledges at once, and after a pause
 constexpr int kQuickAcksOfMarks = 2;
+constexpr Bytes kWindowGrowth = 2;
 
 } // namespace
 
@@ -21,6 +22,7 @@ void TcpStack::take_segment(const Packet &packet, Picos now, Jobs &jobs) {
   pair.marked += packet.marked;
   host.marked += packet.marked;
   bool at_once = packet.wants_ack;
+  at_once |= packet.echo; // the sender has reduced its window, which may be very short (tcp_ecn_accept_cwr)
   if (congestion_needs_accurate_echo(c.control)) {
     if (packet.marked != c.saw_ce) {
       if (c.unacknowledged > 0) // an ACK owed for segments of the other kind leaves first
@@ -40,6 +42,10 @@ void TcpStack::take_segment(const Packet &packet, Picos now, Jobs &jobs) {
     c.quick_acks = kQuickAcks;
   c.received_at = now;
   bool is_duplicate = false;
+  if (c.window < c.plan.grown_window_bytes) { // Linux' tcp_grow_window: by two segments for each, which it acknowledges
+    c.window += kWindowGrowth * packet.payload;
+    c.quick_acks = std::max(c.quick_acks, 1);
+  }
   if (packet.seq == pair.expected) {
     Bytes end = packet.seq + packet.payload;
     at_once |= !c.beyond.empty();

@@ -43,6 +43,7 @@ std::uint32_t TcpStack::add(const TcpPlan &plan) {
   c.view.tso_bytes = static_cast<std::uint32_t>(plan.tso_bytes);
   c.view.is_paced = plan.is_paced != 0;
   c.rto = plan.rto_initial;
+  c.window = plan.first_window_bytes;
   c.control = congestion_create(&plan.congestion, &c.view);
   connections_.push_back(std::move(c));
   return static_cast<std::uint32_t>(connections_.size() - 1);
@@ -298,6 +299,12 @@ void TcpStack::take_ack(const Packet &packet, std::uint32_t which, Picos now, Jo
   pair.acked = packet.seq;
   view.snd_una = static_cast<std::uint32_t>(pair.acked);
   view.bytes_acked += static_cast<std::uint64_t>(advanced);
+  // Selective acknowledgements first, as Linux' tcp_ack: the round trip by which RACK looks for losses is then that of
+  // the segments before the hole, so a hole that one later segment shows is not taken for lost yet.
+  for (std::size_t i = 0; i < packet.blocks; i++)
+    mark_sacked(c, blocks_[which].blocks[i], now, samples);
+  if (packet.blocks)
+    std::copy_n(blocks_[which].blocks, packet.blocks, c.known);
   while (!c.board.is_empty() && c.board[c.board.begin()].end() <= packet.seq) {
     const Segment &segment = c.board[c.board.begin()];
     if (!segment.is_sacked)
@@ -305,10 +312,6 @@ void TcpStack::take_ack(const Packet &packet, std::uint32_t which, Picos now, Jo
     samples.has_resent |= segment.was_resent;
     c.board.pop();
   }
-  for (std::size_t i = 0; i < packet.blocks; i++)
-    mark_sacked(c, blocks_[which].blocks[i], now, samples);
-  if (packet.blocks)
-    std::copy_n(blocks_[which].blocks, packet.blocks, c.known);
   const std::uint32_t delivered = view.delivered - delivered_before;
   if (packet.echo)
     view.delivered_ce += delivered;
@@ -443,8 +446,8 @@ void TcpStack::change_state(QueuePair &pair, Connection &c, bool echo) {
     if (c.state == TcpState::kOpen)
       begin_reduction(pair, c);
     c.state = TcpState::kRecovery;
-  } else if (echo && c.state == TcpState::kOpen && !congestion_owns_window(c.control)) {
-    c.counters.reductions_by_marks++;
+  } else if (echo && c.state == TcpState::kOpen) {
+    c.counters.reductions_by_marks += !congestion_owns_window(c.control);
     begin_reduction(pair, c);
     c.state = TcpState::kCwr;
   }
