@@ -37,10 +37,10 @@ def test_the_segment_that_tells_of_a_reduction_is_acknowledged_at_once() -> None
     assert net.end_us(job) < 1000
 
 
-@pytest.mark.parametrize(("algorithm", "drops"), [("reno", 2)])
+@pytest.mark.parametrize(("algorithm", "drops"), [("reno", 2), ("cubic", 1)])
 def test_drops_of_a_full_queue_before_its_first_shows(algorithm: str, drops: int) -> None:
     # The first drop shows a round trip later. Until then Reno's window has grown by one more, as the ACK that shows the
-    # hole is not taken for a loss. The kernel drops as many (docs/results/packet-level.md).
+    # hole is not taken for a loss; CUBIC's grows by 0.53. The kernel drops as many (docs/results/packet-level.md).
     net = Tree(LINE, delay_ps=4 * PS_PER_US, queue_bytes=32 * PACKET, slow={PORT: 100})
     pair = net.connect("ha", "hc", tcp_plan(algorithm, jitter_ps=0))
     net.send_over(pair, FOREVER)
@@ -51,3 +51,18 @@ def test_drops_of_a_full_queue_before_its_first_shows(algorithm: str, drops: int
     found = net.engine.connection_result(pair)
     assert found.recoveries - begin[1] > 10
     assert (found.lost - begin[0]) / (found.recoveries - begin[1]) == pytest.approx(drops, abs=0.1)
+
+
+def test_cubic_grows_by_a_twentieth_a_round_trip_before_its_first_loss() -> None:
+    # HyStart leaves slow start; tcp_cubic.c then grows by one for 20 acknowledged segments at least.
+    net = Tree(LINE, sample_us=10_000, delay_ps=5_000 * PS_PER_US, slow={PORT: 100})
+    pair = net.connect("ha", "hc", tcp_plan("cubic", hystart=1, jitter_ps=0))
+    net.send_over(pair, FOREVER)
+    net.engine.run(500 * PS_PER_MS, while_jobs=False)
+    begin, acked = net.engine.connection_result(pair), net.engine.pair_result(pair).acked
+    net.engine.run(600 * PS_PER_MS, while_jobs=False)
+    found = net.engine.connection_result(pair)
+    assert found.lost == 0
+    assert begin.ssthresh < begin.cwnd
+    segments = (net.engine.pair_result(pair).acked - acked) / PACKET
+    assert found.cwnd - begin.cwnd == pytest.approx(segments / 20, abs=1)

@@ -15,8 +15,8 @@ struct reno {
 };
 
 struct cubic {
-  double window;                   /* with its fraction */
-  double W_max, cwnd_prior, W_est; /* RFC 9438, section 4.1 */
+  double window;       /* with its fraction */
+  double W_max, W_est; /* RFC 9438, section 4.1 */
   double origin, K_s;
   int64_t epoch_ps; /* when this stage of congestion avoidance began; below 0: not yet */
   uint32_t uses_hystart;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUBIC (RFC 9438) in its own units, seconds and segments, and HyStart as Linux has it (Ha and Rhee, 2011). Only sums,
-// products, quotients and roots by Newton's steps: results are the same on every machine.
+// CUBIC (RFC 9438) in its own units, seconds and segments, and HyStart (Ha and Rhee, 2011), where RFC and Linux differ
+// as Linux has it (net/ipv4/tcp_cubic.c). Only sums, products, quotients and roots by Newton's steps: results are the
+// same on every machine.
 #include "algorithm.h"
 
 #define C 0.4
 #define BETA 0.7
-#define RENO_ALPHA (3 * (1 - BETA) / (1 + BETA)) // section 4.3
+// Section 4.3. Linux keeps it beyond the window before the last reduction, where the RFC has 1.
+#define RENO_ALPHA (3 * (1 - BETA) / (1 + BETA))
+#define FIRST_GROWTH (1.0 / 20) // of a window, a round trip and at least, before the first reduction (Linux)
 #define PS_PER_S 1e12
 #define PS_PER_MS 1000000000
 // Linux' own: HyStart works on windows from 16 segments; it looks at trains of ACKs no more than 2 ms apart, and at
@@ -117,13 +120,15 @@ static void increase(struct congestion_control *cc, struct tcp_view *view, uint3
     begin_epoch(cubic, view);
   const int64_t since_ps = view->now_ps - cubic->epoch_ps;
   const double share = acked / cubic->window;
-  cubic->W_est += (cubic->W_est < cubic->cwnd_prior ? RENO_ALPHA : 1) * share;
-  double target = W_cubic(cubic, since_ps + view->srtt_ps);
+  cubic->W_est += RENO_ALPHA * share;
+  double target =
+      W_cubic(cubic, since_ps + cubic->hystart.least_ps); // Linux: the shortest round trip, not the smoothed
+  if (cubic->W_max == 0 && target < (1 + FIRST_GROWTH) * cubic->window)
+    target = (1 + FIRST_GROWTH) * cubic->window;
   target = target > 1.5 * cubic->window ? 1.5 * cubic->window : target;
-  if (W_cubic(cubic, since_ps) < cubic->W_est)
-    cubic->window = cubic->W_est > cubic->window ? cubic->W_est : cubic->window;
-  else if (target > cubic->window)
+  if (target > cubic->window)
     cubic->window += (target - cubic->window) * share;
+  cubic->window = cubic->W_est > cubic->window ? cubic->W_est : cubic->window;
   view->cwnd = (uint32_t)cubic->window;
 }
 
@@ -131,7 +136,6 @@ static uint32_t ssthresh(struct congestion_control *cc, const struct tcp_view *v
   struct cubic *cubic = &cc->state.cubic;
   const double window = view->cwnd;
   cubic->epoch_ps = -1;
-  cubic->cwnd_prior = window;
   cubic->W_max = window < cubic->W_max ? window * (1 + BETA) / 2 : window; // fast convergence, section 4.7
   return (uint32_t)(window * BETA);
 }
