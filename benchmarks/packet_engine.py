@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The packet-level engine: packet-hops a second, and time and memory as the network grows.
 
-    python benchmarks/packet_engine.py [--hosts N,...] [--hops MILLIONS] [--short] [--json]
+    python benchmarks/packet_engine.py [--hosts N,...] [--hops MILLIONS] [--features all] [--short] [--json]
 
 The dumbbell is `unfair-vgg19`'s, variant fair. Other networks are two levels of switches, 2:1 over-subscribed, with
 eight hosts a switch. Every host is in a job of two workers, the other of which is in the far half, over four flows, so
 that packets cross four links and most ports mark. Jobs send as many bytes as make the packet-hops asked for. DCQCN,
-marks, PFC, and samples each 10 ms are on. Each network is played in a process of its own; times are CPU seconds of one
-processor, without that for making the network, and memory is the process's peak.
+marks, PFC, and samples each 10 ms are on. `--features all` gives switches a shared buffer with dynamic thresholds for
+PFC, half of the jobs a priority that shares ports with the others by DWRR, and ports RED queues. Each network is
+played in a process of its own; times are CPU seconds of one processor, without that for making the network, and memory
+is the process's peak.
 """
 
 import json
@@ -24,8 +26,11 @@ from benchmarks.shared import engines
 from roundabout import build_experiment
 from roundabout.models.packets import Fabric, open_trial
 from roundabout.spec import TrialSpec, load_experiment
+from roundabout.spec.experiment import WeightedQueues
+from roundabout.spec.topology import SharedBuffer
 
 DUMBBELL = 4
+FEATURES = ("default", "all")
 BELOW = 8
 PACKET_BYTES = 1024
 LINKS = 4
@@ -85,8 +90,21 @@ def dumbbell(hops: float) -> TrialSpec:
     return spec.model_copy(update={"iterations": max(round(hops / a_round), 1)})
 
 
-def measure(hosts: int, hops: float) -> dict[str, Any]:
+def with_all_features(spec: TrialSpec) -> TrialSpec:
+    """Return the trial with everything on that switches can do."""
+    topology = spec.topology.model_copy(update={"buffer": SharedBuffer(bytes=16_000_000, alpha=1 / 8)})
+    jobs = {
+        name: job.model_copy(update={"priority": 10} if place % 2 else {})
+        for place, (name, job) in enumerate(spec.jobs.items())
+    }
+    features = {"queue": "red", "dwrr": WeightedQueues(weights=(1, 3))}
+    return spec.model_copy(update={"topology": topology, "jobs": jobs, **features})
+
+
+def measure(hosts: int, hops: float, features: str) -> dict[str, Any]:
     spec = dumbbell(hops) if hosts == DUMBBELL else experiment(hosts, hops)
+    if features == "all":
+        spec = with_all_features(spec)
     begin = time.process_time()
     engine, *_ = open_trial(spec, 1, Fabric())
     made = time.process_time()
@@ -102,6 +120,7 @@ def measure(hosts: int, hops: float) -> dict[str, Any]:
         "per_s": engine.packet_hops / spent,
         "simulated_ms": engine.now_ps / 1e9,
         "marks": int(samples.ports["marks"][-1].sum()),
+        "pauses": int(samples.ports["pauses"][-1].sum()),
         "memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
     }
 
@@ -109,14 +128,20 @@ def measure(hosts: int, hops: float) -> dict[str, Any]:
 def main() -> None:
     parser = engines.options(__doc__, hosts="4,16,64,256,1024")
     parser.add_argument("--hops", type=float, default=30.0, help="millions of each network")
+    parser.add_argument(
+        "--features", choices=FEATURES, default=FEATURES[0], help="of switches: shared buffers, DWRR and RED, too"
+    )
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(measure(int(options.one[0]), float(options.one[1]))))
+        hosts, hops, features = options.one
+        print(json.dumps(measure(int(hosts), float(hops), features)))
         return
     if options.short:
         options.hosts, options.hops = "4,16", 1.0
+        measure(DUMBBELL, options.hops * 1e6, FEATURES[1])
     apart = measure if options.short else partial(engines.measure_in_process, __file__)
-    found = [apart(int(hosts), options.hops * 1e6) for hosts in options.hosts.split(",")]
+    sizes = [int(hosts) for hosts in options.hosts.split(",")]
+    found = [apart(hosts, options.hops * 1e6, options.features) for hosts in sizes]
     if options.json:
         print(json.dumps(found))
         return

@@ -16,7 +16,7 @@ from roundabout.spec import Profile
 from roundabout.store import Run
 
 GAIN = "speedup of mean iteration time, mean of jobs"
-COMMON_FIELDS = frozenset({"tcp", "queue", "priority_queues"})
+COMMON_FIELDS = frozenset({"tcp", "queue", "red_weight", "priority_queues", "dwrr"})
 """Fields of a trial, besides topology and jobs, that the experiment copies from the run's trials."""
 
 

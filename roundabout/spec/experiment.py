@@ -56,7 +56,7 @@ class WeightedQueues(Strict):
     """
 
     weights: Annotated[Tuple[Annotated[int, Field(ge=1, le=10_000)]], Field(min_length=2, max_length=MOST_QUEUES)] = (
-        Field(description="of the lowest queues, from that of packets without a priority upwards")
+        Field(description="of the lowest queues, from the one that strict priorities would serve last upwards")
     )
     quantum_bytes: Annotated[int, Field(ge=64, le=10**6)] | None = Field(
         default=None, description="bytes of frames that a weight of 1 sends in a round; default: a full frame"

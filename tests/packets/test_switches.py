@@ -124,6 +124,15 @@ def test_a_trunk_paused_by_a_dynamic_threshold_holds_up_an_innocent_flow() -> No
     assert found.buffers["shared_bytes"][:, 1].max() == pytest.approx(40 * PACKET, abs=2 * PACKET)
 
 
+@pytest.mark.parametrize(("packets", "alpha", "headroom"), [(1, 0.5, 0), (1, 0.5, 1), (3, 1.0, 0)])
+def test_a_link_that_was_paused_goes_on_however_little_room_there_is(packets: int, alpha: float, headroom: int) -> None:
+    net = Tree(STAR)
+    share(net, "s", packets, alpha=alpha, headroom=headroom)
+    jobs = [net.send(host, "hc", 300 * PACKET)[0] for host in ("ha", "hb")]
+    net.engine.run()
+    assert [net.engine.completed(job) for job in jobs] == [1, 1]
+
+
 def test_too_little_headroom_drops_what_comes_after_xoff() -> None:
     # Of a link's three packets after XOFF (by half its rate to the queue) one has no room.
     net = Tree(STAR)

@@ -14,9 +14,9 @@ from roundabout.cli.runs.resume import load_experiment_of
 from roundabout.spec import Experiment
 from roundabout.spec.cassini import Cassini
 from roundabout.spec.cluster import Cluster, TraceWindow
-from roundabout.spec.experiment import Capture, CrossTraffic, ExperimentHeader, Job, Tcp, Treatment
+from roundabout.spec.experiment import Capture, CrossTraffic, ExperimentHeader, Job, Tcp, Treatment, WeightedQueues
 from roundabout.spec.profile import Phase, Profile, ProfileScaling
-from roundabout.spec.topology import Link, Topology
+from roundabout.spec.topology import Link, SharedBuffer, Topology
 from roundabout.store import Run
 
 pytestmark = pytest.mark.unit
@@ -30,12 +30,13 @@ TABLES = {
 }
 TOLD: dict[str, list[type[BaseModel]]] = {
     "file": [ExperimentHeader],
-    "trial": [Treatment, ProfileScaling, Tcp, Cassini, Capture],
+    "trial": [Treatment, ProfileScaling, Tcp, WeightedQueues, Cassini, Capture],
     "job": [Job],
     "cluster": [Cluster, TraceWindow],
     "cross traffic": [CrossTraffic],
     "profile": [Profile, Phase],
     "topology": [Topology, Link],
+    "buffer": [SharedBuffer],
 }
 
 

@@ -262,9 +262,11 @@ bool Network::enter_shared_buffer(Port &port, const Packet &packet, Picos now) {
     if (buffer.admits(before.held[priority] - used, frame)) {
       buffer.take(frame, 0);
     } else {
-      if (!(before.xoff_sent & bit(priority)))
+      const bool has_room = used + frame <= headroom.bytes;
+      // The last frame to leave sends XON, so that without any here there must be no XOFF.
+      if (!(before.xoff_sent & bit(priority)) && (has_room || before.held[priority] > 0))
         pause(link, priority, true, now);
-      if (used + frame > headroom.bytes)
+      if (!has_room)
         return false;
       used += frame;
       buffer.take(0, frame);
