@@ -130,7 +130,7 @@ class Network:
 
 
 def dctcp_equations(flows: int, bandwidth_delay: float, k: float) -> dict[str, float]:
-    """Return what SIGCOMM'10 derives for flows in step (equations 6 to 10), in packets and round trips."""
+    """Return what SIGCOMM'10 derives for flows in step (section 3.3), in packets and round trips."""
     window = (bandwidth_delay + k) / flows
     wanted = (2 * window + 1) / (window + 1) ** 2
     alpha = math.sqrt(wanted)
