@@ -30,8 +30,8 @@ class TcpHosts:
     - `tso_bytes`, `write_bytes`: Linux' largest burst, and as much written at once, which is a guess.
     - `window_bytes`: under way of a flow, at most. `marked_window_bytes`: the same between thresholds, as in the lab.
     - `first_window_bytes`, `grown_window_bytes`: what a receiver lets come, at first and at last. While it grows, each
-      segment is acknowledged. Linux' 64 KiB, and 63.3 % of the lab's tcp_rmem of 16 MiB: the share that a connection with
-      a tcp_rmem of 1 MiB grew to (663,552 bytes, Linux 6.18). Without growth, the first 5 MB get half as many ACKs.
+      segment is acknowledged. Linux' 64 KiB, and 63.3 % of the lab's tcp_rmem of 16 MiB: the share that a connection
+      with a tcp_rmem of 1 MiB grew to (663,552 bytes, Linux 6.18). Without it, the first 5 MB get half as many ACKs.
     - `rto_min_ms`: Linux' own. `drop_tail_rto_min_ms`: where packets are lost, as in the lab (docs/results/mltcp.md).
     - `jitter_us`: width of the spread of a host's time to send what an ACK allows. A guess: without any, flows keep in
       step, and the one that comes first takes all that a full queue has room for (Floyd and Jacobson, 1992).
