@@ -26,6 +26,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -53,7 +54,6 @@ from roundabout.models.packets.structures import (
 from roundabout.models.packets.tcp import ALGORITHMS
 from roundabout.spec.frames import AROUND_BYTES, HEADER_BYTES, frame_bytes, payload_share, segment_bytes
 from roundabout.spec.topology import Topology
-from roundabout.spec.transports.queues import QUEUES
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
 from roundabout.testbeds.lab.ecn import marking
@@ -72,6 +72,7 @@ WARM_UP_S = 1.0  # the receivers' windows have grown, and slow start is over
 SAMPLE_S = 0.005
 GAP_MS = 20.0  # as long as a round trip: a longer pause of this machine would show in the flows
 MOST_TRIES = 3  # of a repeat that the machine disturbs
+TRIES_UNTIL_S = 450.0  # afterwards a disturbed repeat is kept: all takes less than ten minutes
 READ_BYTES = 1 << 17  # unread before a receiver's ACKs wait for its program (SO_RCVLOWAT)
 SYSCTLS = {
     "tcp_no_metrics_save": "1",
@@ -114,8 +115,9 @@ class Case:
         return self.queue != "drop-tail"
 
 
+QUEUES = ("thresholds", "step", "drop-tail")
 LINES = ((20.0, 1), (100.0, 2))
-"""Rates in Mbit/s, each with the factor of its queues: some 20 to 70 packets under way."""
+"""Rates in Mbit/s, each with the factor of its queues: some 20 to 70 packets under way. They are measured at once."""
 
 
 # --- the kernel ------------------------------------------------------------------------------------------------------
@@ -148,12 +150,12 @@ class Flow:
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._send, self._receive)]
 
     def start(self) -> None:
-        """Begin to send."""
+        """Start the threads that send and receive."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Reset the connection."""
+        """Reset the connection, so that nothing of it is still delivered."""
         for end in (self.sender, self.receiver):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
@@ -367,14 +369,14 @@ def measure_model(case: Case, seconds: float, hop_us: float, window_bytes: int, 
 # --- both ------------------------------------------------------------------------------------------------------------
 
 
-def compare(lab: Lab, case: Case, seconds: float, repeats: int) -> dict[str, Any]:
-    """Return the figures of each repeat of a case, kernel and model."""
+def compare(lab: Lab, case: Case, seconds: float, repeats: int, tries_until: float) -> dict[str, Any]:
+    """Return the figures of each repeat of a case, kernel and model. Disturbed ones are repeated until an instant."""
     prepare(lab, lab.live_pids(), case)
     hop_us = max(each.base_rtt_us for each in lab.record.measured) / 4
     kernel, model = [], []
     for repeat in range(repeats):
         tries = [measure_kernel(lab, case, seconds)]
-        while tries[-1]["gap_ms"] > GAP_MS and len(tries) < MOST_TRIES:
+        while tries[-1]["gap_ms"] > GAP_MS and len(tries) < MOST_TRIES and time.monotonic() < tries_until:
             tries.append(measure_kernel(lab, case, seconds))
         kernel.append(min(tries, key=lambda each: float(each["gap_ms"])))
         model.append(measure_model(case, seconds, hop_us, kernel[-1]["window_bytes"], seed=repeat + 1))
@@ -460,26 +462,9 @@ def print_traces(found: list[dict[str, Any]]) -> None:
             print("| " + " | ".join([f"{case.mbps:g}", case.queue, case.algorithm, side, *shown]) + " |")
 
 
-def main() -> None:
-    """Compare all cases, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=3.5, help="of each repeat, after 1 s of warm-up")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", default="", help="cases that have all of these words, such as 'step dctcp 1'")
-    parser.add_argument("--short", action="store_true", help="to see that it runs; its figures mean nothing")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("error: this needs root\n  sudo " + " ".join([sys.executable, *sys.argv]))
-    if options.short:
-        options.seconds, options.repeats, options.only = 0.3, 1, options.only or "20 1"
-    cases = [Case(*line, *rest) for line, *rest in product(LINES, QUEUES, ALGORITHMS, (1, 8))]
-    words = options.only.split()
-    cases = [
-        case
-        for case in cases
-        if all(word in (f"{case.mbps:g}", case.queue, case.algorithm, str(case.flows)) for word in words)
-    ]
+def compare_line(line: tuple[float, int], cases: list[Case], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the figures of all cases of a line."""
+    tries_until = time.monotonic() + TRIES_UNTIL_S
     owner = f"benchmark-{os.getpid()}"
     transport = [str(ROOT / "build/bin/transport")]
     load = [*transport, "load", "dctcp", "--owner", owner, "--objects", str(ROOT / "build/bpf")]
@@ -491,18 +476,42 @@ def main() -> None:
             stack.callback(cc_allowlist.disallow, name, owner)
         subprocess.run(load, check=True, capture_output=True)
         stack.callback(partial(subprocess.run, unload, check=True, capture_output=True))
-        for line in LINES:
-            own = [case for case in cases if (case.mbps, case.factor) == line]
-            if own:
-                with lab_of(line[0]) as lab:
-                    for case in own:
-                        found.append(compare(lab, case, options.seconds, options.repeats))
-                        print(f"{len(found)} of {len(cases)}: {verdict_of(found[-1])}", file=sys.stderr)
+        lab = stack.enter_context(lab_of(line[0]))
+        for case in cases:
+            found.append(compare(lab, case, options.seconds, options.repeats, tries_until))
+            print(f"{line[0]:g} Mbit/s, {len(found)} of {len(cases)}: {verdict_of(found[-1])}", file=sys.stderr)
+    return found
+
+
+def main() -> None:
+    """Compare all cases, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=5.5, help="of each repeat, after 1 s of warm-up")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", default="", help="cases that have all of these words, such as 'step dctcp 1'")
+    parser.add_argument("--short", action="store_true", help="to see that it runs; its figures mean nothing")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("error: this needs root\n  sudo " + " ".join([sys.executable, *sys.argv]))
+    if options.short:
+        options.seconds, options.repeats, options.only = 0.3, 1, options.only or "20 step 1"
+    words = options.only.split()
+    cases = [Case(*line, *rest) for line, *rest in product(LINES, QUEUES, ALGORITHMS, (1, 8))]
+    cases = [each for each in cases if set(words) <= {f"{each.mbps:g}", each.queue, each.algorithm, str(each.flows)}]
+    of_lines = {line: [each for each in cases if (each.mbps, each.factor) == line] for line in LINES}
+    # A process each, so that one line's threads do not wait for the other's.
+    with ProcessPoolExecutor(len(LINES)) as pool:
+        waiting = [pool.submit(compare_line, line, own, options) for line, own in of_lines.items() if own]
+        found = [each for future in waiting for each in future.result()]
     if options.json:
         print(json.dumps(found))
         return
     print_table(found, options)
     print_traces(found)
+    passed = sum(verdict_of(each) == "pass" for each in found)
+    print(f"\nof {len(found)} cases {passed} pass; mean window, model / kernel, geometric mean: ", end="")
+    print(f"{statistics.geometric_mean(ratio_of(each, 'cwnd').value for each in found):.3f}")
 
 
 if __name__ == "__main__":

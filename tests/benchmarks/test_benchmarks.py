@@ -28,6 +28,7 @@ RATIOS = {
     "packet_engine": r"packet-hops a second, .*: {}",
     "packet_references": r"a factor of at most {}",
     "packet_tcp": r"packet-hops a second, .*: {}",
+    "packet_tcp_kernel": r"model / kernel, geometric mean: {}",
     "placements": r"peer_over_a_candidate {}",
     "sampler": r"ratio +{} samplers / sleepers",
     "scrape": r"the relay takes {} of the time",
