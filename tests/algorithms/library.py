@@ -39,6 +39,8 @@ class DcqcnParams(Structure):
         *members(u32, "T_us F"),
         *members(u64, "byte_counter_bytes R_AI R_HAI R_min R_max"),
         *members(u32, "g_q24 alpha_timer_us cnp_gap_us clamp_target"),
+        *members(u32, "clamp_target_after_timer hyper_by_stage alpha_by_timer alpha_initial_q24"),
+        *members(u64, "rate_on_first_cnp"),
     )
 
 
@@ -59,6 +61,7 @@ class ReactionPoint(Structure):
         *members(u64, "R_C R_T bytes"),
         *members(u32, "alpha_q24 increased_us alpha_us cnp_us"),
         *members(u16, "timer_stage byte_stage"),
+        *members(u32, "heard_cnp"),
     )
 
 

@@ -2,6 +2,7 @@
 """DCQCN's reaction point in C beside one in Python, written from the paper, through anything that a network may do."""
 
 import ctypes
+import itertools
 from dataclasses import dataclass, field
 
 import pytest
@@ -27,6 +28,7 @@ class Reference:
     alpha_due: float = 0
     timer_due: float = 0
     since_cnp: float = float("inf")
+    heard_cnp: bool = False
     bytes: int = 0
     timer_stage: int = 0
     byte_stage: int = 0
@@ -41,7 +43,7 @@ class Reference:
         if max(stages) < self.p.F:
             kind, step = "fast", 0
         elif min(stages) > self.p.F:
-            kind, step = "hyper", (min(stages) - self.p.F) * self.p.R_HAI
+            kind, step = "hyper", (min(stages) - self.p.F if self.p.hyper_by_stage else 1) * self.p.R_HAI
         else:
             kind, step = "additive", self.p.R_AI
         self.increases[kind] += 1
@@ -54,6 +56,8 @@ class Reference:
         self.since_cnp += us
         while self.alpha_due <= self.now:
             self.alpha *= 1 - self.p.g_q24 / ONE_Q24
+            self.alpha += self.heard_cnp * self.p.g_q24 / ONE_Q24
+            self.heard_cnp = False
             self.alpha_due += self.p.alpha_timer_us
         while self.timer_due <= self.now:
             self.timer_stage += 1
@@ -78,14 +82,24 @@ class Reference:
             self.increase()
 
     def cut(self) -> None:
-        """Equation 1; NICs without clamp_target keep the target until an increase."""
-        if self.p.clamp_target or self.timer_stage or self.byte_stage:
+        """Equation 1; NICs without clamp_target keep the target until an increase, and may begin anew at R_max."""
+        anew = self.p.R_max == self.R_C and self.p.alpha_initial_q24
+        if self.p.R_max == self.R_C and 0 < self.p.rate_on_first_cnp < self.p.R_max:
+            self.R_C = self.R_T = self.p.rate_on_first_cnp
+        if anew:
+            self.alpha, self.alpha_due = self.p.alpha_initial_q24 / ONE_Q24, self.now + self.p.alpha_timer_us
+        increased = self.byte_stage or (self.p.clamp_target_after_timer and self.timer_stage)
+        if self.p.clamp_target or increased:
             self.R_T = self.R_C
         self.R_C = max(self.R_C * (1 - self.alpha / 2), self.p.R_min)
-        self.alpha += (1 - self.alpha) * self.p.g_q24 / ONE_Q24
+        if self.p.alpha_by_timer:
+            self.heard_cnp = not anew
+        else:
+            self.alpha += (1 - self.alpha) * self.p.g_q24 / ONE_Q24
+            self.alpha_due = self.now + self.p.alpha_timer_us
         self.timer_stage = self.byte_stage = self.bytes = 0
         self.since_cnp = 0
-        self.alpha_due, self.timer_due = self.now + self.p.alpha_timer_us, self.now + self.p.T_us
+        self.timer_due = self.now + self.p.T_us
 
 
 PARAMETERS = st.builds(
@@ -101,6 +115,11 @@ PARAMETERS = st.builds(
     alpha_timer_us=st.integers(1, 5000),
     cnp_gap_us=st.integers(0, 5000),
     clamp_target=st.integers(0, 1),
+    clamp_target_after_timer=st.integers(0, 1),
+    hyper_by_stage=st.integers(0, 1),
+    alpha_by_timer=st.integers(0, 1),
+    alpha_initial_q24=st.sampled_from([0, ONE_Q24 // 2, ONE_Q24]),
+    rate_on_first_cnp=st.sampled_from([0, 5 * 10**5]),
 )
 ACKS = st.lists(st.tuples(st.floats(0, 20), st.booleans(), st.integers(0, 60_000)), max_size=60)
 
@@ -150,7 +169,15 @@ def test_after_a_long_silence_it_starts_at_line_rate_with_alpha_gone(p: DcqcnPar
 @pytest.mark.parametrize(("clamp_target", "target"), [(1, 500), (0, 1000)])
 def test_the_target_follows_a_second_cut_only_where_it_is_clamped(clamp_target: int, target: int) -> None:
     p = DcqcnParams(
-        T_us=100, F=5, R_min=1, R_max=1000, g_q24=0, alpha_timer_us=10**6, cnp_gap_us=4, clamp_target=clamp_target
+        T_us=100,
+        F=5,
+        R_min=1,
+        R_max=1000,
+        g_q24=0,
+        alpha_timer_us=10**6,
+        cnp_gap_us=4,
+        clamp_target=clamp_target,
+        clamp_target_after_timer=1,
     )
     point = InC(p)
     assert point.ack(True, 0)
@@ -173,6 +200,66 @@ def test_an_increase_of_the_byte_counter_lets_the_target_follow_too() -> None:
     assert point.rp.R_C == 750
     assert point.ack(True, 0)
     assert (point.rp.R_T, point.rp.R_C) == (750, 375)
+
+
+def test_only_the_byte_counter_lets_the_target_follow_where_the_timer_does_not() -> None:
+    p = DcqcnParams(T_us=100, F=5, byte_counter_bytes=1000, R_min=1, R_max=1000, alpha_timer_us=10**6)
+    point = InC(p)
+    assert point.ack(True, 0)
+    point.ack(False, 0, after_us=100)
+    assert point.ack(True, 0)
+    assert (point.rp.R_T, point.rp.R_C) == (1000, 375)
+
+
+@pytest.mark.parametrize(("by_stage", "steps"), [(1, [0, 5, 7, 14, 21]), (0, [0, 5, 7, 7, 7])])
+def test_a_hyper_increase_counts_its_stage_or_not(by_stage: int, steps: list[int]) -> None:
+    p = DcqcnParams(
+        T_us=100, F=2, R_AI=5, R_HAI=7, R_min=1, R_max=1000, alpha_timer_us=10**6, clamp_target=1,
+        hyper_by_stage=by_stage,
+    )  # fmt: skip
+    point = InC(p)
+    point.rp.R_C = 600
+    assert point.ack(True, 0)
+    targets = [600]
+    for _ in steps:
+        point.ack(False, 0, after_us=100)
+        targets.append(point.rp.R_T)
+    assert [later - earlier for earlier, later in itertools.pairwise(targets)] == steps
+
+
+def test_alpha_rises_at_each_cnp_or_once_a_period_of_its_timer() -> None:
+    alphas = {}
+    for by_timer in (0, 1):
+        p = DcqcnParams(
+            T_us=10**6, F=5, R_min=1, R_max=1000, g_q24=ONE_Q24 // 2, alpha_timer_us=100, alpha_by_timer=by_timer
+        )
+        point = InC(p)
+        point.rp.alpha_q24 = 0
+        point.rp.R_C = 900
+        for after_us in (10, 10, 10):  # at 10, 20 and 30 us
+            assert point.ack(True, 0, after_us)
+        at = []
+        for after_us in (60, 10, 30, 70):  # at 90, 100, 130 and 200 us
+            point.ack(False, 0, after_us)
+            at.append(point.rp.alpha_q24 / ONE_Q24)
+        alphas[by_timer] = at
+    assert alphas[0] == [7 / 8, 7 / 8, 7 / 16, 7 / 16]  # halved at 130 us, 100 after the last CNP
+    assert alphas[1] == [0, 1 / 2, 1 / 2, 1 / 4]  # by a CNP in the first period, and by none in the second
+
+
+def test_the_first_cnp_of_a_flow_at_the_highest_rate_begins_anew() -> None:
+    p = DcqcnParams(
+        T_us=100, F=5, R_min=1, R_max=1000, g_q24=ONE_Q24 // 2, alpha_timer_us=10, alpha_by_timer=1,
+        alpha_initial_q24=ONE_Q24 // 2, rate_on_first_cnp=400, clamp_target_after_timer=1,
+    )  # fmt: skip
+    point = InC(p)
+    point.ack(False, 0, after_us=95)
+    assert point.ack(True, 0)
+    assert (point.rp.R_T, point.rp.R_C, point.rp.alpha_q24) == (400, 300, ONE_Q24 // 2)
+    point.ack(False, 0, after_us=10)  # this CNP has set alpha, and does not raise it
+    assert point.rp.alpha_q24 == ONE_Q24 // 4
+    assert point.ack(True, 0)
+    assert (point.rp.R_T, point.rp.R_C) == (400, 263)  # neither anew nor from another rate
 
 
 def byte_stages(B: int, acks: list[int]) -> int:  # noqa: N803

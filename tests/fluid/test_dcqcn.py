@@ -15,7 +15,7 @@ MBPS = 0.125  # bytes/us
 SIGCOMM15 = {
     "T_us": 55.0, "F": 5, "byte_counter_bytes": 1e7, "R_AI": 40 * MBPS, "R_HAI": 200 * MBPS, "R_min": 100 * MBPS,
     "R_max": 40_000 * MBPS, "g": 1 / 256, "alpha_timer_us": 55.0, "cnp_gap_us": 50.0,
-    "clamp_target": 1,
+    "clamp_target": 1, "clamp_target_after_timer": 1, "hyper_by_stage": 1, "alpha_by_timer": 0, "alpha_initial": 0,
 }  # fmt: skip
 
 
@@ -137,7 +137,10 @@ parameters = st.fixed_dictionaries(
         "g": st.floats(1e-4, 1.0),
         "alpha_timer_us": st.floats(1.0, 1000.0),
         "cnp_gap_us": st.floats(0.0, 200.0),
-        "clamp_target": st.sampled_from([0.0, 1.0]),
+        **dict.fromkeys(
+            ("clamp_target", "clamp_target_after_timer", "hyper_by_stage", "alpha_by_timer", "alpha_initial"),
+            st.sampled_from([0.0, 1.0]),
+        ),
     }
 )
 

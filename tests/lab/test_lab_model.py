@@ -224,6 +224,9 @@ def test_settings_are_in_the_labs_units():
     assert asked["transport"]["dcqcn"]["R_AI_mbps"] == calibration.transports["dcqcn"]["R_AI_mbps"]
 
 
+UNSCALED = ("clamp_target", "clamp_target_after_timer", "hyper_by_stage", "alpha_by_timer", "alpha_initial")
+
+
 def test_a_dilated_lab_stretches_published_settings_alike():
     dilated = load_calibration().for_dilation(scale=100, dilation=10)
     unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
@@ -240,7 +243,8 @@ def test_a_dilated_lab_stretches_published_settings_alike():
         "R_HAI_mbps": declared["R_HAI_mbps"] / 100,
         "R_min_mbps": declared["R_min_mbps"] / 100,
         "R_max_mbps": 430,
-        "clamp_target": declared["clamp_target"],
+        "rate_on_first_cnp_mbps": 0,
+        **{name: declared[name] for name in UNSCALED},
     }
     assert asked["transport"]["dcqcn"] == pytest.approx(expected)
     assert (dilated.ecn.kmin_bytes, dilated.ecn.kmax_bytes) == (8000, 16000)
@@ -384,7 +388,8 @@ def test_the_flagships_constants_are_what_they_were():
         "dcqcn": {
             "T_us": 1126, "F": 2, "byte_counter_bytes": 0, "R_AI_mbps": 3.47, "R_HAI_mbps": 13.5, "R_min_mbps": 5,
             "R_max_mbps": 430, "g": 590558 / 2**24, "alpha_timer_us": 4200, "cnp_gap_us": 611,
-            "clamp_target": 1,
+            "clamp_target": 1, "clamp_target_after_timer": 1, "hyper_by_stage": 1, "alpha_by_timer": 0,
+            "alpha_initial": 0, "rate_on_first_cnp_mbps": 0,
         }
     }  # fmt: skip
 

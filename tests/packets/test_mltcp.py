@@ -36,7 +36,8 @@ def saturating(**transport: Any) -> TrialSpec:
             "j1": {"profile": "p", "workers": ["s0", "s2"], "flows": 2},
             "j2": {"profile": "p", "workers": ["s1", "s3"], "flows": 2, "start_offset_ms": 2},
         },
-        "transport": {"set": "hpcc-paper", **transport},
+        # Where R_HAI is added as it is, as the set has it, jobs come apart without MLTCP, too.
+        "transport": {"set": "hpcc-paper", "F": 1, "hyper_by_stage": 1, "alpha_by_timer": 0, **transport},
         "iterations": 30,
     }
     return build_experiment(fields).cells[0].spec

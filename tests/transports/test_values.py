@@ -23,6 +23,11 @@ WANTED = {
     "alpha_timer_us": 55,
     "cnp_gap_us": 50,
     "clamp_target": 1,
+    "clamp_target_after_timer": 0,
+    "hyper_by_stage": 0,
+    "alpha_by_timer": 0,
+    "alpha_initial": 0.5,
+    "rate_on_first_cnp_mbps": 400,
 }
 
 

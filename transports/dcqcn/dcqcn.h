@@ -15,7 +15,7 @@ struct dcqcn_params {
   PARAMETER(__u64, byte_counter_bytes, "bytes", testbed, 32767, 0, 1e12,
             "between two increases of the byte counter, 0 for none");
   PARAMETER(__u64, R_AI, "bytes/s", testbed, 5, 0, 1e9, "step of an additive increase");
-  PARAMETER(__u64, R_HAI, "bytes/s", testbed, 50, 0, 1e9, "step of a hyper increase, times the stage");
+  PARAMETER(__u64, R_HAI, "bytes/s", testbed, 50, 0, 1e9, "step of a hyper increase");
   PARAMETER(__u64, R_min, "bytes/s", testbed, 1, 0.001, 1e9, "lowest rate of a flow");
   PARAMETER(__u64, R_max, "bytes/s", line_rate, 50000, 0.001, 1e9, "highest rate of a flow");
   PARAMETER(__u32, g_q24, "2^-24", testbed, 0.0048828125, 0, 1, "weight of a CNP in alpha");
@@ -23,6 +23,16 @@ struct dcqcn_params {
   PARAMETER(__u32, cnp_gap_us, "us", testbed, 4, 0, 1e9, "least time between two CNPs of a flow");
   PARAMETER(__u32, clamp_target, "0 or 1", testbed, 0, 0, 1,
             "1: the target follows at every cut; 0: at the first cut after an increase");
+  PARAMETER(__u32, clamp_target_after_timer, "0 or 1", testbed, 1, 0, 1,
+            "without clamp_target: 1: after an increase of the timer, too; 0: of the byte counter alone");
+  PARAMETER(__u32, hyper_by_stage, "0 or 1", testbed, 1, 0, 1,
+            "1: a hyper increase is R_HAI times the stages beyond F; 0: R_HAI");
+  PARAMETER(__u32, alpha_by_timer, "0 or 1", testbed, 1, 0, 1,
+            "1: alpha changes once a period, up if a CNP came; 0: up at each CNP, which restarts the timer");
+  PARAMETER(__u32, alpha_initial_q24, "2^-24", testbed, 0, 0, 1,
+            "alpha at the first CNP of a flow at R_max, 0 for alpha as it has decayed");
+  PARAMETER(__u64, rate_on_first_cnp, "bytes/s", testbed, 0, 0, 1e9,
+            "rate and target before the first cut of a flow at R_max, 0 for R_max");
   RULE(rates_are_in_order, "R_min_mbps <= R_max_mbps");
 };
 

@@ -23,6 +23,7 @@ struct reaction_point {
   __u32 cnp_us;
   __u16 timer_stage;
   __u16 byte_stage;
+  __u32 heard_cnp; // since alpha's last update, with alpha_by_timer
 };
 
 // Initializes a flow at the highest rate, ready for a CNP.
@@ -48,7 +49,7 @@ static __always_inline void reaction_point_increase(struct reaction_point *rp, c
     c->additive_increases++;
   } else {
     // A step that leads to R_max whatever the stage is: the product has no more than 64 bits.
-    rp->R_T += (low - p->F) * (p->R_HAI < p->R_max ? p->R_HAI : p->R_max);
+    rp->R_T += (p->hyper_by_stage ? low - p->F : 1) * (p->R_HAI < p->R_max ? p->R_HAI : p->R_max);
     c->hyper_increases++;
   }
   if (rp->R_T > p->R_max)
@@ -62,20 +63,38 @@ static __always_inline bool reaction_point_hears_cnps(const struct reaction_poin
   return now - rp->cnp_us >= p->cnp_gap_us;
 }
 
+// Raises alpha for a CNP (SIGCOMM'15, equation 1).
+static __always_inline void reaction_point_raise_alpha(struct reaction_point *rp, const struct dcqcn_params *p) {
+  rp->alpha_q24 += ((__u64)(ONE_Q24 - rp->alpha_q24) * p->g_q24) >> 24;
+}
+
 // Cuts the rate at a CNP, restarts timers and stages, and returns the rate before the cut. The target follows at every
 // cut in SIGCOMM'15; NVIDIA's NICs (CLAMP_TGT_RATE) and HPCC's simulator (CLAMP_TARGET_RATE) by default keep it until
-// an increase has happened since.
+// an increase has happened since. A flow at R_max has no rate limiter, and its first CNP allocates one (mstflint on
+// rpg_max_rate and rate_to_set_on_first_cnp).
 static __always_inline __u64 reaction_point_on_cnp(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
+  bool anew = rp->R_C == p->R_max && p->alpha_initial_q24;
+  if (rp->R_C == p->R_max && p->rate_on_first_cnp && p->rate_on_first_cnp < p->R_max)
+    rp->R_C = rp->R_T = p->rate_on_first_cnp;
+  if (anew) {
+    rp->alpha_q24 = p->alpha_initial_q24;
+    rp->alpha_us = now;
+  }
   __u64 before = rp->R_C;
-  if (p->clamp_target || rp->timer_stage || rp->byte_stage)
+  if (p->clamp_target || rp->byte_stage || (p->clamp_target_after_timer && rp->timer_stage))
     rp->R_T = before;
   rp->R_C -= times_q24(rp->R_C, rp->alpha_q24) >> 1;
   if (rp->R_C < p->R_min)
     rp->R_C = p->R_min;
-  rp->alpha_q24 += ((__u64)(ONE_Q24 - rp->alpha_q24) * p->g_q24) >> 24;
+  if (p->alpha_by_timer) {
+    rp->heard_cnp = !anew; // alpha rises with the next CNP (HPCC, cnp_received_mlx)
+  } else {
+    reaction_point_raise_alpha(rp, p);
+    rp->alpha_us = now;
+  }
   rp->timer_stage = rp->byte_stage = 0;
   rp->bytes = 0;
-  rp->increased_us = rp->alpha_us = rp->cnp_us = now;
+  rp->increased_us = rp->cnp_us = now;
   return before;
 }
 
@@ -84,7 +103,11 @@ static __always_inline __u64 reaction_point_on_cnp(struct reaction_point *rp, co
 static __always_inline void reaction_point_run_timers(struct reaction_point *rp, const struct dcqcn_params *p,
                                                       struct dcqcn_counters *c, __u32 now) {
   for (int i = 0; i < MANY_STAGES && now - rp->alpha_us >= p->alpha_timer_us; i++) {
-    rp->alpha_q24 -= ((__u64)rp->alpha_q24 * p->g_q24) >> 24;
+    if (rp->heard_cnp)
+      reaction_point_raise_alpha(rp, p);
+    else
+      rp->alpha_q24 -= ((__u64)rp->alpha_q24 * p->g_q24) >> 24;
+    rp->heard_cnp = 0;
     rp->alpha_us += p->alpha_timer_us;
   }
   if (now - rp->alpha_us >= p->alpha_timer_us) {

@@ -26,6 +26,9 @@ Array = npt.NDArray[np.float64]
 PACKET_BYTES = 1000.0
 """Bytes of a packet, the unit that is marked or not, as in CoNEXT'16. Larger packets mean fewer marks."""
 
+NEVER = 1e30
+"""Bytes of a byte counter that does not count, which unlike infinity may be multiplied by 0."""
+
 CERTAIN = 1 - 1e-6
 """Highest marking probability in computations; it stands for 1 above Kmax, where the first packet after a gap makes a
 CNP.
@@ -50,6 +53,10 @@ class Reaction:
     alpha_timer_us: Array
     cnp_gap_us: Array
     clamp_target: Array
+    clamp_target_after_timer: Array
+    hyper_by_stage: Array
+    alpha_by_timer: Array
+    alpha_initial: Array
 
 
 @dataclass
@@ -93,6 +100,10 @@ def advance(flow: FlowState, reaction: Reaction, rate: Array, p: Array, us: Arra
     events, additive, hyper, alpha_events = _increases(reaction, rate, aged)
     gain = (reaction.R_AI * additive + reaction.R_HAI * hyper) * us
 
+    # A flow at R_max has no rate limiter yet, and its first CNP may set alpha.
+    unlimited = (reaction.R_max <= flow.R_C) & (reaction.alpha_initial > 0)
+    flow.alpha = np.where(unlimited, reaction.alpha_initial, flow.alpha)
+
     # A CNP makes the rate before it the target: the target follows a rate that falls, one cut above it.
     above = 1 / (1 - flow.alpha / 2)
     cut = np.maximum(flow.R_C * np.exp(-0.5 * us * cuts * flow.alpha), reaction.R_min)
@@ -103,7 +114,7 @@ def advance(flow: FlowState, reaction: Reaction, rate: Array, p: Array, us: Arra
         target = np.where(clamps, target, flow.R_T + follows * (target - flow.R_T))
     flow.R_T = np.minimum(target + gain, reaction.R_max)
     flow.R_C = np.minimum(cut + (target - cut) * -np.expm1(-0.5 * us * events) + 0.5 * gain, flow.R_T)
-    up, down = reaction.g * cuts, reaction.g * alpha_events
+    up, down = _alpha_changes(reaction, hazard, cuts, alpha_events)
     flow.alpha = _decay_towards(flow.alpha, up / np.maximum(up + down, 1e-30), (up + down) * us)
     flow.age_us = aged
     return cuts
@@ -115,9 +126,23 @@ def _decay_towards(value: Array, limit: Array, times: Array) -> Array:
 
 def _increase_probability(reaction: Reaction, rate: Array, hazard: Array) -> Array:
     """Return the probability that a rate is increased between two CNPs, whose wait after the gap is exponential."""
-    counter = np.where(reaction.byte_counter_bytes > 0, reaction.byte_counter_bytes, np.inf) / np.maximum(rate, 1e-9)
-    quick = np.minimum(reaction.T_us, counter)
+    counter = np.where(reaction.byte_counter_bytes > 0, reaction.byte_counter_bytes, NEVER) / np.maximum(rate, 1e-9)
+    quick = np.where(reaction.clamp_target_after_timer > 0, np.minimum(reaction.T_us, counter), counter)
     return np.exp(-hazard * np.maximum(quick - reaction.cnp_gap_us, 0.0))
+
+
+def _alpha_changes(reaction: Reaction, hazard: Array, cuts: Array, decays: Array) -> tuple[Array, Array]:
+    """Return how fast alpha rises towards 1 and falls towards 0, per us.
+
+    By a timer it does either once a period. The probability that no CNP comes in one is the stationary renewal
+    process's: 1 minus CNPs a period where these are closer than the gap, else an exponential tail.
+    """
+    period, gap = reaction.alpha_timer_us, reaction.cnp_gap_us
+    tail = np.exp(-hazard * np.maximum(period - gap, 0.0)) / (1 + hazard * gap)
+    quiet = np.where(period > gap, tail, 1 - cuts * period)
+    up = np.where(reaction.alpha_by_timer > 0, (1 - quiet) / period, cuts)
+    down = np.where(reaction.alpha_by_timer > 0, quiet / period, decays)
+    return reaction.g * up, reaction.g * down
 
 
 def _advance_age(age_us: Array, hazard: Array, us: Array | float) -> Array:
@@ -128,7 +153,7 @@ def _advance_age(age_us: Array, hazard: Array, us: Array | float) -> Array:
 
 
 def _increases(reaction: Reaction, rate: Array, age_us: Array) -> tuple[Array, Array, Array, Array]:
-    """Return, per us: all increases, the additive ones, the hyper ones times their stage, and the decays of alpha."""
+    """Return, per us: all increases, the additive ones, the hyper ones (times their stage), and the decays of alpha."""
     gap, timer, stages = reaction.cnp_gap_us, reaction.T_us, reaction.F
     by_bytes = reaction.byte_counter_bytes > 0
     counter = np.where(by_bytes, reaction.byte_counter_bytes, np.inf) / np.maximum(rate, 1e-9)
@@ -151,4 +176,4 @@ def _increases(reaction: Reaction, rate: Array, age_us: Array) -> tuple[Array, A
     ending_slow = -np.expm1(-slow / age_us)
     of_quick = np.where(by_bytes, age_us / quick, 0.0)
     hyper = still / ending_slow * (1 / ending_slow + of_quick)
-    return every, risen - steep, hyper, counts[0, 2]
+    return every, risen - steep, np.where(reaction.hyper_by_stage > 0, hyper, steep), counts[0, 2]

@@ -377,6 +377,8 @@ def _reaction(spec: TrialSpec, name: str) -> dict[str, float]:
     numbers = (each for each in transport.declaration.parameters if not each.names)  # as DCQCN's all are
     values = {each.name: float(transport.requested.get(each.name, _default(each, transport))) for each in numbers}
     values["R_max_mbps"] = min(values["R_max_mbps"], carried)
+    if values["rate_on_first_cnp_mbps"]:
+        raise ScenarioError(f"job {name}: found rate_on_first_cnp_mbps, expected 0: cuts from the rate as it is")
     rates = {name.removesuffix("_mbps") for name in values if name.endswith("_mbps")}
     return {
         each: values[f"{each}_mbps"] * BYTES_PER_US_OF_MBPS if each in rates else values[each]

@@ -78,7 +78,9 @@ class ReactionPlan(ctypes.Structure):
         ("R_max", c_uint64),
         ("F", c_uint32),
         ("g_q24", c_uint32),
-        ("clamp_target", c_uint32),
+        *((name, c_uint32) for name in ("clamp_target", "clamp_target_after_timer", "hyper_by_stage")),
+        *((name, c_uint32) for name in ("alpha_by_timer", "alpha_initial_q24")),
+        ("rate_on_first_cnp", c_uint64),
     )
 
 

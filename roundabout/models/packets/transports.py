@@ -65,10 +65,14 @@ def reaction_plan(values: Values) -> ReactionPlan:
         byte_counter_bytes=int(values["byte_counter_bytes"]),
         F=int(values["F"]),
         g_q24=round(float(values["g"]) * ONE_Q24),
-        clamp_target=int(values["clamp_target"]),
+        alpha_initial_q24=round(float(values["alpha_initial"]) * ONE_Q24),
+        **{
+            name: int(values[name])
+            for name in ("clamp_target", "clamp_target_after_timer", "hyper_by_stage", "alpha_by_timer")
+        },
         **{
             name: round(float(values[f"{name}_mbps"]) * BYTES_PER_S_OF_MBPS)
-            for name in ("R_AI", "R_HAI", "R_min", "R_max")
+            for name in ("R_AI", "R_HAI", "R_min", "R_max", "rate_on_first_cnp")
         },
     )
 

@@ -5,7 +5,7 @@ Each value of a set has a `source`, where it is printed, or is a `guess` with it
 """
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -20,7 +20,14 @@ from roundabout.spec.transports.declarations import Declaration, Parameter
 
 FOLDER = "sets"
 
-FORMER_VALUES = {"clamp_target": 1}
+FORMER_VALUES: Mapping[str, float] = {
+    "clamp_target": 1,
+    "clamp_target_after_timer": 1,
+    "hyper_by_stage": 1,
+    "alpha_by_timer": 0,
+    "alpha_initial": 0,
+    "rate_on_first_cnp_mbps": 0,
+}
 """Values of parameters that a set omits because it is older than they are, by name."""
 
 

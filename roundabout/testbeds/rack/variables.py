@@ -18,8 +18,17 @@ from roundabout.testbeds.rack.inventory import Ecn, Inventory, LosslessClasses, 
 
 ROCE_V2 = "RoCE v2"
 
-NIC_NAMES = {"g": "g_code", "clamp_target": "clamp_target_rate"}
+NIC_NAMES = {
+    "g": "g_code",
+    "clamp_target": "clamp_target_rate",
+    "clamp_target_after_timer": "clamp_target_rate_after_timer",
+}
 """Names that NICs' settings have for parameters of a transport, where they differ (docs/reference/settings.md)."""
+
+FIXED_IN_NICS = ("hyper_by_stage", "alpha_by_timer")
+"""Parameters of a transport that NICs have no setting for."""
+
+HIGHEST_ALPHA = 1023 / 1024
 
 
 def playbook_variables(inventory: Inventory) -> dict[str, Any]:
@@ -175,7 +184,12 @@ def _for_nic(asked: dict[str, float | str]) -> dict[str, float | str]:
     1 - code/1024 after a CNP; so the default of 1019 is g = 1/205, near the paper's 1/256, and this is done here. By
     the database of mlxconfig (mstflint 4.36) alpha = g + (1 - g) * alpha after a CNP, with the code for g itself.
     """
-    return {NIC_NAMES.get(name, name): _code(value) if name == "g" else value for name, value in asked.items()}
+    found = {NIC_NAMES.get(name, name): value for name, value in asked.items() if name not in FIXED_IN_NICS}
+    if "g" in asked:
+        found["g_code"] = _code(asked["g"])
+    if found.pop("alpha_initial", 0):  # 0 leaves a NIC its own
+        found["alpha_initial"] = min(float(asked["alpha_initial"]), HIGHEST_ALPHA)
+    return found
 
 
 def _code(g: float | str) -> int:

@@ -38,6 +38,11 @@ struct reaction *reaction_create(const struct reaction_plan *plan) {
       .alpha_timer_us = period(plan->alpha_timer_ps),
       .cnp_gap_us = ticks(plan->cnp_gap_ps),
       .clamp_target = plan->clamp_target,
+      .clamp_target_after_timer = plan->clamp_target_after_timer,
+      .hyper_by_stage = plan->hyper_by_stage,
+      .alpha_by_timer = plan->alpha_by_timer,
+      .alpha_initial_q24 = plan->alpha_initial_q24,
+      .rate_on_first_cnp = plan->rate_on_first_cnp,
   };
   reaction->R_AI = plan->R_AI;
   reaction->R_HAI = plan->R_HAI;

@@ -18,7 +18,8 @@ struct reaction; /* a reaction point with its parameters and counters */
 struct reaction_plan {
   int64_t T_ps, alpha_timer_ps, cnp_gap_ps;
   uint64_t byte_counter_bytes, R_AI, R_HAI, R_min, R_max;
-  uint32_t F, g_q24, clamp_target;
+  uint32_t F, g_q24, clamp_target, clamp_target_after_timer, hyper_by_stage, alpha_by_timer, alpha_initial_q24;
+  uint64_t rate_on_first_cnp;
 };
 
 enum { REACTION_COUNTERS = 6 }; /* cnps; fast, additive and hyper increases; R_C; alpha_q24 */
