@@ -13,9 +13,10 @@ from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, STEP_MS
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, make_send_phase
 from roundabout.plan import expected_duration_s, make_plan
 from roundabout.runner.trial.cross_traffic import LEAD_MS, plan_arguments
+from roundabout.runner.trial.load_files import LoadError
 from roundabout.spec import load_experiment
 from roundabout.spec.patterns import all_transfers
-from roundabout.testbeds.fluid.loads import LoadError, plan_loads, read_load
+from roundabout.testbeds.fluid.loads import plan_loads, read_load
 from tests.fluid.test_fluid import beside, ring
 
 pytestmark = pytest.mark.unit

@@ -189,10 +189,6 @@ def test_a_held_job_begins_by_its_timetable(tmp_path: Path) -> None:
     ("fields", "message"),
     [
         ({"transport": {"name": "bbr"}, "factors": {}}, "jobs.j1.transport: found 'bbr', which has no form for hosts"),
-        (
-            {"cross_traffic": {"x": {"kind": "iperf", "from": "s0", "to": ["s2"], "load_gbps": 5}}},
-            "cross_traffic.x: found iperf at 5 Gbit/s, allowed is none",
-        ),
         ({"capture": {"hosts": ["s0"]}}, "capture: found hosts"),
         (
             {"factors": {"variant": {"one": {"jobs": {"j1": {"transport": {"set": "sigcomm15"}}}}}}},

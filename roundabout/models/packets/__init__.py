@@ -6,6 +6,7 @@ topology states. docs/explanation/packet-level-model.md says what is modelled, a
 """
 
 from roundabout.models.native_engine import EngineError
+from roundabout.models.packets.cross_traffic import NO_LOADS, Load, Loads, PlayedTraffic, Streams
 from roundabout.models.packets.engine import Engine, Message, Samples
 from roundabout.models.packets.fabric import Fabric
 from roundabout.models.packets.network import Ports, UnsupportedError
@@ -13,15 +14,20 @@ from roundabout.models.packets.structures import PS_PER_MS
 from roundabout.models.packets.trial import SAMPLE_MS, PlayedTrial, count_packet_hops, open_trial, play_trial
 
 __all__ = [
+    "NO_LOADS",
     "PS_PER_MS",
     "SAMPLE_MS",
     "Engine",
     "EngineError",
     "Fabric",
+    "Load",
+    "Loads",
     "Message",
+    "PlayedTraffic",
     "PlayedTrial",
     "Ports",
     "Samples",
+    "Streams",
     "UnsupportedError",
     "count_packet_hops",
     "open_trial",

@@ -17,6 +17,8 @@ import numpy.typing as npt
 from roundabout.models.native_engine import EngineError, Functions, load_engine
 from roundabout.models.packets.structures import (
     BUFFER_COLUMNS,
+    FLOW,
+    FLOW_RECORD,
     HOST_COLUMNS,
     NEVER,
     NO_INDEX,
@@ -32,7 +34,9 @@ from roundabout.models.packets.structures import (
     PairResult,
     PortPlan,
     ReactionPlan,
+    StreamPlan,
     TcpPlan,
+    TrafficResult,
 )
 
 LIBRARY = "build/lib/libpackets.so"
@@ -77,8 +81,15 @@ FUNCTIONS: Functions = {
     "mark_counters": (c_size_t, (c_void_p, U32S)),
     "pair_result": (None, (c_void_p, c_uint32, POINTER(PairResult))),
     "connection_result": (None, (c_void_p, c_uint32, POINTER(ConnectionResult))),
+    "set_lead": (None, (c_void_p, c_int64)),
+    "add_traffic": (c_uint32, (c_void_p,)),
+    "add_pool": (None, (c_void_p, c_uint32, c_uint32, c_int64, c_int, POINTER(ReactionPlan))),
+    "set_flows": (None, (c_void_p, c_uint32, c_void_p, c_size_t)),
+    "set_streams": (None, (c_void_p, c_uint32, POINTER(StreamPlan))),
+    "flow_records": (None, (c_void_p, c_uint32, c_void_p)),
+    "traffic_result": (None, (c_void_p, c_uint32, POINTER(TrafficResult))),
 }
-"""What each returns and takes (face.cpp)."""
+"""What each returns and takes (native/face.cpp, native/cross_traffic/face.cpp)."""
 
 
 @dataclass(frozen=True)
@@ -119,18 +130,24 @@ class Samples:
 class Engine:
     """A network of ports, and jobs that send over it. Queue pairs and jobs are added before it runs.
 
+    Jobs and samples begin `lead_ps` after cross traffic, and their instants count from there; `now_ps`, `last_end_ps`
+    and the end of `run` count from the beginning of cross traffic.
+
     Raises:
         EngineError: it is not built.
     """
 
-    def __init__(self, nic: NicPlan, ports: Sequence[PortPlan], hosts: int, sample_ps: int) -> None:
+    def __init__(self, nic: NicPlan, ports: Sequence[PortPlan], hosts: int, sample_ps: int, lead_ps: int = 0) -> None:
         self._library = _library(LIBRARY)
         self._hosts = hosts
         self._is_switch = [port.host < 0 for port in ports]
         self._queues: tuple[int, ...] = ()
         self._workers: list[int] = []
+        self._flows: dict[int, int] = {}
+        self._lead_ps = lead_ps
         plans = (PortPlan * len(ports))(*ports)
         self._engine = c_void_p(self._library.packets_engine(byref(nic), plans, len(ports), hosts, sample_ps))
+        self._library.packets_set_lead(self._engine, lead_ps)
 
     def __del__(self) -> None:
         if hasattr(self, "_engine"):
@@ -189,7 +206,12 @@ class Engine:
         """Add a job without phases. Computing times of iteration i are multiplied by `stretches[i]`, cyclically."""
         factors = (c_double * len(stretches))(*stretches)
         self._workers.append(numbers.workers)
-        return int(self._library.packets_add_job(self._engine, byref(numbers), factors, len(stretches)))
+        later = JobNumbers.from_buffer_copy(numbers)
+        later.begins += self._lead_ps
+        later.shift += self._lead_ps
+        if numbers.departs >= 0:
+            later.departs += self._lead_ps
+        return int(self._library.packets_add_job(self._engine, byref(later), factors, len(stretches)))
 
     def add_phase(self, job: int, length_ps: int, messages: Sequence[Message] = ()) -> None:
         """Add the next phase of a job: computing, or sending messages whose bytes come into being over `length_ps`."""
@@ -244,6 +266,46 @@ class Engine:
         found = np.zeros((self._workers[job], count), RECORD)
         for rank, each in enumerate(found):
             self._library.packets_iterations(self._engine, job, rank, count, each.ctypes.data)
+        for column in ("start", "compute_end", "end"):
+            found[column] -= self._lead_ps
+        return found
+
+    def add_traffic(self) -> int:
+        """Add a cross traffic without receivers. Return its number."""
+        return int(self._library.packets_add_traffic(self._engine))
+
+    def add_pool(
+        self, traffic: int, pair: int, most_connections: int, *, is_fresh: bool, plan: ReactionPlan | None = None
+    ) -> None:
+        """Add the next pool of connections of a cross traffic, the first of which is `pair`.
+
+        A flow takes the connection that was used last, a new one like `pair` if all are busy, or waits for one. With
+        `is_fresh`, each flow begins on a connection without history, after a round trip over an empty network. `plan`
+        is that of the pair, or None for TCP.
+        """
+        where = None if plan is None else byref(plan)
+        self._library.packets_add_pool(self._engine, traffic, pair, most_connections, is_fresh, where)
+
+    def set_flows(self, traffic: int, flows: npt.NDArray[np.void]) -> None:
+        """Set the flows of a cross traffic, an array of FLOW in the order of their starts."""
+        flows = np.ascontiguousarray(flows, FLOW)
+        self._flows[traffic] = len(flows)
+        self._library.packets_set_flows(self._engine, traffic, flows.ctypes.data, len(flows))
+
+    def set_streams(self, traffic: int, plan: StreamPlan) -> None:
+        """Let a cross traffic send streams over its first pool."""
+        self._library.packets_set_streams(self._engine, traffic, byref(plan))
+
+    def flow_records(self, traffic: int) -> npt.NDArray[np.void]:
+        """Return the start and end of each flow of a cross traffic, an array of FLOW_RECORD."""
+        found = np.zeros(self._flows[traffic], FLOW_RECORD)
+        self._library.packets_flow_records(self._engine, traffic, found.ctypes.data)
+        return found
+
+    def traffic_result(self, traffic: int) -> TrafficResult:
+        """Return the counters of a cross traffic so far."""
+        found = TrafficResult()
+        self._library.packets_traffic_result(self._engine, traffic, byref(found))
         return found
 
     def samples(self) -> Samples:

@@ -59,7 +59,8 @@ def ecn_thresholds(spec: TrialSpec, fabric: Fabric) -> Ecn:
     """
     if spec.queue == "drop-tail":
         return NEVER_MARK
-    asked = {each for job in spec.jobs.values() if (each := job.transport.thresholds)}
+    users = [*(job.transport for job in spec.jobs.values()), *map(spec.transport_of, spec.topology.hosts)]
+    asked = {user.thresholds for user in users if user and user.thresholds}
     if len(asked) > 1:
         found = "; ".join(sorted(map(str, asked)))
         raise UnsupportedError(

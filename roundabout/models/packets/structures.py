@@ -148,6 +148,29 @@ class PairResult(ctypes.Structure):
     )
 
 
+class StreamPlan(ctypes.Structure):
+    """Streams of cross traffic at a rate, as iperf's (native/cross_traffic/cross_traffic.hpp)."""
+
+    _fields_ = (
+        *((name, c_double) for name in ("bytes_per_s", "least_share")),
+        *((name, c_int64) for name in ("streams", "most_streams", "write_bytes", "step_ps", "probe_ps")),
+    )
+
+
+class TrafficResult(ctypes.Structure):
+    """The counters of a cross traffic: bytes in order at its receivers, packets, connections made, and streams."""
+
+    _fields_ = tuple(
+        (name, c_int64) for name in ("delivered", "packets", "resent", "arrived", "marked", "connections", "streams")
+    )
+
+
+FLOW = np.dtype([(name, "<i8") for name in ("at", "bytes", "pool")])
+"""A planned flow of cross traffic: its start in ps from the load's start, its payload, and its pool's place."""
+
+FLOW_RECORD = np.dtype([(name, "<i8") for name in ("start", "end")])
+"""A flow's start, and the instant at which its receiver had all of it, in ps; below 0 if that did not happen."""
+
 RECORD = np.dtype([(name, "<i8") for name in ("start", "compute_end", "end", "delay")])
 """An iteration of one worker: instants and a time, in ps."""
 

@@ -2,18 +2,20 @@
 """A trial played packet by packet."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from roundabout.models.packets.cross_traffic import NO_LOADS, Loads, PlayedTraffic, add_cross_traffic
 from roundabout.models.packets.engine import Engine, Samples, StopCheck
 from roundabout.models.packets.fabric import Fabric, payload_bytes
 from roundabout.models.packets.jobs import AddedJob, add_jobs
-from roundabout.models.packets.network import Ports, number_ports, plan_nics, plan_ports
+from roundabout.models.packets.network import BYTES_PER_S_OF_GBPS, Ports, number_ports, plan_nics, plan_ports
 from roundabout.models.packets.structures import PS_PER_MS, PairResult
 from roundabout.models.packets.switches import add_switches
 from roundabout.spec import TrialSpec
+from roundabout.spec.frames import segment_bytes
 
 SAMPLE_MS = 10.0
 """The interval of counters of ports, as in every lab."""
@@ -29,14 +31,33 @@ def count_packet_hops(spec: TrialSpec) -> float:
             iterations = min(iterations, (job.departs_ms - job.begins_ms) / job.profile.alone_ms)
         sizes = (sum(spec.bytes_by_hop(name, phase).values()) for phase in job.profile.phases)
         hops += iterations * sum(sizes) / packet
-    return hops
+    return hops + _crossing_packet_hops(spec)
+
+
+def _crossing_packet_hops(spec: TrialSpec) -> float:
+    segment = segment_bytes(spec.topology.mtu_bytes)
+    hops = 0.0
+    for traffic in spec.cross_traffic.values():
+        for receiver in traffic.receivers:
+            links = len(spec.topology.path(traffic.sender, receiver))
+            hops += traffic.load_gbps / len(traffic.receivers) * BYTES_PER_S_OF_GBPS / segment * links
+    return hops * expected_s(spec)
+
+
+def expected_s(spec: TrialSpec) -> float:
+    """Return how long a trial's jobs take, at most, if nothing delays them, in seconds."""
+    lengths = (
+        (job.departs_ms or job.begins_ms + spec.iterations_of(name) * job.profile.alone_ms) / 1e3
+        for name, job in spec.jobs.items()
+    )
+    return max(lengths, default=0.0)
 
 
 @dataclass(frozen=True)
 class PlayedTrial:
     """The iterations of jobs (arrays (workers, iterations) of RECORD), and the counters of ports and hosts.
 
-    `pairs` are the queue pairs of jobs by sender, receiver (ranks) and number.
+    `pairs` are the queue pairs of jobs by sender, receiver (ranks) and number; `traffic` is the cross traffic by name.
     """
 
     ports: Ports
@@ -44,32 +65,43 @@ class PlayedTrial:
     pairs: Mapping[str, Mapping[tuple[int, int, int], PairResult]]
     samples: Samples
     packet_hops: int
+    traffic: Mapping[str, PlayedTraffic] = field(default_factory=dict)
 
 
 def open_trial(
-    spec: TrialSpec, seed: int, fabric: Fabric, sample_ms: float = SAMPLE_MS
+    spec: TrialSpec, seed: int, fabric: Fabric, sample_ms: float = SAMPLE_MS, lead_ms: float = 0.0
 ) -> tuple[Engine, Ports, dict[str, AddedJob]]:
-    """Return an engine with the network and the jobs of a trial, before its start. Raises UnsupportedError."""
+    """Return an engine with the network and the jobs of a trial, before its start. Raises UnsupportedError.
+
+    Jobs and samples begin after `lead_ms`.
+    """
     ports = number_ports(spec.topology)
     nics, plans = plan_nics(spec, fabric, seed), plan_ports(spec, fabric, ports)
-    engine = Engine(nics, plans, len(spec.topology.hosts), round(sample_ms * PS_PER_MS))
+    engine = Engine(nics, plans, len(spec.topology.hosts), round(sample_ms * PS_PER_MS), round(lead_ms * PS_PER_MS))
     add_switches(engine, spec, fabric, ports)
     return engine, ports, add_jobs(engine, spec, ports, seed, fabric.tcp)
 
 
-def play_trial(
+def play_trial(  # noqa: PLR0913, PLR0917 - what a trial is, and how it is watched
     spec: TrialSpec,
     seed: int,
     fabric: Fabric,
     sample_ms: float = SAMPLE_MS,
     is_stopped: StopCheck = lambda: False,
+    loads: Loads = NO_LOADS,
 ) -> PlayedTrial:
-    """Play a trial until its last job ends. The same seed gives the same packets.
+    """Play a trial until its last job ends, beside the cross traffic of `loads`. The same seed gives the same packets.
 
     Raises UnsupportedError, and EngineError if it is stopped.
     """
-    engine, ports, jobs = open_trial(spec, seed, fabric, sample_ms)
+    engine, ports, jobs = open_trial(spec, seed, fabric, sample_ms, loads.lead_ms)
+    crossing = add_cross_traffic(engine, spec, ports, fabric.tcp, loads)
+    if crossing:
+        engine.run(round(loads.lead_ms * PS_PER_MS), is_stopped=is_stopped)
+    before = {name: engine.traffic_result(each.number).delivered for name, each in crossing.items()}
     engine.run(is_stopped=is_stopped)
+    last_ms = engine.last_end_ps / PS_PER_MS - loads.lead_ms
+    traffic = {name: each.read(loads.lead_ms, before[name], last_ms) for name, each in crossing.items()}
     engine.run(engine.last_end_ps + round(sample_ms * PS_PER_MS), while_jobs=False)
     return PlayedTrial(
         ports,
@@ -77,4 +109,5 @@ def play_trial(
         {name: {key: engine.pair_result(pair) for key, pair in job.pairs.items()} for name, job in jobs.items()},
         engine.samples(),
         engine.packet_hops,
+        traffic,
     )

@@ -21,13 +21,14 @@ from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.tables.trial_start import TrialStart
 from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider, refuse_switch_features
+from roundabout.runner.trial.load_files import CROSSGEN, LoadError
 from roundabout.spec import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 from roundabout.testbeds.fluid import tables
 from roundabout.testbeds.fluid.engine_trial import ComputedTrial, compute_trial
-from roundabout.testbeds.fluid.loads import CROSSGEN, LoadError, PlannedLoad, plan_loads
+from roundabout.testbeds.fluid.loads import PlannedLoad, plan_loads
 
 FIDELITY = Fidelity(
     "computed",

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from roundabout.models.packets import Fabric, PlayedTrial, play_trial
 from roundabout.plan import PlannedTrial
+from roundabout.testbeds.packets.loads import plan_loads
 
 
 class TrialsAhead:
@@ -54,4 +55,5 @@ class TrialsAhead:
             self._begun[trial.key] = self._pool.submit(self._compute, trial)
 
     def _compute(self, trial: PlannedTrial) -> PlayedTrial:
-        return play_trial(trial.spec, trial.seed, self._fabric, is_stopped=self._stop.is_set)
+        loads = plan_loads(trial)
+        return play_trial(trial.spec, trial.seed, self._fabric, is_stopped=self._stop.is_set, loads=loads.loads)

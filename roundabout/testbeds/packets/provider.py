@@ -19,12 +19,14 @@ from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.tables.trial_start import TrialStart
 from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider
+from roundabout.runner.trial.load_files import CROSSGEN, LoadError
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 from roundabout.testbeds.packets import tables
 from roundabout.testbeds.packets.ahead import TrialsAhead
+from roundabout.testbeds.packets.loads import plan_loads
 from roundabout.testbeds.packets.support import check_support
 
 PACKET_HOPS_PER_S = 12e6
@@ -39,7 +41,8 @@ FIDELITY = Fidelity(
     (
         "NICs and switches as they are: what their makers do not document is a guess "
         "(docs/explanation/packet-level-model.md)",
-        "transports without a form for hosts, such as BBR, and cross traffic: they are refused",
+        "transports without a form for hosts, such as BBR: they are refused",
+        "cross traffic's hosts: flows start when they are due, and a receiver takes all that arrives",
         "shared buffers, where a topology has no `buffer`: PFC's thresholds are fixed, and each queue is by itself",
         "GPUs and trainers: a job is its profile, and its bytes come into being evenly",
     ),
@@ -53,7 +56,7 @@ def create_provider(where: Mapping[str, str]) -> "PacketsProvider":
 
 
 class PacketsProvider(TestbedProvider):
-    """The provider of the packet-level model, which needs only its engine, and leaves nothing behind."""
+    """The provider of the packet-level model, which needs only its engine and crossgen, and leaves nothing behind."""
 
     computes = True
     has_jitter = True
@@ -80,15 +83,20 @@ class PacketsProvider(TestbedProvider):
         check_support(trial, self._fabric)
 
     def checks(self) -> tuple[Check, ...]:
-        """Check for the engine."""
+        """Check for the engine, and for crossgen, which draws flows."""
         built = (paths.ROOT / LIBRARY).is_file()
-        return (Check("packet-level model", built, "built" if built else "not built", paths.BUILD),)
+        has_crossgen = (paths.ROOT / CROSSGEN).is_file()
+        return (
+            Check("packet-level model", built, "built" if built else "not built", paths.BUILD),
+            Check("crossgen", has_crossgen, "built" if has_crossgen else "not built", paths.BUILD),
+        )
 
     def artifacts(self, _transports: Iterable[Transport], /) -> Mapping[str, str]:
-        """Return the hashes of the model's own files and of its engine."""
+        """Return the hashes of the model's own files, its engine, and crossgen."""
         folders = {"packets": Path(packets.__file__).parent, "testbeds/packets": Path(__file__).parent}
         files = {f"{name}/{path.name}": path for name, folder in folders.items() for path in folder.glob("*.py")}
-        return program_list.hash_files({**{name: files[name] for name in sorted(files)}, LIBRARY: paths.ROOT / LIBRARY})
+        built = {name: paths.ROOT / name for name in (CROSSGEN, LIBRARY)}
+        return program_list.hash_files({**{name: files[name] for name in sorted(files)}, **built})
 
 
 class PacketsTestbed(Scaling):
@@ -113,12 +121,16 @@ class PacketsTestbed(Scaling):
         """Compute the trial, or take what was computed ahead, and return its tables."""
         start_ns = self._visit.clock.now_ns()
         try:
+            planned = plan_loads(trial)
             played = self._ahead.play(trial)
-        except UnsupportedError as error:  # what a job takes from earlier trials is known only now
+        except (UnsupportedError, LoadError) as error:  # what a job takes from earlier trials is known only now
             return Outcome({}, [error.message])
+        for name, load in planned.loads.by_name.items():
+            if played.traffic[name].last_ms > load.ends_ms:
+                return Outcome({}, [f"cross traffic {name} ended before the jobs did: its load was sent"])
         for name, workers in played.iterations.items():
             for number, each in enumerate(workers[0], start=1):
                 self._visit.observer.iteration(name, number, float(each["end"] - each["start"]) / PS_PER_MS)
         when = TrialStart(start_ns, self._visit.clock.offset_ns)
         record = {"start_ns": start_ns, "packet_hops": played.packet_hops}
-        return Outcome(tables.build_tables(trial.spec, played, when, who), record=record)
+        return Outcome(tables.build_tables(trial.spec, played, planned, when, who), record=record)

@@ -5,7 +5,8 @@ from roundabout.models.packets import Fabric, UnsupportedError
 from roundabout.models.packets.network import ecn_thresholds, number_ports
 from roundabout.models.packets.switches import plan_buffers
 from roundabout.models.packets.transports import transport_values
-from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.experiment import CrossTraffic, TrialSpec
+from roundabout.spec.transports import Transport
 
 ELSEWHERE = "run it with --testbed lab, or with --testbed fluid"
 
@@ -16,14 +17,27 @@ def check_support(trial: TrialSpec, fabric: Fabric) -> None:
         raise UnsupportedError("cluster: found a trace, allowed are jobs alone: traces last for hours", ELSEWHERE)
     for name, traffic in trial.cross_traffic.items():
         if traffic.load_gbps > 0:
-            found = f"cross_traffic.{name}: found {traffic.kind} at {traffic.load_gbps:g} Gbit/s"
-            raise UnsupportedError(f"{found}, allowed is none, or load_gbps: 0", ELSEWHERE)
+            _check_cross_traffic(f"cross_traffic.{name}", traffic, trial)
     if trial.capture:
         raise UnsupportedError("capture: found hosts to capture at, allowed is none", "run it with --testbed lab")
     for name, job in trial.jobs.items():
-        try:
-            transport_values(job.transport, trial.topology.payload_rate_gbps)
-        except UnsupportedError as error:
-            raise UnsupportedError(f"jobs.{name}.{error.message}", error.hint) from None
+        _check_transport(f"jobs.{name}", job.transport, trial)
     ecn_thresholds(trial, fabric)
     plan_buffers(trial, fabric, number_ports(trial.topology))
+
+
+def _check_cross_traffic(where: str, traffic: CrossTraffic, trial: TrialSpec) -> None:
+    if traffic.traffic_class == "own":
+        found = f"{where}.traffic_class: found own, expected jobs: ports have no class for it here"
+        raise UnsupportedError(found, "choose jobs, or run it with --testbed rack")
+    if traffic.transport.name.startswith("mltcp"):
+        found = f"{where}.transport: found {traffic.transport.name!r}, allowed is a transport without MLTCP"
+        raise UnsupportedError(f"{found}: cross traffic has no iterations here", "play it with --testbed lab")
+    _check_transport(where, traffic.transport, trial)
+
+
+def _check_transport(where: str, transport: Transport, trial: TrialSpec) -> None:
+    try:
+        transport_values(transport, trial.topology.payload_rate_gbps)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{where}.{error.message}", error.hint) from None

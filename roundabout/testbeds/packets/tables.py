@@ -13,6 +13,8 @@ from roundabout.models.packets.structures import PS_PER_US, PairResult
 from roundabout.runner.tables.trial_start import Columns, TrialStart
 from roundabout.spec import TrialSpec
 from roundabout.store import Identity, Units, build_table
+from roundabout.testbeds.packets import cross_tables
+from roundabout.testbeds.packets.loads import PlannedLoads
 
 INTERFACE = "packets"
 DEVICE = "roce/1"
@@ -33,7 +35,9 @@ QUEUE_FIELDS = ("tx_bytes", "backlog_bytes", "drops", "marks", "pauses")
 REACTIONS = ("cnps", "fast_increases", "additive_increases", "hyper_increases")
 
 
-def build_tables(spec: TrialSpec, played: PlayedTrial, when: TrialStart, who: Identity) -> dict[str, pa.Table]:
+def build_tables(
+    spec: TrialSpec, played: PlayedTrial, planned: PlannedLoads, when: TrialStart, who: Identity
+) -> dict[str, pa.Table]:
     """Return all tables that have rows."""
     samples = _Samples(played, when)
     parts = {
@@ -46,6 +50,8 @@ def build_tables(spec: TrialSpec, played: PlayedTrial, when: TrialStart, who: Id
         "device_counters": _device_counters(spec, samples),
         "flows": _flows(spec, samples),
         "reactions": _reactions(spec, samples),
+        "cross_traffic": cross_tables.build_summaries(spec, played, planned, when),
+        "cross_flows": cross_tables.build_flows(spec, played, planned, when),
     }
     built = {name: [build_table(name, who, part, Units()) for part in each] for name, each in parts.items()}
     return {name: pa.concat_tables(each) for name, each in built.items() if each}

@@ -6,14 +6,19 @@
 namespace packets {
 
 Engine::Engine(const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts, Picos sample)
-    : network(schedule_, nic, ports, hosts), jobs(schedule_, network), sample_(sample) {}
+    : network(schedule_, nic, ports, hosts), cross_traffic(schedule_, network), jobs(schedule_, network, cross_traffic),
+      sample_(sample) {}
 
 void Engine::begin() {
   begun_ = true;
-  sampler_ = network.sources() + jobs.sources();
-  schedule_.resize(sampler_ + 1);
-  jobs.begin(network.sources());
-  schedule_.set(sampler_, 0);
+  first_job_ = network.sources();
+  sampler_ = first_job_ + jobs.sources();
+  first_late_pair_ = sampler_ + 1 + cross_traffic.sources();
+  schedule_.resize(first_late_pair_);
+  network.begin(first_late_pair_);
+  jobs.begin(first_job_);
+  schedule_.set(sampler_, lead_);
+  cross_traffic.begin(sampler_ + 1);
 }
 
 void Engine::sample_queues(std::uint8_t queues) {
@@ -24,19 +29,22 @@ void Engine::sample_queues(std::uint8_t queues) {
 std::int64_t Engine::run(Picos until, std::int64_t events, bool while_jobs) {
   if (!begun_)
     begin();
-  const std::uint32_t first_job = network.sources();
   for (; events > 0 && (!while_jobs || jobs.running() > 0); events--) {
     const Picos at = schedule_.next_at();
     if (at > until || at == kNever)
       break;
     now_ = at;
     const std::uint32_t source = schedule_.next_source();
-    if (source < first_job)
+    if (source < first_job_)
       network.handle(source, at, jobs);
     else if (source < sampler_)
       jobs.handle(source, at);
-    else
+    else if (source == sampler_)
       sample();
+    else if (source < first_late_pair_)
+      cross_traffic.handle(source, at);
+    else
+      network.handle(source - (first_late_pair_ - first_job_), at, jobs);
   }
   return events;
 }

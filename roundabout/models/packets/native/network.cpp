@@ -118,6 +118,31 @@ std::uint32_t Network::add_connection(std::span<const std::uint32_t> out, std::s
   return pair;
 }
 
+std::uint32_t Network::add_pair_like(std::uint32_t index, const reaction_plan *plan) {
+  const QueuePair &like = pairs_[index];
+  QueuePair pair;
+  pair.out = like.out;
+  pair.back = like.back;
+  pair.priority = like.priority;
+  pair.from_host = like.from_host;
+  pair.to_host = like.to_host;
+  if (like.tcp != kNone) {
+    pair.tcp = tcp_.add(tcp_[like.tcp].plan);
+  } else if (like.out != kNone) {
+    pair.reaction_point = reaction_create(plan);
+    pair.cnp_gap = like.cnp_gap;
+  }
+  pairs_.push_back(pair);
+  const auto added = static_cast<std::uint32_t>(pairs_.size() - 1);
+  schedule_.grow(pair_source(added) + 1);
+  return added;
+}
+
+void Network::begin(std::uint32_t first_late_source) {
+  first_late_pair_ = static_cast<std::uint32_t>(pairs_.size());
+  late_sources_ = first_late_source - first_pair() - first_late_pair_;
+}
+
 std::uint32_t Network::add_route(std::span<const std::uint32_t> ports, std::uint32_t host) {
   const auto first = static_cast<std::uint32_t>(route_.size());
   for (const std::uint32_t port : ports) {
@@ -467,6 +492,37 @@ void Network::stop(std::uint32_t index) {
   schedule_.set(pair_source(index), kNever);
 }
 
+void Network::open(std::uint32_t index, Bytes end, const reaction_plan *plan, Picos now) {
+  QueuePair &pair = pairs_[index];
+  pair.stopped = true; // nothing goes before its opening
+  pair.begin = pair.next = pair.acked = pair.expected;
+  pair.end = end;
+  if (pair.tcp != kNone) {
+    tcp_.renew(pair.tcp, pair.begin);
+    shake_hands(index);
+  } else if (pair.out != kNone) {
+    reaction_destroy(pair.reaction_point);
+    pair.reaction_point = reaction_create(plan);
+    pair.paced_until = 0;
+    pair.in_burst = 0;
+  }
+  schedule_.set(pair_source(index), kNever);
+  postpone({now + empty_round_trip(pair), 0, index, 0, Later::kOpen});
+}
+
+void Network::shake_hands(std::uint32_t index) {
+  if (pairs_[index].tcp != kNone)
+    tcp_.note_handshake(pairs_[index].tcp, empty_round_trip(pairs_[index]));
+}
+
+Picos Network::empty_round_trip(const QueuePair &pair) const {
+  Picos sum = 0;
+  for (const std::uint32_t way : {pair.out, pair.back})
+    for (std::uint32_t hop = way; hop != kNone && route_[hop] != kNone; hop++)
+      sum += ports_[route_[hop]].control_ps + ports_[route_[hop]].delay;
+  return sum;
+}
+
 // Schedules what the sender does next, unless it waits for its turn or for its feeder.
 void Network::plan(std::uint32_t index, Picos now) {
   QueuePair &pair = pairs_[index];
@@ -727,6 +783,11 @@ void Network::handle_later(Picos now) {
   schedule_.set(later_source(), later_.empty() ? kNever : later_.front().at);
   if (later.kind == Later::kCnp) {
     hear_cnp(later.subject, now);
+    return;
+  }
+  if (later.kind == Later::kOpen) {
+    const QueuePair &pair = pairs_[later.subject];
+    post(later.subject, pair.begin, pair.end, 0, now);
     return;
   }
   Port &port = ports_[later.subject];

@@ -61,6 +61,9 @@ public:
   std::uint32_t add_connection(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back, int priority,
                                std::uint32_t from_host, std::uint32_t to_host, const TcpPlan &plan);
 
+  // One more like it, while the engine runs. References to pairs and connections do not outlast it.
+  std::uint32_t add_pair_like(std::uint32_t pair, const reaction_plan *plan);
+
   // A job of MLTCP, of which queue pairs or connections are: they count its bytes together.
   std::uint32_t add_mltcp_job(const mltcp_plan &plan);
   void join(std::uint32_t pair, std::uint32_t mltcp_job);
@@ -68,13 +71,19 @@ public:
   // The sources of the schedule, in the order of their numbers: links' arrivals, ports' starts, what comes later.
   std::uint32_t first_pair() const { return static_cast<std::uint32_t>(2 * ports_.size() + 1); }
   std::uint32_t sources() const { return first_pair() + static_cast<std::uint32_t>(pairs_.size()); }
+  void begin(std::uint32_t first_late_source); // sources of pairs that are added from now on begin there
   void handle(std::uint32_t source, Picos now, Jobs &jobs);
 
   // The message from `begin` to `end` of the pair's stream, whose bytes come into being over `length`.
   void post(std::uint32_t pair, Bytes begin, Bytes end, Picos length, Picos now);
-  void stop(std::uint32_t pair); // a job has departed
+  void stop(std::uint32_t pair);        // a job has departed
+  void shake_hands(std::uint32_t pair); // a TCP connection knows the time of an empty round trip
+  // Makes a pair on which nothing is under way a new connection, whose message ends at `end` of the stream and follows
+  // after a round trip over an empty network.
+  void open(std::uint32_t pair, Bytes end, const reaction_plan *plan, Picos now);
 
   QueuePair &pair(std::uint32_t index) { return pairs_[index]; }
+  std::uint32_t index_of(const QueuePair &pair) const { return static_cast<std::uint32_t>(&pair - pairs_.data()); }
   std::size_t pair_count() const { return pairs_.size(); }
   const TcpStack &tcp() const { return tcp_; }
   const std::vector<HostCounters> &hosts() const { return hosts_; }
@@ -103,13 +112,13 @@ private:
   };
   using MltcpJob = std::unique_ptr<mltcp_job, MltcpJobEnd>;
 
-  // A rare event of no fixed source: a CNP that the NIC has worked on, or a pause frame.
+  // A rare event of no fixed source: a CNP that the NIC has worked on, a pause frame, or a connection's opening.
   struct Later {
     Picos at;
     std::uint64_t order; // of two at one instant the older one comes first
     std::uint32_t subject;
     std::uint8_t priority; // of a pause
-    enum { kCnp, kPause, kResume } kind;
+    enum { kCnp, kPause, kResume, kOpen } kind;
     bool operator>(const Later &other) const { return at != other.at ? at > other.at : order > other.order; }
   };
 
@@ -157,7 +166,10 @@ private:
 
   std::uint32_t start_source(std::uint32_t port) const { return static_cast<std::uint32_t>(ports_.size()) + port; }
   std::uint32_t later_source() const { return static_cast<std::uint32_t>(2 * ports_.size()); }
-  std::uint32_t pair_source(std::uint32_t pair) const { return first_pair() + pair; }
+  std::uint32_t pair_source(std::uint32_t pair) const {
+    return first_pair() + pair + (pair >= first_late_pair_ ? late_sources_ : 0);
+  }
+  Picos empty_round_trip(const QueuePair &pair) const;
 
   Schedule &schedule_;
   NicPlan nic_;
@@ -179,6 +191,7 @@ private:
   std::vector<Later> later_; // a heap
   std::uint64_t postponed_ = 0;
   std::int64_t hops_ = 0;
+  std::uint32_t first_late_pair_ = kNone, late_sources_ = 0; // pairs that were added while the engine runs
 };
 
 } // namespace packets

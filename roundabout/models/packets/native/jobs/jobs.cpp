@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "roundabout/models/packets/native/jobs/jobs.hpp"
 
+#include "roundabout/models/packets/native/cross_traffic/cross_traffic.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -75,9 +77,19 @@ void Jobs::handle(std::uint32_t source, Picos now) {
     end(index - static_cast<std::uint32_t>(workers_.size()), now);
 }
 
-void Jobs::message_taken(const QueuePair &pair, Picos now) { settle(pair.sender, now); }
+void Jobs::message_taken(const QueuePair &pair, Picos now) {
+  if (pair.sender == kNone)
+    cross_traffic_.message_taken(network_.index_of(pair), now);
+  else
+    settle(pair.sender, now);
+}
 
-void Jobs::message_received(const QueuePair &pair, Picos now) { settle(pair.receiver, now); }
+void Jobs::message_received(const QueuePair &pair, Picos now) {
+  if (pair.receiver == kNone)
+    cross_traffic_.message_received(network_.index_of(pair), now);
+  else
+    settle(pair.receiver, now);
+}
 
 void Jobs::settle(std::uint32_t index, Picos now) {
   Worker &worker = workers_[index];

@@ -42,9 +42,12 @@ struct IterationRecord {
   Picos start, compute_end, end, delay;
 };
 
+class CrossTraffic;
+
 class Jobs {
 public:
-  Jobs(Schedule &schedule, Network &network) : schedule_(schedule), network_(network) {}
+  Jobs(Schedule &schedule, Network &network, CrossTraffic &cross_traffic)
+      : schedule_(schedule), network_(network), cross_traffic_(cross_traffic) {}
 
   std::uint32_t add_job(const JobPlan &plan);
   // The next phase of a job. A compute phase has no messages.
@@ -58,6 +61,7 @@ public:
   void begin(std::uint32_t first_source);
   void handle(std::uint32_t source, Picos now);
 
+  // A pair without workers is one of cross traffic, which is told instead.
   void message_taken(const QueuePair &pair, Picos now);    // by the receiver, as the sender knows
   void message_received(const QueuePair &pair, Picos now); // all that the receiving worker waits for from this pair
 
@@ -97,6 +101,7 @@ private:
 
   Schedule &schedule_;
   Network &network_;
+  CrossTraffic &cross_traffic_;
   std::vector<Job> jobs_;
   std::vector<Worker> workers_;
   std::uint32_t first_source_ = 0;

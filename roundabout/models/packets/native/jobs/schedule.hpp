@@ -24,6 +24,17 @@ public:
       nodes_[i] = nodes_[2 * i];
   }
 
+  // Makes room for more sources, and keeps the events of all others.
+  void grow(std::size_t sources) {
+    if (sources <= leaves_)
+      return;
+    const std::vector<Node> former(nodes_.begin() + static_cast<std::ptrdiff_t>(leaves_), nodes_.end());
+    resize(sources);
+    for (const Node &each : former)
+      if (each.at < kNever)
+        set(each.source, each.at);
+  }
+
   Picos next_at() const { return nodes_[1].at; }
   std::uint32_t next_source() const { return nodes_[1].source; }
   Picos at(std::uint32_t source) const { return nodes_[leaves_ + source].at; }

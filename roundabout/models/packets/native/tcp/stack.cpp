@@ -36,7 +36,25 @@ TcpStack::~TcpStack() {
 
 std::uint32_t TcpStack::add(const TcpPlan &plan) {
   Connection c;
+  begin(c, plan, 0);
+  connections_.push_back(std::move(c));
+  return static_cast<std::uint32_t>(connections_.size() - 1);
+}
+
+void TcpStack::renew(std::uint32_t connection, Bytes begin_at) {
+  Connection &former = connections_[connection];
+  congestion_destroy(former.control);
+  Connection c;
+  c.board = std::move(former.board); // it is empty, and its memory is used again
+  begin(c, former.plan, begin_at);
+  former = std::move(c);
+}
+
+void TcpStack::note_handshake(std::uint32_t connection, Picos rtt) { update_rtt(connections_[connection], rtt); }
+
+void TcpStack::begin(Connection &c, const TcpPlan &plan, Bytes begin_at) {
   c.plan = plan;
+  c.view.snd_una = c.view.snd_nxt = static_cast<std::uint32_t>(begin_at);
   c.view.cwnd = static_cast<std::uint32_t>(plan.initial_window);
   c.view.ssthresh = INFINITE_SSTHRESH;
   c.view.mss_bytes = static_cast<std::uint32_t>(plan.mss_bytes);
@@ -45,8 +63,6 @@ std::uint32_t TcpStack::add(const TcpPlan &plan) {
   c.rto = plan.rto_initial;
   c.window = plan.first_window_bytes;
   c.control = congestion_create(&plan.congestion, &c.view);
-  connections_.push_back(std::move(c));
-  return static_cast<std::uint32_t>(connections_.size() - 1);
 }
 
 void TcpStack::join(std::uint32_t connection, mltcp_job *job) {

@@ -22,6 +22,11 @@ public:
   // A connection whose bytes are those of a queue pair.
   std::uint32_t add(const TcpPlan &plan);
 
+  // Makes it a new connection, as it is after its handshake, whose stream goes on at `begin`. Nothing is under way.
+  void renew(std::uint32_t connection, Bytes begin);
+
+  void note_handshake(std::uint32_t connection, Picos rtt);
+
   void join(std::uint32_t connection, mltcp_job *job); // makes it one of MLTCP
 
   // Each takes the number of the queue pair.
@@ -45,6 +50,8 @@ private:
     Picos first_sent_at = -1, last_sent_at = -1;
     bool has_resent = false;
   };
+
+  void begin(Connection &c, const TcpPlan &plan, Bytes begin_at);
 
   // The sender.
   void see(QueuePair &pair, Connection &c, Picos now);

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross traffic: flows that arrive by a schedule, each on a connection that is idle, and streams at a rate as iperf
+// sends them.
+#pragma once
+
+#include "roundabout/models/packets/native/network.hpp"
+
+#include <span>
+#include <vector>
+
+namespace packets {
+
+// As Python has it (roundabout/models/packets/structures.py).
+struct PlannedFlow {
+  Picos at;
+  Bytes bytes;
+  std::int64_t pool; // of its traffic's pools
+};
+
+struct FlowRecord {
+  Picos start = -1, end = -1; // it got its connection; its receiver had all. Below 0: not yet
+};
+
+// Streams share a rate. While less than `least_share` of it arrives, one more is tried, from the beginning.
+struct StreamPlan {
+  double bytes_per_s;
+  double least_share;
+  std::int64_t streams, most_streams;
+  Bytes write_bytes; // that each may have yet to write
+  Picos step, probe; // rates are compared at each step, but not before `probe`
+};
+
+struct TrafficResult {
+  Bytes delivered; // in order, to all receivers
+  std::int64_t packets, resent, arrived, marked;
+  std::int64_t connections; // made so far
+  std::int64_t streams;     // of the present try
+};
+
+class CrossTraffic {
+public:
+  CrossTraffic(Schedule &schedule, Network &network) : schedule_(schedule), network_(network) {}
+
+  std::uint32_t add_traffic();
+
+  // Connections to one receiver, which are made when all others are busy. The first one is `pair`, which is in the
+  // network already. With `is_fresh` a connection begins anew with each flow, a round trip after it. RoCE has a plan.
+  void add_pool(std::uint32_t traffic, std::uint32_t pair, std::int64_t most_connections, bool is_fresh,
+                const reaction_plan *plan);
+
+  // Flows in the order of their starts.
+  void set_flows(std::uint32_t traffic, std::span<const PlannedFlow> flows);
+  // Streams over the traffic's first pool from the trial's begin on.
+  void set_streams(std::uint32_t traffic, const StreamPlan &plan);
+
+  // Sources of the schedule, one of each traffic, begin here.
+  std::uint32_t sources() const { return static_cast<std::uint32_t>(traffics_.size()); }
+  void begin(std::uint32_t first_source);
+  void handle(std::uint32_t source, Picos now);
+
+  void message_taken(std::uint32_t pair, Picos now);    // by the receiver, as the sender knows
+  void message_received(std::uint32_t pair, Picos now); // the receiver has all of it
+
+  TrafficResult result(std::uint32_t traffic) const;
+  const std::vector<FlowRecord> &records(std::uint32_t traffic) const { return traffics_[traffic].records; }
+
+private:
+  struct Pool {
+    reaction_plan plan{};
+    std::uint32_t first_pair = kNone;
+    std::size_t most_connections = 0;
+    bool is_fresh = false;
+    std::vector<std::uint32_t> pairs;
+    std::vector<std::uint32_t> idle;    // the last one is used first, as crossgen does
+    std::vector<std::uint32_t> waiting; // flows, in order
+    std::size_t served = 0;             // of those that wait
+  };
+
+  struct Traffic {
+    std::vector<PlannedFlow> flows;
+    std::vector<FlowRecord> records;
+    std::vector<Pool> pools;
+    std::size_t next = 0;
+    StreamPlan streams{};
+    Picos tried_at = 0;     // when the present number of streams began
+    Bytes tried_before = 0; // delivered until then
+  };
+
+  // What a connection carries.
+  struct Slot {
+    std::uint32_t traffic = kNone, pool = kNone, flow = kNone;
+  };
+
+  std::uint32_t connect(std::uint32_t traffic, std::uint32_t pool);
+  void launch(std::uint32_t traffic, std::uint32_t flow, Picos now);
+  void begin_flow(std::uint32_t pair, std::uint32_t flow, Picos now);
+  void begin_streams(std::uint32_t traffic, Picos now);
+  void compare_rate(std::uint32_t traffic, Picos now);
+
+  Schedule &schedule_;
+  Network &network_;
+  std::vector<Traffic> traffics_;
+  std::vector<Slot> slots_; // by pair of the network
+  std::uint32_t first_source_ = 0;
+};
+
+} // namespace packets
