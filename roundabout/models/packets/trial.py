@@ -21,8 +21,18 @@ SAMPLE_MS = 10.0
 """The interval of counters of ports, as in every lab."""
 
 
+PACKETS_A_SEGMENT = 1.5
+"""Of TCP: every second segment is acknowledged."""
+
+LEAST_LEFT = 0.1
+"""Share of links that cross traffic is taken to leave to jobs, at least. It only bounds the time that is foretold."""
+
+
 def count_packet_hops(spec: TrialSpec) -> float:
-    """Return how many data packets all links carry in a trial, at most, if jobs take no longer than alone."""
+    """Return how many data packets all links carry in a trial, at most, if jobs take no longer than alone.
+
+    Cross traffic's acknowledgements count too, while jobs are slowed by what it takes of links.
+    """
     packet = payload_bytes(spec.topology.mtu_bytes)
     hops = 0.0
     for name, job in spec.jobs.items():
@@ -36,12 +46,14 @@ def count_packet_hops(spec: TrialSpec) -> float:
 
 def _crossing_packet_hops(spec: TrialSpec) -> float:
     segment = segment_bytes(spec.topology.mtu_bytes)
-    hops = 0.0
+    per_s, left = 0.0, 1.0
     for traffic in spec.cross_traffic.values():
         for receiver in traffic.receivers:
+            load_gbps = traffic.load_gbps / len(traffic.receivers)
             links = len(spec.topology.path(traffic.sender, receiver))
-            hops += traffic.load_gbps / len(traffic.receivers) * BYTES_PER_S_OF_GBPS / segment * links
-    return hops * expected_s(spec)
+            per_s += PACKETS_A_SEGMENT * load_gbps * BYTES_PER_S_OF_GBPS / segment * links
+            left -= load_gbps / spec.topology.path_payload_gbps(traffic.sender, receiver)
+    return per_s * expected_s(spec) / max(left, LEAST_LEFT)
 
 
 def expected_s(spec: TrialSpec) -> float:
