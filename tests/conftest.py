@@ -35,9 +35,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         )
 
 
+def without_shims(path: str) -> str:
+    """Return PATH without folders whose python3 is a script.
+
+    A version manager's python3 is one (pyenv), and starts 40 shells for each call. Tests make hundreds of calls.
+    """
+    folders = path.split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if not _is_script(Path(folder) / "python3"))
+
+
+def _is_script(program: Path) -> bool:
+    if not program.is_file():
+        return False
+    with program.open("rb") as file:
+        return file.read(2) == b"#!"
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Restore signals that the caller ignores (`nohup` for one), because programs under test must receive them."""
+    """Give programs under test the usual signals, which the caller may ignore (`nohup`), and a direct python3."""
     config.stash[QUIET_TESTS] = config.stash[UNDECIDED_TESTS] = 0
+    os.environ["PATH"] = without_shims(os.environ["PATH"])
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
