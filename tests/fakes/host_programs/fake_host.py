@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common part of a fake host's programs, put before the text of each. The host's folder is the one above theirs."""
+"""Common part of a fake host's programs, put before the text of each. The host's folder is the one above theirs.
 
-import json
+A trial starts dozens of them, and json and pathlib would take most of the time of a start.
+"""
+
 import os
 import sys
-from pathlib import Path
 
-home = Path(__file__).resolve().parent.parent
+home = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 words = sys.argv[1:]
 
 
@@ -17,14 +18,20 @@ def option(name):
 
 def fault(name):
     """Return the value of a fault of tests/fakes/testbed.py, once; None without it or later."""
-    path = home / "faults" / name
+    path = f"{home}/faults/{name}"
+    taken = f"{path}.{os.getpid()}"
     try:
-        taken = path.rename(path.with_suffix(f".{os.getpid()}"))  # of programs that ask at once, one has it
+        os.rename(path, taken)  # of programs that ask at once, one has it
     except FileNotFoundError:
         return None
-    return json.loads(taken.read_text())
+    import json  # noqa: PLC0415 (samplers do without)
+
+    with open(taken) as file:
+        return json.load(file)
 
 
 def say(**event):
     """Print an event, as trainers do (trainers/PROTOCOL.md)."""
+    import json  # noqa: PLC0415 (samplers do without)
+
     print(json.dumps(event), flush=True)
