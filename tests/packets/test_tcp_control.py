@@ -216,3 +216,18 @@ def test_cubic_grows_by_a_twentieth_a_round_trip_before_its_first_loss() -> None
     assert begin.ssthresh < begin.cwnd
     segments = (net.engine.pair_result(pair).acked - acked) / PACKET
     assert found.cwnd - begin.cwnd == pytest.approx(segments / 20, abs=1)
+
+
+@pytest.mark.parametrize(("packet_us", "waits"), [(2000, False), (500, True)])
+def test_a_segment_waits_for_others_only_if_an_ack_is_due_within_a_ms(packet_us: int, waits: bool) -> None:
+    # Each ACK lets one segment go, where segmentation offload takes more. The next ACK is due a packet's time later.
+    net = Tree(LINE, sample_us=10_000, slow={PORT: packet_us})
+    plan = tcp_plan(window_bytes=20 * PACKET, tso_bytes=44 * PACKET, ack_segments=1, jitter_ps=0)
+    [pair] = start(net, [plan])
+    net.engine.run(200 * PS_PER_MS, while_jobs=False)
+    in_flight = set()
+    for at_ms in range(201, 400):
+        net.engine.run(at_ms * PS_PER_MS, while_jobs=False)
+        in_flight.add(net.engine.connection_result(pair).in_flight)
+    assert max(in_flight) == 20
+    assert (min(in_flight) < 20) == waits

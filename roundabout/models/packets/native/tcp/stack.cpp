@@ -20,6 +20,7 @@ constexpr Picos kReorderSlack = 1'000'000;
 // Linux holds a small burst back only while it has sent within the last ms, and for a third of a window.
 constexpr Picos kDeferRecent = kPsPerMs;
 constexpr Bytes kDeferDivisor = 3;
+constexpr Picos kDeferAhead = kPsPerMs; // and only for an acknowledgement that is due within a ms (since Linux 6.18)
 // fq paces by twice the window a round trip in slow start, and by 1.2 times later (net.ipv4.tcp_pacing_*_ratio).
 constexpr double kPaceSlowStart = 2.0, kPaceLater = 1.2;
 
@@ -189,7 +190,8 @@ bool TcpStack::may_defer(const QueuePair &pair, Connection &c, std::uint32_t roo
   const Bytes limit = std::min(static_cast<Bytes>(room) * mss, pair.acked + c.plan.window_bytes - pair.next);
   if (limit >= std::min(c.plan.window_bytes, static_cast<Bytes>(c.view.cwnd) * mss) / kDeferDivisor)
     return false;
-  return now - c.board[c.board.begin()].sent_at >= c.srtt / 2; // else its acknowledgement is too far away
+  const Picos expected = c.board[c.board.begin()].sent_at + c.srtt;
+  return expected - now <= std::min(c.srtt / 2, kDeferAhead); // else its acknowledgement is too far away
 }
 
 // In bytes/s.
