@@ -66,6 +66,10 @@ MTU = 1500
 FRAME = frame_bytes(MTU)
 SENDER, SWITCH, RECEIVER = "a", "tor", "b"
 FOREVER = 1 << 40
+# Width of the even spread of the model's time from an ACK to what it lets go. The gaps between packets that leave the
+# lab's port have a standard deviation of 15 us (tcpdump at its receiver): that of the difference of two such times.
+JITTER_US = 36.0
+START_US = 1000.0  # within which the model's flows begin, by the seed; the lab's begin as their threads get to run
 DEEP_BYTES = 1 << 26  # of a queue that marks: it never drops
 HOST_GBPS = 10.0  # of the model's hosts; the lab's send over veth, which takes about as long for a packet
 WARM_UP_S = 1.0  # the receivers' windows have grown, and slow start is over
@@ -327,15 +331,16 @@ def measure_model(case: Case, seconds: float, hop_us: float, window_bytes: int, 
         rto_initial_ps=RTO_INITIAL_MS * PS_PER_MS,
         delayed_ack_ps=round(hosts.delayed_ack_ms * PS_PER_MS),
         ack_segments=hosts.ack_segments,
-        jitter_ps=round(hosts.jitter_us * PS_PER_US),
+        jitter_ps=round(JITTER_US * PS_PER_US),
         is_ecn=case.has_ecn or case.algorithm == "dctcp",
         has_tail_loss_probe=1,
         restarts_after_idle=1,
         congestion=CongestionPlan(algorithm=ALGORITHMS.index(case.algorithm), hystart=1, g_q24=(1 << 24) // 16),
     )
     pairs = [engine.add_connection([0, 2], [3, 1], (0, 1), plan) for _ in range(case.flows)]
-    for place, pair in enumerate(pairs):
-        job = engine.add_job(JobNumbers(workers=2, iterations=1, begins=place * 100 * PS_PER_US, departs=-1))
+    starts_us = np.random.default_rng(seed).uniform(0, START_US, case.flows)
+    for pair, start_us in zip(pairs, starts_us, strict=True):
+        job = engine.add_job(JobNumbers(workers=2, iterations=1, begins=round(start_us * PS_PER_US), departs=-1))
         engine.add_phase(job, 1, [Message(pair, 0, 1, FOREVER)])
     states: list[tuple[float, float, float]] = []
     steps = round((WARM_UP_S + seconds) * 1e3)
