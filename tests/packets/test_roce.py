@@ -1,14 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """RoCE NICs of the packet-level engine: reaction points, notification points and retransmission, worked out by hand."""
 
-import pytest
+from typing import Any
 
-from roundabout.models.packets.transports import reaction_plan, transport_values
-from roundabout.spec import Transport
+import pytest
+from hypothesis import given, strategies as st
+
+from roundabout import build_experiment
+from roundabout.core.errors import RoundaboutError
+from roundabout.models.fluid.mean_field_dcqcn import find_refusal
+from roundabout.models.packets.structures import PS_PER_MS, ReactionPlan
+from roundabout.models.packets.transports import CNP_SCOPES, reaction_plan, transport_values
+from roundabout.spec import Transport, TrialSpec
 from roundabout.spec.transports import registry
 from roundabout.spec.transports.sets import find_published
+from roundabout.testbeds.fluid.provider import create_provider as create_fluid
+from roundabout.testbeds.lab.provider import create_provider as create_lab
+from tests.packets.networks import NEVER_SLOWER, PACKET, PS_PER_US, Tree
 
 pytestmark = pytest.mark.unit
+
+STAR = [("ha", "s"), ("hb", "s"), ("hc", "s")]
+GO_BACK_N, SELECTIVE_REPEAT = 0, 1
+
+
+def changed(plan: ReactionPlan, **values: int) -> ReactionPlan:
+    """Return a plan with the values given."""
+    kept = {name: getattr(plan, name) for name, *_ in ReactionPlan._fields_}
+    return ReactionPlan(**{**kept, **values})
 
 
 def dcqcn(published: str | None = None, **given: float) -> Transport:
@@ -25,3 +44,123 @@ def dcqcn(published: str | None = None, **given: float) -> Transport:
 )
 def test_reaction_points_get_the_rule_of_their_set(transport: Transport, clamps: int) -> None:
     assert reaction_plan(transport_values(transport, 43.0)).clamp_target == clamps
+
+
+@pytest.mark.parametrize(("scope", "gaps", "wait_us"), [("qp", 3, 4), ("host", 2, 2), ("port", 1, 1)])
+def test_a_receiver_keeps_the_gap_for_each_queue_pair_host_or_port(scope: str, gaps: int, wait_us: int) -> None:
+    # Two queue pairs of ha and one of hb fill hc's port, whose queue marks all from 20 us on. A packet leaves it each
+    # microsecond: one of any pair within 4 us, of a host within 2 us.
+    gap_us = 50
+    plan = changed(NEVER_SLOWER, cnp_gap_ps=gap_us * PS_PER_US, cnp_scope=CNP_SCOPES.index(scope))
+    net = Tree(STAR, kmin_bytes=5 * PACKET, kmax_bytes=5 * PACKET, pmax=1.0)
+    for host in ("ha", "ha", "hb"):
+        net.send(host, "hc", 40_000 * PACKET, plan=plan)
+    net.engine.run(10 * PS_PER_MS, while_jobs=False)
+    hosts = net.engine.samples().hosts
+    sent = hosts["cnps_sent"][-1].sum()
+    assert gaps * (9_980 / (gap_us + wait_us) - 1) <= sent <= gaps * (10_000 / gap_us + 1)
+    assert hosts["marked"][-1].sum() > 9_900
+
+
+def one_loss(retransmission: int, loss: float = 0.002, seed: int = 1) -> tuple[Tree, int, int]:
+    """Return a network in which ha has sent 500 packets to hc, and the numbers of its job and queue pair."""
+    net = Tree(STAR, loss=loss, nic={"seed": seed})
+    job, pair = net.send("ha", "hc", 500 * PACKET, plan=changed(NEVER_SLOWER, retransmission=retransmission))
+    net.engine.run()
+    return net, job, pair
+
+
+@pytest.mark.parametrize(("retransmission", "resent"), [(SELECTIVE_REPEAT, 1), (GO_BACK_N, 8)])
+def test_a_drop_costs_one_packet_or_all_that_were_sent_since(retransmission: int, resent: int) -> None:
+    # The packet after the lost one arrives 1 + 2 + 2 us after that was sent, and the NACK 2 * (0.1 + 1) us later, when
+    # seven more have gone: eight are sent again, or one.
+    net, job, pair = one_loss(retransmission)
+    found = net.engine.pair_result(pair)
+    assert net.engine.samples().ports["drops"][-1].sum() == 1
+    assert (found.resent, found.packets, found.delivered) == (resent, 500 + resent, 499 + resent)
+    assert net.end_us(job) == pytest.approx(2 + 2 + 499 + resent, abs=0.01)
+
+
+def test_a_lost_tail_is_repeated_after_the_timeout_alone() -> None:
+    # Of 30 packets of each of two hosts the queue drops the last ones. Nothing behind them tells of it, nor of what has
+    # arrived since the last NACK, which comes twice.
+    net = Tree(STAR, queue_bytes=5 * PACKET)
+    plan = changed(NEVER_SLOWER, retransmission=SELECTIVE_REPEAT)
+    sent = [net.send(host, "hc", 30 * PACKET, plan=plan) for host in ("ha", "hb")]
+    net.engine.run()
+    net.engine.run(net.engine.last_end_ps + PS_PER_MS, while_jobs=False)
+    results = [net.engine.pair_result(pair) for _, pair in sent]
+    drops = net.engine.samples().ports["drops"][-1].sum()
+    assert all(net.engine.completed(job) == 1 for job, _ in sent)
+    assert sum(each.packets - each.delivered for each in results) == drops > 0
+    assert 0 <= sum(each.resent for each in results) - drops == sum(each.delivered for each in results) - 60 < 10
+    assert 10_000 < max(net.end_us(job) for job, _ in sent) < 10_200
+
+
+@given(
+    retransmission=st.sampled_from([GO_BACK_N, SELECTIVE_REPEAT]),
+    loss=st.sampled_from([0.001, 0.01, 0.1, 0.3]),
+    seed=st.integers(0, 2**32),
+    packets=st.integers(1, 300),
+)
+def test_all_bytes_arrive_once_whatever_is_lost(retransmission: int, loss: float, seed: int, packets: int) -> None:
+    net = Tree(STAR, loss=loss, nic={"seed": seed, "timeout_ps": PS_PER_MS})
+    plan = changed(NEVER_SLOWER, retransmission=retransmission)
+    sent = [net.send(host, "hc", packets * PACKET - 1, plan=plan) for host in ("ha", "hb")]
+    net.engine.run()
+    net.engine.run(net.engine.last_end_ps + PS_PER_MS, while_jobs=False)
+    results = [net.engine.pair_result(pair) for _, pair in sent]
+    assert [each.acked for each in results] == [packets * PACKET - 1] * 2
+    assert [each.packets - each.resent for each in results] == [packets] * 2
+    # ACKs are lost, too, so no more data than all drops together.
+    assert sum(each.packets - each.delivered for each in results) <= net.engine.samples().ports["drops"][-1].sum()
+    assert all(each.delivered >= packets for each in results)
+
+
+def trial(flows: int = 1, **transport: Any) -> TrialSpec:
+    """Return a trial of two jobs over DCQCN."""
+    fields = {
+        "schema": 1,
+        "name": "pair",
+        "about": "Two jobs",
+        "topology": "dumbbell-2x2",
+        "jobs": {
+            "j1": {"profile": "vgg19-fig1", "workers": ["s0", "s2"], "flows": flows},
+            "j2": {"profile": "vgg19-fig1", "workers": ["s1", "s3"], "flows": flows},
+        },
+        "transport": {"name": "dcqcn", **transport},
+        "iterations": 2,
+    }
+    return build_experiment(fields).cells[0].spec
+
+
+REPEATED = r"jobs.j1.transport.retransmission: found selective_repeat, allowed is go_back_n"
+SHARED = r"jobs.j1.transport.cnp_scope: found port with several flows to a host, allowed is qp"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (trial(retransmission="selective_repeat"), REPEATED),
+        (trial(4, cnp_scope="port"), SHARED),
+        (trial(4, set="nvidia"), SHARED),
+        (trial(4, set="hpcc"), None),
+        (trial(1, set="nvidia"), None),  # a port that hears one flow keeps its gap
+    ],
+)
+def test_what_only_nics_have_is_refused_elsewhere(spec: TrialSpec, message: str | None) -> None:
+    dilated = create_lab({"testbed": "lab", "dilation": "100"})
+    if message is None:
+        dilated.check_trial(spec)
+        assert find_refusal(spec) is None
+        return
+    with pytest.raises(RoundaboutError, match=message):
+        dilated.check_trial(spec)
+    assert message in str(find_refusal(spec))
+
+
+def test_the_flow_level_model_and_a_calibrated_lab_refuse_what_is_given_and_take_sets() -> None:
+    for provider in (create_fluid({"testbed": "fluid"}), create_lab({"testbed": "lab"})):
+        provider.check_trial(trial(4, set="nvidia"))
+        with pytest.raises(RoundaboutError, match=REPEATED):
+            provider.check_trial(trial(retransmission="selective_repeat"))

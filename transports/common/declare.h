@@ -6,6 +6,7 @@
 //   struct mine_params {
 //     PARAMETER(type, name, unit, chosen_by, value, least, most, meaning);
 //     CHOICE(name, chosen_by, value, names, meaning);   a parameter whose values have names: "first second third"
+//     NIC_CHOICE(name, value, names, meaning);          the same of NICs alone: no program has it, and no member
 //     RULE(name, rule);                                 "R_min_mbps <= R_max_mbps", or "this or that": not both 0
 //   };
 //   struct mine_counters {
@@ -44,6 +45,7 @@
 #define PARAMETER(type, name, unit, chosen_by, value, least, most, meaning)                                            \
   type name TAG("parameter;" unit ";" #value ";" #least ";" #most)
 #define CHOICE(name, chosen_by, value, names, meaning) __u32 name TAG("choice;" #value ";" names)
+#define NIC_CHOICE(name, value, names, meaning) _Static_assert(1, names)
 #define RULE(name, rule) char name[0] TAG("rule;" rule)
 #define COUNTER(type, name, unit, meaning) type name TAG("counter;" unit)
 #define DERIVED(name, formula, meaning) char name[0] TAG("derived;" formula)

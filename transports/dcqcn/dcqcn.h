@@ -33,6 +33,10 @@ struct dcqcn_params {
             "alpha at the first CNP of a flow at R_max, 0 for alpha as it has decayed");
   PARAMETER(__u64, rate_on_first_cnp, "bytes/s", testbed, 0, 0, 1e9,
             "rate and target before the first cut of a flow at R_max, 0 for R_max");
+  NIC_CHOICE(cnp_scope, port, "qp host port",
+             "what cnp_gap_us holds for: a queue pair, a sending host, or a NIC's port");
+  NIC_CHOICE(retransmission, go_back_n, "go_back_n selective_repeat",
+             "what is sent again after a loss: all from there on, or what is missing");
   RULE(rates_are_in_order, "R_min_mbps <= R_max_mbps");
 };
 

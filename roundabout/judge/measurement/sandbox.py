@@ -88,6 +88,7 @@ def transport_arguments(transport: Transport, rate_mbps: float | None) -> list[s
         if each.chosen_by == "line_rate"
         else transport.requested.get(each.name, transport.fallback(each))
         for each in declared
+        if each.chosen_by != "nic"
     }
     return [f"{name}={value}" for name, value in values.items()]
 

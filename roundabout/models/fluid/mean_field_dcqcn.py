@@ -17,6 +17,7 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.models.fluid.dcqcn import PACKET_BYTES, Array, FlowState, Reaction, advance, marking_probability
 from roundabout.models.fluid.mltcp import Factor, base_of, factor_of
 from roundabout.spec import Transport, TrialSpec
+from roundabout.spec.nic_settings import find_nic_setting
 from roundabout.spec.transports import Parameter
 
 Which = npt.NDArray[np.bool_]
@@ -311,6 +312,9 @@ def scenario_jobs(specs: Sequence[TrialSpec]) -> ScenarioJobs:
 
     Raises ScenarioError if the model does not cover a trial.
     """
+    for spec in specs:
+        if refused := find_nic_setting(spec):
+            raise ScenarioError(refused)
     described = [[_job(spec, name) for name in spec.jobs] for spec in specs]
     links = [_link(spec) for spec in specs]
 

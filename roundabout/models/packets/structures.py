@@ -81,6 +81,8 @@ class ReactionPlan(ctypes.Structure):
         *((name, c_uint32) for name in ("clamp_target", "clamp_target_after_timer", "hyper_by_stage")),
         *((name, c_uint32) for name in ("alpha_by_timer", "alpha_initial_q24")),
         ("rate_on_first_cnp", c_uint64),
+        ("cnp_scope", c_uint32),
+        ("retransmission", c_uint32),
     )
 
 

@@ -56,8 +56,13 @@ def _host_value(parameter: Parameter, asked: float | str) -> float | str:
         raise UnsupportedError(where, "choose another value, or a faster link") from None
 
 
+CNP_SCOPES = ("qp", "host", "port")
+RETRANSMISSIONS = ("go_back_n", "selective_repeat")
+"""By their numbers in native/roce/reaction.h."""
+
+
 def reaction_plan(values: Values) -> ReactionPlan:
-    """Return DCQCN's parameters of a queue pair."""
+    """Return DCQCN's parameters of a queue pair, and those of its NIC."""
     return ReactionPlan(
         T_ps=round(float(values["T_us"]) * PS_PER_US),
         alpha_timer_ps=round(float(values["alpha_timer_us"]) * PS_PER_US),
@@ -65,6 +70,8 @@ def reaction_plan(values: Values) -> ReactionPlan:
         byte_counter_bytes=int(values["byte_counter_bytes"]),
         F=int(values["F"]),
         g_q24=round(float(values["g"]) * ONE_Q24),
+        cnp_scope=CNP_SCOPES.index(str(values["cnp_scope"])),
+        retransmission=RETRANSMISSIONS.index(str(values["retransmission"])),
         alpha_initial_q24=round(float(values["alpha_initial"]) * ONE_Q24),
         **{
             name: int(values[name])

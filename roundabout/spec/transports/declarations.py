@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, NoReturn, cast, get_args
 from roundabout.spec.errors import SpecError
 from roundabout.spec.transports.queues import QUEUES, QueueName
 
-ChosenBy = Literal["experiment", "testbed", "line_rate"]
+ChosenBy = Literal["experiment", "testbed", "line_rate", "nic"]
 FACTS = ("compute_us",)
 """Names in rules other than parameters: `compute_us` is a job's computing time in an iteration."""
 
@@ -21,6 +21,7 @@ USAGE = {
     "MEANT_FOR": "MEANT_FOR(queue);",
     "PARAMETER": "PARAMETER(type, name, unit, chosen_by, value, least, most, meaning);",
     "CHOICE": "CHOICE(name, chosen_by, value, names, meaning);",
+    "NIC_CHOICE": "NIC_CHOICE(name, value, names, meaning);",
     "RULE": "RULE(name, rule);",
     "COUNTER": "COUNTER(type, name, unit, meaning);",
     "DERIVED": "DERIVED(name, formula, meaning);",
@@ -167,7 +168,7 @@ def read_declaration(program: Path) -> Declaration:
     name = program.name.removesuffix(".bpf.c")
     statements = [each for source in source_files(program) for each in _statements(_text(source), str(source))]
     stands_for, meant_for = _once("STANDS_FOR", statements), _once("MEANT_FOR", statements)
-    readers = {"PARAMETER": _parameter, "CHOICE": _choice}
+    readers = {"PARAMETER": _parameter, "CHOICE": _choice, "NIC_CHOICE": _choice}
     parameters = {each: readers[each.word](each) for each in statements if each.word in readers}
     counters = {each: _counter(each) for each in statements if each.word == "COUNTER"}
     derived = {each: _derived(each) for each in statements if each.word == "DERIVED"}
@@ -250,19 +251,25 @@ def _queue(at: _Statement) -> QueueName:
 
 
 def _chosen_by(at: _Statement, word: str) -> ChosenBy:
-    if word not in get_args(ChosenBy):
-        at.refuse(f"'{word}'", f"who chooses it: {', '.join(get_args(ChosenBy))}")
+    if word not in (allowed := [each for each in get_args(ChosenBy) if each != "nic"]):
+        at.refuse(f"'{word}'", f"who chooses it: {', '.join(allowed)}")
     return cast("ChosenBy", word)
 
 
+def _as_choice(at: _Statement) -> tuple[str, ...]:
+    name, value, written, meaning = at.arguments
+    return name, "nic", value, written, meaning
+
+
 def _choice(at: _Statement) -> Parameter:
-    name, chosen_by, value, written, meaning = at.arguments
+    name, chosen_by, value, written, meaning = at.arguments if at.word == "CHOICE" else _as_choice(at)
     if not re.fullmatch(r'"[a-z][a-z0-9_]*( [a-z][a-z0-9_]*)+"', written) or len(written) > 129:
         at.refuse(f"the names {written}", 'names of C, in small letters: "first second"')
     names = tuple(written[1:-1].split())
     if value not in names:
         at.refuse(f"the value {value}", f"one of {', '.join(names)}")
-    by, most = _chosen_by(at, chosen_by), float(len(names) - 1)
+    by: ChosenBy = "nic" if at.word == "NIC_CHOICE" else _chosen_by(at, chosen_by)
+    most = float(len(names) - 1)
     return Parameter(
         _name(at, name), "", by, float(names.index(value)), 0.0, most, _meaning(at, meaning), at.home, names
     )

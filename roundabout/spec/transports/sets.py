@@ -20,13 +20,15 @@ from roundabout.spec.transports.declarations import Declaration, Parameter
 
 FOLDER = "sets"
 
-FORMER_VALUES: Mapping[str, float] = {
+FORMER_VALUES: Mapping[str, float | str] = {
     "clamp_target": 1,
     "clamp_target_after_timer": 1,
     "hyper_by_stage": 1,
     "alpha_by_timer": 0,
     "alpha_initial": 0,
     "rate_on_first_cnp_mbps": 0,
+    "cnp_scope": "qp",
+    "retransmission": "go_back_n",
 }
 """Values of parameters that a set omits because it is older than they are, by name."""
 
@@ -52,7 +54,7 @@ class PublishedValues(Strict):
     """The values of a set that experiments use: parameters by name, and marking thresholds."""
 
     name: Name
-    parameters: dict[str, int | float]
+    parameters: dict[str, int | float | str]
     ecn: Ecn
 
 
@@ -68,6 +70,12 @@ class Figure(Strict):
         if (self.source is None) == (self.guess is None):
             raise ValueError("exactly one of source (where it is printed) and guess (not printed; taken from where)")
         return self
+
+
+class Chosen(Figure):
+    """The same of a parameter, whose value may be a name."""
+
+    value: NotNegative | Name  # type: ignore[assignment]
 
 
 class Thresholds(Strict):
@@ -86,7 +94,7 @@ class ParameterSet(Strict):
     about: Text
     source: Text
     line_rate_gbps: Positive = Field(description="line rate of the links for which the set was published")
-    parameters: Annotated[dict[Name, Figure], Field(min_length=1)]
+    parameters: Annotated[dict[Name, Chosen], Field(min_length=1)]
     ecn: Thresholds
 
     @property
@@ -124,7 +132,7 @@ def find_published(declared: Declaration, name: str) -> PublishedValues:
 
 def _published(declared: Declaration, name: str) -> PublishedValues:
     found = read_set(declared, name)
-    whole = {each.name for each in declared.parameters if each.is_whole}
+    whole = {each.name for each in declared.parameters if each.is_whole and not each.names}
     values = {each: int(figure.value) if each in whole else figure.value for each, figure in found.parameters.items()}
     return PublishedValues(name=name, parameters=values, ecn=_ecn(found.ecn))
 
@@ -164,6 +172,11 @@ def _check_parameters(document: Document, found: ParameterSet, parameters: Itera
             hint = suggest(name, declared)
             raise document.error(("parameters", name), f"'{name}'", f"one of {', '.join(declared)}", hint=hint)
         each, value = declared[name], figure.value
+        if each.names or isinstance(value, str):
+            if value not in each.names:
+                expected = f"one of {', '.join(each.names)}" if each.names else f"a number ({each.meaning})"
+                raise document.error(("parameters", name, "value"), quote_value(value), expected)
+            continue
         if not each.least <= value <= each.most or (each.is_whole and value != int(value)):
             kind = "a whole number" if each.is_whole else "a number"
             expected = f"{kind} from {each.least:g} to {each.most:g} ({each.meaning})"

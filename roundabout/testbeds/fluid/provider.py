@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from roundabout.core import paths
+from roundabout.core.errors import RoundaboutError
 from roundabout.models import fluid
 from roundabout.models.fluid import fluid_jobs, residual_of_schedules
 from roundabout.models.fluid.engine import LIBRARY
@@ -23,6 +24,7 @@ from roundabout.runner.tables.trial_start import TrialStart
 from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider, refuse_switch_features
 from roundabout.runner.trial.load_files import CROSSGEN, LoadError
 from roundabout.spec import TrialSpec
+from roundabout.spec.nic_settings import find_nic_setting
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
@@ -48,6 +50,10 @@ FIDELITY = Fidelity(
 )
 
 
+class UnplayableError(RoundaboutError):
+    """The flow-level model cannot play a trial."""
+
+
 def create_provider(_where: Mapping[str, str]) -> "FluidProvider":
     """Return the provider of the flow-level model."""
     return FluidProvider()
@@ -64,8 +70,13 @@ class FluidProvider(TestbedProvider):
         return nullcontext(FluidTestbed(visit))
 
     def check_trial(self, trial: TrialSpec, /) -> None:
-        """Raise UsageError if the trial weighs priorities. Kinds of queues and buffers have no effect (FIDELITY)."""
+        """Raise UsageError if the trial weighs priorities or gives NICs settings that flows without packets lack.
+
+        Kinds of queues and buffers have no effect (FIDELITY).
+        """
         refuse_switch_features(trial, ("dwrr",), "higher priorities come first, strictly")
+        if refused := find_nic_setting(trial, {job.transport.name for job in trial.jobs.values()}):
+            raise UnplayableError(refused, "play it with --testbed packets: here flows share links without packets")
 
     def checks(self) -> tuple[Check, ...]:
         """Return the check for crossgen, the program that draws flows."""

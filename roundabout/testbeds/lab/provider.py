@@ -18,6 +18,7 @@ from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_featu
 from roundabout.runner.transports import TOOL, object_folder
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.nic_settings import find_nic_setting
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry
 from roundabout.testbeds.lab import Lab, LabError
@@ -78,6 +79,9 @@ class LabProvider(SshTestbedProvider):
             trial, trial.switch_features, "a lab's port has queues of fixed lengths, which mark as they stand"
         )
         calibration = self.calibration
+        own = {name for name, values in calibration.transports.items() if values}
+        if refused := find_nic_setting(trial, own):
+            raise LabError(refused, "play it with --testbed packets: a lab has no NICs")
         for host in trial.topology.hosts:
             host_settings.settings_document(trial, host, calibration, self.dilation)
         host_settings.ecn_thresholds(trial, calibration, calibration.scale / self.dilation)

@@ -25,7 +25,7 @@ NIC_NAMES = {
 }
 """Names that NICs' settings have for parameters of a transport, where they differ (docs/reference/settings.md)."""
 
-FIXED_IN_NICS = ("hyper_by_stage", "alpha_by_timer")
+FIXED_IN_NICS = ("hyper_by_stage", "alpha_by_timer", "cnp_scope", "retransmission")
 """Parameters of a transport that NICs have no setting for."""
 
 HIGHEST_ALPHA = 1023 / 1024
@@ -170,6 +170,8 @@ def _host_values(transport: Transport) -> dict[str, float | str]:
     held: dict[str, float | str] = {}
     declared = {each.name: each for each in transport.declaration.parameters}
     for name, value in transport.requested.items():
+        if declared[name].chosen_by == "nic":
+            continue
         try:
             held[name] = value if isinstance(value, str) else declared[name].host_value(value)
         except ValueError as error:

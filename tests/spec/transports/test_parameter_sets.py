@@ -128,3 +128,22 @@ def test_a_transport_that_varies_another_has_its_sets() -> None:
     assert find_published(varied, "hpcc-paper") == find_published(DCQCN, "hpcc-paper")
     with pytest.raises(SpecError, match="mltcp_reno has no sets"):
         find_published(without, "hpcc-paper")
+
+
+def test_a_name_of_a_set_must_be_one_of_the_parameters(tmp_path: Path) -> None:
+    text = (DCQCN.program.parent / "sets/hpcc.yaml").read_text().replace("name: hpcc", "name: mine")
+    (tmp_path / "sets").mkdir()
+    parameters = tuple(replace(each, home=tmp_path) for each in DCQCN.parameters)
+    here = replace(DCQCN, program=tmp_path / "dcqcn.bpf.c", parameters=parameters)
+    for old, new, message in (
+        (
+            "cnp_scope: {value: qp",
+            "cnp_scope: {value: flow",
+            r"cnp_scope.value: found 'flow', expected one of qp, host",
+        ),
+        ("F: {value: 2", "F: {value: two", r"parameters.F.value: found 'two', expected a number"),
+    ):
+        assert old in text
+        (tmp_path / "sets/mine.yaml").write_text(text.replace(old, new))
+        with pytest.raises(SpecError, match=message):
+            find_published(here, "mine")

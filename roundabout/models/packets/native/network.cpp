@@ -104,9 +104,27 @@ std::uint32_t Network::add_pair(std::span<const std::uint32_t> out, std::span<co
   if (plan && !out.empty()) {
     pair.reaction_point = reaction_create(plan);
     pair.cnp_gap = plan->cnp_gap_ps;
+    pair.notification_point = notification_point(pair, out.back(), plan->cnp_scope);
+    if (plan->retransmission == SELECTIVE_REPEAT) {
+      pair.repeat = static_cast<std::uint32_t>(repeats_.size());
+      repeats_.emplace_back();
+    }
   }
   pairs_.push_back(pair);
   return static_cast<std::uint32_t>(pairs_.size() - 1);
+}
+
+// NICs keep the gap between CNPs for each queue pair, for each host that they tell, or for a port.
+std::uint32_t Network::notification_point(const QueuePair &pair, std::uint32_t port, std::uint32_t scope) {
+  const auto fresh = static_cast<std::uint32_t>(cnp_at_.size());
+  std::uint32_t found = fresh;
+  if (scope != CNP_PER_QP) {
+    const std::uint32_t told = scope == CNP_PER_HOST ? pair.from_host : kNone;
+    found = cnp_of_.try_emplace({port, told}, fresh).first->second;
+  }
+  if (found == fresh)
+    cnp_at_.push_back(-kNever / 2);
+  return found;
 }
 
 std::uint32_t Network::add_connection(std::span<const std::uint32_t> out, std::span<const std::uint32_t> back,
@@ -478,6 +496,10 @@ void Network::post(std::uint32_t index, Bytes begin, Bytes end, Picos length, Pi
   QueuePair &pair = pairs_[index];
   pair.stopped = false;
   pair.acked = pair.next = pair.begin = begin;
+  if (pair.repeat != kNone) {
+    repeats_[pair.repeat].begin(begin);
+    pair.repairs = false;
+  }
   pair.end = end;
   pair.posted_at = now;
   pair.ps_per_byte = static_cast<double>(length) / static_cast<double>(end - begin);
@@ -538,7 +560,7 @@ void Network::plan(std::uint32_t index, Picos now) {
   } else {
     const Bytes until = std::min(pair.next + nic_.payload_bytes, pair.end) - pair.begin;
     pair.waits_for_lead = false;
-    if (pair.feeder != kNone && !pair.all_sent()) {
+    if (pair.feeder != kNone && !pair.all_sent() && !pair.repairs) {
       const Bytes fed = std::clamp<Bytes>(pairs_[pair.feeder].expected - pair.feeder_begin, 0, pair.feeder_bytes);
       pair.waits_for_lead = until > pair.lead + fed && fed < pair.feeder_bytes;
     }
@@ -547,7 +569,7 @@ void Network::plan(std::uint32_t index, Picos now) {
         at = now + nic_.timeout;
     } else {
       const Picos born = pair.posted_at + static_cast<Picos>(static_cast<double>(until) * pair.ps_per_byte);
-      at = std::max({now, born, pair.paced_until});
+      at = std::max({now, pair.repairs ? now : born, pair.paced_until});
       if (pair.paced_until > now + kPatience)
         at = std::min(at, now + kPatience);
     }
@@ -568,10 +590,8 @@ void Network::due(std::uint32_t index, Picos now, Jobs &jobs) {
     advance(index, payload, now, jobs);
     return;
   }
-  if (pair.waits_for_answer()) { // its timeout
-    pair.resent += (pair.next - pair.acked + nic_.payload_bytes - 1) / nic_.payload_bytes;
-    pair.next = pair.acked;
-    plan(index, now);
+  if (pair.waits_for_answer()) {
+    time_out(index, now);
     return;
   }
   if (pair.paced_until > now) {
@@ -587,6 +607,32 @@ void Network::due(std::uint32_t index, Picos now, Jobs &jobs) {
   }
   schedule_.set(pair_source(index), kNever);
   request_turn(index, now);
+}
+
+void Network::time_out(std::uint32_t index, Picos now) {
+  QueuePair &pair = pairs_[index];
+  if (pair.repeat == kNone) {
+    pair.resent += (pair.next - pair.acked + nic_.payload_bytes - 1) / nic_.payload_bytes;
+    pair.next = pair.acked;
+  } else {
+    repeats_[pair.repeat].time_out(pair.acked, pair.next);
+    pair.repairs = true;
+  }
+  plan(index, now);
+}
+
+Bytes Network::next_seq(QueuePair &pair) {
+  if (!pair.repairs) {
+    const Bytes seq = pair.next;
+    pair.next += std::min(nic_.payload_bytes, pair.end - seq);
+    return seq;
+  }
+  SelectiveRepeat &repeat = repeats_[pair.repeat];
+  const Bytes seq = repeat.next_lost(pair.acked);
+  repeat.repair = seq + nic_.payload_bytes;
+  pair.repairs = repeat.next_lost(pair.acked) < repeat.lost_end;
+  pair.resent++;
+  return seq;
 }
 
 void Network::request_turn(std::uint32_t index, Picos now) {
@@ -619,10 +665,11 @@ void Network::keep_turn(std::uint32_t index) {
 
 std::uint32_t Network::emit(std::uint32_t index, Picos now) {
   QueuePair &pair = pairs_[index];
-  const Bytes payload = std::min(nic_.payload_bytes, pair.end - pair.next);
+  const Bytes seq = next_seq(pair);
+  const Bytes payload = std::min(nic_.payload_bytes, pair.end - seq);
   const std::uint32_t which = pool_.take();
   Packet &packet = pool_[which];
-  packet.seq = pair.next;
+  packet.seq = seq;
   packet.pair = index;
   packet.hop = pair.out;
   packet.payload = static_cast<std::uint16_t>(payload);
@@ -632,11 +679,10 @@ std::uint32_t Network::emit(std::uint32_t index, Picos now) {
   packet.marked = packet.echo = packet.is_duplicate = false;
   packet.is_ecn = true;
   packet.blocks = 0;
-  pair.next += payload;
   pair.packets++;
   pace(pair, payload, now);
   plan(index, now);
-  packet.wants_ack = pair.waits_for_answer() || pair.next / nic_.ack_bytes != packet.seq / nic_.ack_bytes;
+  packet.wants_ack = pair.waits_for_answer() || (seq + payload) / nic_.ack_bytes != seq / nic_.ack_bytes;
   return which;
 }
 
@@ -664,12 +710,22 @@ void Network::hear_cnp(std::uint32_t index, Picos now) {
   reaction_on_cnp(pair.reaction_point, now);
 }
 
-void Network::acknowledge(const Packet &packet, Picos now, Jobs &jobs) {
+void Network::acknowledge(const Packet &packet, Bytes sack, Picos now, Jobs &jobs) {
   QueuePair &pair = pairs_[packet.pair];
   if (packet.seq < pair.acked || pair.stopped)
     return;
   pair.acked = packet.seq;
-  if (packet.kind == Kind::kNack && packet.seq < pair.next) { // go back
+  if (pair.repeat != kNone) {
+    SelectiveRepeat &repeat = repeats_[pair.repeat];
+    if (packet.kind == Kind::kNack)
+      repeat.hear(pair.acked, sack, std::min(sack + nic_.payload_bytes, pair.end), pair.next);
+    else
+      repeat.sacked.erase_below(pair.acked);
+    const bool repaired = pair.repairs;
+    pair.repairs = repeat.next_lost(pair.acked) < repeat.lost_end;
+    if (pair.repairs != repaired || pair.waits_for_answer())
+      plan(packet.pair, now);
+  } else if (packet.kind == Kind::kNack && packet.seq < pair.next) { // go back
     pair.resent += (pair.next - packet.seq + nic_.payload_bytes - 1) / nic_.payload_bytes;
     pair.next = packet.seq;
     plan(packet.pair, now);
@@ -699,7 +755,7 @@ void Network::deliver(std::uint32_t which, Picos now, Jobs &jobs) {
     if (pairs_[packet.pair].tcp != kNone)
       tcp_.take_ack(packet, which, now, jobs);
     else
-      acknowledge(packet, now, jobs);
+      acknowledge(packet, which < sacks_.size() ? sacks_[which] : 0, now, jobs);
     break;
   case Kind::kCnp:
     postpone({now + nic_.cnp_delay + static_cast<Picos>(static_cast<double>(nic_.cnp_jitter) * random_.uniform()), 0,
@@ -715,24 +771,45 @@ void Network::take_data(const Packet &packet, Picos now, Jobs &jobs) {
     pair.marked++;
     HostCounters &host = hosts_[pair.to_host];
     host.marked++;
-    if (now - pair.cnp_at >= pair.cnp_gap) {
-      pair.cnp_at = now;
+    Picos &cnp_at = cnp_at_[pair.notification_point];
+    if (now - cnp_at >= pair.cnp_gap) {
+      cnp_at = now;
       host.cnps_sent++;
       answer(packet.pair, Kind::kCnp, now);
     }
   }
+  bool filled = false;
   if (packet.seq == pair.expected) {
     pair.nack_sent = false;
     advance(packet.pair, packet.payload, now, jobs);
+    if (pair.repeat != kNone && !repeats_[pair.repeat].arrived.empty()) {
+      Ranges &arrived = repeats_[pair.repeat].arrived;
+      const Bytes end = arrived.skip(pair.expected);
+      arrived.erase_below(end);
+      advance(packet.pair, end - pair.expected, now, jobs);
+      filled = true;
+    }
   } else if (packet.seq > pair.expected) {
     hosts_[pair.to_host].out_of_sequence++;
+    if (pair.repeat != kNone) {
+      keep_out_of_order(packet, now);
+      return;
+    }
     if (!pair.nack_sent)
       answer(packet.pair, Kind::kNack, now);
     pair.nack_sent = true;
     return;
   }
-  if (packet.wants_ack)
+  if (packet.wants_ack || filled)
     answer(packet.pair, Kind::kAck, now);
+}
+
+void Network::keep_out_of_order(const Packet &packet, Picos now) {
+  repeats_[pairs_[packet.pair].repeat].arrived.insert(packet.seq, packet.seq + packet.payload);
+  const std::uint32_t nack = answer(packet.pair, Kind::kNack, now);
+  if (sacks_.size() <= nack)
+    sacks_.resize(pool_.size());
+  sacks_[nack] = packet.seq;
 }
 
 // The next bytes of the stream are there.
@@ -751,7 +828,7 @@ void Network::advance(std::uint32_t index, Bytes payload, Picos now, Jobs &jobs)
     jobs.message_taken(pair, now);
 }
 
-void Network::answer(std::uint32_t index, Kind kind, Picos now) {
+std::uint32_t Network::answer(std::uint32_t index, Kind kind, Picos now) {
   const QueuePair &pair = pairs_[index];
   const std::uint32_t which = pool_.take();
   Packet &packet = pool_[which];
@@ -765,6 +842,7 @@ void Network::answer(std::uint32_t index, Kind kind, Picos now) {
   packet.marked = packet.wants_ack = packet.is_ecn = packet.echo = packet.is_duplicate = false;
   packet.blocks = 0;
   enqueue(route_[pair.back], which, now);
+  return which;
 }
 
 // --- rare events -----------------------------------------------------------------------------------------------------

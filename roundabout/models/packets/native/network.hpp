@@ -4,6 +4,7 @@
 
 #include "roundabout/models/packets/native/jobs/schedule.hpp"
 #include "roundabout/models/packets/native/roce/queue_pair.hpp"
+#include "roundabout/models/packets/native/roce/selective_repeat.hpp"
 #include "roundabout/models/packets/native/switches/buffer.hpp"
 #include "roundabout/models/packets/native/switches/red.hpp"
 #include "roundabout/models/packets/native/switches/scheduler.hpp"
@@ -129,6 +130,7 @@ private:
   };
 
   std::uint32_t add_route(std::span<const std::uint32_t> ports, std::uint32_t host);
+  std::uint32_t notification_point(const QueuePair &pair, std::uint32_t port, std::uint32_t scope);
 
   void arrive(std::uint32_t port, Picos now, Jobs &jobs);
   void enqueue(std::uint32_t port, std::uint32_t packet, Picos now);
@@ -154,11 +156,14 @@ private:
   void rejoin_turn(std::uint32_t pair);             // the same, but after all others
   std::uint32_t emit(std::uint32_t pair, Picos now);
   void pace(QueuePair &pair, Bytes payload, Picos now);
+  Bytes next_seq(QueuePair &pair); // of the packet that it sends now
+  void time_out(std::uint32_t pair, Picos now);
   void deliver(std::uint32_t packet, Picos now, Jobs &jobs);
   void take_data(const Packet &packet, Picos now, Jobs &jobs);
+  void keep_out_of_order(const Packet &packet, Picos now);
   void advance(std::uint32_t pair, Bytes payload, Picos now, Jobs &jobs);
-  void acknowledge(const Packet &packet, Picos now, Jobs &jobs);
-  void answer(std::uint32_t pair, Kind kind, Picos now);
+  void acknowledge(const Packet &packet, Bytes sack, Picos now, Jobs &jobs);
+  std::uint32_t answer(std::uint32_t pair, Kind kind, Picos now);
   void hear_cnp(std::uint32_t pair, Picos now);
 
   void postpone(Later later);
@@ -188,6 +193,10 @@ private:
   std::vector<QueuePair> pairs_;
   TcpStack tcp_{*this};
   std::vector<HostCounters> hosts_;
+  std::vector<Picos> cnp_at_;                                               // by notification point
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> cnp_of_; // their places, where pairs share them
+  std::vector<SelectiveRepeat> repeats_;
+  std::vector<Bytes> sacks_; // by NACK's place in the pool: the packet that it is about
   std::vector<Later> later_; // a heap
   std::uint64_t postponed_ = 0;
   std::int64_t hops_ = 0;

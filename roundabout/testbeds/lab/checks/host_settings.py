@@ -129,6 +129,8 @@ def _parameters(
     of_jobs = {rule.left for rule in transport.declaration.rules if rule.right in FACTS}
     values: dict[str, float | str] = {}
     for each in transport.declaration.parameters:
+        if each.chosen_by == "nic":  # no program has it
+            continue
         default = carried_mbps if each.chosen_by == "line_rate" else transport.fallback(each)
         asked = transport.requested.get(each.name, default)
         if each.name in calibrated and each.name not in transport.parameters:

@@ -24,6 +24,7 @@ struct QueuePair {
   std::uint32_t next_in_turn = kNone;      // behind it at its host's port
   std::uint8_t priority = 0;
   bool waits_for_turn = false, waits_for_lead = false, stopped = true;
+  bool repairs = false;               // lost packets go first, by selective repeat
   reaction *reaction_point = nullptr; // none within a host
   std::uint32_t tcp = kNone;          // the connection, if it is one of TCP
 
@@ -34,14 +35,16 @@ struct QueuePair {
   // The receiver.
   Bytes expected = 0; // all before it has arrived
   Bytes awaited = 0;  // end of the last message for which the receiving worker waits
-  Picos cnp_at = -kNever / 2, cnp_gap = 0;
+  Picos cnp_gap = 0;
+  std::uint32_t notification_point = kNone; // whose gap between CNPs it keeps
+  std::uint32_t repeat = kNone;             // its selective repeat; none for go-back-N
   bool nack_sent = false;
 
   std::uint32_t sender = kNone, receiver = kNone; // workers
   std::uint32_t from_host = 0, to_host = 0;
   std::int64_t packets = 0, resent = 0, delivered = 0, marked = 0;
 
-  bool all_sent() const { return next >= end; }
+  bool all_sent() const { return next >= end && !repairs; }
   bool waits_for_answer() const { return all_sent() || waits_for_lead; } // a lost packet shows by a timeout alone
   bool is_done() const { return acked >= end && awaited >= end; }
 };

@@ -20,8 +20,11 @@ struct reaction_plan {
   uint64_t byte_counter_bytes, R_AI, R_HAI, R_min, R_max;
   uint32_t F, g_q24, clamp_target, clamp_target_after_timer, hyper_by_stage, alpha_by_timer, alpha_initial_q24;
   uint64_t rate_on_first_cnp;
+  uint32_t cnp_scope, retransmission; /* of the NIC, and none of the reaction point's */
 };
 
+enum { CNP_PER_QP, CNP_PER_HOST, CNP_PER_PORT };
+enum { GO_BACK_N, SELECTIVE_REPEAT };
 enum { REACTION_COUNTERS = 6 }; /* cnps; fast, additive and hyper increases; R_C; alpha_q24 */
 
 struct reaction *reaction_create(const struct reaction_plan *plan);
