@@ -29,6 +29,7 @@ class Reference:
     timer_due: float = 0
     since_cnp: float = float("inf")
     heard_cnp: bool = False
+    was_cut: bool = False
     bytes: int = 0
     timer_stage: int = 0
     byte_stage: int = 0
@@ -82,9 +83,12 @@ class Reference:
             self.increase()
 
     def cut(self) -> None:
-        """Equation 1; NICs without clamp_target keep the target until an increase, and may begin anew at R_max."""
-        anew = self.p.R_max == self.R_C and self.p.alpha_initial_q24
-        if self.p.R_max == self.R_C and 0 < self.p.rate_on_first_cnp < self.p.R_max:
+        """Equation 1; NICs without clamp_target keep the target until an increase, and may begin anew at R_max.
+
+        Halving the distance to R_max never reaches it, so only a flow that was not cut yet is at R_max.
+        """
+        anew = not self.was_cut and self.p.alpha_initial_q24
+        if not self.was_cut and 0 < self.p.rate_on_first_cnp < self.p.R_max:
             self.R_C = self.R_T = self.p.rate_on_first_cnp
         if anew:
             self.alpha, self.alpha_due = self.p.alpha_initial_q24 / ONE_Q24, self.now + self.p.alpha_timer_us
@@ -98,7 +102,7 @@ class Reference:
             self.alpha += (1 - self.alpha) * self.p.g_q24 / ONE_Q24
             self.alpha_due = self.now + self.p.alpha_timer_us
         self.timer_stage = self.byte_stage = self.bytes = 0
-        self.since_cnp = 0
+        self.since_cnp, self.was_cut = 0, True
         self.timer_due = self.now + self.p.T_us
 
 

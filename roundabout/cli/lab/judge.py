@@ -17,7 +17,7 @@ from rich.text import Text
 from roundabout.cli.options import Json, Runs
 from roundabout.core.errors import UsageError
 from roundabout.spec.transports import Declaration, Parameter, registry
-from roundabout.spec.transports.sets import ParameterSet, read_set, set_names
+from roundabout.spec.transports.sets import Chosen, Figure, ParameterSet, read_set, set_names
 from roundabout.terminal.screen import Screen
 
 PARAMETER_COLUMNS = {"bytes/s": "Mbit/s", "2^-24": ""}  # displayed units of parameters, by the program's unit
@@ -102,5 +102,10 @@ def _sets(declared: Declaration, sets: Sequence[ParameterSet]) -> Table:
         table.add_column(each.name, justify="right")
     every = [{**each.parameters, **dict(each.ecn)} for each in sets]
     for name in every[0]:
-        table.add_row(name, *(f"{each[name].value:.8g}{'*' if each[name].guess else ''}" for each in every))
+        table.add_row(name, *(_format_value(each[name]) for each in every))
     return table
+
+
+def _format_value(figure: Chosen | Figure) -> str:
+    value = figure.value if isinstance(figure.value, str) else f"{figure.value:.8g}"
+    return f"{value}{'*' if figure.guess else ''}"
