@@ -13,6 +13,14 @@
 // 327 bytes.
 #define MOST_BYTE_EVENTS 128
 
+// A function that the verifier follows apart from its caller, whose registers and stack would multiply the paths
+// through its loops beyond what a kernel follows.
+#ifdef __bpf__
+#define SUBPROGRAM static __attribute__((noinline))
+#else
+#define SUBPROGRAM static __always_inline
+#endif
+
 struct reaction_point {
   __u64 R_C;
   __u64 R_T;
@@ -100,8 +108,8 @@ static __always_inline __u64 reaction_point_on_cnp(struct reaction_point *rp, co
 
 // Applies the events of a NIC's timers since the last ACK. Timers also run while a flow is idle, so after a compute
 // phase it starts at line rate with alpha near 0.
-static __always_inline void reaction_point_run_timers(struct reaction_point *rp, const struct dcqcn_params *p,
-                                                      struct dcqcn_counters *c, __u32 now) {
+SUBPROGRAM void reaction_point_run_timers(struct reaction_point *rp, const struct dcqcn_params *p,
+                                          struct dcqcn_counters *c, __u32 now) {
   for (int i = 0; i < MANY_STAGES && now - rp->alpha_us >= p->alpha_timer_us; i++) {
     if (rp->heard_cnp)
       reaction_point_raise_alpha(rp, p);
