@@ -105,7 +105,7 @@ def test_a_lower_priority_gets_what_the_higher_leaves(ranked_lab):
     some = sent(lab, {"s0": half, "s1": None})
     assert some["s1"][0] > 0.5 * some["s0"][0]
     assert some["s0"][0] > 0.5 * some["s1"][0]
-    assert some["s1"][1] > 50
+    assert some["s1"][1] > 20  # of some 50 to 100
     assert some["s0"][1] < 0.1 * some["s1"][1]  # it finds the port full, but not of its own packets
 
     trunk = next(port for port in lab.ports if port.towards == "tor1")
