@@ -83,6 +83,12 @@ def tcp_plan(algorithm: str = "reno", g: float = 1 / 16, **values: int) -> TcpPl
     return TcpPlan(**{**TCP, "is_ecn": algorithm == "dctcp", **values}, congestion=congestion)
 
 
+def change_plan(plan: ReactionPlan, **values: int) -> ReactionPlan:
+    """Return a reaction point with the values given in place of its own."""
+    kept = {name: getattr(plan, name) for name, *_ in ReactionPlan._fields_}
+    return ReactionPlan(**{**kept, **values})
+
+
 class Tree:
     """A tree of links, each of two nodes, with an engine on it. Nodes that begin with `h` are hosts.
 

@@ -5,17 +5,12 @@ import numpy as np
 import pytest
 
 from roundabout.models.packets import Message
-from roundabout.models.packets.structures import PS_PER_MS, JobNumbers, ReactionPlan
-from tests.packets.networks import NEVER_SLOWER, PACKET, PS_PER_US, RATE, Tree
+from roundabout.models.packets.structures import PS_PER_MS, JobNumbers
+from tests.packets.networks import NEVER_SLOWER, PACKET, PS_PER_US, RATE, Tree, change_plan
 
 pytestmark = pytest.mark.unit
 
 STAR = [("ha", "s"), ("hb", "s"), ("hc", "s")]
-
-
-def changed(plan: ReactionPlan, **values: int) -> ReactionPlan:
-    kept = {name: getattr(plan, name) for name, _ in ReactionPlan._fields_}
-    return ReactionPlan(**{**kept, **values})
 
 
 def test_a_packet_is_stored_and_forwarded_at_each_hop():
@@ -114,7 +109,7 @@ def test_a_lost_tail_comes_after_the_timeout():
 
 def test_marks_cut_rates_at_most_once_a_gap():
     gap_us = 50
-    plan = changed(NEVER_SLOWER, R_min=1, cnp_gap_ps=gap_us * PS_PER_US, byte_counter_bytes=0)
+    plan = change_plan(NEVER_SLOWER, R_min=1, cnp_gap_ps=gap_us * PS_PER_US, byte_counter_bytes=0)
     net = Tree(STAR, kmin_bytes=5 * PACKET, kmax_bytes=5 * PACKET, pmax=1.0)
     pairs = [net.send(host, "hc", 40_000 * PACKET, plan=plan)[1] for host in ("ha", "hb")]
     net.engine.run(20 * PS_PER_MS, while_jobs=False)
@@ -129,7 +124,7 @@ def test_marks_cut_rates_at_most_once_a_gap():
 def test_a_slow_flow_speeds_up_by_its_timers_and_not_at_its_next_packet():
     # At the lowest rate a packet takes 1 ms; ten increases lead to the line rate within 50 us.
     rates = {"R_min": int(RATE) // 1000, "R_AI": int(RATE) // 5, "R_HAI": int(RATE) // 5}
-    plan = changed(NEVER_SLOWER, **rates, T_ps=5 * PS_PER_US, F=1, cnp_gap_ps=200 * PS_PER_US)
+    plan = change_plan(NEVER_SLOWER, **rates, T_ps=5 * PS_PER_US, F=1, cnp_gap_ps=200 * PS_PER_US)
     net = Tree(STAR, kmin_bytes=2 * PACKET, kmax_bytes=2 * PACKET, pmax=1.0)
     jobs = [net.send(host, "hc", 1000 * PACKET, plan=plan)[0] for host in ("ha", "hb")]
     net.engine.run()

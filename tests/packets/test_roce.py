@@ -9,25 +9,19 @@ from hypothesis import given, strategies as st
 from roundabout import build_experiment
 from roundabout.core.errors import RoundaboutError
 from roundabout.models.fluid.mean_field_dcqcn import find_refusal
-from roundabout.models.packets.structures import PS_PER_MS, ReactionPlan
+from roundabout.models.packets.structures import PS_PER_MS
 from roundabout.models.packets.transports import CNP_SCOPES, reaction_plan, transport_values
 from roundabout.spec import Transport, TrialSpec
 from roundabout.spec.transports import registry
 from roundabout.spec.transports.sets import find_published
 from roundabout.testbeds.fluid.provider import create_provider as create_fluid
 from roundabout.testbeds.lab.provider import create_provider as create_lab
-from tests.packets.networks import NEVER_SLOWER, PACKET, PS_PER_US, Tree
+from tests.packets.networks import NEVER_SLOWER, PACKET, PS_PER_US, Tree, change_plan
 
 pytestmark = pytest.mark.unit
 
 STAR = [("ha", "s"), ("hb", "s"), ("hc", "s")]
 GO_BACK_N, SELECTIVE_REPEAT = 0, 1
-
-
-def changed(plan: ReactionPlan, **values: int) -> ReactionPlan:
-    """Return a plan with the values given."""
-    kept = {name: getattr(plan, name) for name, *_ in ReactionPlan._fields_}
-    return ReactionPlan(**{**kept, **values})
 
 
 def dcqcn(published: str | None = None, **given: float) -> Transport:
@@ -51,7 +45,7 @@ def test_a_receiver_keeps_the_gap_for_each_queue_pair_host_or_port(scope: str, g
     # Two queue pairs of ha and one of hb fill hc's port, whose queue marks all from 20 us on. A packet leaves it each
     # microsecond: one of any pair within 4 us, of a host within 2 us.
     gap_us = 50
-    plan = changed(NEVER_SLOWER, cnp_gap_ps=gap_us * PS_PER_US, cnp_scope=CNP_SCOPES.index(scope))
+    plan = change_plan(NEVER_SLOWER, cnp_gap_ps=gap_us * PS_PER_US, cnp_scope=CNP_SCOPES.index(scope))
     net = Tree(STAR, kmin_bytes=5 * PACKET, kmax_bytes=5 * PACKET, pmax=1.0)
     for host in ("ha", "ha", "hb"):
         net.send(host, "hc", 40_000 * PACKET, plan=plan)
@@ -65,7 +59,7 @@ def test_a_receiver_keeps_the_gap_for_each_queue_pair_host_or_port(scope: str, g
 def one_loss(retransmission: int, loss: float = 0.002, seed: int = 1) -> tuple[Tree, int, int]:
     """Return a network in which ha has sent 500 packets to hc, and the numbers of its job and queue pair."""
     net = Tree(STAR, loss=loss, nic={"seed": seed})
-    job, pair = net.send("ha", "hc", 500 * PACKET, plan=changed(NEVER_SLOWER, retransmission=retransmission))
+    job, pair = net.send("ha", "hc", 500 * PACKET, plan=change_plan(NEVER_SLOWER, retransmission=retransmission))
     net.engine.run()
     return net, job, pair
 
@@ -85,7 +79,7 @@ def test_a_lost_tail_is_repeated_after_the_timeout_alone() -> None:
     # Of 30 packets of each of two hosts the queue drops the last ones. Nothing behind them tells of it, nor of what has
     # arrived since the last NACK, which comes twice.
     net = Tree(STAR, queue_bytes=5 * PACKET)
-    plan = changed(NEVER_SLOWER, retransmission=SELECTIVE_REPEAT)
+    plan = change_plan(NEVER_SLOWER, retransmission=SELECTIVE_REPEAT)
     sent = [net.send(host, "hc", 30 * PACKET, plan=plan) for host in ("ha", "hb")]
     net.engine.run()
     net.engine.run(net.engine.last_end_ps + PS_PER_MS, while_jobs=False)
@@ -105,7 +99,7 @@ def test_a_lost_tail_is_repeated_after_the_timeout_alone() -> None:
 )
 def test_all_bytes_arrive_once_whatever_is_lost(retransmission: int, loss: float, seed: int, packets: int) -> None:
     net = Tree(STAR, loss=loss, nic={"seed": seed, "timeout_ps": PS_PER_MS})
-    plan = changed(NEVER_SLOWER, retransmission=retransmission)
+    plan = change_plan(NEVER_SLOWER, retransmission=retransmission)
     sent = [net.send(host, "hc", packets * PACKET - 1, plan=plan) for host in ("ha", "hb")]
     net.engine.run()
     net.engine.run(net.engine.last_end_ps + PS_PER_MS, while_jobs=False)

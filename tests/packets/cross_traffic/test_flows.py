@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.models.packets.structures import FLOW, PS_PER_MS, StreamPlan
-from tests.packets.networks import ALGORITHMS, NEVER_SLOWER, PACKET, PS_PER_US, RATE, Tree, tcp_plan
+from roundabout.models.packets.transports import CNP_SCOPES, RETRANSMISSIONS
+from tests.packets.networks import ALGORITHMS, NEVER_SLOWER, PACKET, PS_PER_US, RATE, Tree, change_plan, tcp_plan
 
 pytestmark = pytest.mark.unit
 
@@ -28,18 +29,25 @@ class Crossing:
     def __init__(
         self, links: Sequence[tuple[str, str]] = LINE, receivers: Sequence[str] = ("hb",), **changed: Any
     ) -> None:
-        options = {"most": 100, "is_fresh": False, "is_roce": False, "algorithm": "reno", **changed.pop("plan", {})}
+        options = {
+            "most": 100,
+            "is_fresh": False,
+            "is_roce": False,
+            "algorithm": "reno",
+            "reaction": NEVER_SLOWER,
+            **changed.pop("plan", {}),
+        }
         self.net = Tree(links, **changed)
         self.engine = self.net.engine
         self.number = self.engine.add_traffic()
         self.pairs = []
         for receiver in receivers:
             if options["is_roce"]:
-                pair = self.net.pair("ha", receiver)
+                pair = self.net.pair("ha", receiver, options["reaction"])
             else:
                 tcp = {"jitter_ps": 0, **options.get("tcp", {})}
                 pair = self.net.connect("ha", receiver, tcp_plan(options["algorithm"], **tcp))
-            plan = NEVER_SLOWER if options["is_roce"] else None
+            plan = options["reaction"] if options["is_roce"] else None
             self.engine.add_pool(self.number, pair, options["most"], is_fresh=options["is_fresh"], plan=plan)
             self.pairs.append(pair)
 
@@ -96,6 +104,30 @@ def test_a_flow_waits_for_a_connection_where_no_more_are_allowed() -> None:
     begins = [0, WAY_US + LAST_ACK_US, 2 * (WAY_US + LAST_ACK_US)]
     assert [start for start, _ in found] == pytest.approx(begins)
     assert [end for _, end in found] == pytest.approx([begin + WAY_US for begin in begins])
+
+
+@pytest.mark.parametrize(("scope", "cnps"), [("qp", 3), ("host", 1), ("port", 1)])
+def test_each_connection_has_the_gap_between_cnps_of_its_set(scope: str, cnps: int) -> None:
+    # Three connections at once queue at a port of half the rate, which marks all; within a gap there is one CNP each.
+    reaction = change_plan(NEVER_SLOWER, cnp_gap_ps=1000 * PS_PER_MS, cnp_scope=CNP_SCOPES.index(scope))
+    slow = {("s", "hb"): 2}
+    plan = {"is_roce": True, "reaction": reaction}
+    crossing = Crossing(slow=slow, plan=plan, kmin_bytes=0, kmax_bytes=0, pmax=1.0)
+    crossing.play([(0, 50 * PACKET, 0)] * 3)
+    assert crossing.engine.traffic_result(crossing.number).connections == 3
+    assert crossing.engine.samples().hosts["cnps_sent"][-1].sum() == cnps
+
+
+@pytest.mark.parametrize(("retransmission", "is_more"), [("selective_repeat", False), ("go_back_n", True)])
+def test_each_connection_sends_again_as_its_set_says(retransmission: str, is_more: bool) -> None:
+    reaction = change_plan(NEVER_SLOWER, retransmission=RETRANSMISSIONS.index(retransmission))
+    crossing = Crossing(plan={"is_roce": True, "reaction": reaction}, loss=0.01)
+    ends = [end for _, end in crossing.play([(0, 400 * PACKET, 0)] * 3, 100_000)]
+    drops = crossing.engine.samples().ports["drops"][-1].sum()
+    resent = crossing.engine.traffic_result(crossing.number).resent
+    assert min(ends) > 0  # all have ended
+    assert 0 < drops <= resent
+    assert bool(resent > 3 * drops) is is_more
 
 
 def test_each_pool_is_of_its_receiver() -> None:

@@ -101,26 +101,33 @@ std::uint32_t Network::add_pair(std::span<const std::uint32_t> out, std::span<co
   pair.priority = static_cast<std::uint8_t>(priority);
   pair.from_host = from_host;
   pair.to_host = to_host;
-  if (plan && !out.empty()) {
-    pair.reaction_point = reaction_create(plan);
-    pair.cnp_gap = plan->cnp_gap_ps;
-    pair.notification_point = notification_point(pair, out.back(), plan->cnp_scope);
-    if (plan->retransmission == SELECTIVE_REPEAT) {
-      pair.repeat = static_cast<std::uint32_t>(repeats_.size());
-      repeats_.emplace_back();
-    }
-  }
+  if (plan && !out.empty())
+    attach(pair, *plan);
   pairs_.push_back(pair);
   return static_cast<std::uint32_t>(pairs_.size() - 1);
 }
 
+// Gives a pair between hosts what its NICs keep for it.
+void Network::attach(QueuePair &pair, const reaction_plan &plan) {
+  pair.reaction_point = reaction_create(&plan);
+  pair.cnp_gap = plan.cnp_gap_ps;
+  pair.notification_point = notification_point(pair, plan.cnp_scope);
+  if (plan.retransmission == SELECTIVE_REPEAT) {
+    pair.repeat = static_cast<std::uint32_t>(repeats_.size());
+    repeats_.emplace_back();
+  }
+}
+
 // NICs keep the gap between CNPs for each queue pair, for each host that they tell, or for a port.
-std::uint32_t Network::notification_point(const QueuePair &pair, std::uint32_t port, std::uint32_t scope) {
+std::uint32_t Network::notification_point(const QueuePair &pair, std::uint32_t scope) {
   const auto fresh = static_cast<std::uint32_t>(cnp_at_.size());
   std::uint32_t found = fresh;
   if (scope != CNP_PER_QP) {
     const std::uint32_t told = scope == CNP_PER_HOST ? pair.from_host : kNone;
-    found = cnp_of_.try_emplace({port, told}, fresh).first->second;
+    std::uint32_t last_hop = pair.out;
+    while (route_[last_hop + 1] != kNone)
+      last_hop++;
+    found = cnp_of_.try_emplace({route_[last_hop], told}, fresh).first->second;
   }
   if (found == fresh)
     cnp_at_.push_back(-kNever / 2);
@@ -144,12 +151,10 @@ std::uint32_t Network::add_pair_like(std::uint32_t index, const reaction_plan *p
   pair.priority = like.priority;
   pair.from_host = like.from_host;
   pair.to_host = like.to_host;
-  if (like.tcp != kNone) {
+  if (like.tcp != kNone)
     pair.tcp = tcp_.add(tcp_[like.tcp].plan);
-  } else if (like.out != kNone) {
-    pair.reaction_point = reaction_create(plan);
-    pair.cnp_gap = like.cnp_gap;
-  }
+  else if (like.out != kNone)
+    attach(pair, *plan);
   pairs_.push_back(pair);
   const auto added = static_cast<std::uint32_t>(pairs_.size() - 1);
   schedule_.grow(pair_source(added) + 1);

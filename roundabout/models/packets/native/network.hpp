@@ -130,7 +130,8 @@ private:
   };
 
   std::uint32_t add_route(std::span<const std::uint32_t> ports, std::uint32_t host);
-  std::uint32_t notification_point(const QueuePair &pair, std::uint32_t port, std::uint32_t scope);
+  void attach(QueuePair &pair, const reaction_plan &plan);
+  std::uint32_t notification_point(const QueuePair &pair, std::uint32_t scope);
 
   void arrive(std::uint32_t port, Picos now, Jobs &jobs);
   void enqueue(std::uint32_t port, std::uint32_t packet, Picos now);
