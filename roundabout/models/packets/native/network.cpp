@@ -11,7 +11,6 @@
 namespace packets {
 namespace {
 
-constexpr double kPsPerSecond = 1e12;
 // A slower flow looks at its timers that often, so that it speeds up when they say so, and not at its next packet. Less
 // than the 64 periods of alpha's timer that the reaction point runs at once, for periods of 1 us.
 constexpr Picos kPatience = 20'000'000;

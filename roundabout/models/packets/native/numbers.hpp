@@ -10,6 +10,7 @@ namespace packets {
 using Picos = std::int64_t; // an instant or a time; 2^63 ps are 106 days
 using Bytes = std::int64_t;
 
+inline constexpr double kPsPerSecond = 1e12;
 inline constexpr Picos kNever = std::numeric_limits<Picos>::max();
 inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max(); // no index
 

@@ -7,7 +7,6 @@ namespace packets {
 namespace {
 
 constexpr Picos kStreamLength = 10'000'000'000'000'000; // 10^4 s: longer than any trial
-constexpr double kPsPerSecond = 1e12;
 
 } // namespace
 

@@ -10,7 +10,6 @@
 namespace packets {
 namespace {
 
-constexpr double kPsPerSecond = 1e12;
 constexpr Picos kPsPerMs = 1'000'000'000;
 constexpr std::uint32_t kReordering = 3; // duplicates that show a loss without any wait (RFC 5681, RFC 8985)
 constexpr int kMostBackoff = 10;
