@@ -25,24 +25,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from roundabout.models.packets import Engine, Message
+from benchmarks.shared import tcp
+from roundabout.models.packets import Engine
 from roundabout.models.packets.fabric import CONTROL_BYTES
-from roundabout.models.packets.structures import (
-    PS_PER_MS,
-    PS_PER_US,
-    CongestionPlan,
-    JobNumbers,
-    NicPlan,
-    PortPlan,
-    TcpPlan,
-)
-from roundabout.models.packets.tcp import ALGORITHMS
-from roundabout.spec.frames import AROUND_BYTES, HEADER_BYTES, payload_share, segment_bytes
+from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan, PortPlan, TcpPlan
+from roundabout.spec.frames import AROUND_BYTES, payload_share, segment_bytes
 
-MTU = 1500
-FRAME = MTU + 14
+FRAME = tcp.MTU + 14
 """Bytes of a full packet in a queue, as interfaces count it."""
-FOREVER = 1 << 42
 SIGCOMM10_MBPS = {"S1": 46, "S2": 475, "S3": 54}
 """Figure 17, on Broadcom Triumph and Scorpion switches: K is 20 packets at 1 Gbit/s and 65 at 10."""
 NS3_MBPS = {"S1": 23, "S2": 471, "S3": 74}
@@ -62,38 +52,24 @@ def step(packets: float) -> Marking:
 
 
 def port(gbps: float, delay_us: float, host: int = -1, marking: Marking | None = None, loss: float = 0) -> PortPlan:
-    line = gbps * 1e9 / 8
     marks = {"kmin_bytes": marking.kmin, "kmax_bytes": marking.kmax} if marking else {}
-    return PortPlan(
-        payload_bytes_per_s=line * payload_share(MTU),
-        line_bytes_per_s=line,
-        delay_ps=round(delay_us * PS_PER_US),
-        queue_bytes=-1,
-        xoff_bytes=-1,
-        host=host,
-        pmax=marking.pmax if marking else 0,
-        loss=loss,
-        **{name: round(packets * FRAME) for name, packets in marks.items()},
-    )
+    thresholds = {name: round(packets * FRAME) for name, packets in marks.items()}
+    pmax = marking.pmax if marking else 0
+    return tcp.port(gbps, host, delay_ps=round(delay_us * PS_PER_US), pmax=pmax, loss=loss, **thresholds)
 
 
 def connection(algorithm: str, ack_segments: int) -> TcpPlan:
-    mss = segment_bytes(MTU)
-    return TcpPlan(
-        mss_bytes=mss,
-        header_bytes=HEADER_BYTES,
-        tso_bytes=mss,
+    return tcp.connection(
+        algorithm,
+        hystart=0,
+        tso_bytes=segment_bytes(tcp.MTU),
         write_bytes=1 << 20,
         window_bytes=1 << 34,
         initial_window=10,
         rto_min_ps=200 * PS_PER_MS,
-        rto_initial_ps=1000 * PS_PER_MS,
         delayed_ack_ps=40 * PS_PER_MS,
         ack_segments=ack_segments,
         jitter_ps=PS_PER_US,
-        is_ecn=algorithm == "dctcp",
-        has_tail_loss_probe=1,
-        congestion=CongestionPlan(algorithm=ALGORITHMS.index(algorithm), hystart=0, g_q24=(1 << 24) // 16),
     )
 
 
@@ -115,9 +91,7 @@ class Network:
 
     def send(self, flow: Flow, algorithm: str, begins_ms: float, ack_segments: int = 2) -> None:
         pair = self.engine.add_connection(flow.out, flow.back, flow.hosts, connection(algorithm, ack_segments))
-        begins = round(begins_ms * PS_PER_MS)
-        job = self.engine.add_job(JobNumbers(workers=2, iterations=1, begins=begins, departs=-1))
-        self.engine.add_phase(job, 1, [Message(pair, 0, 1, FOREVER)])
+        tcp.send_forever(self.engine, pair, round(begins_ms * PS_PER_MS))
         self.pairs.append(pair)
 
     def acked_mbps(self, begin_ms: float, end_ms: float) -> Any:
@@ -156,7 +130,7 @@ def dctcp_queue(flows: int, ms: float, sample_us: float = 10.0) -> dict[str, Any
     # The strongest period of at most 50 round trips: what is slower is flows' shares that drift.
     slowest = int(len(late) * sample_us / (50 * rtt_us)) + 1
     strongest = slowest + int(np.argmax(power[slowest:]))
-    equations = dctcp_equations(flows, gbps * 1e9 * rtt_us / 1e6 / 8 / MTU, k)
+    equations = dctcp_equations(flows, gbps * 1e9 * rtt_us / 1e6 / 8 / tcp.MTU, k)
     return {
         "flows": flows,
         "published": equations,
@@ -164,7 +138,7 @@ def dctcp_queue(flows: int, ms: float, sample_us: float = 10.0) -> dict[str, Any
         "least": float(np.percentile(late, 1)),
         "period_rtt": len(late) * sample_us / strongest / rtt_us,
         "mean": float(late.mean()),
-        "used": float(carried.sum() / (gbps * 1e3 * payload_share(MTU))),
+        "used": float(carried.sum() / (gbps * 1e3 * payload_share(tcp.MTU))),
     }
 
 
@@ -209,7 +183,7 @@ def mean_window(algorithm: str, loss: float, rtt_s: float, losses: float) -> dic
     published = window_equation(algorithm, loss, rtt_s)
     ms = losses / loss / published * rtt_s * 1e3
     [mbps] = network.acked_mbps(ms / 10, 1.1 * ms)
-    window = mbps * 1e6 / 8 * rtt_s / segment_bytes(MTU)
+    window = mbps * 1e6 / 8 * rtt_s / segment_bytes(tcp.MTU)
     return {"algorithm": algorithm, "loss": loss, "rtt_ms": rtt_s * 1e3, "published": published, "window": window}
 
 

@@ -19,50 +19,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from roundabout.models.packets import Engine, Fabric, Message
+from benchmarks.shared.tcp import ALGORITHMS, MTU, connection, port, send_forever
+from roundabout.models.packets import Engine, Fabric
 from roundabout.models.packets.fabric import CONTROL_BYTES
-from roundabout.models.packets.structures import (
-    PS_PER_MS,
-    PS_PER_US,
-    CongestionPlan,
-    JobNumbers,
-    NicPlan,
-    PortPlan,
-    TcpPlan,
-)
-from roundabout.models.packets.tcp import ALGORITHMS
-from roundabout.spec.frames import AROUND_BYTES, HEADER_BYTES, payload_share, segment_bytes
+from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan
+from roundabout.spec.frames import AROUND_BYTES, payload_share
 from roundabout.spec.transports.queues import drop_tail_bytes, step_bytes
 
-MTU = 1500
 HOST_GBPS = 100.0
-FOREVER = 1 << 40
-
-
-def port(gbps: float, host: int, **queue: float) -> PortPlan:
-    line, delay_ps = gbps * 1e9 / 8, round(Fabric().hop_us * PS_PER_US)
-    rates = {"payload_bytes_per_s": line * payload_share(MTU), "line_bytes_per_s": line}
-    return PortPlan(**{**rates, "delay_ps": delay_ps, "queue_bytes": -1, "xoff_bytes": -1, "host": host, **queue})
-
-
-def connection(algorithm: str) -> TcpPlan:
-    hosts = Fabric().tcp
-    return TcpPlan(
-        mss_bytes=segment_bytes(MTU),
-        header_bytes=HEADER_BYTES,
-        tso_bytes=hosts.tso_bytes,
-        write_bytes=hosts.write_bytes,
-        window_bytes=hosts.window_bytes,
-        initial_window=hosts.initial_window,
-        rto_min_ps=round(hosts.drop_tail_rto_min_ms * PS_PER_MS),
-        rto_initial_ps=1000 * PS_PER_MS,
-        delayed_ack_ps=round(hosts.delayed_ack_ms * PS_PER_MS),
-        ack_segments=hosts.ack_segments,
-        jitter_ps=round(hosts.jitter_us * PS_PER_US),
-        is_ecn=algorithm == "dctcp",
-        has_tail_loss_probe=1,
-        congestion=CongestionPlan(algorithm=ALGORITHMS.index(algorithm), hystart=1, g_q24=(1 << 24) // 16),
-    )
 
 
 def measure(algorithm: str, gbps: float, flows: int, ms: float) -> dict[str, Any]:
@@ -71,8 +35,9 @@ def measure(algorithm: str, gbps: float, flows: int, ms: float) -> dict[str, Any
         step = step_bytes(gbps, MTU)
         queue = {"kmin_bytes": step, "kmax_bytes": step, "pmax": 1.0}
     # Directions in pairs: each sender to the switch and back, and last the switch to the receiver and back.
-    ports = [each for host in range(flows) for each in (port(HOST_GBPS, host), port(HOST_GBPS, -1))]
-    ports += [port(gbps, -1, **queue), port(gbps, flows)]
+    delay = {"delay_ps": round(Fabric().hop_us * PS_PER_US)}
+    ports = [port(HOST_GBPS, end, **delay) for host in range(flows) for end in (host, -1)]
+    ports += [port(gbps, **delay, **queue), port(gbps, flows, **delay)]
     nic = NicPlan(control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=1)
     engine = Engine(nic, ports, flows + 1, PS_PER_MS // 20)
     out = 2 * flows
@@ -81,9 +46,7 @@ def measure(algorithm: str, gbps: float, flows: int, ms: float) -> dict[str, Any
         for host in range(flows)
     ]
     for place, pair in enumerate(pairs):
-        begins = place * 17 * PS_PER_US
-        job = engine.add_job(JobNumbers(workers=2, iterations=1, begins=begins, departs=-1))
-        engine.add_phase(job, 1, [Message(pair, 0, 1, FOREVER)])
+        send_forever(engine, pair, place * 17 * PS_PER_US)
     begin = time.process_time()
     acked = []
     for end_ms in (ms / 2, ms):

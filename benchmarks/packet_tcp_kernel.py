@@ -40,19 +40,11 @@ from pyroute2 import IPRoute
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from roundabout.models.packets import Engine, Fabric, Message
+from benchmarks.shared.tcp import ALGORITHMS, MTU, connection, port, send_forever
+from roundabout.models.packets import Engine, Fabric
 from roundabout.models.packets.fabric import CONTROL_BYTES
-from roundabout.models.packets.structures import (
-    PS_PER_MS,
-    PS_PER_US,
-    CongestionPlan,
-    JobNumbers,
-    NicPlan,
-    PortPlan,
-    TcpPlan,
-)
-from roundabout.models.packets.tcp import ALGORITHMS
-from roundabout.spec.frames import AROUND_BYTES, HEADER_BYTES, frame_bytes, payload_share, segment_bytes
+from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan, PortPlan
+from roundabout.spec.frames import AROUND_BYTES, frame_bytes, payload_share
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
@@ -62,10 +54,8 @@ from roundabout.testbeds.lab.network.namespaces import run_inside
 from roundabout.testbeds.lab.network.port_queues import HTB_DATA, Queue
 
 ROOT = Path(__file__).parents[1]
-MTU = 1500
 FRAME = frame_bytes(MTU)
 SENDER, SWITCH, RECEIVER = "a", "tor", "b"
-FOREVER = 1 << 40
 # Width of the even spread of the model's time from an ACK to what it lets go. The gaps between packets that leave the
 # lab's port have a standard deviation of 15 us (tcpdump at its receiver): that of the difference of two such times.
 JITTER_US = 36.0
@@ -296,52 +286,37 @@ def model_ports(case: Case, hop_us: float) -> list[PortPlan]:
     link then: as an ACK brings the next packets when one goes, its queue is one packet shorter than it is.
     """
     hop_ps = round(hop_us * PS_PER_US)
-
-    def port(gbps: float, host: int, **own: float) -> PortPlan:
-        line = gbps * 1e9 / 8
-        common = {"queue_bytes": -1, "xoff_bytes": -1, "delay_ps": hop_ps, "host": host}
-        rates = {"payload_bytes_per_s": line * payload_share(MTU), "line_bytes_per_s": HOST_GBPS * 1e9 / 8}
-        return PortPlan(**{**rates, **common, **own})
-
+    common = {"delay_ps": hop_ps, "line_bytes_per_s": HOST_GBPS * 1e9 / 8}
     gbps, ecn = case.mbps / 1e3, case.ecn
     own: dict[str, float] = {
+        **common,
         "queue_bytes": case.limit_bytes,
         "delay_ps": hop_ps - round((FRAME + AROUND_BYTES) * 8 / gbps * 1e3),
     }
     if case.has_ecn:
         own |= {"kmin_bytes": ecn.kmin_bytes + FRAME, "kmax_bytes": ecn.kmax_bytes + FRAME, "pmax": ecn.pmax}
-    return [port(HOST_GBPS, 0), port(gbps, -1), port(gbps, -1, **own), port(HOST_GBPS, 1)]
+    return [port(HOST_GBPS, 0, **common), port(gbps, **common), port(gbps, **own), port(HOST_GBPS, 1, **common)]
 
 
 def measure_model(case: Case, seconds: float, hop_us: float, window_bytes: int, seed: int) -> dict[str, Any]:
     """Return the figures of one repeat in the model."""
     nic = NicPlan(control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=seed)
     engine = Engine(nic, model_ports(case, hop_us), 2, PS_PER_MS)
-    hosts = Fabric().tcp
-    plan = TcpPlan(
-        mss_bytes=segment_bytes(MTU),
-        header_bytes=HEADER_BYTES,
-        tso_bytes=hosts.tso_bytes,
-        write_bytes=hosts.write_bytes,
+    plan = connection(
+        case.algorithm,
         window_bytes=window_bytes,
-        first_window_bytes=hosts.first_window_bytes,
+        first_window_bytes=Fabric().tcp.first_window_bytes,
         grown_window_bytes=window_bytes,
-        initial_window=hosts.initial_window,
         rto_min_ps=RTO_MIN_MS * PS_PER_MS,
         rto_initial_ps=RTO_INITIAL_MS * PS_PER_MS,
-        delayed_ack_ps=round(hosts.delayed_ack_ms * PS_PER_MS),
-        ack_segments=hosts.ack_segments,
         jitter_ps=round(JITTER_US * PS_PER_US),
         is_ecn=case.has_ecn or case.algorithm == "dctcp",
-        has_tail_loss_probe=1,
         restarts_after_idle=1,
-        congestion=CongestionPlan(algorithm=ALGORITHMS.index(case.algorithm), hystart=1, g_q24=(1 << 24) // 16),
     )
     pairs = [engine.add_connection([0, 2], [3, 1], (0, 1), plan) for _ in range(case.flows)]
     starts_us = np.random.default_rng(seed).uniform(0, START_US, case.flows)
     for pair, start_us in zip(pairs, starts_us, strict=True):
-        job = engine.add_job(JobNumbers(workers=2, iterations=1, begins=round(start_us * PS_PER_US), departs=-1))
-        engine.add_phase(job, 1, [Message(pair, 0, 1, FOREVER)])
+        send_forever(engine, pair, round(start_us * PS_PER_US))
     states: list[tuple[float, float, float]] = []
     steps = round((WARM_UP_S + seconds) * 1e3)
     first = round(WARM_UP_S * 1e3)

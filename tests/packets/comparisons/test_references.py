@@ -7,6 +7,8 @@ Tolerances are what the figures in docs/results/packet-level.md need, and not mo
 import pytest
 
 from benchmarks import packet_references as references
+from benchmarks.shared.tcp import MTU
+from roundabout.spec.frames import payload_share
 
 pytestmark = pytest.mark.unit
 
@@ -32,7 +34,7 @@ def test_dctcp_holds_the_queue_that_its_paper_derives(flows: int) -> None:
 def test_dctcp_shares_two_bottlenecks_as_in_its_paper() -> None:
     found = references.dctcp_two_bottlenecks(references.step(20), references.step(65), 100.0, 300.0)
     # Theirs are rates with headers: what headers leave is 94.1 %.
-    share = references.payload_share(references.MTU)
+    share = payload_share(MTU)
     for name, mbps in references.SIGCOMM10_MBPS.items():
         assert found[name] == pytest.approx(mbps * share, rel=0.1)
 
