@@ -80,7 +80,7 @@ def _table(declared: Declaration) -> Table:
     title = f"{declared.name} (stands for {declared.stands_for})"
     table = Table(title=title, box=None, header_style="bold", pad_edge=False, title_justify="left")
     for column in ("parameter", "unit", "unless given", "range", "meaning"):
-        table.add_column(column)
+        table.add_column(column, no_wrap=column == "parameter", overflow="fold")  # names are there to be typed
     for each in declared.parameters:
         unit = PARAMETER_COLUMNS.get(each.unit, each.unit)
         limits = " or ".join(each.names) or f"{each.least:g} to {each.most:g}"
@@ -97,9 +97,9 @@ def _format_default(parameter: Parameter) -> str:
 def _sets(declared: Declaration, sets: Sequence[ParameterSet]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False, title_justify="left")
     table.title = f"sets of parameters that were published for {declared.name}"
-    table.add_column("set")
+    table.add_column("set", overflow="fold")
     for each in sets:
-        table.add_column(each.name, justify="right")
+        table.add_column(each.name, justify="right", overflow="fold")
     every = [{**each.parameters, **dict(each.ecn)} for each in sets]
     for name in every[0]:
         table.add_row(name, *(_format_value(each[name]) for each in every))
