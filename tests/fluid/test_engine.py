@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.models.fluid import Engine, EngineError, ResidualCapacity, Simulation, iteration_times
-from roundabout.models.fluid.jobs import ComputePhase, FluidJob, make_send_phase
+from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, SendPhase, Stream, make_send_phase
 from roundabout.models.fluid.mltcp import SHAPES, Factor
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.patterns import PATTERNS, all_transfers
@@ -136,6 +136,19 @@ def test_engine_equals_python_model_if_weights_grow(several, capacity):
 @given(st.lists(jobs(growing=True), min_size=2, max_size=3), lefts())
 def test_engine_equals_python_model_if_weights_grow_beside_traffic(several, left):
     same(several, left)
+
+
+def test_weights_grow_on_after_two_events_that_are_hardly_apart():
+    """The second event came 5e-8 ms after the first, and the rates of all others then stayed until the next one."""
+    across, back = way(0, 2), way(2, 0)
+    ends = 7.5e6, 7.5e6 + 0.075  # half of the link back, each
+
+    def job(*streams):
+        awaits = tuple(range(len(streams)))
+        return FluidJob((SendPhase(streams, 5.0, (Barrier((0, 1), awaits),)),), 2, iterations=1, factor=Factor())
+
+    two = [job(Stream(0, 1, across, 2e7)), job(Stream(0, 1, across, 1.5e7), *(Stream(1, 0, back, end) for end in ends))]
+    same(two, ResidualCapacity.constant(dict.fromkeys(EDGES, 1.5e6)))
 
 
 @pytest.mark.proof

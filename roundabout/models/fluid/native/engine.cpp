@@ -410,9 +410,11 @@ void Engine::grow(const std::vector<Flow *> &coupled) {
     growing->sender_of.push_back(place_of(growing->senders, {flow->job, flow->tally}));
 
   const auto next_ms = [&growing] { return std::ranges::min(growing->jobs, {}, &Job::next_ms)->next_ms(); };
-  double ms = std::min(next_ms(), changes_ms_) - now_;
-  if (ms <= kSameMs || ms == kInfinity)
+  const double until_ms = std::min(next_ms(), changes_ms_);
+  if (until_ms == kInfinity)
     return;
+  // However soon something else happens, these rates are to be found again then.
+  double ms = std::max(until_ms - now_, kSameMs);
   growing->begin();
   for (ms = growing->step(ms), growing->keep_means();; growing->set_means(ms)) {
     const double event_ms = next_ms() - now_;
