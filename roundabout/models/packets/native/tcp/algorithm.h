@@ -11,14 +11,17 @@
 #define LEAST_SSTHRESH 2u
 
 struct reno {
-  uint32_t acked; /* since the last increase */
+  uint32_t credit; /* acknowledged since the last increase */
 };
 
 struct cubic {
-  double window;       /* with its fraction */
-  double W_max, W_est; /* RFC 9438, section 4.1 */
-  double origin, K_s;
-  int64_t epoch_ps; /* when this stage of congestion avoidance began; below 0: not yet */
+  uint32_t W_max, W_est, origin; /* RFC 9438, section 4.1, in whole segments */
+  double K_s;
+  int64_t epoch_tick;                /* when this stage of congestion avoidance began; below 0: not yet */
+  uint32_t acks_per_segment, credit; /* segments acknowledged for one more in the window, and those so far */
+  uint32_t acked;                    /* since W_est last grew */
+  uint32_t last_window;              /* when acks_per_segment was last looked up */
+  int64_t last_tick;
   uint32_t uses_hystart;
   struct {
     int64_t round_ps, ack_ps, least_ps, round_least_ps;
@@ -69,6 +72,20 @@ static inline uint32_t slow_start(struct tcp_view *view, uint32_t acked) {
   const uint32_t room = view->ssthresh - view->cwnd, used = acked < room ? acked : room;
   view->cwnd += used;
   return acked - used;
+}
+
+/* Grows the window by one for each `acks` acknowledged segments. What is left counts next time, but for no more than
+ * one once fewer are enough (Linux' tcp_cong_avoid_ai). */
+static inline void grow(struct tcp_view *view, uint32_t *credit, uint32_t acks, uint32_t acked) {
+  if (*credit >= acks) {
+    *credit = 0;
+    view->cwnd++;
+  }
+  *credit += acked;
+  if (*credit < acks)
+    return;
+  view->cwnd += *credit / acks;
+  *credit %= acks;
 }
 
 #endif

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUBIC (RFC 9438) in its own units, seconds and segments, and HyStart (Ha and Rhee, 2011), where RFC and Linux differ
-// as Linux has it (net/ipv4/tcp_cubic.c). Only sums, products, quotients and roots by Newton's steps: results are the
-// same on every machine.
+// as Linux has it (net/ipv4/tcp_cubic.c): windows are whole segments, and grow by one after so many acknowledged ones.
+// With few segments that is far from the RFC's curves. Only sums, products, quotients and roots by Newton's steps:
+// results are the same on every machine.
 #include "algorithm.h"
 
 #define C 0.4
-#define BETA 0.7
-// Section 4.3. Linux keeps it beyond the window before the last reduction, where the RFC has 1.
-#define RENO_ALPHA (3 * (1 - BETA) / (1 + BETA))
-#define FIRST_GROWTH (1.0 / 20) // of a window, a round trip and at least, before the first reduction (Linux)
+#define BETA (717.0 / 1024) // 0.7, as Linux has it
+// Of a window are acknowledged for a segment of W_est: 1 / alpha_cubic (section 4.3), in eighths. Linux keeps
+// alpha_cubic beyond the window before the last reduction, where the RFC has 1.
+#define RENO_EIGHTHS 15
+#define FIRST_ACKS 20    // for a segment, at most, before the first reduction (Linux)
+#define FEWEST_ACKS 2    // at any time: a window grows by half of it a round trip at most
+#define MOST_WINDOWS 100 // are acknowledged for a segment where W_cubic is no more than the window (Linux)
 #define PS_PER_S 1e12
 #define PS_PER_MS 1000000000
+// Linux' clock, of which W_cubic is a function. It looks anew once a tick at most, and, while the window stays the
+// same, only after some ticks, at W_est too.
+#define TICK_PS (4 * (int64_t)PS_PER_MS) // CONFIG_HZ is 250
+#define HOLD_TICKS 7
 // Linux' own: HyStart works on windows from 16 segments; it looks at trains of ACKs no more than 2 ms apart, and at
 // eight samples of a round, of which the shortest must be 4 to 16 ms longer than the shortest of all.
 #define HYSTART_LEAST_WINDOW 16
@@ -41,8 +49,7 @@ static void hystart_begin_round(struct cubic *cubic, const struct tcp_view *view
 
 static void begin(struct congestion_control *cc, const struct congestion_plan *plan, struct tcp_view *view) {
   struct cubic *cubic = &cc->state.cubic;
-  cubic->epoch_ps = -1;
-  cubic->window = view->cwnd;
+  cubic->epoch_tick = -1;
   cubic->uses_hystart = plan->hystart;
   hystart_begin_round(cubic, view);
 }
@@ -89,73 +96,99 @@ static void on_ack(struct congestion_control *cc, struct tcp_view *view, const s
     hystart_on_ack(cubic, view, ack->rtt_ps);
 }
 
-static void begin_epoch(struct cubic *cubic, const struct tcp_view *view) {
-  cubic->epoch_ps = view->now_ps;
-  cubic->W_est = cubic->window;
-  if (cubic->window < cubic->W_max) {
-    cubic->origin = cubic->W_max;
-    cubic->K_s = cube_root((cubic->W_max - cubic->window) / C);
-  } else {
-    cubic->origin = cubic->window;
+static void begin_epoch(struct cubic *cubic, uint32_t cwnd, uint32_t acked, int64_t tick) {
+  cubic->epoch_tick = tick;
+  cubic->acked = acked;
+  cubic->W_est = cwnd;
+  if (cubic->W_max <= cwnd) {
+    cubic->origin = cwnd;
     cubic->K_s = 0;
+  } else {
+    cubic->origin = cubic->W_max;
+    cubic->K_s = cube_root((cubic->W_max - cwnd) / C);
   }
 }
 
-static double W_cubic(const struct cubic *cubic, int64_t since_ps) {
-  const double t = (double)since_ps / PS_PER_S - cubic->K_s;
-  return cubic->origin + C * t * t * t;
+// A round trip from now; by Linux the shortest one, and not the smoothed.
+static uint32_t W_cubic(const struct cubic *cubic, int64_t tick) {
+  const int64_t round_trip = (cubic->hystart.least_ps + TICK_PS - 1) / TICK_PS;
+  const double t = (double)(tick - cubic->epoch_tick + round_trip) * (TICK_PS / PS_PER_S) - cubic->K_s;
+  const uint32_t apart = (uint32_t)(C * t * t * (t < 0 ? -t : t));
+  return t < 0 ? cubic->origin - apart : cubic->origin + apart;
+}
+
+static void follow_cubic(struct cubic *cubic, uint32_t cwnd, int64_t tick) {
+  const uint32_t target = W_cubic(cubic, tick);
+  cubic->acks_per_segment = target > cwnd ? cwnd / (target - cwnd) : MOST_WINDOWS * cwnd;
+  if (cubic->W_max == 0 && cubic->acks_per_segment > FIRST_ACKS)
+    cubic->acks_per_segment = FIRST_ACKS;
+}
+
+static void follow_reno(struct cubic *cubic, uint32_t cwnd) {
+  const uint32_t acks = cwnd * RENO_EIGHTHS / 8;
+  while (cubic->acked > acks) {
+    cubic->acked -= acks;
+    cubic->W_est++;
+  }
+  if (cubic->W_est > cwnd && cubic->acks_per_segment > cwnd / (cubic->W_est - cwnd))
+    cubic->acks_per_segment = cwnd / (cubic->W_est - cwnd);
+}
+
+// How many segments must be acknowledged for one more in the window.
+static void update(struct cubic *cubic, const struct tcp_view *view, uint32_t acked) {
+  const int64_t tick = view->now_ps / TICK_PS;
+  cubic->acked += acked;
+  if (cubic->last_window == view->cwnd && tick - cubic->last_tick <= HOLD_TICKS)
+    return;
+  if (cubic->epoch_tick < 0 || tick != cubic->last_tick) {
+    cubic->last_window = view->cwnd;
+    cubic->last_tick = tick;
+    if (cubic->epoch_tick < 0)
+      begin_epoch(cubic, view->cwnd, acked, tick);
+    follow_cubic(cubic, view->cwnd, tick);
+  }
+  follow_reno(cubic, view->cwnd);
+  if (cubic->acks_per_segment < FEWEST_ACKS)
+    cubic->acks_per_segment = FEWEST_ACKS;
 }
 
 static void increase(struct congestion_control *cc, struct tcp_view *view, uint32_t acked) {
   struct cubic *cubic = &cc->state.cubic;
   if (!is_window_used(view))
     return;
-  if (view->cwnd < view->ssthresh)
-    acked = slow_start(view, acked);
-  if (view->cwnd != (uint32_t)cubic->window) // slow start, recovery or a timeout set it
-    cubic->window = view->cwnd;
-  if (!acked || view->cwnd < view->ssthresh)
+  acked = slow_start(view, acked);
+  if (!acked)
     return;
-  if (cubic->epoch_ps < 0)
-    begin_epoch(cubic, view);
-  const int64_t since_ps = view->now_ps - cubic->epoch_ps;
-  const double share = acked / cubic->window;
-  cubic->W_est += RENO_ALPHA * share;
-  double target =
-      W_cubic(cubic, since_ps + cubic->hystart.least_ps); // Linux: the shortest round trip, not the smoothed
-  if (cubic->W_max == 0 && target < (1 + FIRST_GROWTH) * cubic->window)
-    target = (1 + FIRST_GROWTH) * cubic->window;
-  target = target > 1.5 * cubic->window ? 1.5 * cubic->window : target;
-  if (target > cubic->window)
-    cubic->window += (target - cubic->window) * share;
-  cubic->window = cubic->W_est > cubic->window ? cubic->W_est : cubic->window;
-  view->cwnd = (uint32_t)cubic->window;
+  update(cubic, view, acked);
+  grow(view, &cubic->credit, cubic->acks_per_segment, acked);
 }
 
 static uint32_t ssthresh(struct congestion_control *cc, const struct tcp_view *view) {
   struct cubic *cubic = &cc->state.cubic;
-  const double window = view->cwnd;
-  cubic->epoch_ps = -1;
-  cubic->W_max = window < cubic->W_max ? window * (1 + BETA) / 2 : window; // fast convergence, section 4.7
-  return (uint32_t)(window * BETA);
+  const uint32_t cwnd = view->cwnd;
+  cubic->epoch_tick = -1;
+  cubic->credit = 0;
+  cubic->W_max = cwnd < cubic->W_max ? (uint32_t)(cwnd * (1 + BETA) / 2) : cwnd; // fast convergence, section 4.7
+  return (uint32_t)(cwnd * BETA);
 }
 
 static void on_timeout(struct congestion_control *cc, struct tcp_view *view) {
   struct cubic *cubic = &cc->state.cubic;
-  cubic->W_max = 0; // K is 0 in the stage that follows (section 4.8)
-  cubic->epoch_ps = -1;
+  cubic->W_max = cubic->last_window = 0; // K is 0 in the stage that follows (section 4.8)
+  cubic->last_tick = 0;
   cubic->hystart.has_found = 0;
+  cubic->hystart.least_ps = 0;
   hystart_begin_round(cubic, view);
 }
 
 // Time in which nothing was sent is no part of the stage (section 4.2).
 static void on_idle(struct congestion_control *cc, struct tcp_view *view, int64_t idle_ps) {
   struct cubic *cubic = &cc->state.cubic;
-  if (cubic->epoch_ps < 0)
+  if (cubic->epoch_tick < 0)
     return;
-  cubic->epoch_ps += idle_ps;
-  if (cubic->epoch_ps > view->now_ps)
-    cubic->epoch_ps = view->now_ps;
+  cubic->epoch_tick += idle_ps / TICK_PS;
+  if (cubic->epoch_tick > view->now_ps / TICK_PS)
+    cubic->epoch_tick = view->now_ps / TICK_PS;
 }
 
 const struct algorithm cubic_algorithm = {

@@ -5,7 +5,7 @@
 static void begin(struct congestion_control *cc, const struct congestion_plan *plan, struct tcp_view *view) {
   (void)plan;
   (void)view;
-  cc->state.reno.acked = 0;
+  cc->state.reno.credit = 0;
 }
 
 static void increase(struct congestion_control *cc, struct tcp_view *view, uint32_t acked) {
@@ -13,16 +13,12 @@ static void increase(struct congestion_control *cc, struct tcp_view *view, uint3
   if (!is_window_used(view))
     return;
   acked = slow_start(view, acked);
-  reno->acked += acked;
-  if (reno->acked < view->cwnd)
-    return;
-  const uint32_t windows = reno->acked / view->cwnd;
-  reno->acked -= windows * view->cwnd;
-  view->cwnd += windows;
+  if (acked)
+    grow(view, &reno->credit, view->cwnd, acked);
 }
 
 static uint32_t ssthresh(struct congestion_control *cc, const struct tcp_view *view) {
-  cc->state.reno.acked = 0;
+  cc->state.reno.credit = 0;
   return view->cwnd / 2;
 }
 
