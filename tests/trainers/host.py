@@ -3,14 +3,16 @@
 
 import importlib
 import sys
+from pathlib import Path
 from types import ModuleType
 
 from roundabout.core.paths import ROOT
 
 FOLDER = ROOT / "trainers/torch"
+COMPUTING = FOLDER / "computing"
 
 
-def load(name: str) -> ModuleType:
-    if str(FOLDER) not in sys.path:
-        sys.path.append(str(FOLDER))
+def load(name: str, folder: Path = FOLDER) -> ModuleType:
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
     return importlib.import_module(name)

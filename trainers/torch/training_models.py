@@ -226,10 +226,14 @@ def network(shape, job):
 
 
 class Examples:
-    """A generator of random examples, on the CPU, from which a network of the shape can learn."""
+    """A generator of random examples, on the CPU, from which a network of the shape can learn.
 
-    def __init__(self, shape, batch, seed, rank, device="cpu"):
+    Images have `image` pixels a side, texts `tokens` tokens.
+    """
+
+    def __init__(self, shape, batch, seed, rank, device="cpu", image=IMAGE, tokens=TOKENS):
         self._kind, self._batch, self._device = shape and shape["kind"], batch, device
+        self._image, self._tokens = image, tokens
         self._teacher = torch.randn(FEATURES, CLASSES, generator=torch.Generator().manual_seed(seed))
         self._random = torch.Generator().manual_seed(seed + 1 + rank)
         self._words = (shape or {}).get("words")
@@ -244,13 +248,13 @@ class Examples:
         return numbers, (numbers @ self._teacher).argmax(1)
 
     def _images(self):
-        images = torch.randn(self._batch, 3, IMAGE, IMAGE, generator=self._random)
+        images = torch.randn(self._batch, 3, self._image, self._image, generator=self._random)
         return images, images.flatten(1)[:, :LABELS].argmax(1)
 
     def _texts(self):
         """Return texts in which each word is followed by the next one of the vocabulary."""
         begins = torch.randint(self._words, (self._batch, 1), generator=self._random)
-        words = (begins + torch.arange(TOKENS + 1)) % self._words
+        words = (begins + torch.arange(self._tokens + 1)) % self._words
         return words[:, :-1], words[:, 1:]
 
 

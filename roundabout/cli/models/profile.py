@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from analysis.records import profile_maker
+from roundabout.cli.models import gpu_profile
 from roundabout.cli.options import Inventory, Runs, Testbed, check_output
 from roundabout.core.errors import UsageError
 from roundabout.core.paths import IS_CHECKOUT
@@ -52,6 +53,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
             "rank, or a folder, of NCCL Inspector, PyTorch Kineto, Chakra or nccl-tests.",
         ),
     ] = None,
+    gpu_plan: Annotated[
+        bool, typer.Option("--gpu-plan", help="Print the plan of what is to be measured on a GPU, and nothing else.")
+    ] = False,
     save: Annotated[
         str | None, typer.Option(metavar="NAME", help="Also store the profile as experiments/profiles/NAME.yaml.")
     ] = None,
@@ -67,6 +71,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     With --from FILE, determine them from profiler records of a cluster's job (docs/how-to/records.md). The resulting
     profile is stored with the run and compared with the profile that was replayed. Without a run, --save stores it.
     """
+    if gpu_plan:
+        gpu_profile.print_plan()
+        return
     target = _profile_path(save) if save else None
     console = Screen(stderr=as_json)
     if files := _files(words or [], measured or []):
