@@ -1,7 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout profile --gpu-plan`: what is to be measured of models' computing on a GPU."""
+"""`roundabout profile --from-gpu FILE` and `--gpu-plan`: profiles from a model's computing as measured on a GPU."""
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from analysis.records import profile_maker
+from roundabout.core.errors import UsageError
+from roundabout.spec.reader.yaml_source import shown_path
+from roundabout.store.files import return_to_caller, write_text
+
+if TYPE_CHECKING:
+    from analysis.records.gpu_record import GpuMeasurement, GpuRecord
+    from roundabout.spec import Profile
+
+WORKERS = 2
+PAYLOAD_GBPS = 43.0
+"""Payload rate of a link of 50 Gbit/s in the topologies of the papers' experiments (experiments/topologies)."""
+UNNAMED = "gpu"
 
 
 def print_plan() -> None:
@@ -9,3 +29,82 @@ def print_plan() -> None:
     from roundabout.spec.training.computing_plan import plan_cases  # noqa: PLC0415 - `--help` need not wait for it
 
     print(json.dumps(plan_cases(), indent=1))
+
+
+def report_gpu_record(  # noqa: PLR0913 - options of the command
+    path: Path,
+    words: Sequence[str],
+    target: Path | None,
+    console: Console,
+    *,
+    workers: int,
+    payload_gbps: float,
+    as_json: bool,
+) -> None:
+    """Print what a record from a GPU holds, or the profile of the measurement that `words` name.
+
+    The profile is stored at `target`. Raises UsageError for a target without a measurement, and RecordError for a file
+    that cannot be read, or a measurement that it does not have.
+    """
+    from analysis.records import gpu_record  # noqa: PLC0415
+
+    record = gpu_record.read_gpu_record(path)
+    if not words:
+        if target:
+            raise UsageError(f"--save: found no model of {path}, expected one before --from-gpu")
+        console.print(_record_table(record), highlight=False)
+        console.print(*(f"- {each}" for each in record.failures), sep="\n", highlight=False)
+        if as_json:
+            print(json.dumps([each.model_dump(mode="json") for each in record.measurements], indent=2))
+        return
+    measured = gpu_record.choose_measurement(record, words)
+    profile = gpu_record.profile_of_measurement(measured, target.stem if target else UNNAMED, workers, payload_gbps)
+    console.print(_profile_table(profile, measured, workers, payload_gbps), highlight=False)
+    sentences = list(gpu_record.caveats(measured))
+    console.print(*(f"- {each}" for each in sentences), sep="\n", highlight=False)
+    if target:
+        write_text(target, profile_maker.profile_yaml(profile))
+        return_to_caller(target)
+        console.print(f"profile  {shown_path(target)}", soft_wrap=True, highlight=False)
+    else:
+        console.print("profile  not stored, expected --save NAME for that", highlight=False)
+    if as_json:
+        result = {
+            "measurement": measured.model_dump(mode="json"),
+            "caveats": sentences,
+            "profile": profile.model_dump(mode="json", exclude_none=True),
+            "saved": str(target) if target else None,
+        }
+        print(json.dumps(result, indent=2))
+
+
+def _record_table(record: "GpuRecord") -> Table:
+    """Return a table of a record's measurements, a row each."""
+    names = ", ".join(dict.fromkeys(each.gpu_name for each in record.measurements))
+    table = profile_maker.untitled_table(f"Measured on {names or 'nothing'}; medians in ms")
+    for heading in ("model", "batch", "precision", "input, share"):
+        table.add_column(heading)
+    for heading in ("forward", "backward"):
+        table.add_column(heading, justify="right")
+    for each in record.measurements:
+        parts = "\n".join(f"{name}={value}" for name, value in (*each.input.items(), *each.share.items()))
+        medians = f"{each.forward_ms.median:.2f}", f"{each.backward_ms.median:.2f}"
+        table.add_row(each.model, str(each.batch), each.precision, parts, *medians)
+    return table
+
+
+def _profile_table(profile: "Profile", measured: "GpuMeasurement", workers: int, payload_gbps: float) -> Table:
+    """Return a table of a profile's phases, a row each."""
+    table = profile_maker.untitled_table(
+        f"{measured.model} on {measured.gpu_name}, {workers} workers at {payload_gbps:g} Gbit/s"
+    )
+    table.add_column("")
+    for heading in ("begins, ms", "lasts, ms", "sends, MB", "demand, Gbit/s"):
+        table.add_column(heading, justify="right")
+    begin_ms = 0.0
+    for phase in profile.phases:
+        sends = ["", ""] if phase.bytes is None else [f"{phase.bytes / 1e6:.1f}", f"{phase.demand_gbps:.2f}"]
+        table.add_row(phase.name, f"{begin_ms:.1f}", f"{phase.duration_ms:.1f}", *sends)
+        begin_ms += phase.duration_ms
+    table.add_row("iteration", "", f"{profile.alone_ms:.1f}", f"{profile.comm_bytes / 1e6:.1f}", style="bold")
+    return table

@@ -41,7 +41,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[JOB]", help="A profile, or a job as EXPERIMENT:JOB or FILE:JOB. With --from FILE: further files."
+            metavar="[JOB]",
+            help="A profile, or a job as EXPERIMENT:JOB or FILE:JOB. With --from FILE: further files. With --from-gpu: "
+            "a model, and fields such as batch=512 that choose one measurement of it.",
         ),
     ] = None,
     measured: Annotated[
@@ -53,9 +55,20 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
             "rank, or a folder, of NCCL Inspector, PyTorch Kineto, Chakra or nccl-tests.",
         ),
     ] = None,
+    gpu_record: Annotated[
+        Path | None,
+        typer.Option("--from-gpu", metavar="FILE", help="Run nothing, but use a model's computing measured on a GPU."),
+    ] = None,
     gpu_plan: Annotated[
         bool, typer.Option("--gpu-plan", help="Print the plan of what is to be measured on a GPU, and nothing else.")
     ] = False,
+    workers: Annotated[
+        int, typer.Option(min=2, max=10_000, help="With --from-gpu: number of workers in the ring.")
+    ] = gpu_profile.WORKERS,
+    payload_gbps: Annotated[
+        float,
+        typer.Option(min=0.001, max=1e6, metavar="GBPS", help="With --from-gpu: payload rate of a worker's link."),
+    ] = gpu_profile.PAYLOAD_GBPS,
     save: Annotated[
         str | None, typer.Option(metavar="NAME", help="Also store the profile as experiments/profiles/NAME.yaml.")
     ] = None,
@@ -70,12 +83,20 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
     With --from FILE, determine them from profiler records of a cluster's job (docs/how-to/records.md). The resulting
     profile is stored with the run and compared with the profile that was replayed. Without a run, --save stores it.
+    With --from-gpu FILE, use computing measured on a GPU, and compute communication (docs/reference/gpu-computing.md).
     """
     if gpu_plan:
         gpu_profile.print_plan()
         return
     target = _profile_path(save) if save else None
     console = Screen(stderr=as_json)
+    if gpu_record:
+        if measured:
+            raise UsageError("profile: found --from beside --from-gpu, expected one of them")
+        gpu_profile.report_gpu_record(
+            gpu_record, words or [], target, console, workers=workers, payload_gbps=payload_gbps, as_json=as_json
+        )
+        return
     if files := _files(words or [], measured or []):
         profile_maker.report_records(files, target, console, as_json=as_json)
         return
