@@ -24,6 +24,10 @@ SHORTEST_GAP = 0.015
 """Share of an iteration below which silence between two buckets is no phase: the shortest phase that `roundabout
 profile` finds in byte counters (docs/how-to/profiling.md)."""
 
+HOST_BOUND = 0.1
+"""Share of an iteration below which a GPU is idle so soon after the last iteration was queued that it must have waited
+for the host before (a guess)."""
+
 Milliseconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=10**15)]
 
@@ -71,6 +75,7 @@ class GpuMeasurement(_Told):
     layers: Count | None = None
     gpu: Mapping[str, Any] | None = None
     revision: Text | None = None
+    drain_ms: Milliseconds | None = None
 
     @property
     def choices(self) -> dict[str, str]:
@@ -82,6 +87,11 @@ class GpuMeasurement(_Told):
     def gpu_name(self) -> str:
         """Return the name of the GPU."""
         return str((self.gpu or {}).get("name", "a CPU"))
+
+    @property
+    def is_host_bound(self) -> bool:
+        """Return True if the host queued slower than the GPU computed; False where the record does not tell."""
+        return self.gpu is not None and self.drain_ms is not None and self.drain_ms < HOST_BOUND * self.compute_ms
 
     @property
     def compute_ms(self) -> float:
@@ -275,6 +285,8 @@ def caveats(measured: GpuMeasurement) -> Iterator[str]:
         "A profile's phases follow each other: silence between buckets keeps its length where buckets before it were "
         "sent late, though computing would have gone on meanwhile."
     )
+    if measured.is_host_bound:
+        yield "The host queued slower than the GPU computed: with a faster processor these times are shorter."
     if measured.batch < measured.planned_batch:
         yield f"The batch of {measured.planned_batch} did not fit the GPU's memory, one of {measured.batch} did."
     if measured.shape.get("kind") == "dlrm":

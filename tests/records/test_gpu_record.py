@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from analysis.records.call import RecordError
 from analysis.records.gpu_record import (
     GpuMeasurement,
+    caveats,
     choose_measurement,
     profile_of_measurement,
     read_gpu_record,
@@ -201,6 +202,26 @@ def test_words_that_name_no_measurement_or_several_are_refused(record, words, me
 def test_a_damaged_record_is_refused_with_its_line(record, line, message):
     with pytest.raises(RecordError, match=message):
         read_gpu_record(record(line))
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"drain_ms": 3.3}, "The host queued slower than the GPU computed"),
+        ({"batch": 256}, "The batch of 512 did not fit the GPU's memory, one of 256 did."),
+        ({"shape": {"kind": "dlrm"}}, "Exchanges of embeddings are left out"),
+        ({"precision": "bf16"}, "Parameters and gradients have 16 bits"),
+    ],
+)
+def test_what_a_measurement_lacks_is_said(fields, sentence):
+    said = list(caveats(measured([(1, 1)], **fields)))
+    assert len(said) == 3
+    assert said[-1].startswith(sentence)
+
+
+@pytest.mark.parametrize("fields", [{"drain_ms": 3.5}, {"drain_ms": 0.1, "gpu": None}, {}])
+def test_a_gpu_that_still_works_was_not_waiting_for_its_host(fields):
+    assert len(list(caveats(measured([(1, 1)], **fields)))) == 2
 
 
 def test_a_layer_makes_no_profile():
