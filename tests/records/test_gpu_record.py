@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from analysis.records.call import RecordError
 from analysis.records.gpu_record import (
     GpuMeasurement,
+    GpuRecord,
     caveats,
     choose_measurement,
     profile_of_measurement,
@@ -18,12 +19,15 @@ from analysis.records.gpu_record import (
 )
 from roundabout.cli.main import main
 from roundabout.cli.models import profile as command
-from roundabout.spec import load_profile
+from roundabout.spec import EXPERIMENTS, load_profile
+from roundabout.spec.training.computing_plan import plan_cases
 
 pytestmark = pytest.mark.unit
 
 H200 = Path(__file__).parent / "gpu-computing" / "h200.jsonl"
 """Four measurements and a failure of one run on an H200."""
+SHIPPED = EXPERIMENTS / "gpu-records" / "h200.jsonl.gz"
+PROFILES = sorted((EXPERIMENTS / "profiles" / "h200").glob("*.yaml"))
 
 
 def spread(median: float) -> dict[str, float]:
@@ -59,6 +63,11 @@ def told(buckets: list[tuple[int, float]], **fields: Any) -> dict[str, Any]:
 
 def measured(buckets: list[tuple[int, float]], **fields: Any) -> GpuMeasurement:
     return GpuMeasurement.model_validate(told(buckets, **fields))
+
+
+@pytest.fixture(scope="module")
+def shipped() -> GpuRecord:
+    return read_gpu_record(SHIPPED)
 
 
 @pytest.fixture
@@ -170,6 +179,20 @@ def test_a_real_record_makes_a_profile_whose_gaps_depend_on_the_link():
     assert len(fast.phases) == 8
     assert slow.comm_bytes == fast.comm_bytes == 4 * 25_557_032
     assert fast.compute_ms + fast.comm_ms == pytest.approx(resnet50.compute_ms + 7885056 * 8 / 43e6, abs=0.02)
+
+
+def test_the_shipped_record_has_what_the_plan_names(shipped):
+    planned = {(case["model"], tuple(case.get("share", {}).items())) for case in plan_cases()}
+    measured = {(each.model, tuple(each.share.items())) for each in shipped.measurements}
+    assert measured == planned
+
+
+@pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)
+def test_a_shipped_profile_is_what_the_shipped_record_makes(path, shipped):
+    profile = load_profile(path.stem)
+    of_model = [each for each in shipped.measurements if (each.model, each.batch) == (profile.model, profile.batch)]
+    made = [profile_of_measurement(each, path.stem, 2, 43) for each in of_model]
+    assert profile in made
 
 
 @pytest.mark.parametrize(
