@@ -1,18 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of testbeds: the newest run of one experiment on each of them, side by side."""
+"""Comparison of testbeds: one run of an experiment on each of them, side by side, beside what papers print."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from analysis.expectations.results import JobCell, Result, Testbed
-from analysis.reading.cells import CellId
+from analysis.expectations.results import InvalidTrial, JobCell, Result, Summary, Testbed
+from analysis.expectations.verdict_tables import TONES
+from analysis.expectations.verdicts import NOT_MEASURED, Verdict
+from analysis.reading.cells import CellId, experiment_of
 from analysis.render import screen
-from analysis.render.tables import Cell, Column, Table, one_section
+from analysis.render.tables import Cell, Column, Section, Table, one_section
 from analysis.reports.comparison import CompareError
+from analysis.reports.expectation_comparison import (
+    ComparedExpectation,
+    LineFigure,
+    changed_fields,
+    expectation_lines,
+    match_expectations,
+)
 from analysis.reports.scoreboard import is_unaltered
 from analysis.reports.summary import stored_or_new
 from analysis.statistics.intervals import Interval
@@ -22,13 +31,19 @@ from roundabout.store import Run
 
 ORDER = ("fluid", "packets", "lab", "rack")
 """Testbeds by growing fidelity; testbeds of plugins come last."""
+MARKS = "✓ pass  ✗ fail  ? inconclusive  - not measured; 95 % intervals below figures"
+MEDIANS = "Median iteration time in ms, with 95 % intervals"
+SPEEDUPS = "Speed-up of the median over the same testbed's baseline"
 
 
 class TestbedRun(Result):
-    """The newest run of the experiment on one testbed."""
+    """The experiment's run on one testbed. `valid` of its `trials` count in figures."""
 
     run: str
     testbed: Testbed
+    trials: int
+    invalid_trials: tuple[InvalidTrial, ...]
+    revision: str | None
 
 
 class TestbedFigures(Result):
@@ -49,11 +64,23 @@ class TestbedCell(Result):
 
 
 class TestbedComparison(Result):
-    """The newest run on each testbed, and every cell and job of these runs."""
+    """A run on each testbed, all expectations, and every cell and job of these runs.
+
+    `changed` names the fields in which the runs' documents of the experiment differ.
+    """
 
     experiment: str
+    about: str
+    source: str | None
+    changed: tuple[str, ...]
     runs: tuple[TestbedRun, ...]
+    expectations: tuple[ComparedExpectation, ...]
     cells: tuple[TestbedCell, ...]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Return the kinds of testbed, in ORDER."""
+        return tuple(each.testbed.kind for each in self.runs)
 
     def record(self) -> dict[str, Any]:
         """Return the comparison as JSON-compatible values."""
@@ -66,33 +93,104 @@ def compare_testbeds(experiment: str, runs: Path) -> TestbedComparison:
     Runs without a valid trial, and runs with overridden fields, do not count. Raises CompareError if fewer than two
     testbeds have a run.
     """
-    newest: dict[str, tuple[TestbedRun, Sequence[JobCell]]] = {}
+    newest: dict[str, tuple[Run, Summary]] = {}
     for run in sorted((each for each in Run.all(runs) if each.experiment == experiment), key=lambda each: each.id):
         try:
             found = stored_or_new(run) if is_unaltered(run) else None
         except RoundaboutError:  # a damaged run, which `roundabout runs` reports
             continue
         if found and found.cells:
-            newest[found.testbed.kind] = (TestbedRun(run=run.id, testbed=found.testbed), found.cells)
+            newest[found.testbed.kind] = (run, found)
     if len(newest) < 2:
         there = ", ".join(newest) or "none"
         raise CompareError(
             f"{runs}: found runs of {experiment} on these testbeds: {there}; expected two testbeds at least",
             f"roundabout run {experiment} --testbed fluid, or packets, or lab",
         )
-    kinds = sorted(newest, key=lambda kind: (ORDER.index(kind) if kind in ORDER else len(ORDER), kind))
+    return compare_runs([run for run, _ in newest.values()])
+
+
+def compare_runs(runs: Sequence[Run]) -> TestbedComparison:
+    """Return the comparison of these runs of one experiment, each on a testbed of its own.
+
+    Raises StoreError if a run cannot be read.
+    """
+    found = {summary.testbed.kind: (run, summary) for run in runs for summary in (stored_or_new(run),)}
+    kinds = sorted(found, key=lambda kind: (ORDER.index(kind) if kind in ORDER else len(ORDER), kind))
+    documents = {kind: experiment_of(found[kind][0]) for kind in kinds}
+    newest = max(kinds, key=lambda kind: found[kind][0].id)
+    # The newest document gives the order of the expectations.
+    judged = {kind: (documents[kind], found[kind][1].expectations) for kind in dict.fromkeys((newest, *kinds))}
+    return TestbedComparison(
+        experiment=found[newest][1].experiment,
+        about=documents[newest].about,
+        source=documents[newest].source,
+        changed=changed_fields(list(documents.values())),
+        runs=tuple(_testbed_run(*found[kind]) for kind in kinds),
+        expectations=match_expectations(judged),
+        cells=_cells({kind: found[kind][1].cells for kind in kinds}),
+    )
+
+
+def _testbed_run(run: Run, summary: Summary) -> TestbedRun:
+    sessions = run.manifest.get("sessions") or [{}]
+    return TestbedRun(
+        run=run.id,
+        testbed=summary.testbed,
+        trials=len(run.committed()),
+        invalid_trials=summary.invalid_trials,
+        revision=sessions[-1].get("code", {}).get("revision"),
+    )
+
+
+def _cells(found: Mapping[str, Sequence[JobCell]]) -> tuple[TestbedCell, ...]:
     figures: dict[tuple[CellId, str], dict[str, TestbedFigures]] = {}
-    for kind in kinds:
-        for cell in newest[kind][1]:
+    for kind, cells in found.items():
+        for cell in cells:
             own = figures.setdefault((cell.id, cell.job), {})
             own[kind] = TestbedFigures.model_validate(cell.model_dump())
-    cells = (TestbedCell(levels=dict(cell.levels), job=job, testbeds=own) for (cell, job), own in figures.items())
-    return TestbedComparison(experiment=experiment, runs=tuple(newest[kind][0] for kind in kinds), cells=tuple(cells))
+    return tuple(TestbedCell(levels=dict(cell.levels), job=job, testbeds=own) for (cell, job), own in figures.items())
 
 
 def table(comparison: TestbedComparison) -> RenderableType:
-    """Return the comparison for a screen of 100 columns: iteration times, then speed-ups over each one's baseline."""
+    """Return the comparison for a screen of 80 columns: expectations, claims, iteration times, then speed-ups."""
     lines = [Text(f"{each.testbed.kind}  {each.run} ({each.testbed.fidelity.stamp})") for each in comparison.runs]
+    if comparison.changed:
+        lines.append(Text(describe_change(comparison), "yellow"))
+    tables = (*expectation_tables(comparison), *cell_tables(comparison))
+    return Group(*lines, *map(screen.table_renderable, tables))
+
+
+def describe_change(comparison: TestbedComparison) -> str:
+    """Return a sentence that says in which fields the runs' documents differ."""
+    return (
+        f"These runs are of different documents of {comparison.experiment}, which differ in "
+        f"{', '.join(comparison.changed)}; expectations that state the same are in one line."
+    )
+
+
+def count_verdicts(comparison: TestbedComparison) -> dict[str, dict[str, int]]:
+    """Return the number of expectations with each verdict, by testbed."""
+    found: dict[str, dict[str, int]] = {kind: {} for kind in comparison.kinds}
+    for each in comparison.expectations:
+        for kind, verdict in each.testbeds.items():
+            if not each.claim:
+                found[kind][verdict.verdict] = found[kind].get(verdict.verdict, 0) + 1
+    return found
+
+
+def expectation_tables(comparison: TestbedComparison) -> list[Table]:
+    """Return a table of the printed figures beside each testbed's, and one of claims in words, where there are any."""
+    figures = [each for each in comparison.expectations if not each.claim]
+    claims = [each for each in comparison.expectations if each.claim]
+    return [
+        *([_figure_table(comparison.kinds, figures)] if figures else []),
+        *([_claim_table(comparison.kinds, claims)] if any(each.is_measured for each in claims) else []),
+    ]
+
+
+def cell_tables(comparison: TestbedComparison) -> list[Table]:
+    """Return a table of median iteration times and, if there is any, one of speed-ups."""
 
     def median(found: TestbedFigures) -> Cell:
         return Cell(found.median_ms, found.median_ci95_ms)
@@ -100,24 +198,89 @@ def table(comparison: TestbedComparison) -> RenderableType:
     def speedup(found: TestbedFigures) -> Cell:
         return Cell(found.speedup, found.speedup_ci95)
 
-    return Group(
-        *lines,
-        _table(comparison, median, ".1f", "Median iteration time in ms, with 95 % intervals"),
-        _table(comparison, speedup, ".2f", "Speed-up of the median over the same testbed's baseline"),
-    )
+    has_speedups = any(own.speedup is not None for cell in comparison.cells for own in cell.testbeds.values())
+    return [
+        _cell_table(comparison, median, ".1f", MEDIANS),
+        *([_cell_table(comparison, speedup, ".2f", SPEEDUPS)] if has_speedups else []),
+    ]
 
 
-def _table(
-    comparison: TestbedComparison, cell: Callable[[TestbedFigures], Cell], form: str, caption: str
-) -> RenderableType:
-    kinds = [each.testbed.kind for each in comparison.runs]
-    columns = (Column(kind="words"), Column("job", kind="words"), *(Column(kind, form) for kind in kinds))
+def _figure_table(kinds: Sequence[str], compared: Sequence[ComparedExpectation]) -> Table:
+    columns = (Column("expectation", kind="words"), Column(kind="words"), Column("paper", wraps=True))
+    title, why = "Beside the paper", _common_reason(compared)
+    if why:
+        return Table(columns, (), title, empty=f"Expectations: {why}.")
+    rows: list[list[Cell]] = []
+    for line in expectation_lines(compared):
+        cells = [Cell(line.about, note=line.basis), Cell(line.part), Cell(line.paper_text)]
+        rows.append([*cells, *(cell for kind in kinds for cell in _figure_cells(line.figures.get(kind)))])
+    return Table((*columns, *_testbed_columns(kinds)), _sections(rows), title, MARKS)
+
+
+def _claim_table(kinds: Sequence[str], compared: Sequence[ComparedExpectation]) -> Table:
+    known = [each for each in compared if each.is_measured]
+    rows = [
+        [
+            Cell(each.claim, note=each.basis or ""),
+            *(cell for kind in kinds for cell in _figure_cells(_claim_figure(each.testbeds.get(kind)))),
+        ]
+        for each in known
+    ]
+    left = len(compared) - len(known)
+    caption = f"measured by none of these runs: {left} of {len(compared)}" if left else ""
+    columns = (Column("claim", kind="words"), *_testbed_columns(kinds, kind_of="words"))
+    return Table(columns, one_section(rows), "What papers claim", caption)
+
+
+def _claim_figure(verdict: Verdict | None) -> LineFigure | None:
+    if verdict is None:
+        return None
+    return LineFigure("" if verdict.verdict == NOT_MEASURED else verdict.found, verdict.verdict)
+
+
+def _testbed_columns(kinds: Sequence[str], kind_of: Any = "figures") -> list[Column]:
+    """Return each testbed's columns: on the screen a figure with its mark, on the page a figure and a verdict."""
+    columns = []
+    for kind in kinds:
+        columns.append(Column(kind, kind=kind_of, wraps=True, only="screen"))
+        columns.append(Column(kind, kind=kind_of, wraps=True, only="page"))
+        columns.append(Column(kind="words", only="page"))
+    return columns
+
+
+def _figure_cells(figure: LineFigure | None) -> tuple[Cell, Cell, Cell]:
+    """Return the cells of `_testbed_columns`; empty ones for an expectation that the run's document lacks."""
+    if figure is None:
+        return Cell(), Cell(), Cell()
+    tone = TONES[figure.verdict]
+    shown = Cell(figure.text, note=figure.interval)
+    return Cell(figure.text, note=figure.interval, tone=tone), shown, Cell(figure.verdict, tone=tone)
+
+
+def _sections(rows: Sequence[Sequence[Cell]]) -> tuple[Section, ...]:
+    """Return a section for each expectation, which begins with a row that names it."""
+    found: list[list[tuple[Cell, ...]]] = []
+    for row in rows:
+        if row[0].value or not found:
+            found.append([])
+        found[-1].append(tuple(row))
+    return tuple(Section(tuple(each)) for each in found)
+
+
+def _common_reason(compared: Sequence[ComparedExpectation]) -> str:
+    """Return the reason if no testbed judged anything and all say the same, such as a change by `--set`."""
+    reasons = {verdict.found for each in compared for verdict in each.testbeds.values()}
+    return reasons.pop() if len(reasons) == 1 and not any(each.is_measured for each in compared) else ""
+
+
+def _cell_table(comparison: TestbedComparison, cell: Callable[[TestbedFigures], Cell], form: str, title: str) -> Table:
+    columns = (Column(kind="words"), Column("job", kind="words"), *(Column(kind, form) for kind in comparison.kinds))
     rows = (
         (
             Cell(CellId(each.levels).name),
             Cell(each.job),
-            *(cell(each.testbeds[kind]) if kind in each.testbeds else Cell() for kind in kinds),
+            *(cell(each.testbeds[kind]) if kind in each.testbeds else Cell() for kind in comparison.kinds),
         )
         for each in comparison.cells
     )
-    return screen.table_renderable(Table(columns, one_section(rows), caption))
+    return Table(columns, one_section(rows), title)

@@ -33,3 +33,8 @@ def show_paths(console: Console, report: Path, data: Path) -> None:
     """Print the paths of the report and of the data, each on one line without wrapping."""
     for name, path in (("report", report), ("data", data)):
         console.print(f"{name:<6}  {in_one_line(path)}", soft_wrap=True, highlight=False)
+
+
+def show_page(console: Console, page: Path) -> None:
+    """Print the path of a page on one line without wrapping."""
+    console.print(f"page    {in_one_line(page)}", soft_wrap=True, highlight=False)

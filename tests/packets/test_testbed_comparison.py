@@ -1,21 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout compare --testbeds`: the newest run of an experiment on each testbed, side by side."""
+"""`roundabout compare --testbeds`: the newest run of an experiment on each testbed, beside the paper."""
 
+import io
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from analysis.reports.expectation_comparison import expectation_lines
 from analysis.reports.summary import summarize_run
-from analysis.reports.testbed_comparison import compare_testbeds
+from analysis.reports.testbed_comparison import (
+    TestbedComparison as Comparison,
+    compare_runs,
+    compare_testbeds,
+    count_verdicts,
+    table,
+)
+from analysis.reports.testbed_page import draw_expectations, render_comparison
 from roundabout.cli.main import main
 from roundabout.spec.load import build_experiment
+from roundabout.store import Run
+from roundabout.terminal.screen import Screen
 from tests.computed_runs import RUNNER
 from tests.packets.test_testbed import FILE, run
 
 pytestmark = pytest.mark.unit
 
-SHORT = {**FILE, "iterations": 2, "repetitions": 1}
+SPEEDUP = {"what": "speedup of median iteration time", "of": "unfair", "over": "fair"}
+EXPECTED: list[dict[str, Any]] = [
+    {**SPEEDUP, "paper": 1.23, "tolerance": 0.08, "basis": "predicted"},
+    {"what": "first-iteration bandwidth", "of": "fair", "row": {"j1": 21, "j2": 21}, "within": 0.15, "basis": "fitted"},
+    {**SPEEDUP, "at_most": 2, "basis": "predicted"},
+]
+SHORT = {**FILE, "iterations": 2, "repetitions": 1, "expect": EXPECTED}
 
 
 @pytest.fixture(scope="module")
@@ -27,25 +46,134 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_each_testbed_has_a_column_of_its_newest_run(folder: Path) -> None:
-    found = compare_testbeds("small", folder)
-    assert [each.testbed.kind for each in found.runs] == ["fluid", "packets"]
-    alone = next(each for each in found.cells if (each.levels, each.job) == ({"variant": "alone"}, "j1"))
+@pytest.fixture(scope="module")
+def comparison(folder: Path) -> Comparison:
+    return compare_testbeds("small", folder)
+
+
+def runs_by_kind(folder: Path) -> dict[str, Run]:
+    return {each.manifest["testbed"]["kind"]: each for each in Run.all(folder)}
+
+
+def test_each_testbed_has_a_column_of_its_newest_run(comparison: Comparison) -> None:
+    assert [each.testbed.kind for each in comparison.runs] == ["fluid", "packets"]
+    alone = next(each for each in comparison.cells if (each.levels, each.job) == ({"variant": "alone"}, "j1"))
     assert alone.testbeds["fluid"].median_ms == pytest.approx(55)
     assert alone.testbeds["packets"].median_ms == pytest.approx(55, rel=0.01)
-    fair = next(each for each in found.cells if (each.levels, each.job) == ({"variant": "fair"}, "j1"))
+    fair = next(each for each in comparison.cells if (each.levels, each.job) == ({"variant": "fair"}, "j1"))
     assert fair.testbeds["packets"].speedup is None
 
 
-def test_the_command_shows_a_table_or_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "small", "--testbeds", "--runs", str(folder)]) == 0
-    shown = capsys.readouterr().out
-    assert "computed: packet by packet" in shown
+def test_each_expectation_has_the_papers_figure_and_each_testbeds(comparison: Comparison, folder: Path) -> None:
+    figures = [each for each in comparison.expectations if not each.claim]
+    assert [each.expected for each in figures] == ["1.23 ± 0.08", "j1 21, j2 21 ± 15 %", "at most 2"]
+    for each, stated in zip(figures, EXPECTED, strict=True):
+        assert (each.basis, set(each.testbeds)) == (stated["basis"], {"fluid", "packets"})
+    for kind, stored in runs_by_kind(folder).items():
+        own = [each for each in summarize_run(stored).expectations if not each.claim]
+        assert [each.testbeds[kind].parts for each in figures] == [each.parts for each in own]
+        assert count_verdicts(comparison)[kind] == {
+            word: sum(each.verdict == word for each in own) for word in {each.verdict for each in own}
+        }
+
+
+def test_an_expectation_of_several_figures_has_a_line_for_each(comparison: Comparison) -> None:
+    lines = list(expectation_lines([each for each in comparison.expectations if not each.claim]))
+    assert [(line.part, line.paper_text) for line in lines] == [
+        ("", "1.23 ± 0.08"),
+        ("j1", "21 ± 3.15 Gbit/s"),
+        ("j2", "21 ± 3.15 Gbit/s"),
+        ("", "at most 2"),
+    ]
+    assert [bool(line.about) for line in lines] == [True, True, False, True]
+    assert lines[0].figures["fluid"].text == "1.00"
+    assert lines[0].figures["fluid"].verdict == "fail"
+    assert (lines[1].figures["fluid"].text, lines[1].figures["fluid"].verdict) == ("20.3", "pass")
+
+
+def test_runs_of_different_documents_are_matched_by_content(folder: Path, tmp_path: Path) -> None:
+    changed = [{**EXPECTED[0], "tolerance": 0.5}, {**EXPECTED[1], "basis": "predicted"}, EXPECTED[2]]
+    other = RUNNER.start(build_experiment({**SHORT, "expect": changed}), "small", tmp_path)
+    found = compare_runs([runs_by_kind(folder)["packets"], other])
+    assert found.changed == ("expect",)
+    where = {(each.about, each.expected): set(each.testbeds) for each in found.expectations if not each.claim}
+    about = "speedup of median iteration time: unfair over fair"
+    assert where == {
+        (about, "1.23 ± 0.5"): {"fluid"},
+        (about, "1.23 ± 0.08"): {"packets"},
+        ("first-iteration bandwidth: fair", "j1 21, j2 21 ± 15 %"): {"fluid", "packets"},
+        (about, "at most 2"): {"fluid", "packets"},
+    }
+    assert "different documents of small, which differ in expect" in render_comparison(found)
+    assert "different documents" in shown(found, 100)
+
+
+def shown(comparison: Comparison, width: int) -> str:
+    out = io.StringIO()
+    Screen(file=out, width=width).print(table(comparison))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_screen_has_every_figure_with_its_mark(comparison: Comparison, width: int) -> None:
+    text = shown(comparison, width)
+    assert all(len(line) <= width for line in text.splitlines())
+    assert "computed: packet by packet" in text
+    (line,) = [line for line in text.splitlines() if "1.23 ± 0.08" in line]
+    assert "✗ 1.00" in line
     # Titles are wider than these tables, and stay in one line.
-    assert "\nMedian iteration time in ms, with 95 % intervals" in shown
-    assert "\nSpeed-up of the median over the same testbed's baseline" in shown
+    assert "\nMedian iteration time in ms, with 95 % intervals" in text
+    assert "\nSpeed-up of the median over the same testbed's baseline" in text
+
+
+def test_the_page_stands_alone_and_leads_to_each_report(comparison: Comparison) -> None:
+    page = render_comparison(comparison, "small/")
+    for each in comparison.runs:
+        assert f'href="small/{each.run}/report.html"' in page
+        assert f'<span class="stamp computed">{each.testbed.kind}: {each.testbed.fidelity.stamp}</span>' in page
+    assert page.count("<svg") + page.count("data:image/svg") == 1
+    assert not re.search(r'(src|href)="https?:', page)
+    assert 'verdict fail">fail' in page
+    assert page.count('<h2 id="') == page.count('class="anchor-link"') == 3
+
+
+def test_the_figure_has_a_line_for_each_printed_figure(comparison: Comparison) -> None:
+    figure = draw_expectations(comparison)
+    assert figure
+    (axes,) = figure.axes
+    labels = [label.get_text().replace("\n", " ") for label in axes.get_yticklabels()]
+    assert labels == [
+        "speedup of median iteration time: unfair over fair",
+        "first-iteration bandwidth: fair, j1",
+        "first-iteration bandwidth: fair, j2",
+    ]
+    dots = [line for line in axes.lines if line.get_marker() == "o"]
+    assert [float(dot.get_xdata()[0]) for dot in dots[:1]] == [pytest.approx(1 / 1.23)]
+    assert len(dots) == 2 * 3
+
+
+def test_an_experiment_without_expectations_has_a_page(tmp_path: Path) -> None:
+    plain = {**SHORT, "expect": []}
+    found = compare_runs([RUNNER.start(build_experiment(plain), "small", tmp_path), run(plain, tmp_path)])
+    assert draw_expectations(found) is None
+    assert "Median iteration time" in render_comparison(found)
+
+
+def test_the_command_shows_a_table_and_writes_a_page_or_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = folder / "small" / "testbeds.html"
     assert main(["compare", "small", "--testbeds", "--json", "--runs", str(folder)]) == 0
-    assert [each["testbed"]["kind"] for each in json.loads(capsys.readouterr().out)["runs"]] == ["fluid", "packets"]
+    record = json.loads(capsys.readouterr().out)
+    assert [each["testbed"]["kind"] for each in record["runs"]] == ["fluid", "packets"]
+    assert record["expectations"][0]["testbeds"]["fluid"]["verdict"] == "fail"
+    assert not page.exists()
+    assert main(["compare", "small", "--testbeds", "--runs", str(folder)]) == 0
+    assert f"page    {page}" in capsys.readouterr().out
+    link = re.findall(r'href="([^"#]+report\.html)"', page.read_text())[0]
+    assert (page.parent / link).parent in {each.path for each in Run.all(folder)}
+    elsewhere = folder / "mine.html"
+    assert main(["compare", "small", "--testbeds", "--runs", str(folder), "--page", str(elsewhere)]) == 0
+    link = re.findall(r'href="([^"#]+report\.html)"', elsewhere.read_text())[0]
+    assert (folder / link).parent in {each.path for each in Run.all(folder)}
 
 
 def test_one_testbed_is_too_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,3 +182,4 @@ def test_one_testbed_is_too_few(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "on these testbeds: fluid; expected two testbeds at least" in capsys.readouterr().err
     assert main(["compare", "small", "other", "--testbeds", "--runs", str(tmp_path)]) == 2
     assert main(["compare", "small", "--runs", str(tmp_path)]) == 2
+    assert main(["compare", "small", "other", "--page", "x.html", "--runs", str(tmp_path)]) == 2

@@ -9,11 +9,12 @@ import typer
 
 from analysis.reports import guard, testbed_comparison
 from analysis.reports.comparison import compare, table
+from analysis.reports.testbed_page import write_page
 from roundabout.cli.options import Json, Runs, check_output
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.store import Run
 from roundabout.store.files import write_text
-from roundabout.terminal.screen import Screen
+from roundabout.terminal.screen import Screen, show_page
 
 
 class RuleViolatedError(RoundaboutError):
@@ -29,6 +30,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         bool, typer.Option("--testbeds", help="Compare the newest run of experiment A on each testbed, side by side.")
     ] = False,
     runs: Runs = Path("runs"),
+    page: Annotated[
+        Path | None, typer.Option(help="File of the page of --testbeds. Default: runs/EXPERIMENT/testbeds.html.")
+    ] = None,
     mixed: Annotated[
         bool, typer.Option("--mixed", help="Allow the comparison of an emulated run with a real run.")
     ] = False,
@@ -46,8 +50,12 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     if testbeds:
         if others or fail_if or junit:
             raise UsageError("--testbeds: found other runs or rules beside it, expected an experiment's name alone")
-        _compare_testbeds(one, runs, as_json=as_json)
+        if page:
+            check_output("--page", page)
+        _compare_testbeds(one, runs, page, as_json=as_json)
         return
+    if page:
+        raise UsageError("--page: found no --testbeds, expected it: other comparisons have no page")
     if not others:
         raise UsageError("found no run to compare with A, expected one: compare A B", "--testbeds compares testbeds")
     rules = [guard.parse_rule(text) for text in fail_if or ()]
@@ -67,12 +75,15 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     _refuse_violations(judged)
 
 
-def _compare_testbeds(experiment: str, runs: Path, *, as_json: bool) -> None:
+def _compare_testbeds(experiment: str, runs: Path, page: Path | None, *, as_json: bool) -> None:
+    """Print the comparison and write its page; with `as_json` only print it, as JSON."""
     comparison = testbed_comparison.compare_testbeds(experiment, runs)
     if as_json:
         print(json.dumps(comparison.record(), indent=2))
-    else:
-        Screen().print(testbed_comparison.table(comparison))
+        return
+    console = Screen()
+    console.print(testbed_comparison.table(comparison))
+    show_page(console, write_page(comparison, runs, page))
 
 
 def _refuse_violations(judged: list[guard.RuleVerdict]) -> None:

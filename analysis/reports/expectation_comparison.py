@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expectations of one experiment on several testbeds, matched by their content, and their figures line by line."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from analysis.expectations.expectations import Limits
+from analysis.expectations.results import Result
+from analysis.expectations.verdict_tables import describe
+from analysis.expectations.verdicts import NOT_MEASURED, Part, Verdict, Word
+from analysis.quantities import all_quantities
+from analysis.statistics.intervals import Interval
+from roundabout.spec import Experiment
+
+MOST_PARTS = 8
+"""Largest number of figures of an expectation that get a line each. One with more has one line, in words."""
+UNCOMPARED = ("document", "repetitions", "seed", "set")
+"""Fields of an experiment that change how much is measured, and not what, and its text, whose content the others have.
+"""
+
+Judged = tuple[Experiment, Sequence[Verdict]]
+
+
+class ComparedExpectation(Result):
+    """An expectation, or a claim in words, with each testbed's verdict; testbeds that lack it are left out."""
+
+    about: str
+    claim: str | None
+    expected: str
+    unit: str
+    basis: str | None
+    source: str | None
+    testbeds: dict[str, Verdict]
+
+    @property
+    def is_measured(self) -> bool:
+        """Return True if a testbed has a figure."""
+        return any(each.verdict != NOT_MEASURED for each in self.testbeds.values())
+
+
+@dataclass(frozen=True)
+class LineFigure:
+    """A testbed's figure in one line, as text, and its verdict. `measured` is None for a finding in words."""
+
+    text: str
+    verdict: Word
+    interval: str = ""
+    measured: float | None = None
+    ci95: Interval | None = None
+
+
+@dataclass(frozen=True)
+class ExpectationLine:
+    """One figure that a paper prints, beside each testbed's. `part` names it if its expectation has several.
+
+    `about` is empty but on an expectation's first line. `tolerance` is the allowed distance from `paper`.
+    """
+
+    about: str
+    part: str
+    paper_text: str
+    basis: str
+    figures: Mapping[str, LineFigure] = field(default_factory=dict)
+    paper: float | None = None
+    tolerance: float | None = None
+    subject: str = ""
+
+
+def match_expectations(judged: Mapping[str, Judged]) -> tuple[ComparedExpectation, ...]:
+    """Return every expectation of these experiments, by testbed, with the testbeds that have the same one.
+
+    Two are the same if their documents state the same, apart from the basis. Claims are the same by their words.
+    """
+    found: dict[str, dict[str, Verdict]] = {}
+    for testbed, (experiment, verdicts) in judged.items():
+        seen = Counter[str]()
+        for place, verdict in enumerate(verdicts):
+            content = _content(experiment, place, verdict)
+            seen[content] += 1
+            found.setdefault(f"{content} {seen[content]}", {})[testbed] = verdict
+    return tuple(_compared(each) for each in found.values())
+
+
+def changed_fields(experiments: Sequence[Experiment]) -> tuple[str, ...]:
+    """Return the fields in which these documents of an experiment differ, apart from UNCOMPARED."""
+    documents = [each.model_dump(mode="json", by_alias=True) for each in experiments]
+    names = dict.fromkeys(name for each in documents for name in each if name not in UNCOMPARED)
+    return tuple(name for name in names if any(each.get(name) != documents[0].get(name) for each in documents))
+
+
+def expectation_lines(compared: Sequence[ComparedExpectation]) -> Iterator[ExpectationLine]:
+    """Yield a line for each printed figure of each expectation, or one line for a curve and for many figures."""
+    for each in compared:
+        parts = _parts_by_name(each)
+        if parts is None:
+            figures = {
+                testbed: LineFigure(verdict.found if verdict.verdict != NOT_MEASURED else "", verdict.verdict)
+                for testbed, verdict in each.testbeds.items()
+            }
+            yield ExpectationLine(each.about, "", each.expected, each.basis or "", figures, subject=each.about)
+            continue
+        for place, (name, own) in enumerate(parts.items()):
+            yield _line(each, name if len(parts) > 1 else "", own, is_first=place == 0)
+
+
+def _content(experiment: Experiment, place: int, verdict: Verdict) -> str:
+    """Return what the expectation at this place states, as text that is the same for the same statement."""
+    if place < len(experiment.expect):
+        stated = experiment.expect[place].model_dump(mode="json", by_alias=True, exclude={"basis"}, exclude_none=True)
+    else:
+        names = ("claim", "what", "of", "over", "job", "at", "only", "source")
+        stated = {name: getattr(verdict, name) for name in names}
+    return json.dumps(stated, sort_keys=True, default=str)
+
+
+def _compared(testbeds: dict[str, Verdict]) -> ComparedExpectation:
+    verdicts = list(testbeds.values())
+    first = next((each for each in verdicts if each.verdict != NOT_MEASURED), verdicts[0])
+    return ComparedExpectation(
+        about=describe(first),
+        claim=first.claim,
+        expected=first.expected,
+        unit=first.unit,
+        basis=first.basis,
+        source=first.source,
+        testbeds=testbeds,
+    )
+
+
+def _parts_by_name(compared: ComparedExpectation) -> dict[str, dict[str, Part]] | None:
+    """Return the figures by name and testbed; None if they belong in one line."""
+    found: dict[str, dict[str, Part]] = {}
+    for testbed, verdict in compared.testbeds.items():
+        for part in verdict.parts:
+            if part.x is not None or testbed in found.get(part.name, {}):
+                return None
+            found.setdefault(part.name, {})[testbed] = part
+    return found if 0 < len(found) <= MOST_PARTS else None
+
+
+def _line(compared: ComparedExpectation, name: str, parts: Mapping[str, Part], *, is_first: bool) -> ExpectationLine:
+    known = next((each for each in parts.values() if each.tolerance is not None), next(iter(parts.values())))
+    figures = {testbed: _figure(verdict, parts.get(testbed)) for testbed, verdict in compared.testbeds.items()}
+    return ExpectationLine(
+        about=compared.about if is_first else "",
+        part=name,
+        paper_text=_paper_text(compared, known) or (compared.expected if is_first else ""),
+        basis=(compared.basis or "") if is_first else "",
+        figures=figures,
+        paper=known.paper,
+        tolerance=known.tolerance,
+        subject=f"{compared.about}{f', {name}' if name else ''}",
+    )
+
+
+def _paper_text(compared: ComparedExpectation, part: Part) -> str:
+    """Return a printed figure with its tolerance, or its bounds, with the unit; empty for a place in an order."""
+    unit = "" if compared.unit == "times" else compared.unit
+    if part.paper is not None:
+        off = f" ± {part.tolerance:.3g}" if part.tolerance else ""
+        return f"{part.paper:.4g}{off} {unit}".rstrip()
+    limits = str(Limits(part.at_least, part.at_most))
+    return f"{limits} {unit}".rstrip() if limits else ""
+
+
+def _figure(verdict: Verdict, part: Part | None) -> LineFigure:
+    if part is None or part.verdict == NOT_MEASURED:
+        return LineFigure("", NOT_MEASURED)
+    if part.measured is None:  # infinite, which words describe
+        return LineFigure(verdict.found, part.verdict)
+    text = _number(verdict.what, part.measured)
+    ends = part.ci95 if part.ci95 and part.ci95[0] < part.ci95[1] else None
+    interval = " to ".join(_number(verdict.what, end) for end in ends) if ends else ""
+    return LineFigure(text, part.verdict, interval, part.measured, part.ci95)
+
+
+def _number(what: str, value: float) -> str:
+    """Return a figure with the quantity's digits; a quantity of a plugin that is gone has four."""
+    quantity = all_quantities().get(what)
+    return quantity.format_number(value) if quantity else f"{value:.4g}"
