@@ -37,6 +37,15 @@ Testbed = Annotated[
     str | None,
     typer.Option(help="Testbed: lab (on this machine, the default), rack, fluid (computed), or a plugin's."),
 ]
+Testbeds = Annotated[
+    str | None,
+    typer.Option(
+        "--testbed",
+        metavar="TESTBED[,TESTBED...]",
+        help="Testbeds, one after the other: packets and fluid (computed), lab (on this machine), rack, or a plugin's. "
+        "Default: packets,lab.",
+    ),
+]
 Quick = Annotated[bool, typer.Option("--quick", help="Run the shorter version that the experiment's `lengths` define.")]
 Full = Annotated[bool, typer.Option("--full", help="Run the version of the paper's length, if `lengths` defines it.")]
 Set = Annotated[

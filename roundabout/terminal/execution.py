@@ -25,6 +25,8 @@ from roundabout.testbeds import find_provider, undo
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that end a run like Ctrl-C."""
 AGAIN_S = 0.05
+LAB_FACTORS = ("scale", "dilation")
+"""Options of the lab, for which an experiment may have values of its own."""
 
 
 def requested_provider(testbed: str | None, inventory: Path | None, **options: float | None) -> TestbedProvider:
@@ -51,18 +53,23 @@ def provider_for_experiment(
     where = requested_provider(testbed, inventory, **options)
     if where.where["testbed"] != "lab":
         return where
-    of_lab = {name: options.get(name) or getattr(experiment, name) for name in ("scale", "dilation")}
+    of_lab = {name: options.get(name) or getattr(experiment, name) for name in LAB_FACTORS}
     return requested_provider(testbed, inventory, **of_lab)
 
 
 def execute(
-    work: Callable[[Runner | Sweep], Run], where: TestbedProvider, *, as_json: bool, executor: str | None = None
-) -> None:
-    """Run `work` on a testbed, then store and print the summary and write the report.
+    work: Callable[[Runner | Sweep], Run],
+    where: TestbedProvider,
+    *,
+    as_json: bool,
+    executor: str | None = None,
+    is_last: bool = True,
+) -> Run:
+    """Run `work` on a testbed, then store and print the summary, write the report, and return the run.
 
-    With `as_json`, stdout gets only the summary as JSON; everything else goes to stderr. With `executor`, the trials
-    run on the nodes of a Slurm cluster. Raises UsageError if `executor` is invalid, and UnmeasuredError at the end if
-    no trial is valid.
+    With `as_json`, stdout gets only the summary as JSON, and nothing unless `is_last`; everything else goes to stderr.
+    With `executor`, the trials run on the nodes of a Slurm cluster. Raises UsageError if `executor` is invalid, and
+    UnmeasuredError at the end if no trial is valid.
     """
     # What only this needs takes a second to import.
     from analysis.reading.trial_inputs import resolve_inputs  # noqa: PLC0415
@@ -84,10 +91,11 @@ def execute(
         return_tree_to_caller(run.path)
     console.print(terminal_report(summary))
     show_paths(console, report, run.path)
-    if as_json:
+    if as_json and is_last:
         json.dump(summary.record(), sys.stdout, indent=2)
         print(flush=True)
     check_measured(run)
+    return run
 
 
 def undo_when_ended() -> None:

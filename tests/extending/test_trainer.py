@@ -50,7 +50,7 @@ def roundabout(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.proof
 def test_two_files_are_all_that_a_trial_in_the_lab_needs(folder: Path) -> None:
     assert len([path for path in (folder / "outside").rglob("*") if path.is_file()]) == 2
-    done = roundabout(folder, "run", "./napping.yaml", "--json")
+    done = roundabout(folder, "run", "./napping.yaml", "--testbed", "lab", "--json")
     assert done.returncode == 0, done.stderr
     run = Run.open("last", folder / "runs")
     assert "outside/napper.py" in run.manifest["artefacts"]

@@ -59,7 +59,7 @@ def build(folder: Path) -> dict[str, str]:
 def test_a_transport_takes_one_file(folder: Path) -> None:
     experiment = write(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["steady.bpf.c", "steady.yaml"]  # one file, and its use
-    command = [sys.executable, "-m", "roundabout.cli.main", "run", str(experiment), "--json"]
+    command = [sys.executable, "-m", "roundabout.cli.main", "run", str(experiment), "--testbed", "lab", "--json"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -121,7 +121,7 @@ def test_every_panel_has_data_during_an_experiment(tmp_path: Path) -> None:
     slowest_s = 0.0
     with shown(tmp_path) as (_, url):
         run = subprocess.Popen(
-            [*ROUNDABOUT, "run", "unfair-vgg19", "--repetitions", "1", "--json"],
+            [*ROUNDABOUT, "run", "unfair-vgg19", "--testbed", "lab", "--repetitions", "1", "--json"],
             cwd=tmp_path,
             env=environment(),
             stdout=subprocess.DEVNULL,

@@ -58,7 +58,7 @@ def environment():
 
 def start(folder, file):
     return subprocess.Popen(
-        [*ROUNDABOUT, "run", str(file), "--json"],
+        [*ROUNDABOUT, "run", str(file), "--testbed", "lab", "--json"],
         cwd=folder,
         env=environment(),
         stdout=subprocess.PIPE,
@@ -87,7 +87,7 @@ def committed(folder):
 
 
 def test_an_experiment_runs_from_its_file_to_its_summary(tmp_path, file, untouched):
-    done = roundabout("run", file, "--json", folder=tmp_path)
+    done = roundabout("run", file, "--testbed", "lab", "--json", folder=tmp_path)
     summary = json.loads(done.stdout)
     run = Run.open("last", tmp_path / "runs")
     assert summary["run"] == run.id
@@ -111,6 +111,18 @@ def test_an_experiment_runs_from_its_file_to_its_summary(tmp_path, file, untouch
     timers = {host: each["after"]["transport"]["dcqcn"]["T_us"] for host, each in unfair["settings"].items()}
     assert timers["s0"] == timers["s2"] == pytest.approx(0.8 * timers["s1"], rel=1e-3)
     assert_marks_add_up(run)
+
+
+def test_the_default_ends_with_packets_and_the_lab_on_one_page(tmp_path, file, untouched):
+    done = roundabout("run", file, folder=tmp_path)
+    runs = {run.manifest["testbed"]["kind"]: run for run in Run.all(tmp_path / "runs")}
+    assert set(runs) == {"packets", "lab"}
+    assert runs["packets"].id < runs["lab"].id
+    assert all((run.path / "report.html").exists() for run in runs.values())
+    assert done.stdout.splitlines()[-1] == "page    runs/tiny/testbeds.html"
+    page = (tmp_path / "runs/tiny/testbeds.html").read_text()
+    stamps = [run.manifest["testbed"]["fidelity"]["stamp"] for run in runs.values()]
+    assert all(f"{stamp}</span>" in page for stamp in stamps)
 
 
 def assert_hosts_were_sampled(run):
@@ -249,7 +261,7 @@ def test_two_runs_at_once_are_refused(tmp_path, file, tiny, untouched):
     file.write_text(tiny(iterations=3, repetitions=20))
     with start(tmp_path, file) as process:
         wait_for(lambda: list(tmp_path.glob(EVENTS)))
-        second = roundabout("run", file, folder=tmp_path, check=False)
+        second = roundabout("run", file, "--testbed", "lab", folder=tmp_path, check=False)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
     assert process.returncode == 143
@@ -306,7 +318,8 @@ def interrupted(folder, file, signals):
         json.dumps(signals),
         folder / "count",
     ]
-    done = subprocess.run([*words, "run", file], cwd=folder, env=environment(), capture_output=True, text=True)
+    words += ["run", file, "--testbed", "lab"]
+    done = subprocess.run(words, cwd=folder, env=environment(), capture_output=True, text=True)
     assert "Traceback" not in done.stderr
     assert "bug" not in done.stderr
     return int((folder / "count").read_text()) if (folder / "count").exists() else 0
@@ -330,7 +343,7 @@ def test_a_lab_run_interrupted_anywhere_loses_and_leaves_nothing(tmp_path, tiny,
     begun = bool(Run.all(tmp_path / "runs"))
     order = interruption_points.ORDERS[number % len(interruption_points.ORDERS)] if begun else ("resume", "clean")
     for word in order:
-        words = {"run": ["run", file]}.get(word, [word])
+        words = {"run": ["run", file, "--testbed", "lab"]}.get(word, [word])
         done = roundabout(*words, folder=tmp_path, check=word != "resume" or begun)
         assert "bug" not in done.stderr
     assert {path: (path.stat().st_ino, path.read_bytes()) for path in before} == before

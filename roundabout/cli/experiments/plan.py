@@ -15,18 +15,19 @@ from roundabout.cli.options import (
     Quick,
     Repetitions,
     Set,
-    Testbed,
+    Testbeds,
     WhichExperiment,
     chosen_length,
     collect_overrides,
 )
 from roundabout.plan import Plan, PlannedTrial
 from roundabout.runner.run import REPEATS, make_run_plan
+from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import Experiment, TrialSpec
 from roundabout.spec.load import load_experiment
-from roundabout.terminal.execution import provider_for_experiment
 from roundabout.terminal.lines import format_duration
 from roundabout.terminal.screen import Screen
+from roundabout.terminal.testbed_series import choose_series
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
@@ -36,29 +37,40 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     fields: Set = None,
     only: Only = None,
     repetitions: Repetitions = None,
-    testbed: Testbed = None,
+    testbed: Testbeds = None,
     inventory: Inventory = None,
     dilation: Dilation = None,
     as_json: Json = False,
 ) -> None:
-    """Show the trials of an experiment in their order, with their expected durations."""
+    """Show the trials of an experiment in their order, with their expected durations.
+
+    Of several testbeds, the last one's trials are shown, and how long each takes.
+    """
     changed = collect_overrides(fields, only, repetitions)
     experiment = load_experiment(name, length=chosen_length(quick=quick, full=full), changes=changed)
-    where = provider_for_experiment(experiment, testbed, inventory, dilation=dilation)
-    for cell in experiment.cells:
-        where.check_trial(cell.spec)
+    series = choose_series(experiment, testbed, inventory, is_root=True, dilation=dilation)
+    for where in series.providers:
+        for cell in experiment.cells:
+            where.check_trial(cell.spec)
     # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
-    plan = make_run_plan(where, experiment, testbed_identity={}, artefacts={})
+    plans = [make_run_plan(where, experiment, testbed_identity={}, artefacts={}) for where in series.providers]
     if as_json:
-        print(json.dumps(_record(plan), indent=2))
-    else:
-        console = Screen()
-        for line in describe_changes(experiment):
-            console.print(line, highlight=False)
-        console.print(plan_table(plan))
-        repeats = "" if where.computes else f"; what is spoilt is repeated, {REPEATS} times at most"
-        trials = f"{len(plan.trials)} trial{'' if len(plan.trials) == 1 else 's'}"
-        console.print(f"{trials}, about {format_duration(plan.expected_s)}{repeats}")
+        print(json.dumps(_record(plans[-1]), indent=2))
+        return
+    console = Screen()
+    for line in (*describe_changes(experiment), *series.notes):
+        console.print(line, highlight=False, soft_wrap=True)
+    console.print(plan_table(plans[-1]))
+    for where, plan in zip(series.providers, plans, strict=True):
+        named = f"{where.where['testbed']}: " if len(plans) > 1 else ""
+        console.print(f"{named}{_describe_amount(plan, where)}")
+
+
+def _describe_amount(plan: Plan, where: TestbedProvider) -> str:
+    """Return the number of trials and their expected duration as text."""
+    repeats = "" if where.computes else f"; what is spoilt is repeated, {REPEATS} times at most"
+    trials = f"{len(plan.trials)} trial{'' if len(plan.trials) == 1 else 's'}"
+    return f"{trials}, about {format_duration(plan.expected_s)}{repeats}"
 
 
 def describe_changes(experiment: Experiment) -> list[str]:

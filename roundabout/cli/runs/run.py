@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roundabout run`: run an experiment and write its report."""
 
+import shlex
 from pathlib import Path
 
 from rich.table import Table
@@ -19,18 +20,22 @@ from roundabout.cli.options import (
     Runs,
     Scale,
     Set,
-    Testbed,
+    Testbeds,
     WhichExperiment,
     chosen_length,
     collect_overrides,
 )
 from roundabout.cli.experiments.plan import describe_changes, describe_iterations, describe_jobs
 from roundabout.terminal.lines import format_duration
-from roundabout.terminal.execution import provider_for_experiment, execute
+from roundabout.terminal.execution import execute
 from roundabout.terminal.screen import Screen
+from roundabout.terminal.series_execution import execute_series
+from roundabout.terminal.testbed_series import choose_series
 from roundabout.plan import Plan
 from roundabout.runner.run import make_run_plan
+from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec.load import is_path
+from roundabout.store import Run
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
@@ -41,7 +46,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     only: Only = None,
     repetitions: Repetitions = None,
     runs: Runs = Path("runs"),
-    testbed: Testbed = None,
+    testbed: Testbeds = None,
     inventory: Inventory = None,
     scale: Scale = None,
     dilation: Dilation = None,
@@ -49,17 +54,38 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     executor: Executor = None,
     as_json: RunJson = False,
 ) -> None:
-    """Run an experiment: create a testbed, execute all trials, store their measurements, and report."""
+    """Run an experiment: compute it packet by packet, measure it in a lab, and show both beside the paper.
+
+    Each testbed has a run of its own, with a report. With --testbed, an inventory, a scale or a dilation, the
+    experiment runs there alone.
+    """
     how_much = chosen_length(quick=quick, full=full)
     experiment = load_checked_experiment(name, how_much, collect_overrides(fields, only, repetitions))
-    where = provider_for_experiment(experiment, testbed, inventory, scale=scale, dilation=dilation, jobs=jobs)
-    # The order is the run's; keys depend on the testbed.
-    plan = make_run_plan(where, experiment, testbed_identity={}, artefacts={})
-    about = [f"{experiment.name}: {experiment.about}", *describe_changes(experiment), plan_overview(plan)]
-    Screen(stderr=as_json).print(*about, sep="\n", highlight=False)
+    series = choose_series(
+        experiment, testbed, inventory, executor=executor, scale=scale, dilation=dilation, jobs=jobs
+    )
+    console = Screen(stderr=as_json)
+    about = [f"{experiment.name}: {experiment.about}", *describe_changes(experiment), *series.notes]
+    console.print(*about, sep="\n", highlight=False, soft_wrap=True)
     # A file shall be found again by `resume`, wherever that is called.
     which = str(Path(name).resolve()) if is_path(name) else name
-    execute(lambda runner: runner.start(experiment, which, runs, how_much), where, as_json=as_json, executor=executor)
+
+    def run_on(where: TestbedProvider, *, is_last: bool) -> Run:
+        # The order is the run's; keys depend on the testbed.
+        console.print(plan_overview(make_run_plan(where, experiment, testbed_identity={}, artefacts={})))
+        return execute(
+            lambda runner: runner.start(experiment, which, runs, how_much),
+            where,
+            as_json=as_json,
+            executor=executor,
+            is_last=is_last,
+        )
+
+    execute_series(series.providers, run_on, console, runs)
+    if series.lacks_root:
+        length = f" --{how_much}" if how_much else ""
+        add = f"sudo roundabout run {shlex.quote(name)}{length} --testbed lab"
+        console.print(f"the lab needs root; this adds it: {add}", soft_wrap=True, highlight=False)
 
 
 def plan_overview(plan: Plan) -> Table:

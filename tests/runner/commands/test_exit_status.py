@@ -12,6 +12,7 @@ from roundabout.cli.runs import resume, run
 from roundabout.runner import run as runner
 from roundabout.store import Run
 from roundabout.terminal import execution
+from roundabout.terminal.testbed_series import TestbedSeries as Series
 from roundabout.terminal.validity import most_frequent_reason
 
 pytestmark = pytest.mark.unit
@@ -21,10 +22,8 @@ VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}"
 
 @pytest.fixture(autouse=True)
 def on_the_fake_testbed(work, monkeypatch):
-    for command in (run, resume):
-        monkeypatch.setattr(
-            command, "provider_for_experiment" if command is run else "find_provider", lambda *_, **__: work.provider
-        )
+    monkeypatch.setattr(run, "choose_series", lambda *_, **__: Series((work.provider,)))
+    monkeypatch.setattr(resume, "find_provider", lambda *_, **__: work.provider)
     monkeypatch.setattr(execution, "Runner", lambda *_, **__: work.runner)
     monkeypatch.setattr(execution, "undo_when_ended", lambda: None)
     monkeypatch.setattr("analysis.reports.report.write_report", lambda run: run.path / "report.html")

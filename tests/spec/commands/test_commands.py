@@ -53,18 +53,21 @@ def test_validate_names_every_wrong_file(tmp_path: Path, capsys: pytest.CaptureF
 def test_plan_shows_every_trial_and_the_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "unfair-vgg19"]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert len(out) == 1 + 20 + 1
-    assert out[-1].startswith("20 trials, about 4 min")
+    assert len(out) == 1 + 20 + 2
+    assert out[-2].startswith("packets: 20 trials, about ")
+    assert out[-1].startswith("lab: 20 trials, about 4 min")
+    assert main(["plan", "unfair-vgg19", "--testbed", "lab"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("20 trials, about 4 min")
 
 
 def test_plan_of_one_trial(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "unfair-vgg19", "--only", "fair", "--repetitions", "1"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("1 trial, about ")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("lab: 1 trial, about ")
 
 
 def test_plan_accepts_quick_but_not_quick_and_full(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "websearch-bert", "--quick"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("6 trials")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("lab: 6 trials")
     assert main(["plan", "websearch-bert", "--quick", "--full"]) == 2
     assert "found --quick and --full, expected one of them" in capsys.readouterr().err
 
@@ -131,7 +134,7 @@ def test_markup_in_an_experiments_text_is_shown_literally(
     text = (EXPERIMENTS / "catalog/hotnets22/unfair-vgg19.yaml").read_text()
     path = tmp_path / "unfair-vgg19.yaml"
     path.write_text(re.sub(r"^about: .*$", f'about: "{MARKUP}"', text, flags=re.MULTILINE))
-    monkeypatch.setattr("roundabout.cli.runs.run.execute", lambda *_, **__: None)
+    monkeypatch.setattr("roundabout.cli.runs.run.execute_series", lambda *_: None)
     assert main(["run", str(path)]) == 0
     assert f"unfair-vgg19: {MARKUP}\n" in capsys.readouterr().out
 
@@ -181,6 +184,6 @@ def test_an_experiment_may_ask_a_lab_to_divide_rates_and_stretch_time(
     words: str, found: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = []
-    monkeypatch.setattr("roundabout.cli.runs.run.execute", lambda _work, where, **_: asked.append(dict(where.where)))
+    monkeypatch.setattr("roundabout.cli.runs.run.execute_series", lambda providers, *_: asked.append(providers[-1]))
     assert main(["run", *words.split()]) == 0
-    assert asked == [{"testbed": "fluid" if "fluid" in words else "lab", **found}]
+    assert [dict(each.where) for each in asked] == [{"testbed": "fluid" if "fluid" in words else "lab", **found}]

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`roundabout run` on several testbeds: which ones, in which order, and what stays if one fails."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roundabout.cli.main import main
+from roundabout.cli.runs import run as command
+from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.models.packets import UnsupportedError
+from roundabout.runner import run as runner
+from roundabout.runner.run import Runner
+from roundabout.runner.testbed import TestbedProvider as Provider
+from roundabout.spec import Experiment, load_experiment
+from roundabout.store import Run
+from roundabout.terminal import execution
+from roundabout.terminal.testbed_series import TestbedSeries as Series, choose_series
+from roundabout.terminal.validity import UnmeasuredError
+from roundabout.testbeds import find_provider
+from roundabout.testbeds.fluid.provider import FluidProvider
+
+pytestmark = pytest.mark.unit
+
+INVENTORY = Path(__file__).parents[3] / "inventory.example"
+
+
+@pytest.fixture(scope="module")
+def vgg19() -> Experiment:
+    return load_experiment("unfair-vgg19")
+
+
+def where(series: Series) -> list[dict[str, str]]:
+    return [dict(each.where) for each in series.providers]
+
+
+def test_the_default_is_a_prediction_and_then_the_lab(vgg19: Experiment) -> None:
+    series = choose_series(vgg19, None, is_root=True, jobs=2)
+    assert where(series) == [{"testbed": "packets", "jobs": "2"}, {"testbed": "lab"}]
+    assert series.notes == ()
+
+
+def test_the_lab_of_the_default_has_the_experiments_own_dilation() -> None:
+    series = choose_series(load_experiment("mltcp-vgg19", length="quick"), None, is_root=True)
+    assert where(series)[-1] == {"testbed": "lab", "dilation": "4"}
+
+
+def test_without_root_the_prediction_runs_alone(vgg19: Experiment) -> None:
+    series = choose_series(vgg19, None, is_root=False)
+    assert (where(series), series.lacks_root) == ([{"testbed": "packets"}], True)
+
+
+def test_an_experiment_that_packets_refuse_runs_in_the_lab_alone() -> None:
+    series = choose_series(load_experiment("cluster-slices"), None, is_root=True)
+    assert [each["testbed"] for each in where(series)] == ["lab"]
+    (note,) = series.notes
+    assert note.startswith("packets left out: cluster: found a trace")
+    # Without root the lab's own error says what is missing.
+    assert [
+        each["testbed"] for each in where(choose_series(load_experiment("cluster-slices"), None, is_root=False))
+    ] == ["lab"]
+
+
+def test_an_experiment_that_the_lab_refuses_is_computed_alone(vgg19: Experiment) -> None:
+    red = vgg19.model_copy(update={"cells": tuple(with_red(cell) for cell in vgg19.cells)})
+    series = choose_series(red, None, is_root=True)
+    assert [each["testbed"] for each in where(series)] == ["packets"]
+    assert series.notes[0].startswith("lab left out: queue: found red")
+    assert not series.lacks_root
+
+
+def with_red(cell: Any) -> Any:
+    return cell.model_copy(update={"spec": cell.spec.model_copy(update={"queue": "red"})})
+
+
+def test_a_prediction_that_takes_longer_than_the_lab_is_left_out(
+    vgg19: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = type(find_provider({"testbed": "packets"}))
+    monkeypatch.setattr(kind, "computing_s", lambda *_: 3600.0)
+    series = choose_series(vgg19, None, is_root=True)
+    assert where(series) == [{"testbed": "lab"}]
+    assert series.notes == (
+        "packets left out: it would take about 20 h 0 min, and lab 4 min 1 s; --testbed packets,lab runs both",
+    )
+    assert len(choose_series(vgg19, "packets,lab", is_root=True).providers) == 2
+    assert choose_series(vgg19, None, is_root=False).lacks_root
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"scale": 50.0}, {"testbed": "lab", "scale": "50"}),
+        ({"dilation": 4.0}, {"testbed": "lab", "dilation": "4"}),
+        ({"executor": "slurm"}, {"testbed": "lab"}),
+        ({"inventory": INVENTORY}, {"testbed": "rack", "inventory": str(INVENTORY)}),
+        ({"testbed": "fluid"}, {"testbed": "fluid"}),
+    ],
+)
+def test_an_option_of_one_testbed_means_that_one_alone(
+    vgg19: Experiment, options: dict[str, Any], found: dict[str, str]
+) -> None:
+    series = choose_series(vgg19, options.pop("testbed", None), is_root=True, **options)
+    assert where(series) == [found]
+
+
+def test_each_testbed_of_a_list_gets_the_options_that_it_knows(vgg19: Experiment) -> None:
+    series = choose_series(vgg19, "fluid, packets,lab", is_root=True, jobs=1, dilation=4.0)
+    assert where(series) == [
+        {"testbed": "fluid"},
+        {"testbed": "packets", "jobs": "1"},
+        {"testbed": "lab", "dilation": "4"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("testbed", "options", "said"),
+    [
+        ("packets,packets", {}, "found 'packets,packets', expected names of testbeds, each once"),
+        ("packets,lap", {}, "found testbed 'lap', expected one of"),
+        ("packets,", {}, "found 'packets,', expected names"),
+        ("fluid,lab", {"jobs": 2}, "found --jobs, expected none: none of fluid, lab knows it"),
+        ("packets,rack", {}, "found no inventory"),
+        ("fluid,lab", {"is_root": False}, "found lab, which needs root"),
+    ],
+)
+def test_a_faulty_list_is_a_usage_error_before_anything_begins(
+    vgg19: Experiment, testbed: str, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        choose_series(vgg19, testbed, **{"is_root": True, **options})
+    assert said in raised.value.message
+
+
+def test_a_list_with_a_testbed_that_cannot_run_it_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="found a trace"):
+        choose_series(load_experiment("cluster-slices"), "fluid,packets", is_root=True)
+
+
+@pytest.fixture
+def two_testbeds(work: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`run` on the flow-level model, then on the fake testbed."""
+    computed = FluidProvider()
+
+    def choose(*_: Any, **__: Any) -> Series:
+        return Series((computed, work.provider))
+
+    def new_runner(provider: Provider, *words: Any, **options: Any) -> Runner:
+        return work.runner if provider is work.provider else Runner(provider, *words, **options)
+
+    monkeypatch.setattr(command, "choose_series", choose)
+    monkeypatch.setattr(execution, "Runner", new_runner)
+    monkeypatch.setattr(execution, "undo_when_ended", lambda: None)
+    monkeypatch.setattr("analysis.reports.report.write_report", lambda run: run.path / "report.html")
+    monkeypatch.setattr(runner, "REPEATS", 0)
+    return work
+
+
+def call(work: Any, tiny: Callable[..., str], *words: str) -> int:
+    return main(["run", str(work.write(tiny())), "--runs", str(work.runs), *words])
+
+
+def runs(work: Any) -> dict[str, Run]:
+    return {run.manifest["testbed"]["kind"]: run for run in Run.all(work.runs)}
+
+
+def test_each_testbed_has_a_run_and_both_are_on_one_page(two_testbeds, tiny, capsys):
+    assert call(two_testbeds, tiny) == 0
+    said = capsys.readouterr().out
+    assert set(runs(two_testbeds)) == {"fluid", "fake"}
+    assert said.index("1 of 2: fluid") < said.index("2 of 2: fake") < said.index("Median iteration time in ms")
+    assert said.splitlines()[-1] == f"page    {two_testbeds.runs / 'tiny/testbeds.html'}"
+    page = (two_testbeds.runs / "tiny/testbeds.html").read_text()
+    assert all(run.id in page for run in runs(two_testbeds).values())
+
+
+def test_json_has_the_summary_of_the_last_testbed(two_testbeds, tiny, capsys):
+    assert call(two_testbeds, tiny, "--json") == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["run"] == runs(two_testbeds)["fake"].id
+    assert "testbeds.html" in said.err
+
+
+def test_a_testbed_that_is_refused_leaves_the_runs_before_it(two_testbeds, tiny, capsys, monkeypatch):
+    def refuse(*_: Any) -> None:
+        raise RoundaboutError("this kernel has no BTF", "boot another")
+
+    monkeypatch.setattr(two_testbeds.provider, "create_hosts", refuse)
+    assert call(two_testbeds, tiny) == 1
+    said = capsys.readouterr()
+    (complete,) = runs(two_testbeds).values()
+    assert complete.manifest["testbed"]["kind"] == "fluid"
+    assert said.out.splitlines()[-1] == f"complete  {complete.path / 'report.html'}"
+    assert said.err.splitlines() == ["error: this kernel has no BTF", "  boot another"]
+    assert not (two_testbeds.runs / "tiny/testbeds.html").exists()
+
+
+def test_an_interrupted_run_leaves_those_before_it_and_resumes(two_testbeds, tiny, monkeypatch):
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(two_testbeds.notes, "iteration", interrupt)
+        assert call(two_testbeds, tiny) == 130
+    found = runs(two_testbeds)
+    assert len(found["fluid"].committed()) == len(found["fluid"].manifest["plan"])
+    assert not found["fake"].committed()
+    path = two_testbeds.folder / "tiny.yaml"
+    assert two_testbeds.runner.resume(found["fake"], load_experiment(path)).committed()
+
+
+def test_a_prediction_without_a_valid_trial_does_not_keep_from_measuring(two_testbeds, tiny, capsys, monkeypatch):
+    checks = iter([UnmeasuredError("none of 1 trials is valid"), None])
+
+    def check(_run: Run) -> None:
+        if error := next(checks):
+            raise error
+
+    monkeypatch.setattr(execution, "check_measured", check)
+    assert call(two_testbeds, tiny) == 0
+    assert "warning: none of 1 trials is valid" in capsys.readouterr().err
+    assert set(runs(two_testbeds)) == {"fluid", "fake"}
+
+
+def test_without_root_the_last_line_says_how_to_add_the_lab(two_testbeds, tiny, capsys, monkeypatch):
+    alone = Series((FluidProvider(),), lacks_root=True)
+    monkeypatch.setattr(command, "choose_series", lambda *_, **__: alone)
+    assert call(two_testbeds, tiny, "--only", "fair") == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    path = two_testbeds.folder / "tiny.yaml"
+    assert last == f"the lab needs root; this adds it: sudo roundabout run {path} --testbed lab"
