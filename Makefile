@@ -9,6 +9,8 @@ unexport PYTHONDONTWRITEBYTECODE
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 PYTHON := .venv/bin/python
 ROUNDABOUT := $(SUDO) .venv/bin/roundabout
+# Where sudo does not work, an experiment is computed alone, and its last line says how to add the lab.
+run_experiment = $(if $(SUDO),if command -v sudo > /dev/null && sudo true; then exec sudo $(1); else exec $(1); fi,$(1))
 RUN ?= last
 WHERE := $(INVENTORY:%=--inventory %) $(TESTBED:%=--testbed %) $(SCALE:%=--scale %) $(DILATION:%=--dilation %)
 
@@ -22,11 +24,11 @@ $(if $(filter fuzz,$(MAKECMDGOALS)),$(if $(call digits,$(or $(SECONDS),5)),,$(er
 help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-experiment: setup ## NAME=unfair-vgg19: run an experiment of experiments/catalog, from set-up to report (INVENTORY=FILE: on a rack; TESTBED=fluid or packets: computed)
-	@$(ROUNDABOUT) run $(NAME) $(WHERE)
+experiment: setup ## NAME=unfair-vgg19: run an experiment of experiments/catalog packet by packet, then in the lab, up to one page (TESTBED=lab: that alone; INVENTORY=FILE: on a rack)
+	@$(call run_experiment,.venv/bin/roundabout run $(NAME) $(WHERE))
 
 sweep: setup ## NAME=websearch-bert: the same, for an experiment over loads (LENGTH=quick or full)
-	@$(ROUNDABOUT) run $(NAME) $(LENGTH:%=--%) $(WHERE)
+	@$(call run_experiment,.venv/bin/roundabout run $(NAME) $(LENGTH:%=--%) $(WHERE))
 
 report: setup ## RUN=runs/...: make the report of a run again (the last one if RUN is not given)
 	@$(ROUNDABOUT) report $(RUN)
