@@ -34,7 +34,8 @@ CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 PIP_FILES = (".config/pip/pip.conf", ".pip/pip.conf")
 # What in a command's output begins another part of it.
 MARKS = re.compile(
-    r"(?:Setting up: (.*)|TASK \[(.*?)\].*|(PLAY RECAP).*|(Test project).*|=+ (test session) starts.*)\n"
+    r"(?:Setting up: (.*)|\d of \d: (\w+)|TASK \[(.*?)\].*|(PLAY RECAP).*|"
+    r"(Test project).*|=+ (test session) starts.*)\n"
 )
 # The folder becomes the root of its mounts: a chroot is left by whoever enters a lab host's namespaces.
 MOUNTS = """

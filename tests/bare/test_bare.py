@@ -35,6 +35,7 @@ def test_a_part_that_is_interrupted_is_timed_too() -> None:
         ("Setting up: apt will install python3\n", "apt will install python3"),
         ("TASK [native : Build the native programs] ****\n", "native : Build the native programs"),
         ("PLAY RECAP ****\n", "PLAY RECAP"),
+        ("1 of 2: packets\n", "packets"),
         ("============ test session starts ==============\n", "test session"),
         ("ok: [localhost]\n", None),
     ],
