@@ -42,11 +42,14 @@ class ComparedExpectation(Result):
 
 @dataclass(frozen=True)
 class LineFigure:
-    """A testbed's figure in one line, as text, and its verdict. `measured` is None for a finding in words."""
+    """A testbed's figure and its interval's ends as text, and its verdict.
+
+    `measured` is None for a finding in words.
+    """
 
     text: str
     verdict: Word
-    interval: str = ""
+    interval: tuple[str, ...] = ()
     measured: float | None = None
     ci95: Interval | None = None
 
@@ -66,6 +69,11 @@ class ExpectationLine:
     paper: float | None = None
     tolerance: float | None = None
     subject: str = ""
+
+    @property
+    def tolerance_text(self) -> str:
+        """Return what the figure may differ by, as text; empty if that is nothing, or in the text of the figure."""
+        return f"± {self.tolerance:.3g}" if self.tolerance else ""
 
 
 def match_expectations(judged: Mapping[str, Judged]) -> tuple[ComparedExpectation, ...]:
@@ -156,11 +164,10 @@ def _line(compared: ComparedExpectation, name: str, parts: Mapping[str, Part], *
 
 
 def _paper_text(compared: ComparedExpectation, part: Part) -> str:
-    """Return a printed figure with its tolerance, or its bounds, with the unit; empty for a place in an order."""
+    """Return a printed figure, or its bounds, with the unit; empty for a place in an order."""
     unit = "" if compared.unit == "times" else compared.unit
     if part.paper is not None:
-        off = f" ± {part.tolerance:.3g}" if part.tolerance else ""
-        return f"{part.paper:.4g}{off} {unit}".rstrip()
+        return f"{part.paper:.4g} {unit}".rstrip()
     limits = str(Limits(part.at_least, part.at_most))
     return f"{limits} {unit}".rstrip() if limits else ""
 
@@ -172,7 +179,7 @@ def _figure(verdict: Verdict, part: Part | None) -> LineFigure:
         return LineFigure(verdict.found, part.verdict)
     text = _number(verdict.what, part.measured)
     ends = part.ci95 if part.ci95 and part.ci95[0] < part.ci95[1] else None
-    interval = " to ".join(_number(verdict.what, end) for end in ends) if ends else ""
+    interval = tuple(_number(verdict.what, end) for end in ends) if ends else ()
     return LineFigure(text, part.verdict, interval, part.measured, part.ci95)
 
 

@@ -212,7 +212,7 @@ def _figure_table(kinds: Sequence[str], compared: Sequence[ComparedExpectation])
         return Table(columns, (), title, empty=f"Expectations: {why}.")
     rows: list[list[Cell]] = []
     for line in expectation_lines(compared):
-        cells = [Cell(line.about, note=line.basis), Cell(line.part), Cell(line.paper_text)]
+        cells = [Cell(line.about, note=line.basis), Cell(line.part), Cell(line.paper_text, note=line.tolerance_text)]
         rows.append([*cells, *(cell for kind in kinds for cell in _figure_cells(line.figures.get(kind)))])
     return Table((*columns, *_testbed_columns(kinds)), _sections(rows), title, MARKS)
 
@@ -253,8 +253,8 @@ def _figure_cells(figure: LineFigure | None) -> tuple[Cell, Cell, Cell]:
     if figure is None:
         return Cell(), Cell(), Cell()
     tone = TONES[figure.verdict]
-    shown = Cell(figure.text, note=figure.interval)
-    return Cell(figure.text, note=figure.interval, tone=tone), shown, Cell(figure.verdict, tone=tone)
+    on_screen = Cell(figure.text, note="-".join(figure.interval), tone=tone)
+    return on_screen, Cell(figure.text, note=" to ".join(figure.interval)), Cell(figure.verdict, tone=tone)
 
 
 def _sections(rows: Sequence[Sequence[Cell]]) -> tuple[Section, ...]:
