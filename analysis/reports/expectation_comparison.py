@@ -68,12 +68,8 @@ class ExpectationLine:
     figures: Mapping[str, LineFigure] = field(default_factory=dict)
     paper: float | None = None
     tolerance: float | None = None
+    tolerance_text: str = ""
     subject: str = ""
-
-    @property
-    def tolerance_text(self) -> str:
-        """Return what the figure may differ by, as text; empty if that is nothing, or in the text of the figure."""
-        return f"± {self.tolerance:.3g}" if self.tolerance else ""
 
 
 def match_expectations(judged: Mapping[str, Judged]) -> tuple[ComparedExpectation, ...]:
@@ -159,17 +155,19 @@ def _line(compared: ComparedExpectation, name: str, parts: Mapping[str, Part], *
         figures=figures,
         paper=known.paper,
         tolerance=known.tolerance,
+        tolerance_text=f"± {known.tolerance:.3g} {_unit(compared)}".rstrip() if known.tolerance else "",
         subject=f"{compared.about}{f', {name}' if name else ''}",
     )
 
 
 def _paper_text(compared: ComparedExpectation, part: Part) -> str:
-    """Return a printed figure, or its bounds, with the unit; empty for a place in an order."""
-    unit = "" if compared.unit == "times" else compared.unit
-    if part.paper is not None:
-        return f"{part.paper:.4g} {unit}".rstrip()
-    limits = str(Limits(part.at_least, part.at_most))
-    return f"{limits} {unit}".rstrip() if limits else ""
+    """Return a printed figure, or its bounds; empty for a place in an order. The unit is here without a tolerance."""
+    text = str(Limits(part.at_least, part.at_most)) if part.paper is None else f"{part.paper:.4g}"
+    return f"{text} {'' if part.tolerance else _unit(compared)}".strip() if text else ""
+
+
+def _unit(compared: ComparedExpectation) -> str:
+    return "" if compared.unit == "times" else compared.unit
 
 
 def _figure(verdict: Verdict, part: Part | None) -> LineFigure:

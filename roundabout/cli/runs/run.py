@@ -83,9 +83,17 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
     execute_series(series.providers, run_on, console, runs)
     if series.lacks_root:
-        length = f" --{how_much}" if how_much else ""
-        add = f"sudo roundabout run {shlex.quote(name)}{length} --testbed lab"
-        console.print(f"the lab needs root; this adds it: {add}", soft_wrap=True, highlight=False)
+        folder = [] if runs == Path("runs") else ["--runs", str(runs)]
+        options = [
+            *([f"--{how_much}"] if how_much else []),
+            *(word for each in fields or () for word in ("--set", each)),
+            *(word for each in only or () for word in ("--only", each)),
+            *([] if repetitions is None else ["--repetitions", str(repetitions)]),
+            *folder,
+        ]
+        add = shlex.join(["sudo", "roundabout", "run", name, *options, "--testbed", "lab"])
+        show = shlex.join(["roundabout", "compare", experiment.name, "--testbeds", *folder])
+        console.print(f"the lab needs root; to add it: {add} && {show}", soft_wrap=True, highlight=False)
 
 
 def plan_overview(plan: Plan) -> Table:

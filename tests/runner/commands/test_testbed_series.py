@@ -2,6 +2,7 @@
 """`roundabout run` on several testbeds: which ones, in which order, and what stays if one fails."""
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -228,7 +229,23 @@ def test_a_prediction_without_a_valid_trial_does_not_keep_from_measuring(two_tes
 def test_without_root_the_last_line_says_how_to_add_the_lab(two_testbeds, tiny, capsys, monkeypatch):
     alone = Series((FluidProvider(),), lacks_root=True)
     monkeypatch.setattr(command, "choose_series", lambda *_, **__: alone)
-    assert call(two_testbeds, tiny, "--only", "fair") == 0
+    assert call(two_testbeds, tiny, "--only", "fair", "--set", "about='two jobs'") == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    path = two_testbeds.folder / "tiny.yaml"
-    assert last == f"the lab needs root; this adds it: sudo roundabout run {path} --testbed lab"
+    path, runs = two_testbeds.folder / "tiny.yaml", two_testbeds.runs
+    words = last.removeprefix("the lab needs root; to add it: sudo ").split(" && ")
+    assert [shlex.split(each) for each in words] == [
+        [
+            "roundabout",
+            "run",
+            str(path),
+            "--set",
+            "about='two jobs'",
+            "--only",
+            "fair",
+            "--runs",
+            str(runs),
+            "--testbed",
+            "lab",
+        ],
+        ["roundabout", "compare", "tiny", "--testbeds", "--runs", str(runs)],
+    ]
