@@ -8,6 +8,9 @@ from typing import Protocol
 from rich.console import Console
 
 from roundabout.core.errors import RoundaboutError
+from roundabout.runner.machine import lease
+from roundabout.runner.machine.lease import BusyError
+from roundabout.runner.machine.state import STATE
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.store import Run
 from roundabout.terminal.lines import print_warning
@@ -27,8 +30,11 @@ def execute_series(providers: Sequence[TestbedProvider], run_on: Execution, cons
     """Run on one testbed after the other, then print the comparison of all and write its page below `runs`.
 
     A run without a valid trial does not end the series unless it is the last. Another error ends it, and the runs
-    before it stay, each with its report.
+    before it stay, each with its report. Raises BusyError before anything begins if the series needs this machine, and
+    another run has it, because computing would disturb what that run measures.
     """
+    if len(providers) > 1 and any(each.takes_machine for each in providers):
+        _refuse_busy_machine()
     complete: list[Run] = []
     for number, where in enumerate(providers, start=1):
         if len(providers) > 1:
@@ -45,6 +51,12 @@ def execute_series(providers: Sequence[TestbedProvider], run_on: Execution, cons
             raise
     if len(complete) > 1:
         show_comparison(complete, console, runs)
+
+
+def _refuse_busy_machine() -> None:
+    """Raise BusyError if another run has the lease on this machine."""
+    if holder := lease.holder("machine", STATE):
+        raise BusyError(f"the machine is leased to {holder}", "wait until that ends, or stop it")
 
 
 def show_comparison(complete: Sequence[Run], console: Console, runs: Path) -> None:

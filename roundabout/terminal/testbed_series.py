@@ -95,33 +95,28 @@ def _default(experiment: Experiment, *, is_root: bool, jobs: float | None) -> Te
     """Return the prediction and the measurement, or one of them with the reason why the other is left out."""
     prediction = provider_for_experiment(experiment, PREDICTION, None, jobs=jobs)
     measurement = provider_for_experiment(experiment, None, None)
-    no_prediction = _refusal(prediction, experiment)
+    predicted_s, no_prediction = _expected_time(prediction, experiment)
+    measured_s, no_measurement = _expected_time(measurement, experiment)
     if no_prediction:
         return TestbedSeries((measurement,), (f"{PREDICTION} left out: {no_prediction}",))
-    no_measurement = _refusal(measurement, experiment)
     if no_measurement:
         return TestbedSeries((prediction,), (f"{MEASUREMENT} left out: {no_measurement}",))
-    predicted_s, measured_s = (
-        make_run_plan(each, experiment, testbed_identity={}, artefacts={}).expected_s
-        for each in (prediction, measurement)
-    )
-    if predicted_s > measured_s and is_root:
+    if not is_root:
+        return TestbedSeries((prediction,), lacks_root=True)
+    if predicted_s > measured_s:
         takes = f"it would take about {format_duration(predicted_s)}, and {MEASUREMENT} {format_duration(measured_s)}"
         note = f"{PREDICTION} left out: {takes}; --testbed {PREDICTION},{MEASUREMENT} runs both"
         return TestbedSeries((measurement,), (note,))
-    if not is_root:
-        return TestbedSeries((prediction,), lacks_root=True)
     return TestbedSeries((prediction, measurement))
 
 
-def _refusal(provider: TestbedProvider, experiment: Experiment) -> str:
-    """Return the reason why the provider's testbeds cannot run the experiment; empty if they can."""
+def _expected_time(provider: TestbedProvider, experiment: Experiment) -> tuple[float, str]:
+    """Return how long a run is expected to take, s, or the reason why the provider's testbeds cannot run it."""
     try:
         _check_trials(provider, experiment)
-        make_run_plan(provider, experiment, testbed_identity={}, artefacts={})
+        return make_run_plan(provider, experiment, testbed_identity={}, artefacts={}).expected_s, ""
     except RoundaboutError as error:
-        return error.message
-    return ""
+        return 0.0, error.message
 
 
 def _check_trials(provider: TestbedProvider, experiment: Experiment) -> None:

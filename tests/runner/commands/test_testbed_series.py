@@ -14,11 +14,12 @@ from roundabout.cli.runs import run as command
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.packets import UnsupportedError
 from roundabout.runner import run as runner
+from roundabout.runner.machine import lease
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import TestbedProvider as Provider
 from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run
-from roundabout.terminal import execution
+from roundabout.terminal import execution, series_execution
 from roundabout.terminal.testbed_series import TestbedSeries as Series, choose_series
 from roundabout.terminal.validity import UnmeasuredError
 from roundabout.testbeds import find_provider
@@ -155,6 +156,7 @@ def two_testbeds(work: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(command, "choose_series", choose)
     monkeypatch.setattr(execution, "Runner", new_runner)
     monkeypatch.setattr(execution, "undo_when_ended", lambda: None)
+    monkeypatch.setattr(series_execution, "STATE", work.state)
     monkeypatch.setattr("analysis.reports.report.write_report", lambda run: run.path / "report.html")
     monkeypatch.setattr(runner, "REPEATS", 0)
     return work
@@ -197,6 +199,13 @@ def test_a_testbed_that_is_refused_leaves_the_runs_before_it(two_testbeds, tiny,
     assert said.out.splitlines()[-1] == f"complete  {complete.path / 'report.html'}"
     assert said.err.splitlines() == ["error: this kernel has no BTF", "  boot another"]
     assert not (two_testbeds.runs / "tiny/testbeds.html").exists()
+
+
+def test_nothing_is_computed_beside_a_run_that_measures(two_testbeds, tiny, capsys):
+    with lease.hold("machine", "other 20261121T093012Z-7f3a", two_testbeds.state):
+        assert call(two_testbeds, tiny) == 1
+    assert "error: the machine is leased to other 20261121T093012Z-7f3a" in capsys.readouterr().err
+    assert runs(two_testbeds) == {}
 
 
 def test_an_interrupted_run_leaves_those_before_it_and_resumes(two_testbeds, tiny, monkeypatch):
