@@ -20,13 +20,15 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.shared.tcp import ALGORITHMS, MTU, connection, port, send_forever
-from roundabout.models.packets import Engine, Fabric
+from roundabout.models.packets import Engine
 from roundabout.models.packets.fabric import CONTROL_BYTES
 from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan
 from roundabout.spec.frames import AROUND_BYTES, payload_share
+from roundabout.spec.topology import Delays
 from roundabout.spec.transports.queues import drop_tail_bytes, step_bytes
 
 HOST_GBPS = 100.0
+DELAYS = Delays()
 
 
 def measure(algorithm: str, gbps: float, flows: int, ms: float) -> dict[str, Any]:
@@ -35,7 +37,7 @@ def measure(algorithm: str, gbps: float, flows: int, ms: float) -> dict[str, Any
         step = step_bytes(gbps, MTU)
         queue = {"kmin_bytes": step, "kmax_bytes": step, "pmax": 1.0}
     # Directions in pairs: each sender to the switch and back, and last the switch to the receiver and back.
-    delay = {"delay_ps": round(Fabric().hop_us * PS_PER_US)}
+    delay = {"delay_ps": round((DELAYS.link_us + DELAYS.switch_us) * PS_PER_US)}
     ports = [port(HOST_GBPS, end, **delay) for host in range(flows) for end in (host, -1)]
     ports += [port(gbps, **delay, **queue), port(gbps, flows, **delay)]
     nic = NicPlan(control_bytes=CONTROL_BYTES, around_bytes=AROUND_BYTES, seed=1)

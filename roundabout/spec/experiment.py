@@ -21,7 +21,7 @@ from roundabout.spec.cluster import Cluster
 from roundabout.spec.expectation import AnyExpectation, with_basis
 from roundabout.spec.patterns import ALIKE, Pattern, Transfer
 from roundabout.spec.profile import Phase, Profile, ProfileScaling
-from roundabout.spec.topology import Hop, Topology
+from roundabout.spec.topology import Delays, FeedbackDelay, Hop, Topology
 from roundabout.spec.trace import SubmittedJob
 from roundabout.spec.trainers import DEFAULT, Trainer
 from roundabout.spec.training.launch import SLURM_PROBE
@@ -219,6 +219,7 @@ class Treatment(Strict):
         default=None, description="replaces the topology's line rate; the payload rate scales with it by default"
     )
     payload_rate_gbps: Positive | None = Field(default=None, description="replaces the topology's payload rate")
+    delays: Delays | None = Field(default=None, description="replaces those of the topology's delays that it has")
     profile: Name | None = Field(default=None, description="profile of every job without its own")
     resized: ProfileScaling | None = Field(default=None, description="factors of every job's profile")
     jobs: Annotated[dict[Name, Job], Field(min_length=1)]
@@ -397,6 +398,15 @@ class TrialSpec(Strict):
             "dwrr": self.dwrr and f"weights {', '.join(map(str, self.dwrr.weights))}",
         }
         return {field: found for field, found in asked.items() if found}
+
+    @property
+    def feedback_delay(self) -> FeedbackDelay | None:
+        """Return the least and the most time from a mark to the cut of a rate over all paths of jobs with RDMA."""
+        pairs = {pair for job in self.jobs.values() if job.transport.stands_for == "RDMA" for pair in job.pairs}
+        delays = [self.topology.feedback_delay(*pair) for pair in sorted(pairs)]
+        if not delays:
+            return None
+        return FeedbackDelay(min(each.least_us for each in delays), max(each.most_us for each in delays))
 
     @property
     def has_concurrent_jobs(self) -> bool:

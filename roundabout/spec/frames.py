@@ -9,6 +9,10 @@ HEADER_BYTES = FRAME_HEADER_BYTES + SEGMENT_HEADER_BYTES
 """All header bytes of a packet, as interfaces count them."""
 AROUND_BYTES = 24
 """Further bytes of a frame on the link: checksum 4, preamble 8, inter-frame gap 12."""
+ROCE_HEADER_BYTES = 20 + 8 + 12 + 4
+"""IPv4, UDP, base transport header, invariant CRC: what a packet of a message is longer than its payload."""
+CNP_BYTES = FRAME_HEADER_BYTES + ROCE_HEADER_BYTES + 16
+"""A CNP's frame, as interfaces count it; 16 bytes are reserved in it."""
 
 
 def segment_bytes(mtu_bytes: int) -> int:

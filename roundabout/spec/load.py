@@ -356,6 +356,8 @@ def _cell(merged: Merged, library: Library) -> Cell:
     treatment = _validate(ClusterTreatment if root.get("cluster") else Treatment, merged.document, root)
     topology = _look_up(merged, library, TOPOLOGIES, treatment.topology, ("topology",))
     topology = _at_rates(merged, treatment, topology)
+    if treatment.delays:
+        topology = topology.with_delays(treatment.delays)
     check_workers(merged, treatment, topology)
     check_shared_hosts(merged, treatment)
     check_cross_traffic(merged, treatment, topology)

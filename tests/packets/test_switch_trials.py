@@ -56,7 +56,7 @@ def play(spec: TrialSpec, seed: int = 1) -> PlayedTrial:
 def check_buffers_and_bytes(spec: TrialSpec, played: PlayedTrial) -> None:
     """Check that no buffer holds more than it has, that all bytes arrive, and that queues add up to their port."""
     buffers, samples = played.samples.buffers, played.samples
-    plans = plan_buffers(spec, Fabric(), played.ports).values()
+    plans = plan_buffers(spec, played.ports).values()
     for place, (plan, headroom) in enumerate(plans):
         reserved = (spec.data_queues + 1) * sum(headroom.values())
         assert spec.topology.buffer and plan.shared_bytes + reserved == spec.topology.buffer.bytes
@@ -120,14 +120,14 @@ def test_headroom_is_that_of_links_and_priorities_in_use() -> None:
     spec = small()
     ports = number_ports(spec.topology)
     shared = with_buffer(spec, bytes=1_000_000, alpha=1, headroom_bytes=20_000, xon_offset_bytes=5000)
-    plans = plan_buffers(shared, Fabric(), ports)
+    plans = plan_buffers(shared, ports)
     assert set(plans) == {"tor0", "tor1"}
     assert {plan.shared_bytes for plan, _ in plans.values()} == {1_000_000 - 3 * 2 * 20_000}  # three links, data, CNPs
     assert {plan.xon_offset_bytes for plan, _ in plans.values()} == {5000}
     ranked = with_buffer(small(**WITH_PRIORITY), bytes=1_000_000, alpha=1, headroom_bytes=20_000)
-    assert {plan.shared_bytes for plan, _ in plan_buffers(ranked, Fabric(), ports).values()} == {1_000_000 - 180_000}
+    assert {plan.shared_bytes for plan, _ in plan_buffers(ranked, ports).values()} == {1_000_000 - 180_000}
     lossy = with_buffer(spec.model_copy(update={"queue": "drop-tail"}), bytes=1_000_000, alpha=1)
-    assert {plan.shared_bytes for plan, _ in plan_buffers(lossy, Fabric(), ports).values()} == {1_000_000}
+    assert {plan.shared_bytes for plan, _ in plan_buffers(lossy, ports).values()} == {1_000_000}
 
 
 def test_weights_divide_a_link_between_priorities() -> None:

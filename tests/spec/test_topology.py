@@ -8,7 +8,7 @@ import pytest
 
 from roundabout.spec import SpecError, load_topology
 from roundabout.spec.frames import payload_share
-from roundabout.spec.topology import Topology
+from roundabout.spec.topology import Delays, Topology
 
 pytestmark = pytest.mark.unit
 
@@ -152,3 +152,26 @@ def test_the_bottleneck_is_marked_or_the_narrowest_link(tmp_path: Path) -> None:
     assert load_topology("configuration-b").bottleneck.name == "s0"
     load(tmp_path, TREE.replace(", bottleneck: true", ""))
     assert load_topology("tree", tmp_path).bottleneck.name == "C"
+
+
+def test_feedback_takes_the_way_from_the_bottleneck_and_back(tmp_path: Path) -> None:
+    load(tmp_path, TREE.replace("[b, x]", "[b, x], delay_us: 5"))
+    tree = load_topology("tree", tmp_path)
+    sending_us = 1448 * 8 / 43e3 + 1448 * 8 / 20e3 + 98 * 8 / 50e3 * 2 + 98 * 8 / 25e3
+    least = sending_us + 5 * 0.6 + 5
+    assert tree.feedback_delay("a", "c") == pytest.approx((least, least + 2))
+    # b's own link has 5 us, and is on the way back alone.
+    assert tree.feedback_delay("b", "c").least_us == pytest.approx(least + 4.9)
+    assert tree.feedback_delay("b", "a").mean_us == pytest.approx(
+        1448 * 8 / 43e3 + 98 * 8 / 50e3 * 2 + 0.6 + 0.6 + 5.5 + 6
+    )
+
+
+def test_delays_that_are_given_replace_the_topologys_and_defaults_are_not_stored(tmp_path: Path) -> None:
+    load(tmp_path, TREE + "delays: {switch_us: 2.0, cnp_to_cut_us: 7.0}\n")
+    tree = load_topology("tree", tmp_path)
+    assert tree.model_dump()["delays"]["switch_us"] == 2
+    changed = tree.with_delays(Delays(cnp_to_cut_us=0)).delays
+    assert (changed.switch_us, changed.cnp_to_cut_us, changed.link_us) == (2, 0, 0.1)
+    plain = load_topology("dumbbell-2x2").model_dump()
+    assert "delays" not in plain and "delay_us" not in plain["links"][0]

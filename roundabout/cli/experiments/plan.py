@@ -2,6 +2,7 @@
 """`roundabout plan`: show the trials of an experiment in their order, without running them."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from rich.table import Table
@@ -61,6 +62,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     for line in (*describe_changes(experiment), *series.notes):
         console.print(line, highlight=False, soft_wrap=True)
     console.print(plan_table(plans[-1]))
+    for line in describe_feedback(cell.spec for cell in experiment.cells):
+        console.print(line, highlight=False)
     for where, plan in zip(series.providers, plans, strict=True):
         named = f"{where.where['testbed']}: " if len(plans) > 1 else ""
         console.print(f"{named}{_describe_amount(plan, where)}")
@@ -77,6 +80,12 @@ def describe_changes(experiment: Experiment) -> list[str]:
     """Return one line that describes the experiment's overrides, or no line without overrides."""
     told = [f"{path} {json.dumps(value)}" for path, value in experiment.changes.items()]
     return [f"changed: {'; '.join(told)}"] if told else []
+
+
+def describe_feedback(specs: Iterable[TrialSpec]) -> list[str]:
+    """Return a line for each delay of feedback in `specs`, and none if no job has RDMA."""
+    found = dict.fromkeys(spec.feedback_delay for spec in specs)
+    return [f"feedback: a mark cuts a rate after {delay} over an empty network" for delay in found if delay]
 
 
 def plan_table(plan: Plan) -> Table:
@@ -112,6 +121,7 @@ def _record(plan: Plan) -> dict[str, Any]:
 
 
 def _trial(trial: PlannedTrial) -> dict[str, Any]:
+    delay = trial.spec.feedback_delay
     return {
         "variant": trial.variant,
         "levels": trial.levels,
@@ -119,5 +129,6 @@ def _trial(trial: PlannedTrial) -> dict[str, Any]:
         "jobs": list(trial.spec.jobs),
         "iterations": trial.spec.iterations,
         "seed": trial.seed,
+        "feedback_us": delay and [round(each, 3) for each in delay],
         "expected_s": round(trial.expected_s, 1),
     }

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from roundabout.cli.experiments.experiments import load_checked_experiment
+from roundabout.cli.experiments.plan import describe_feedback
 from roundabout.spec.assembly.library import CATALOG, KINDS, PROFILES, TOPOLOGIES, Library
 from roundabout.spec.errors import SpecError
-from roundabout.spec.load import guess_file_kind, is_path, load_profile, load_topology
-from roundabout.terminal.lines import print_error
+from roundabout.spec.load import guess_file_kind, is_path, load_experiment, load_profile, load_topology
+from roundabout.spec.topology import Topology
+from roundabout.terminal.lines import print_error, print_line
 
 LOADERS: dict[str, Callable[[str], Any]] = {
     CATALOG: load_checked_experiment,
@@ -35,6 +37,19 @@ def command(
         raise typer.Exit(SpecError.exit_code)
     count = len(names) if names else sum(len(Library().names(shelf)) for shelf in LOADERS)
     print(f"{count} {'file' if count == 1 else 'files'} checked, nothing wrong")
+    for name in names or ():
+        for line in _feedback(name):
+            print_line(f"{name}: {line}")
+
+
+def _feedback(name: str) -> list[str]:
+    """Return lines with the feedback delay of a topology's longest path, or of the paths of an experiment's jobs."""
+    shelf = guess_file_kind(name)
+    if shelf == TOPOLOGIES:
+        sender, receiver = _ends_of_longest_path(topology := load_topology(name))
+        delay = topology.feedback_delay(sender, receiver)
+        return [f"a mark cuts a rate after {delay} over an empty network, from {sender} to {receiver}"]
+    return describe_feedback(cell.spec for cell in load_experiment(name).cells) if shelf == CATALOG else []
 
 
 def _check_library() -> Iterator[SpecError | None]:
@@ -62,3 +77,14 @@ def _error(name: str, load: Callable[[str], Any]) -> SpecError | None:
     except SpecError as error:
         return error
     return None
+
+
+def _ends_of_longest_path(topology: Topology) -> tuple[str, str]:
+    """Return the ends of a path with the longest feedback: in a tree, the farthest host is an end of one."""
+
+    def farthest(sender: str) -> str:
+        others = (host for host in topology.hosts if host != sender)
+        return max(others, key=lambda each: topology.feedback_delay(sender, each).most_us)
+
+    sender = farthest(topology.hosts[0])
+    return sender, farthest(sender)

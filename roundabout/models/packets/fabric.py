@@ -3,18 +3,14 @@
 
 from dataclasses import dataclass
 
-from roundabout.spec.frames import AROUND_BYTES, FRAME_HEADER_BYTES
+from roundabout.spec.frames import AROUND_BYTES, CNP_BYTES, FRAME_HEADER_BYTES, ROCE_HEADER_BYTES
 from roundabout.spec.transports import Ecn
+
+CONTROL_BYTES = CNP_BYTES
+"""A frame of a CNP; an ACK's is 12 bytes shorter, which is not modelled."""
 
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
 """Payload bytes of a full RoCE packet (InfiniBand Architecture Specification): what a path MTU may be."""
-
-ROCE_HEADER_BYTES = 20 + 8 + 12 + 4
-"""IPv4, UDP, base transport header, invariant CRC: what a packet of a message is longer than its payload."""
-
-CONTROL_BYTES = FRAME_HEADER_BYTES + ROCE_HEADER_BYTES + 16
-"""A CNP's frame (16 bytes are reserved in it); an ACK's is 12 bytes shorter, which is not modelled."""
-
 
 ECN = Ecn(Kmin_bytes=80_000, Kmax_bytes=160_000, Pmax=1.0)
 """1000 and 2000 cells of 80 bytes, all marked above: the WRED of the interleaving thesis' switch."""
@@ -58,9 +54,6 @@ class TcpHosts:
 class Fabric:
     """NICs, switches and cables. Times are in us, sizes in bytes as interfaces count them.
 
-    - `hop_us`: cable and forwarding of one link. A guess: a switch takes 0.5 to 0.8 us.
-    - `cnp_us`, `cnp_jitter_us`: a CNP's time in both NICs, beside its way back. A guess, by which a mark cuts the rate
-      after about 8 us on a dumbbell. Effect on the share of Figure 1c (HotNets'22): 1.8 at 1 us to 2.0 at 16 us.
     - `ack_bytes`: a message is acknowledged that often, as NCCL's chunks are (512 KiB).
     - `burst_packets`, `pace_jitter`: the rate limiter's packets at once, and the width of the spread of the gap after
       them, as a share. A guess: without any spread, equal flows keep in step for good.
@@ -70,9 +63,6 @@ class Fabric:
     - `tcp`: hosts whose transport is TCP.
     """
 
-    hop_us: float = 0.6
-    cnp_us: float = 5.0
-    cnp_jitter_us: float = 2.0
     ack_bytes: int = 512 * 1024
     burst_packets: int = 1
     pace_jitter: float = 0.1
@@ -95,10 +85,10 @@ def frame_bytes(payload: int) -> int:
     return FRAME_HEADER_BYTES + ROCE_HEADER_BYTES + payload
 
 
-def headroom_bytes(line_bytes_per_s: float, delay_s: float, frame: int) -> int:
+def headroom_bytes(line_bytes_per_s: float, round_trip_s: float, frame: int) -> int:
     """Return the bytes that may still arrive over a link after its switch has decided to pause it.
 
     The pause frame waits for a packet, is sent and delayed; then a packet is finished, and what is on the link arrives.
     """
     frames = 3 * (frame + AROUND_BYTES) + CONTROL_BYTES + AROUND_BYTES
-    return round(2 * delay_s * line_bytes_per_s + frames + frame)
+    return round(round_trip_s * line_bytes_per_s + frames + frame)

@@ -9,7 +9,7 @@ from roundabout.models.packets.fabric import CONTROL_BYTES, Fabric, frame_bytes,
 from roundabout.models.packets.structures import PS_PER_US, NicPlan, PortPlan
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import AROUND_BYTES
-from roundabout.spec.topology import Link, Topology
+from roundabout.spec.topology import Hop, Link, Topology
 from roundabout.spec.transports import Ecn
 from roundabout.spec.transports.queues import drop_tail_bytes, step_bytes
 
@@ -78,33 +78,35 @@ def ecn_thresholds(spec: TrialSpec, fabric: Fabric) -> Ecn:
 def plan_ports(spec: TrialSpec, fabric: Fabric, ports: Ports) -> list[PortPlan]:
     """Return the plan of each port. Lossless links have PFC unless the trial's queues drop. Raises UnsupportedError."""
     ecn = ecn_thresholds(spec, fabric)
-    return [_plan_port(spec, fabric, ecn, ends[0], link) for ends, link in ports.directions]
+    return [_plan_port(spec, fabric, ecn, Hop(link, *ends)) for ends, link in ports.directions]
 
 
-def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, sender: str, link: Link) -> PortPlan:
+def _plan_port(spec: TrialSpec, fabric: Fabric, ecn: Ecn, hop: Hop) -> PortPlan:
+    link, delay_us = hop.link, spec.topology.hop_delay_us(hop)
     payload, line = (rate * BYTES_PER_S_OF_GBPS for rate in (link.payload_rate_gbps, link.line_rate_gbps))
     longest = spec.topology.queue_bytes or (-1 if spec.topology.buffer else drop_tail_bytes(link.payload_rate_gbps))
     frame = frame_bytes(payload_bytes(spec.topology.mtu_bytes))
-    from_host = sender in spec.topology.hosts
+    round_trip_s = (delay_us + spec.topology.hop_delay_us(hop.turned)) / 1e6
+    from_host = hop.sender in spec.topology.hosts
     return PortPlan(
         payload_bytes_per_s=payload,
         line_bytes_per_s=line,
-        delay_ps=round(fabric.hop_us * PS_PER_US),
+        delay_ps=round(delay_us * PS_PER_US),
         queue_bytes=longest if spec.may_drop and not from_host else -1,
         kmin_bytes=round(ecn.Kmin_bytes),
         kmax_bytes=round(ecn.Kmax_bytes),
         pmax=0.0 if from_host else ecn.Pmax,
         xoff_bytes=-1 if spec.may_drop else fabric.xoff_bytes,
         xon_bytes=fabric.xon_bytes,
-        buffer_bytes=fabric.xoff_bytes + headroom_bytes(line, fabric.hop_us / 1e6, frame),
-        host=spec.topology.hosts.index(sender) if from_host else -1,
+        buffer_bytes=fabric.xoff_bytes + headroom_bytes(line, round_trip_s, frame),
+        host=spec.topology.hosts.index(hop.sender) if from_host else -1,
         marks_on_arrival=fabric.marks_on_arrival,
     )
 
 
 def plan_nics(spec: TrialSpec, fabric: Fabric, seed: int) -> NicPlan:
     """Return the plan of all hosts' NICs."""
-    payload = payload_bytes(spec.topology.mtu_bytes)
+    payload, delays = payload_bytes(spec.topology.mtu_bytes), spec.topology.delays
     return NicPlan(
         payload_bytes=payload,
         header_bytes=frame_bytes(payload) - payload,
@@ -113,8 +115,8 @@ def plan_nics(spec: TrialSpec, fabric: Fabric, seed: int) -> NicPlan:
         ack_bytes=fabric.ack_bytes,
         burst_packets=fabric.burst_packets,
         pace_jitter=fabric.pace_jitter,
-        cnp_delay_ps=round(fabric.cnp_us * PS_PER_US),
-        cnp_jitter_ps=round(fabric.cnp_jitter_us * PS_PER_US),
+        cnp_delay_ps=round((delays.mark_to_cnp_us + delays.cnp_to_cut_us) * PS_PER_US),
+        cnp_jitter_ps=round(delays.cnp_jitter_us * PS_PER_US),
         timeout_ps=round(fabric.timeout_us * PS_PER_US),
         seed=seed,
     )

@@ -2,12 +2,12 @@
 """Shared buffers, weighted queues and RED of a trial's switches, as the engine takes them."""
 
 from roundabout.models.packets.engine import Engine
-from roundabout.models.packets.fabric import Fabric, headroom_bytes
+from roundabout.models.packets.fabric import headroom_bytes
 from roundabout.models.packets.network import BYTES_PER_S_OF_GBPS, Ports, UnsupportedError
 from roundabout.models.packets.structures import BufferPlan
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import frame_bytes
-from roundabout.spec.topology import Link, SharedBuffer
+from roundabout.spec.topology import Hop, SharedBuffer
 from roundabout.spec.transports.queues import RED_WEIGHT
 
 CNP_QUEUE = 7
@@ -20,7 +20,7 @@ def sampled_queues(spec: TrialSpec) -> tuple[int, ...]:
     return (*range(spec.data_queues), CNP_QUEUE) if needed else ()
 
 
-def plan_buffers(spec: TrialSpec, fabric: Fabric, ports: Ports) -> dict[str, tuple[BufferPlan, dict[int, int]]]:
+def plan_buffers(spec: TrialSpec, ports: Ports) -> dict[str, tuple[BufferPlan, dict[int, int]]]:
     """Return each switch's buffer and, by port, the headroom for each priority of the link that ends there.
 
     Raises:
@@ -32,9 +32,9 @@ def plan_buffers(spec: TrialSpec, fabric: Fabric, ports: Ports) -> dict[str, tup
     found = {}
     for switch in spec.topology.switches:
         headroom = {
-            number: 0 if spec.may_drop else _headroom_bytes(spec, buffer, fabric, link)
-            for number, ((sender, _), link) in enumerate(ports.directions)
-            if sender == switch
+            number: 0 if spec.may_drop else _headroom_bytes(spec, buffer, Hop(link, *ends))
+            for number, (ends, link) in enumerate(ports.directions)
+            if ends[0] == switch
         }
         reserved = (spec.data_queues + 1) * sum(headroom.values())
         if reserved >= buffer.bytes:
@@ -52,16 +52,17 @@ def plan_buffers(spec: TrialSpec, fabric: Fabric, ports: Ports) -> dict[str, tup
     return found
 
 
-def _headroom_bytes(spec: TrialSpec, buffer: SharedBuffer, fabric: Fabric, link: Link) -> int:
+def _headroom_bytes(spec: TrialSpec, buffer: SharedBuffer, hop: Hop) -> int:
     if buffer.headroom_bytes is not None:
         return buffer.headroom_bytes
     frame = frame_bytes(spec.topology.mtu_bytes)
-    return headroom_bytes(link.line_rate_gbps * BYTES_PER_S_OF_GBPS, fabric.hop_us / 1e6, frame)
+    round_trip_s = (spec.topology.hop_delay_us(hop) + spec.topology.hop_delay_us(hop.turned)) / 1e6
+    return headroom_bytes(hop.link.line_rate_gbps * BYTES_PER_S_OF_GBPS, round_trip_s, frame)
 
 
-def add_switches(engine: Engine, spec: TrialSpec, fabric: Fabric, ports: Ports) -> None:
+def add_switches(engine: Engine, spec: TrialSpec, ports: Ports) -> None:
     """Add what switches have beyond ports of their own to an engine. Raises UnsupportedError."""
-    for plan, headroom in plan_buffers(spec, fabric, ports).values():
+    for plan, headroom in plan_buffers(spec, ports).values():
         engine.share_buffer(plan, headroom)
     for number, ((sender, _), _) in enumerate(ports.directions):
         if sender in spec.topology.switches:

@@ -90,7 +90,7 @@ def open_trial(
     ports = number_ports(spec.topology)
     nics, plans = plan_nics(spec, fabric, seed), plan_ports(spec, fabric, ports)
     engine = Engine(nics, plans, len(spec.topology.hosts), round(sample_ms * PS_PER_MS), round(lead_ms * PS_PER_MS))
-    add_switches(engine, spec, fabric, ports)
+    add_switches(engine, spec, ports)
     return engine, ports, add_jobs(engine, spec, ports, seed, fabric.tcp)
 
 

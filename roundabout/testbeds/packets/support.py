@@ -23,7 +23,7 @@ def check_support(trial: TrialSpec, fabric: Fabric) -> None:
     for name, job in trial.jobs.items():
         _check_transport(f"jobs.{name}", job.transport, trial)
     ecn_thresholds(trial, fabric)
-    plan_buffers(trial, fabric, number_ports(trial.topology))
+    plan_buffers(trial, number_ports(trial.topology))
 
 
 def _check_cross_traffic(where: str, traffic: CrossTraffic, trial: TrialSpec) -> None:

@@ -53,7 +53,8 @@ def test_validate_names_every_wrong_file(tmp_path: Path, capsys: pytest.CaptureF
 def test_plan_shows_every_trial_and_the_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "unfair-vgg19"]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert len(out) == 1 + 20 + 2
+    assert len(out) == 1 + 20 + 1 + 2
+    assert out[-3] == "feedback: a mark cuts a rate after 8.6 to 10.6 us over an empty network"
     assert out[-2].startswith("packets: 20 trials, about ")
     assert out[-1].startswith("lab: 20 trials, about 4 min")
     assert main(["plan", "unfair-vgg19", "--testbed", "lab"]) == 0
