@@ -67,7 +67,8 @@ def _list(*, as_json: bool) -> None:
         console.print(f"counters  {', '.join(names)}\n", highlight=False)
         if sets := [read_set(each, name) for name in set_names(each)]:
             console.print(_sets(each, sets))
-            console.print("* not printed by the set's source: a guess, whose origin is in its file\n", highlight=False)
+            console.print("* not printed by the set's source: a guess, whose origin is in its file", highlight=False)
+            console.print("+ identified from printed measurements: which, is in its file\n", highlight=False)
     console.print(f"Linux's own, where a kernel has them: {', '.join(registry.KERNELS_OWN)}", highlight=False)
 
 
@@ -108,4 +109,4 @@ def _sets(declared: Declaration, sets: Sequence[ParameterSet]) -> Table:
 
 def _format_value(figure: Chosen | Figure) -> str:
     value = figure.value if isinstance(figure.value, str) else f"{figure.value:.8g}"
-    return f"{value}{'*' if figure.guess else ''}"
+    return f"{value}{'*' if figure.guess else '+' if figure.identified else ''}"

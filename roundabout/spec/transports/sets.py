@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Published sets of a transport's parameters: one file each, in `sets/` beside the transport's program.
 
-Each value of a set has a `source`, where it is printed, or is a `guess` with its origin.
+Each value of a set has a `source`, where it is printed, is a `guess` with its origin, or is `identified` from printed
+measurements (identification.py).
 """
 
 import functools
@@ -59,16 +60,20 @@ class PublishedValues(Strict):
 
 
 class Figure(Strict):
-    """A value with its origin: a printed `source`, or the reason of a `guess`."""
+    """A value with its origin: a printed `source`, the reason of a `guess`, or measurements that `identified` it."""
 
     value: NotNegative
     source: Text | None = None
     guess: Text | None = None
+    identified: Text | None = None
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
-        if (self.source is None) == (self.guess is None):
-            raise ValueError("exactly one of source (where it is printed) and guess (not printed; taken from where)")
+        if [self.source, self.guess, self.identified].count(None) != 2:
+            raise ValueError(
+                "exactly one of source (where it is printed), guess (not printed; taken from where) and identified "
+                "(from which measurements)"
+            )
         return self
 
 
@@ -116,13 +121,18 @@ def read_set(declared: Declaration, name: str) -> ParameterSet:
 
     Raises SpecError if the set does not exist, or if its file is invalid.
     """
-    path = _folder(declared) / f"{name}.yaml"
+    path = set_path(declared, name)
     if not path.exists():
         names = set_names(declared)
         expected = f"one of {list_choices(names)}" if names else f"none: {declared.name} has no sets"
         raise SpecError(shown_path(path.parent), f"no set '{name}'", expected, hint=suggest(name, names))
     parameters = tuple(each for each in declared.parameters if each.home == path.parent.parent)
     return _read(path, path.stat().st_mtime_ns, parameters)
+
+
+def set_path(declared: Declaration, name: str) -> Path:
+    """Return the file of a transport's set `name`, whether it exists or not."""
+    return _folder(declared) / f"{name}.yaml"
 
 
 def find_published(declared: Declaration, name: str) -> PublishedValues:

@@ -105,6 +105,11 @@ def test_a_wrong_transport_of_an_experiment_is_named(tmp_path: Path, transport: 
         ("  Pmax: {value: 0.01", "  Pmax: {value: 2", r"ecn: found Kmin 5000, Kmax 200000, Pmax 2, expected"),
         ('guess: "not printed; mix', 'guess_: "not printed; mix', r"R_HAI_mbps.guess_: found the unknown field"),
         ('source: "SIGCOMM\'15, parameters of its testbed"', "note: x", r"byte_counter_bytes.note: found the unknown"),
+        (
+            'source: "SIGCOMM\'15, equation 1: R_T = R_C at every CNP"',
+            'source: x, identified: "Figure 1"',
+            r"clamp_target: .*expected exactly one of source .* guess .* and identified",
+        ),
         ("name: mine", "name: other", r"mine.yaml:\d+: name: found 'other', expected 'mine'"),
     ],
 )
