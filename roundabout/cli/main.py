@@ -48,6 +48,7 @@ GROUPS = {
     },
     "Models": {
         "predict": "models.predict",
+        "identify": "models.identify",
         "cassini": "models.cassini",
         "advise": "models.advise",
         "profile": "models.profile",

@@ -13,7 +13,12 @@ from roundabout.spec.reader.schema import format_schema, schemas, write_schemas
 
 pytestmark = pytest.mark.unit
 
-KINDS = {"catalog": "experiment", "profiles": "profile", "topologies": "topology"}
+KINDS = {
+    "catalog": "experiment",
+    "profiles": "profile",
+    "topologies": "topology",
+    "identification": "identification",
+}
 FILES = sorted(path for folder in KINDS for path in (EXPERIMENTS / folder).rglob("*.yaml"))
 
 
@@ -60,4 +65,4 @@ def test_the_schema_refuses_what_the_reader_refuses(wrong: dict[str, Any]) -> No
 
 def test_schemas_are_written_to_a_new_folder(tmp_path: Path) -> None:
     paths = write_schemas(tmp_path / "new")
-    assert [path.name for path in paths] == ["experiment.json", "profile.json", "topology.json"]
+    assert [path.name for path in paths] == ["experiment.json", "profile.json", "topology.json", "identification.json"]

@@ -10,6 +10,7 @@ from roundabout.spec.experiment import ExperimentHeader, Treatment
 from roundabout.spec.load import LENGTH_CHANGES, LENGTHS
 from roundabout.spec.profile import Profile
 from roundabout.spec.topology import Topology
+from roundabout.spec.transports.identification import Identification
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # Mappings that overlays change in part; whatever else they name is given whole.
@@ -17,11 +18,12 @@ _MERGED = ("Capture", "Cluster", "CrossTraffic", "Job", "Transport")
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Return the JSON Schema of each kind of specification file: experiment, profile and topology."""
+    """Return the JSON Schema of each kind of specification file."""
     return {
         "experiment": {"$schema": DIALECT, **_experiment()},
         "profile": {"$schema": DIALECT, **Profile.model_json_schema()},
         "topology": {"$schema": DIALECT, **Topology.model_json_schema()},
+        "identification": {"$schema": DIALECT, **Identification.model_json_schema()},
     }
 
 
