@@ -20,7 +20,7 @@ class Reasons(Silent):
         self.reasons: list[str] = []
         self._when_ended = when_ended
 
-    def trial_ended(self, _trial: Any, reasons: list[str], _again: bool) -> None:
+    def trial_ended(self, _trial: Any, reasons: list[str], _again: bool, _disturbed: bool = False) -> None:
         self.reasons += reasons
         self._when_ended()
 
@@ -30,6 +30,7 @@ class Notes:
 
     def __init__(self):
         self.steps, self.iterations, self.links, self.ended = [], [], [], []
+        self.disturbed = []
 
     def run_started(self, run, plan, done):
         self.plan, self.done = plan, done
@@ -52,5 +53,6 @@ class Notes:
     def leaves(self, owed):
         print("left:", *owed, file=sys.stderr)
 
-    def trial_ended(self, trial, reasons, again):
+    def trial_ended(self, trial, reasons, again, disturbed=False):
         self.ended.append((trial.variant, reasons, again))
+        self.disturbed.append(disturbed)

@@ -108,8 +108,8 @@ def targets_of(run: Run) -> tuple[Target, ...]:
     """Return the figures that a calibration must meet: of each fair cell, and of other cells relative to a fair one.
 
     Raises:
-        StoreError: a cell in which jobs share links has no valid trial, or no fair cell at the same levels, or lacks
-            the data for one of the figures.
+        StoreError: a cell in which jobs share links has no valid trial (a disturbed one does not suffice), or no fair
+            cell at the same levels, or lacks the data for one of the figures.
     """
     cells = cells_of(run)
     asked = [CellId(cell.levels) for cell in experiment_of(run).cells if cell.spec.has_concurrent_jobs]
@@ -117,6 +117,8 @@ def targets_of(run: Run) -> tuple[Target, ...]:
     meeting = [each for each in every if each.cell.id in asked]
     if lacking := [each.name for each in asked if each not in [cell.cell.id for cell in meeting]]:
         raise StoreError(f"{run.path}: found no valid trial of {' and '.join(lacking)}, expected one of each cell")
+    if disturbed := [each.cell.name for each in meeting if each.cell.disturbance is not None]:
+        raise StoreError(f"{run.path}: found {' and '.join(disturbed)}, expected a valid trial of each cell")
     return tuple(target for each in meeting for target in _figures(run, each, meeting))
 
 

@@ -11,6 +11,7 @@ from analysis.expectations.expectations import Limits
 from analysis.expectations.verdict_tables import TONES
 from analysis.expectations.verdicts import NOT_MEASURED, Word, judge_interval
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares, speedup
+from analysis.reading.disturbance import MARK
 from analysis.render.tables import Cell as Shown, Column, Table, one_section
 from analysis.statistics.intervals import Interval, mean_of
 from roundabout.spec.experiment import FAIR, Experiment
@@ -21,19 +22,23 @@ from roundabout.store import Run, StoreError
 class ModelComparison:
     """A predicted figure with its tolerance, and the measured figure with its 95 % interval.
 
-    The interval decides the verdict. Without an interval, as with too few repetitions, the verdict is `inconclusive`.
+    The interval decides the verdict. Without an interval, as with too few repetitions, the verdict is `inconclusive`,
+    and so it is for a figure of disturbed trials.
     """
 
     foretold: float | None
     allowed: float
     measured: float | None = None
     ci95: Interval | None = None
+    disturbed: bool = False
 
     @property
     def verdict(self) -> Word:
         """Return the verdict: `pass` if all of the interval lies within the tolerance, `fail` if none of it does."""
         if self.foretold is None or self.measured is None:
             return NOT_MEASURED
+        if self.disturbed:
+            return "inconclusive"
         return judge_interval(self.ci95, Limits(self.foretold - self.allowed, self.foretold + self.allowed))
 
 
@@ -88,12 +93,16 @@ def table(experiment: Experiment, rows: Sequence[Row]) -> Table:
 def _row(each: Prediction, run: Run, measured: dict[CellId, CellTrials]) -> Row:
     levels = dict(each.cell.levels)
     cell = measured.get(CellId(levels))
-    share = ModelComparison(each.share, ALLOWED_SHARE * (each.share or 0.0), *_share(run, cell))
+    disturbed = cell is not None and cell.disturbance is not None
+    measured_share, ends = _share(run, cell) or (None, None)
+    share = ModelComparison(each.share, ALLOWED_SHARE * (each.share or 0.0), measured_share, ends, disturbed)
     if each.cell.variant == FAIR:
         return Row(levels, share, None)
     fair = baseline_of(measured.values(), cell, FAIR) if cell else None
     gain = speedup(fair, cell, None) if fair and cell else None
-    return Row(levels, share, ModelComparison(each.speedup, ALLOWED_SPEEDUP, *(gain or ())))
+    disturbed |= fair is not None and fair.disturbance is not None
+    measured_gain, ends = gain or (None, None)
+    return Row(levels, share, ModelComparison(each.speedup, ALLOWED_SPEEDUP, measured_gain, ends, disturbed))
 
 
 def _share(run: Run, cell: CellTrials | None) -> tuple[float, Interval | None] | tuple[()]:
@@ -115,4 +124,4 @@ def _cells(row: Row) -> Iterator[Shown]:
         alone = each.measured is not None and each.ci95 is None
         yield Shown(each.foretold)
         yield Shown(each.measured, interval=each.ci95, note="no interval" if alone else "")
-        yield Shown(each.verdict, tone=TONES[each.verdict])
+        yield Shown(each.verdict, note=MARK if each.disturbed else "", tone=TONES[each.verdict])

@@ -85,7 +85,7 @@ def slowdowns(run: Run, job: str, idle: str) -> dict[str, Measured]:
 
     The figure of `idle` itself is over the profile's time alone.
     """
-    cells = {cell.variant: cell for cell in cells_of(run) if cell.trials}
+    cells = {cell.variant: cell for cell in cells_of(run) if cell.trials and cell.disturbance is None}
     times = {name: estimate(cell.repetitions(job), np.mean) for name, cell in cells.items()}
     found = {name: ratio(each, times[idle]) for name, each in times.items() if name != idle and idle in times}
     if idle in times:

@@ -16,11 +16,11 @@ def job_figures(run: Run) -> JobFigures:
 
     `interleaved` is the iteration from which jobs stay interleaved, or None. `mean` (of all jobs) and `worst` (of the
     slowest) are the last half's median iteration over the profile's isolated iteration.
-    Variants without a valid trial have no figure.
+    Variants without a valid trial have no figure, because conditions are judged on these figures.
     """
     told: JobFigures = {}
     for cell in cells_of(run):
-        if not cell.trials:
+        if not cell.trials or cell.disturbance is not None:
             continue
         _, spans = communication_spans(run, cell, cell.trials[0])
         first = first_lasting(compute_overlaps(spans))

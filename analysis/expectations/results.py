@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The typed results of studies: computed once, stored as summary.json (docs/reference/summary.schema.json), and shown.
 
-All iterations of all valid repetitions count. Statistics of a part of a run have their own field, such as `last_half`.
+All iterations of all repetitions that count are included: valid ones, or disturbed ones where none is valid.
+Statistics of a part of a run have their own field, such as `last_half`.
 """
 
 import math
@@ -16,12 +17,14 @@ from analysis.expectations.verdicts import Verdict, judge
 from analysis.quantities import CachedReading
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, speedup
 from analysis.reading.congestion.marks import JobMarks, marks_of_cells
+from analysis.reading.disturbance import mark_name, widen
 from analysis.reading.fidelity import Fidelity, fidelity_of
 from analysis.statistics.intervals import Array, Interval, estimate, tail_estimate
 from roundabout.models.fluid import Limits, fluid_limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
 from roundabout.store import Run
+from roundabout.store.trial_states import DISTURBANCE, STATES, counted_trials, state_of_record
 
 SCHEMA: Literal[4] = 4
 """Version of summary.json. Since version 3 a 99th percentile needs a thousand iterations, and intervals decide
@@ -88,7 +91,8 @@ class Marks(Result):
 class JobCell(Statistics):
     """The results of one job in one cell. `limit` names the flow-level limit to compare with.
 
-    Figures are computed from `repetitions` trials; the cell's `invalid` trials are left out.
+    Figures are computed from `repetitions` trials; the cell's `invalid` trials are left out, and so are its disturbed
+    trials if one is valid. Otherwise `disturbance` is their largest estimated effect, as a share; None without any.
     """
 
     variant: str
@@ -104,6 +108,7 @@ class JobCell(Statistics):
     limit: LimitName
     last_half: LastHalf
     marks_per_iteration: Marks | None = None
+    disturbance: float | None = None
 
     @property
     def id(self) -> CellId:
@@ -112,8 +117,8 @@ class JobCell(Statistics):
 
     @property
     def name(self) -> str:
-        """Return the cell's name in tables."""
-        return CellId(self.levels).name
+        """Return the cell's name in tables, with a mark if its trials were disturbed."""
+        return mark_name(CellId(self.levels).name, self.disturbance)
 
     @property
     def limit_ms(self) -> float | None:
@@ -139,6 +144,16 @@ class InvalidTrial(Result):
     reason: str
 
 
+class DisturbedTrial(InvalidTrial):
+    """A trial whose figures a lack of CPU time biased, and the estimated effect as a share of an iteration.
+
+    `counted` is False if it counts in no figure, because another trial of its cell is valid.
+    """
+
+    effect: float
+    counted: bool
+
+
 class Summary(Result):
     """The fields that all studies' results have; each study adds its own.
 
@@ -153,6 +168,7 @@ class Summary(Result):
     cells: tuple[JobCell, ...]
     expectations: tuple[Verdict, ...]
     invalid_trials: tuple[InvalidTrial, ...]
+    disturbed_trials: tuple[DisturbedTrial, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """Return the content of summary.json."""
@@ -162,8 +178,10 @@ class Summary(Result):
 def common_fields(run: Run, study: StudyChoice) -> dict[str, Any]:
     """Return the common fields of all studies, by name."""
     cells, base = cells_of(run), experiment_of(run).baseline
-    invalid = [record for record in run.trials() if not record["valid"]]
-    spoilt = Counter((CellId.of(record), record.get("job")) for record in invalid)
+    counted = counted_trials(run.trials())
+    by_state = {state: [each for each in run.trials() if state_of_record(each) == state] for state in STATES}
+    unused = [each for each in run.trials() if each["trial"] not in counted]
+    spoilt = Counter((CellId.of(record), record.get("job")) for record in unused)
     testbed = run.manifest["testbed"]
     parts = tuple(
         _cell(cell, job, baseline_of(cells, cell, base.level, base.factor), str(base.level)).model_copy(
@@ -185,7 +203,11 @@ def common_fields(run: Run, study: StudyChoice) -> dict[str, Any]:
         ),
         "cells": parts,
         "expectations": judge(CachedReading(run), study.kind or ""),
-        "invalid_trials": tuple(map(_invalid, invalid)),
+        "invalid_trials": tuple(InvalidTrial(**_described(each)) for each in by_state["invalid"]),
+        "disturbed_trials": tuple(
+            DisturbedTrial(**_described(each), effect=each.get(DISTURBANCE) or 0.0, counted=each["trial"] in counted)
+            for each in by_state["disturbed"]
+        ),
     }
 
 
@@ -207,10 +229,10 @@ def finite_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _invalid(record: Mapping[str, Any]) -> InvalidTrial:
+def _described(record: Mapping[str, Any]) -> dict[str, str]:
     words = (CellId.of(record).name, record.get("job"), f"repetition {record['repetition']}")
     name = ", ".join(word for word in words if word)
-    return InvalidTrial(key=record["trial"], name=name, reason=record["reason"])
+    return {"key": record["trial"], "name": name, "reason": record["reason"]}
 
 
 def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str) -> JobCell:
@@ -223,7 +245,8 @@ def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str) 
         job=job,
         repetitions=len(repetitions),
         iterations=len(repetitions[0]),
-        **iteration_statistics(repetitions, "_ms"),
+        **iteration_statistics(repetitions, "_ms", cell.disturbance),
+        disturbance=cell.disturbance,
         baseline=called if compared else None,
         speedup=compared[0] if compared else None,
         speedup_ci95=compared[1] if compared else None,
@@ -232,7 +255,7 @@ def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str) 
         ),
         limit=_limit(cell, is_fair=baseline is cell and cell.variant == called),
         last_half=LastHalf(
-            **iteration_statistics(_last_half(repetitions), "_ms"),
+            **iteration_statistics(_last_half(repetitions), "_ms", cell.disturbance),
             gain_of_possible=gain_of_possible(cell, baseline, job, limits),
         ),
     )
@@ -253,19 +276,24 @@ def _marks(marks: JobMarks | None) -> Marks | None:
     )
 
 
-def iteration_statistics(repetitions: list[Array], unit: str = "") -> dict[str, Any]:
-    """Return median, mean, 99th percentile and maximum of all iterations, with intervals; names end with `unit`."""
+def iteration_statistics(repetitions: list[Array], unit: str = "", disturbance: float | None = None) -> dict[str, Any]:
+    """Return median, mean, 99th percentile and maximum of all iterations, with intervals; names end with `unit`.
+
+    Intervals are wider by a `disturbance`, which is a share, or None for valid trials.
+    """
     together = np.concatenate(repetitions)
     measured = {
         "median": estimate(repetitions, np.median, at_least=0),
         "mean": estimate(repetitions, np.mean, at_least=0),
-        "p99": tail_estimate(repetitions) or (None, None),
     }
+    tail = tail_estimate(repetitions)
+    shown = {name: widen(each, disturbance) for name, each in {**measured, **({"p99": tail} if tail else {})}.items()}
+    found: dict[str, tuple[float | None, Interval | None]] = {"p99": (None, None), **shown}
     return {
         "count": len(together),
-        **{f"{name}{unit}": figure for name, (figure, _) in measured.items()},
+        **{f"{name}{unit}": figure for name, (figure, _) in found.items()},
         f"max{unit}": float(together.max()),
-        **{f"{name}_ci95{unit}": interval for name, (_, interval) in measured.items()},
+        **{f"{name}_ci95{unit}": interval for name, (_, interval) in found.items()},
     }
 
 

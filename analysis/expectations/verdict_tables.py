@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 
 from analysis.expectations.verdicts import Verdict
+from analysis.reading.disturbance import MARK
 from analysis.render.page import Html, fill_template, list_html, paragraph, table_html
 from analysis.render.tables import Cell, Column, Table, Tone, one_section
 
@@ -63,6 +64,7 @@ def cards(verdicts: Sequence[Verdict]) -> Html:
             "tone": TONES[each.verdict].value,
             "word": each.verdict,
             "about": describe(each),
+            "basis": _basis(each),
             "value": _value(each),
             "long": not _is_figure(each),
             "ci95": each.ci95 if _is_figure(each) and each.ci95 and each.ci95[0] < each.ci95[1] else None,
@@ -81,7 +83,7 @@ def agreement_table(verdicts: Sequence[Verdict], paper: str) -> Html:
         (
             Cell(each.claim, note=each.source or ""),
             Cell(each.found),
-            Cell(each.verdict, note=each.basis or "", tone=TONES[each.verdict]),
+            _verdict(each),
         )
         for each in known
     ]
@@ -153,8 +155,12 @@ def _measured(verdict: Verdict) -> Cell:
 
 
 def _verdict(verdict: Verdict) -> Cell:
-    """Return the verdict, and the basis of an agreement."""
-    return Cell(verdict.verdict, note=verdict.basis or "", tone=TONES[verdict.verdict])
+    """Return the verdict, with the basis of an agreement and a mark if it rests on disturbed trials."""
+    return Cell(verdict.verdict, note=_basis(verdict), tone=TONES[verdict.verdict])
+
+
+def _basis(verdict: Verdict) -> str:
+    return ", ".join(filter(None, [verdict.basis, MARK if verdict.disturbed else ""]))
 
 
 def _is_figure(verdict: Verdict) -> bool:

@@ -5,6 +5,7 @@ The interval of a figure decides. The verdict is `pass` if the whole interval is
 else `inconclusive`. Expected is a tolerance around the paper's figure, a bound, or a place above the previous name's
 interval. Without an interval the verdict is `inconclusive`, unless the run was computed without random parts, so that
 its figures are exact. With several cases all must be as expected. Without a figure the verdict is `not measured`.
+A verdict is at most `inconclusive` if a cell of its variants and levels has only disturbed trials.
 Nothing is judged if `--set` altered the experiment.
 """
 
@@ -18,6 +19,7 @@ from typing import Any, Literal
 from analysis import papers
 from analysis.expectations.expectations import Limits, ResolvedExpectation, describe_expected, resolve
 from analysis.quantities import CachedReading, Case, Curve, Quantity, QuantityRequest, find_quantity
+from analysis.reading.disturbance import list_cells
 from analysis.statistics.intervals import Interval
 from roundabout.core.errors import RoundaboutError
 from roundabout.spec.assembly.library import CATALOG, Library
@@ -53,7 +55,8 @@ class Verdict:
     """An expectation, what was measured, and the verdict. Fields that do not apply to the kind of expectation are None.
 
     With several cases, `measured` is the case that deviates most, and `parts` holds all cases. `expected` and `found`
-    are texts for people. `rows` are the scoreboard's rows that the verdict belongs to.
+    are texts for people. `rows` are the scoreboard's rows that the verdict belongs to, and `disturbed` the cells with
+    only disturbed trials on which it rests.
     """
 
     kind: str
@@ -78,6 +81,7 @@ class Verdict:
     found: str
     rows: tuple[str, ...]
     parts: tuple[Part, ...]
+    disturbed: tuple[str, ...] = ()
 
     def record(self) -> dict[str, Any]:
         """Return the verdict as summary.json has it."""
@@ -118,8 +122,13 @@ def judge_expectation(
         expected = replace(expected, by=expected.by or quantity.by)
         parts = tuple(_PARTS[expectation.kind](expected, cases))
         found = unjudged or _describe_findings(expectation, quantity, parts, cases)
+        disturbed = _disturbed_cells(reading, expectation) if parts else ()
     except RoundaboutError as error:
         quantity, expected, cases, parts, found = None, ResolvedExpectation(), [], (), error.message
+        disturbed = ()
+    if disturbed:
+        parts = tuple(replace(each, verdict=_at_most_inconclusive(each.verdict)) for each in parts)
+        found += f"; at most inconclusive, because trials were disturbed: {list_cells(disturbed)}"
     kinds = {each.properties.get("traffic", "") for each in cases}
     rows = shows(kinds) if shows else ()
     word = combine([each.verdict for each in parts])
@@ -147,7 +156,28 @@ def judge_expectation(
         found=found,
         rows=tuple(dict.fromkeys([*expected.rows, *rows])),
         parts=tuple(map(_finite, parts)),
+        disturbed=disturbed,
     )
+
+
+def _disturbed_cells(reading: CachedReading, expectation: Expectation) -> tuple[str, ...]:
+    """Return the names of the cells with only disturbed trials on which a verdict may rest.
+
+    These are the cells of the variants that the expectation names, or of all if it names none, at its levels.
+    """
+    by_variant = isinstance(expectation, Order) and expectation.by == "variant"
+    named = {*(expectation.order if isinstance(expectation, Order) and by_variant else (expectation.of,))}
+    named.add(expectation.over)
+    everything = not by_variant and expectation.of is None
+    return tuple(
+        cell.name
+        for cell in reading.disturbed
+        if (everything or cell.variant in named) and cell.matches(expectation.at)
+    )
+
+
+def _at_most_inconclusive(word: Word) -> Word:
+    return "inconclusive" if word in ("pass", "fail") else word
 
 
 def _complete(experiment: Experiment) -> list[Expectation]:

@@ -5,10 +5,10 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of
+from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, disturbed_cells, experiment_of
 from analysis.reading.cross_traffic.load_sweeps import JobSweep, job_sweeps
 from analysis.reading.fidelity import is_repeatable
-from analysis.statistics.intervals import Array, Interval, Measured, estimate
+from analysis.statistics.intervals import Array, Interval, Measured
 from roundabout.spec import Experiment
 from roundabout.store import Run
 
@@ -41,8 +41,13 @@ class CachedReading:
         return is_repeatable(self.run) and not drawn
 
     @property
+    def disturbed(self) -> Mapping[CellId, float]:
+        """Return the cells whose figures come from disturbed trials, with the estimated effect as a share."""
+        return self.cached(_disturbed)
+
+    @property
     def cells(self) -> Sequence[CellTrials]:
-        """Return the measurements of valid trials, by variant and levels."""
+        """Return the measurements of the trials that count, by variant and levels."""
         return self.cached(_cells)
 
     @property
@@ -53,6 +58,10 @@ class CachedReading:
 
 def _experiment(reading: CachedReading) -> Experiment:
     return experiment_of(reading.run)
+
+
+def _disturbed(reading: CachedReading) -> Mapping[CellId, float]:
+    return disturbed_cells(reading.run)
 
 
 def _cells(reading: CachedReading) -> Sequence[CellTrials]:
@@ -159,11 +168,7 @@ class QuantityRequest:
 
         `statistic` is applied to the iteration times of all repetitions together, ms.
         """
-        return [
-            self.case(cell, job, *estimate(cell.repetitions(job), statistic))
-            for cell in self.cells
-            for job in self.jobs(cell)
-        ]
+        return [self.case(cell, job, *cell.estimate(job, statistic)) for cell in self.cells for job in self.jobs(cell)]
 
     def each_repetition(
         self, made: Mapping[tuple[str, str], T], figure: Callable[[Sequence[T]], Measured]

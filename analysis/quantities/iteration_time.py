@@ -4,7 +4,6 @@
 import numpy as np
 
 from analysis.quantities import Case, QuantityRequest, quantity
-from analysis.statistics import intervals
 from analysis.statistics.intervals import Array, mean_of
 
 
@@ -23,9 +22,7 @@ def mean(asked: QuantityRequest) -> list[Case]:
 @quantity("99 % tail of iteration time", unit="ms", digits=1)
 def tail(asked: QuantityRequest) -> list[Case]:
     """Return the time that one iteration in a hundred exceeds; not measured with fewer than a thousand iterations."""
-    found = (
-        (cell, job, intervals.tail_estimate(cell.repetitions(job))) for cell in asked.cells for job in asked.jobs(cell)
-    )
+    found = ((cell, job, cell.estimate_tail(job)) for cell in asked.cells for job in asked.jobs(cell))
     return [asked.case(cell, job, *measured) for cell, job, measured in found if measured]
 
 

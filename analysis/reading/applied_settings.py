@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from roundabout.spec import Transport
 from roundabout.store import Run
+from roundabout.store.trial_states import counted_trials
 
 TIMER, GAP = "T_us", "cnp_gap_us"
 
@@ -21,9 +22,10 @@ class AppliedParameter(NamedTuple):
 
 
 def applied_parameters(run: Run) -> list[AppliedParameter]:
-    """Return each distinct parameter of the valid trials, in their order; empty if nothing was set on hosts."""
-    valid = (record for record in run.trials() if record["valid"])
-    return list(dict.fromkeys(each for record in valid for each in _of_trial(record)))
+    """Return each distinct parameter of the trials that count, in their order; empty if nothing was set on hosts."""
+    counted = counted_trials(run.trials())
+    known = (record for record in run.trials() if record["trial"] in counted)
+    return list(dict.fromkeys(each for record in known for each in _of_trial(record)))
 
 
 def timer_warnings(values: Sequence[AppliedParameter]) -> list[str]:

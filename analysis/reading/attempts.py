@@ -8,16 +8,21 @@ from typing import Any
 from analysis.reading.cells import CellId, experiment_of
 from roundabout.store import Run
 from roundabout.store.reasons import RESENT
+from roundabout.store.trial_states import state_of_record
 
 
 @dataclass(frozen=True)
 class CellAttempts:
-    """The attempts at one cell: how many there were, how many were invalid, and how many had retransmitted segments."""
+    """The attempts at one cell: their number, and how many were not valid, disturbed, or had retransmitted segments.
+
+    `invalid` counts all attempts that are not valid, the disturbed ones among them.
+    """
 
     cell: CellId
     made: int
     invalid: int
     resent: int
+    disturbed: int = 0
 
 
 def count_attempts(run: Run) -> list[CellAttempts]:
@@ -29,5 +34,8 @@ def count_attempts(run: Run) -> list[CellAttempts]:
 
 
 def _count_of_cell(cell: CellId, records: Iterable[dict[str, Any]]) -> CellAttempts:
-    reasons = [record["reason"] for record in records]
-    return CellAttempts(cell, len(reasons), sum(map(bool, reasons)), sum(RESENT in reason for reason in reasons))
+    known = list(records)
+    reasons = [record["reason"] for record in known]
+    disturbed = sum(state_of_record(record) == "disturbed" for record in known)
+    resent = sum(RESENT in reason for reason in reasons)
+    return CellAttempts(cell, len(reasons), sum(map(bool, reasons)), resent, disturbed)

@@ -2,8 +2,8 @@
 """The measurements of a run, cell by cell (one combination of levels): the input of studies, tables and figures."""
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import starmap
@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from analysis.reading.cached_run import cached_per_run
 from analysis.reading.data import HostPlace, counters, filter_rows, iterations
+from analysis.reading.disturbance import mark_name, widen
 from analysis.statistics.cumulative_counter import EMPTY, CumulativeCounter, Integers
 from analysis.statistics.intervals import Array, Measured, estimate, least, ratio, tail_estimate
 from roundabout.spec import Experiment, Transport, TrialSpec
@@ -23,6 +24,7 @@ from roundabout.spec.base import Level
 from roundabout.spec.experiment import ONLY_VARIANT
 from roundabout.store import Run, StoreError
 from roundabout.store.files import LOST_MESSAGE
+from roundabout.store.trial_states import counted_trials, largest_disturbance
 
 UNITS = {"us": "µs", "mbps": "Mbit/s", "bytes": "bytes"}
 
@@ -74,7 +76,9 @@ class CellId:
 
 @dataclass
 class CellTrials:
-    """The valid trials of a cell.
+    """The trials of a cell whose figures count: the valid ones, or the disturbed ones if none is valid.
+
+    `disturbance` is the largest estimated effect of disturbed trials, as a share, and None for valid trials.
 
     `trials` holds the trials' keys in the order of repetitions, and `times` the iteration times in ms by job and
     repetition. A job's iteration lasts as long as its slowest worker's, from the worker's own start to its own end of
@@ -85,6 +89,7 @@ class CellTrials:
     spec: TrialSpec
     trials: list[str] = field(default_factory=list)
     times: dict[str, dict[int, Array]] = field(default_factory=dict)
+    disturbance: float | None = None
 
     @property
     def variant(self) -> str:
@@ -98,8 +103,8 @@ class CellTrials:
 
     @property
     def name(self) -> str:
-        """Return the name in tables and figures."""
-        return self.id.name
+        """Return the name in tables and figures, with a mark if the trials were disturbed."""
+        return mark_name(self.id.name, self.disturbance)
 
     @property
     def properties(self) -> dict[str, str]:
@@ -122,6 +127,15 @@ class CellTrials:
     def repetitions(self, job: str) -> list[Array]:
         """Return the iteration times of a job, ms, one array for each repetition."""
         return [self.times[job][number] for number in sorted(self.times[job])]
+
+    def estimate(self, job: str, statistic: Callable[[Array], float]) -> Measured:
+        """Return a statistic of a job's iteration times, ms, with an interval that is wider for disturbed trials."""
+        return widen(estimate(self.repetitions(job), statistic), self.disturbance)
+
+    def estimate_tail(self, job: str) -> Measured | None:
+        """Return the 99th percentile of a job's iteration times like `estimate`; None with too few iterations."""
+        found = tail_estimate(self.repetitions(job))
+        return widen(found, self.disturbance) if found else None
 
 
 def jobs_of(cells: Iterable[CellTrials]) -> list[str]:
@@ -158,12 +172,29 @@ def cell_of_trial(run: Run) -> dict[str, CellId]:
 
 
 @cached_per_run
+def disturbed_cells(run: Run) -> dict[CellId, float]:
+    """Return the cells whose figures come from disturbed trials, with the largest estimated effect, as a share."""
+    records, of_trial = run.trials(), cell_of_trial(run)
+    counted = counted_trials(records)
+    found: dict[CellId, list[dict[str, Any]]] = defaultdict(list)
+    for record in records:
+        if record["trial"] in counted:
+            found[of_trial[record["trial"]]].append(record)
+    effects = {cell: largest_disturbance(own) for cell, own in found.items()}
+    return {cell: effect for cell, effect in effects.items() if effect is not None}
+
+
+@cached_per_run
 def cells_of(run: Run) -> list[CellTrials]:
-    """Return all measurements of the run's valid trials, in the order of the experiment's levels."""
-    cells = [CellTrials(CellId(cell.levels), cell.spec) for cell in experiment_of(run).cells]
+    """Return all measurements of the run's trials that count, in the order of the experiment's levels."""
+    disturbed, counted = disturbed_cells(run), counted_trials(run.trials())
+    cells = [
+        CellTrials(CellId(cell.levels), cell.spec, disturbance=disturbed.get(CellId(cell.levels)))
+        for cell in experiment_of(run).cells
+    ]
     at, of_trial = {cell.id: cell for cell in cells}, cell_of_trial(run)
     for record in sorted(run.trials(), key=itemgetter("repetition")):
-        if record["valid"]:
+        if record["trial"] in counted:
             at[of_trial[record["trial"]]].trials.append(record["trial"])
     series = iterations(run).group_by(["trial", "job", "repetition"], use_threads=False)
     rows = series.aggregate([("iteration_ms", "list")])
@@ -223,24 +254,24 @@ def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> Measured | N
     Medians are over all iterations of all repetitions. None without a common job.
     """
     jobs = [each for each in sorted(slow.times.keys() & fast.times.keys()) if job in (None, each)]
-    gains = [ratio(*(estimate(cell.repetitions(each), np.median) for cell in (slow, fast))) for each in jobs]
+    gains = [ratio(*(cell.estimate(each, np.median) for cell in (slow, fast))) for each in jobs]
     return least(gains) if gains else None
 
 
 def speedup_of_mean(slow: CellTrials, fast: CellTrials, job: str) -> Measured:
     """Return the mean iteration time of a job in `slow` over that in `fast`."""
-    return ratio(*(estimate(cell.repetitions(job), np.mean) for cell in (slow, fast)))
+    return ratio(*(cell.estimate(job, np.mean) for cell in (slow, fast)))
 
 
 def speedup_of_slow(slow: CellTrials, fast: CellTrials, job: str) -> Measured:
     """Return the 90th percentile of iteration time of a job in `slow` over that in `fast`."""
-    return ratio(*(estimate(cell.repetitions(job), partial(np.quantile, q=0.9)) for cell in (slow, fast)))
+    return ratio(*(cell.estimate(job, partial(np.quantile, q=0.9)) for cell in (slow, fast)))
 
 
 def speedup_of_last_half(slow: CellTrials, fast: CellTrials, job: str) -> Measured:
     """Return the median iteration time of a job in `slow` over that in the second half of each repetition of `fast`."""
     later = [times[len(times) // 2 :] for times in fast.repetitions(job)]
-    return ratio(estimate(slow.repetitions(job), np.median), estimate(later, np.median))
+    return ratio(slow.estimate(job, np.median), widen(estimate(later, np.median), fast.disturbance))
 
 
 def speedup_of_tail(slow: CellTrials, fast: CellTrials, job: str) -> tuple[Measured, str]:
@@ -248,10 +279,10 @@ def speedup_of_tail(slow: CellTrials, fast: CellTrials, job: str) -> tuple[Measu
 
     If either cell has too few iterations, return the ratio of the longest iterations, with a note that says so.
     """
-    both = [cell.repetitions(job) for cell in (slow, fast)]
-    tails = [tail_estimate(each) for each in both]
+    tails = [cell.estimate_tail(job) for cell in (slow, fast)]
     if tails[0] and tails[1]:
         return ratio(tails[0], tails[1]), ""
+    both = [cell.repetitions(job) for cell in (slow, fast)]
     counts = [sum(map(len, each)) for each in both]
     longest = [max(float(times.max()) for times in each) for each in both]
     return (longest[0] / longest[1], None), f"max of {counts[0]} over {counts[1]}"

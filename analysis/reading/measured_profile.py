@@ -9,22 +9,25 @@ import numpy as np
 import pyarrow.compute as pc
 
 from analysis.reading.data import iterations, query
+from analysis.reading.disturbance import describe_effect
 from analysis.statistics.phase_folding import WorkerCounter
 from analysis.statistics.phases import SAME_RATE, Estimate, FoundPhase, FoundProfile
 from roundabout.spec import Phase, Profile, ResolvedJob, TrialSpec
 from roundabout.spec.frames import HEADER_BYTES
 from roundabout.spec.patterns import Pattern
 from roundabout.store import Run, StoreError, Units
+from roundabout.store.trial_states import DISTURBANCE, state_of_record
 
 
 @dataclass(frozen=True)
 class LoneJob:
-    """A job that ran alone in a trial."""
+    """A job that ran alone in a trial. `disturbance` is the estimated effect on a disturbed trial, as a share."""
 
     run: Run
     trial: str
     name: str
     spec: TrialSpec
+    disturbance: float | None = None
 
     @property
     def job(self) -> ResolvedJob:
@@ -64,10 +67,18 @@ class LoneJob:
         return WorkerCounter(at_ns, np.maximum.accumulate(sent - headers))
 
 
-def find_lone_job(run: Run, job: str, among: Collection[str] | None = None, variant: str | None = None) -> LoneJob:
+def find_lone_job(
+    run: Run,
+    job: str,
+    among: Collection[str] | None = None,
+    variant: str | None = None,
+    *,
+    allow_disturbed: bool = False,
+) -> LoneJob:
     """Return the last valid trial of `run` in which `job` ran alone.
 
-    Only trials with a key in `among` and of the variant count, where these are given.
+    Only trials with a key in `among` and of the variant count, where these are given. If none is valid and
+    `allow_disturbed` is set, return the least disturbed one; the caller must show the mark.
 
     Raises:
         StoreError: there is none.
@@ -80,11 +91,16 @@ def find_lone_job(run: Run, job: str, among: Collection[str] | None = None, vari
         and variant in (None, trial["variant"])
     ]
     valid = [trial for trial in trials if trial["valid"]]
-    if not valid:
+    disturbed = [trial for trial in trials if allow_disturbed and state_of_record(trial) == "disturbed"]
+    if valid:
+        chosen = valid[-1]
+    elif disturbed:
+        chosen = min(disturbed, key=lambda trial: trial.get(DISTURBANCE) or 0.0)
+    else:
         why = f"; {trials[-1]['reason']}" if trials else ""
         raise StoreError(f"{run.path}: found no valid trial of {job} alone{why}, expected one", "run it again")
-    spec = TrialSpec.model_validate(valid[-1]["spec"])
-    return LoneJob(run, valid[-1]["trial"], job, spec)
+    effect = None if valid else float(chosen.get(DISTURBANCE) or 0.0)
+    return LoneJob(run, chosen["trial"], job, TrialSpec.model_validate(chosen["spec"]), effect)
 
 
 def profile_of(measured: LoneJob, found: FoundProfile, name: str) -> Profile:
@@ -103,6 +119,8 @@ def profile_of(measured: LoneJob, found: FoundProfile, name: str) -> Profile:
         f"measured, run {measured.run.id}: job {measured.name} alone, {found.iterations} iterations on a {on}, each of "
         f"{format_estimate(found.period_ms, 1)} ms; payload only; 95 % intervals in brackets"
     )
+    if measured.disturbance is not None:
+        source += f"; {describe_effect(measured.disturbance)} by a lack of CPU time"
     return Profile(
         name=name, model=played.model, batch=played.batch, source=source, phases=tuple(_phases(found, pattern))
     )

@@ -27,6 +27,7 @@ from analysis.statistics.intervals import Array
 from roundabout.spec import TrialSpec
 from roundabout.store import Run, StoreError
 from roundabout.store.files import LOST_MESSAGE, read_json
+from roundabout.store.trial_states import counted_trials
 
 NAME = "timeline.json"
 Names = NDArray[np.object_]
@@ -161,7 +162,7 @@ class CompletedIterations:
 
 @dataclass(frozen=True)
 class ClusterTrial:
-    """A valid trial of a cluster: its timeline and its completed iterations."""
+    """A trial of a cluster that counts: its timeline and its completed iterations."""
 
     key: str
     spec: TrialSpec
@@ -178,7 +179,10 @@ class ClusterTrial:
 
 @dataclass(frozen=True)
 class ClusterCell:
-    """The valid trials of one variant at one set of other levels, by repetition; equal repetitions share a trace."""
+    """The trials of one variant at one set of other levels that count, by repetition.
+
+    Trials of equal repetitions share a trace.
+    """
 
     id: CellId
     trials: Mapping[int, ClusterTrial]
@@ -216,15 +220,15 @@ class ClusterCell:
 
 @cached_per_run
 def read_clusters(run: Run) -> list[ClusterCell]:
-    """Return every cell that has a valid trial with a timeline and a completed iteration, in the experiment's order.
+    """Return every cell that has a trial that counts, with a timeline and a completed iteration, in order.
 
     Raises StoreError if a timeline cannot be read.
     """
     found: dict[CellId, dict[int, ClusterTrial]] = {CellId(cell.levels): {} for cell in experiment_of(run).cells}
-    table = _with_marks(run)
+    table, counted = _with_marks(run), counted_trials(run.trials())
     for record in sorted(run.trials(), key=itemgetter("repetition")):
         path = run.path / "trials" / str(record["trial"]) / NAME
-        if record["valid"] and path.is_file():
+        if record["trial"] in counted and path.is_file():
             trial = _trial(record, _timeline(path), table)
             if len(trial.points.times_ms):
                 found[CellId.of(record)][record["repetition"]] = trial

@@ -41,7 +41,7 @@ def resolve_inputs(run: Run, spec: TrialSpec, depends_on: Sequence[str]) -> dict
     result: dict[str, dict[str, InputValue]] = {name: {} for name, job in spec.jobs.items() if job.inputs}
     for field in fields:
         takers = {name: job.inputs[field] for name, job in spec.jobs.items() if field in job.inputs}
-        found = {name: find_lone_job(run, name, depends_on, variant) for name, variant in takers.items()}
+        found = {name: _lone_job(run, name, depends_on, variant) for name, variant in takers.items()}
         for name, value in _WAYS[field](spec, found).items():
             result[name][field] = value
     if spec.cassini:
@@ -62,9 +62,14 @@ def with_measured_profiles(run: Run, cells: Sequence[CellTrials]) -> TrialSpec:
             fields = [each for job in told[cell.trials[0]].values() for each in job.values()]
             depends_on = sorted({key for each in fields for key in each["trials"]})
             return _measured_spec(
-                cell.spec, {name: find_lone_job(run, name, depends_on, variant) for name in cell.spec.jobs}
+                cell.spec, {name: _lone_job(run, name, depends_on, variant) for name in cell.spec.jobs}
             )
     return cells[0].spec
+
+
+def _lone_job(run: Run, job: str, depends_on: Sequence[str], variant: str | None) -> LoneJob:
+    """Return the trial in which a job ran alone. Trials that take inputs from a disturbed one are disturbed too."""
+    return find_lone_job(run, job, depends_on, variant, allow_disturbed=True)
 
 
 def _measured_spec(spec: TrialSpec, found: Found) -> TrialSpec:
@@ -105,7 +110,7 @@ def _timetables(run: Run, spec: TrialSpec, depends_on: Sequence[str]) -> dict[st
     if spec.cassini.timetables:
         return {name: {"timetable": InputValue(each, ())} for name, each in spec.cassini.timetables.items()}
     variant, clocks = spec.cassini.profiles, spec.cassini.clocks
-    found = {name: find_lone_job(run, name, depends_on, variant) for name in spec.jobs} if variant else {}
+    found = {name: _lone_job(run, name, depends_on, variant) for name in spec.jobs} if variant else {}
     measured = _measured_spec(spec, found)
     trials, wanted = tuple(each.trial for each in found.values()), timetables(measured)
     held = stretch_timetables(measured, wanted)

@@ -103,6 +103,17 @@ def draw_level(axes: Axes, y: float, text: str, *, below: bool = False) -> None:
     add_note(axes, axes.get_xlim()[1], y, text, ha="right", **side)
 
 
+def draw_disturbed(panel: Axes, points: Sequence[tuple[float, float]], colour: str) -> None:
+    """Draw hollow points over those of disturbed trials, with one note that explains them."""
+    if not points:
+        return
+    x, y = zip(*points, strict=True)
+    panel.plot(x, y, "o", markersize=6, markerfacecolor="white", color=colour, clip_on=False, zorder=4)
+    panel.annotate(
+        "hollow: disturbed", (1, 0), xycoords="axes fraction", ha="right", va="bottom", color=SOFT, fontsize=8
+    )
+
+
 def draw_word_key(axes: Axes, coloured: dict[str, str], weight: str = "bold") -> None:
     """Draw a key of colored words above the axes, in as many rows as the figure's width requires."""
     rows: list[list[Artist]] = [[]]

@@ -5,9 +5,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.expectations.results import InvalidTrial, Summary
+from analysis.expectations.results import DisturbedTrial, InvalidTrial, Summary
 from analysis.reading import applied_settings as settings
 from analysis.reading.cells import CellTrials, cells_of
 from analysis.reading.data import iterations
@@ -15,6 +16,7 @@ from analysis.reading.machines import AGREE, Machines, ReferenceTrial, read_mach
 from analysis.render.page import Html, bold_heading, fill_template, paragraph, table_html
 from analysis.render.tables import Cell, Column, Table, one_section
 from roundabout.store import Run
+from roundabout.store.trial_states import DISTURBED
 
 AUTHORS = "The Roundabout authors"
 FACT_NAMES = "What transports were told: asked for in the papers' units → on hosts, in theirs"
@@ -22,7 +24,7 @@ Facts = Iterable[tuple[str, str]]
 
 
 def page_header(run: Run, results: Summary) -> Html:
-    """Return the page's head: the experiment, the run, and the fidelity of its figures."""
+    """Return the page's head: the experiment, the run, the fidelity of its figures, and its disturbed trials."""
     experiment = run.manifest["experiment"]
     count = experiment["repetitions"]
     facts = [
@@ -32,7 +34,32 @@ def page_header(run: Run, results: Summary) -> Html:
         results.run,
     ]
     lead = " · ".join(fact for fact in facts if fact)
-    return fill_template("header", fidelity=results.testbed.fidelity, about=experiment["about"], lead=lead)
+    header = fill_template("header", fidelity=results.testbed.fidelity, about=experiment["about"], lead=lead)
+    return header + disturbed_trials(results.disturbed_trials)
+
+
+def disturbed_trials(trials: Sequence[DisturbedTrial]) -> Html:
+    """Return a warning about disturbed trials with a table of them; nothing if there are none."""
+    counted = [each for each in trials if each.counted]
+    if not trials:
+        return Html("")
+    columns = (
+        *(Column("disturbed trial", kind="words"), Column("key", kind="code"), Column("may be off by", ".1%")),
+        *(Column("counts", kind="words"), Column("why", kind="words")),
+    )
+    rows = (
+        (Cell(each.name), Cell(each.key), Cell(each.effect), Cell("yes" if each.counted else "no"), Cell(each.reason))
+        for each in trials
+    )
+    warning = "Disturbed trials are left out, because each of their cells has a valid trial."
+    if counted:
+        effect = max(each.effect for each in counted)
+        warning = (
+            f"{len(counted)} trials that count were disturbed by a lack of CPU time. Their cells are marked, intervals "
+            f"of iteration times are wider by the estimated effect (up to {effect:.0%}), and verdicts on them are at "
+            "most inconclusive."
+        )
+    return bold_heading(warning) + table_html(Table(columns, one_section(rows)))
 
 
 def invalid_trials(trials: Sequence[InvalidTrial]) -> Html:
@@ -51,7 +78,7 @@ def fidelity_notes(results: Summary) -> Html:
 
 
 def headroom(run: Run) -> Html:
-    """Return the most used CPU, the most stolen CPU and the trainers' largest lateness over valid trials."""
+    """Return the most used CPU, the most stolen CPU and the trainers' largest lateness over the trials that count."""
     trials = run.table("trials")
     names = ("busy_max", "steal_max", "steal_mean", "late_p90_ms", "stalled_share")
     worst = {name: pc.max(trials[name]).as_py() for name in names}
@@ -111,7 +138,7 @@ def provenance(run: Run) -> Html:
     bound_ns = pc.max(iterations(run)["offset_bound_ns"]).as_py()
     facts = [
         ("run", fill_template("code", text=run.id)),
-        ("trials", f"{trials.num_rows} of {len(manifest['plan'])} done, {pc.sum(trials['valid']).as_py() or 0} valid"),
+        ("trials", f"{trials.num_rows} of {len(manifest['plan'])} done, {_count_states(trials)}"),
         *((("changed in its file", _pairs(changes)),) if changes else ()),
         *((f"session {number}", _session(session)) for number, session in enumerate(sessions, start=1)),
         ("testbed", _pairs(manifest["testbed"].get("identity", {}))),
@@ -130,6 +157,11 @@ def provenance(run: Run) -> Html:
             ((path, fill_template("code", text=digest)) for path, digest in programs.items()),
         )
     )
+
+
+def _count_states(trials: pa.Table) -> str:
+    valid, disturbed = (pc.sum(trials[name]).as_py() or 0 for name in ("valid", DISTURBED))
+    return f"{valid} valid" + (f", {disturbed} disturbed" if disturbed else "")
 
 
 def _folded(title: str, facts: Facts) -> Html:

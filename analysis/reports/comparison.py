@@ -10,6 +10,7 @@ from rich.text import Text
 
 from analysis.expectations.results import JobCell, Result, Summary, Testbed
 from analysis.reading.cells import CellId, CellTrials, cells_of, speedup
+from analysis.reading.disturbance import MARK
 from analysis.render import screen
 from analysis.render.tables import Cell, Column, Table, one_section
 from analysis.reports.summary import stored_or_new, summarize_run
@@ -32,12 +33,16 @@ class ComparedRun(Result):
 
 
 class RunSide(Result):
-    """The figures of a job in one cell of one of the runs."""
+    """The figures of a job in one cell of one of the runs.
+
+    `disturbance` is the estimated effect on disturbed trials, as a share; None for valid ones.
+    """
 
     repetitions: int
     iterations: int
     median_ms: float
     median_ci95_ms: Interval | None
+    disturbance: float | None = None
 
 
 class ComparedCell(Result):
@@ -175,8 +180,14 @@ def _row(cell: ComparedCell, name: str) -> Sequence[Cell]:
         Cell(cell.a.median_ms, cell.a.median_ci95_ms),
         Cell(cell.b.median_ms, cell.b.median_ci95_ms),
         Cell(cell.speedup, cell.speedup_ci95),
-        _interval_cell(cell.speedup_ci95, name),
+        _disturbed_cell(cell, name) or _interval_cell(cell.speedup_ci95, name),
     )
+
+
+def _disturbed_cell(cell: ComparedCell, name: str) -> Cell | None:
+    """Return a cell with the mark and the runs whose trials were disturbed; None for quiet ones."""
+    sides = [side for side, own in (("A", cell.a), (name, cell.b)) if own.disturbance is not None]
+    return Cell(f"{' and '.join(sides)} {MARK}") if sides else None
 
 
 def _interval_cell(interval: Interval | None, name: str) -> Cell:

@@ -11,6 +11,7 @@ from rich.console import RenderableType
 
 from analysis.expectations.results import Result
 from analysis.reading.cells import CellTrials, experiment_of
+from analysis.reading.disturbance import MARK
 from analysis.reading.fidelity import is_repeatable
 from analysis.render import screen
 from analysis.render.tables import Cell, Column, Table, Tone, one_section
@@ -81,7 +82,10 @@ class RuleVerdict(Result):
 
 
 class RuleCheck(NamedTuple):
-    """The check of a rule on a job's iteration times in one cell, by repetition: `one` of A, `other` of `run`."""
+    """The check of a rule on a job's iteration times in one cell, by repetition: `one` of A, `other` of `run`.
+
+    `disturbed` names the runs whose trials of the cell were disturbed.
+    """
 
     rule: Rule
     run: Run
@@ -90,12 +94,15 @@ class RuleCheck(NamedTuple):
     other: Sequence[Array]
     job: str
     exact: bool
+    disturbed: tuple[str, ...]
 
     @property
     def missing_data(self) -> str:
         """Return the reason why the rule cannot be judged; an empty string if it can be."""
         if self.exact:
             return ""
+        if self.disturbed:
+            return f"trials were {MARK} in {' and '.join(self.disturbed)}"
         for side in (self.one, self.other):
             if len(side) < LEAST_REPETITIONS:
                 return f"{len(side)} repetitions, expected {LEAST_REPETITIONS} at least"
@@ -115,7 +122,7 @@ class RuleCheck(NamedTuple):
         return RuleVerdict(
             rule=str(self.rule),
             run=self.run.id,
-            cell=self.cell.name,
+            cell=self.cell.id.name,
             job=self.job,
             change=b / a - 1,
             chance=chance,
@@ -142,7 +149,16 @@ def judge_rules(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[
     """
     exact = _is_exact(one)
     asked = [
-        RuleCheck(each, other, cell, cell.repetitions(job), twin.repetitions(job), job, exact(cell) and its_exact(twin))
+        RuleCheck(
+            each,
+            other,
+            cell,
+            cell.repetitions(job),
+            twin.repetitions(job),
+            job,
+            exact(cell) and its_exact(twin),
+            _disturbed_runs((one, cell), (other, twin)),
+        )
         for other in others
         for its_exact in [_is_exact(other)]
         for cell, twin, job in pairs(one, other)
@@ -157,6 +173,10 @@ def judge_rules(rules: Sequence[Rule], one: Run, others: Sequence[Run]) -> list[
         return None if each.missing_data else next(chances)
 
     return [each.verdict(chance(each)) for each in asked]
+
+
+def _disturbed_runs(*sides: tuple[Run, CellTrials]) -> tuple[str, ...]:
+    return tuple(run.id for run, cell in sides if cell.disturbance is not None)
 
 
 def _is_exact(run: Run) -> Callable[[CellTrials], bool]:

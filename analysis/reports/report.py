@@ -8,10 +8,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from analysis.expectations import verdict_tables
-from analysis.expectations.results import Summary
+from analysis.expectations.results import DisturbedTrial, Summary
 from analysis.notebooks import notebook_on_run
 from analysis.notebooks.execution import CellTimeoutError, execute
 from analysis.reading.cells import experiment_of
+from analysis.reading.disturbance import MARK, describe_effect
 from analysis.render import screen
 from analysis.render.page import render_document
 from analysis.studies import DEFAULT, find_study, study_of
@@ -27,16 +28,25 @@ class ReportError(RoundaboutError):
 
 
 def terminal_report(results: Summary) -> RenderableType:
-    """Return the study's tables, all verdicts, the invalid trials and the run's fidelity, for 80 columns."""
+    """Return the study's tables, all verdicts, disturbed and invalid trials, and the run's fidelity, for 80 columns."""
     return Group(
         *find_study(results.study.kind or DEFAULT).screen(results),
         *map(screen.table_renderable, verdict_tables.screen(results.expectations)),
+        *(
+            Text(f"{describe_disturbed(trial)}: {trial.name or trial.key}: {trial.reason}", style="yellow")
+            for trial in results.disturbed_trials
+        ),
         *(
             Text(f"invalid: {trial.name or trial.key}: {trial.reason}", style="yellow")
             for trial in results.invalid_trials
         ),
         Text(results.testbed.fidelity.stamp, style="dim"),
     )
+
+
+def describe_disturbed(trial: DisturbedTrial) -> str:
+    """Return the mark of a disturbed trial, with the estimated effect, or with the note that it is left out."""
+    return describe_effect(trial.effect) if trial.counted else f"{MARK}, left out"
 
 
 def write_report(run: Run) -> Path:

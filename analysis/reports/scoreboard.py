@@ -26,6 +26,7 @@ from analysis.studies import study_of
 from roundabout.core.errors import RoundaboutError
 from roundabout.spec import EXPERIMENTS, load_experiment, read_catalog
 from roundabout.store import Run
+from roundabout.store.trial_states import counted_trials
 
 ErrorHandler = Callable[[RoundaboutError], None]
 
@@ -112,8 +113,9 @@ def read_scoreboard(
 ) -> list[ScoreboardRow]:
     """Return all rows, in the order of the papers, each with its experiments' newest valid runs below `runs`.
 
-    Experiments come from the catalog `root` and from `runs`. Runs without a valid trial, runs with overrides, and
-    computed runs beside measured ones are left out. So are unreadable runs, whose error is passed to `complain`.
+    Experiments come from the catalog `root` and from `runs`. Runs with overrides, and computed runs beside measured
+    ones, are left out. A run without a valid trial stands only where there is no other, and only if it has a disturbed
+    trial. Unreadable runs are left out too, and their error is passed to `complain`.
     """
     shown = _rows_by_experiment(root)
     newest = {run.experiment: (run, summary) for run, summary in newest_runs(runs, complain)}
@@ -226,7 +228,10 @@ def _rows_by_experiment(root: Path) -> dict[str, set[str]]:
 
 
 def newest_runs(runs: Path, complain: ErrorHandler) -> Iterator[tuple[Run, Summary]]:
-    """Yield each experiment's newest run with a valid trial, a measured one before a computed one."""
+    """Yield each experiment's newest run with a valid trial, a measured one before a computed one.
+
+    A run with only disturbed trials comes last.
+    """
     by_experiment: dict[str, list[Run]] = {}
     for run in sorted(Run.all(runs), key=lambda run: run.id, reverse=True):
         by_experiment.setdefault(run.experiment, []).append(run)
@@ -234,14 +239,15 @@ def newest_runs(runs: Path, complain: ErrorHandler) -> Iterator[tuple[Run, Summa
         found = []
         for run in own:
             try:
-                if is_unaltered(run) and any(record["valid"] for record in run.trials()):
-                    found.append((read_fidelity(run.manifest["testbed"]).nature == "computed", run))
+                if is_unaltered(run) and counted_trials(records := run.trials()):
+                    disturbed = not any(record["valid"] for record in records)
+                    found.append((disturbed, read_fidelity(run.manifest["testbed"]).nature == "computed", run))
             except RoundaboutError as error:
                 complain(error)
-        chosen = min(found, key=itemgetter(0), default=None)
+        chosen = min(found, key=itemgetter(0, 1), default=None)
         if chosen:
             try:
-                yield chosen[1], stored_or_new(chosen[1])
+                yield chosen[2], stored_or_new(chosen[2])
             except RoundaboutError as error:
                 complain(error)
 

@@ -12,6 +12,7 @@ from analysis.expectations.results import InvalidTrial, JobCell, Result, Summary
 from analysis.expectations.verdict_tables import TONES
 from analysis.expectations.verdicts import NOT_MEASURED, Verdict
 from analysis.reading.cells import CellId, experiment_of
+from analysis.reading.disturbance import MARK
 from analysis.render import screen
 from analysis.render.tables import Cell, Column, Section, Table, one_section
 from analysis.reports.comparison import CompareError
@@ -47,12 +48,16 @@ class TestbedRun(Result):
 
 
 class TestbedFigures(Result):
-    """A job's figures on one testbed in one cell. `speedup` is over that testbed's own baseline."""
+    """A job's figures on one testbed in one cell. `speedup` is over that testbed's own baseline.
+
+    `disturbance` is the estimated effect on disturbed trials, as a share; None for valid ones.
+    """
 
     median_ms: float
     median_ci95_ms: Interval | None
     speedup: float | None
     speedup_ci95: Interval | None
+    disturbance: float | None = None
 
 
 class TestbedCell(Result):
@@ -277,10 +282,16 @@ def _cell_table(comparison: TestbedComparison, cell: Callable[[TestbedFigures], 
     columns = (Column(kind="words"), Column("job", kind="words"), *(Column(kind, form) for kind in comparison.kinds))
     rows = (
         (
-            Cell(CellId(each.levels).name),
+            Cell(CellId(each.levels).name, note=_disturbed_note(each)),
             Cell(each.job),
             *(cell(each.testbeds[kind]) if kind in each.testbeds else Cell() for kind in comparison.kinds),
         )
         for each in comparison.cells
     )
     return Table(columns, one_section(rows), title)
+
+
+def _disturbed_note(cell: TestbedCell) -> str:
+    """Return the mark with the testbeds whose trials were disturbed; empty for quiet ones."""
+    kinds = [kind for kind, own in cell.testbeds.items() if own.disturbance is not None]
+    return f"{MARK}: {', '.join(kinds)}" if kinds else ""

@@ -57,5 +57,8 @@ class Observer(Protocol):
     def leaves(self, owed: Sequence[str]) -> None:
         """Note that the run ends immediately and leaves journal entries of the kinds `owed`."""
 
-    def trial_ended(self, trial: PlannedTrial, reasons: list[str], again: bool) -> None:
-        """Note that the attempt is stored. `reasons` make it invalid. `again` is True if it will be repeated."""
+    def trial_ended(self, trial: PlannedTrial, reasons: list[str], again: bool, disturbed: bool = False) -> None:
+        """Note that the attempt is stored. `reasons` make it disturbed or invalid.
+
+        `again` is True if it will be repeated, and `disturbed` if the trial keeps a disturbed attempt.
+        """

@@ -40,12 +40,16 @@ class TrialProgress:
 
 @dataclass(frozen=True)
 class EndedAttempt:
-    """An ended attempt. `reasons` make it invalid. `again` is True if it will be repeated."""
+    """An ended attempt. `reasons` make it disturbed or invalid.
+
+    `again` is True if it will be repeated, and `disturbed` if the trial keeps a disturbed attempt.
+    """
 
     label: str
     jobs: dict[str, JobProgress]
     reasons: list[str]
     again: bool
+    disturbed: bool = False
 
 
 @dataclass
@@ -129,13 +133,13 @@ class Follower:
         self.progress.links, self.progress.cross_traffic = dict(links), dict(crossing)
         self._show()
 
-    def trial_ended(self, trial: PlannedTrial, reasons: list[str], again: bool) -> None:
+    def trial_ended(self, trial: PlannedTrial, reasons: list[str], again: bool, disturbed: bool = False) -> None:
         """Note that the attempt is stored."""
         now = self.progress
         self._left.end(again)
         now.done += not again
         now.attempts += 1
-        now.ended = EndedAttempt(trial_label(trial), now.jobs, reasons, again)
+        now.ended = EndedAttempt(trial_label(trial), now.jobs, reasons, again, disturbed)
         now.trial, now.phase = None, ""
         self._show()
 

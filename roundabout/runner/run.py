@@ -19,6 +19,7 @@ from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.cluster.timeline import Timeline
 from roundabout.plan import Plan, PlannedTrial, make_plan, with_simulated_jobs
 from roundabout.runner import machine_facts
+from roundabout.runner.disturbance.attempts import InheritedDisturbance, verdict_fields
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
 from roundabout.runner.machine import journal, lease, temporary
 from roundabout.runner.machine.journal import JOURNALS, Journal, Undo
@@ -31,6 +32,7 @@ from roundabout.spec.experiment import Experiment, InputValue, TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.store import Attempt, Identity, Run, StoreError, new_run_id
 from roundabout.store.schemas import VERSION
+from roundabout.store.trial_states import state_of_record
 
 REPEATS = 2  # how often an invalid trial is repeated
 LONGEST_S = 3600.0  # limit of the expected duration of a cluster's trial that is not computed
@@ -263,10 +265,14 @@ class Runner:
         return replace(trial, spec=trial.spec.with_inputs(values)), {"given": told}
 
     def _run_until_valid(self, trial: PlannedTrial, session: "_RunSession") -> None:
-        """Attempt a trial until it is valid or the number of repeats is reached. Every attempt is stored."""
+        """Attempt a trial until it is valid or the number of repeats is reached. Every attempt is stored.
+
+        A trial that takes inputs from a disturbed trial is disturbed itself, which no repeat changes.
+        """
         run, testbeds, clock = session.run, session.testbeds, session.store.clock
         try:
             trial, given = self._resolve(trial, run)
+            inherited = InheritedDisturbance.of_inputs(run, given.get("given", {}))
             trial, timeline = _simulate_cluster(trial, self.observer)
         except RoundaboutError as error:  # the trial that it needs is not valid, or does not tell
             self.observer.trial_started(trial, 1)
@@ -291,15 +297,18 @@ class Runner:
                 **_trial_record(trial, who),
                 **given,
                 **_when(started_ns, clock),
-                "valid": not outcome.invalid_reasons,
-                "reason": "; ".join(outcome.invalid_reasons),
                 **outcome.record,
+                **verdict_fields(outcome, inherited),
             }
             if again:
                 attempt.reject(record)
             else:
-                session.store.commit(attempt, record)
-            self.observer.trial_ended(trial, list(outcome.invalid_reasons), again)
+                record = session.store.commit(attempt, record)
+            reasons = [*outcome.invalid_reasons, *inherited.reasons]
+            if record["attempt"] != attempt.number:
+                reasons = [f"attempt {record['attempt']} was the least disturbed: {record['reason']}"]
+            disturbed = not again and state_of_record(record) == "disturbed"
+            self.observer.trial_ended(trial, reasons, again, disturbed)
             if outcome.lost:
                 testbeds.close()
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import PlannedTrial
+from roundabout.runner.disturbance.attempts import commit_best
 from roundabout.runner.hosts.clocks import RunClock
 from roundabout.spec.experiment import Experiment
 from roundabout.store import Attempt, Run
@@ -41,8 +42,11 @@ class RunStore(Protocol):
         """
         ...
 
-    def commit(self, attempt: Attempt, record: dict[str, Any], /) -> None:
-        """Commit a trial's last attempt. `record` becomes trial.json."""
+    def commit(self, attempt: Attempt, record: dict[str, Any], /) -> dict[str, Any]:
+        """Commit a trial's last attempt, or an earlier one that was disturbed less. Return the committed record.
+
+        `record` becomes the last attempt's trial.json.
+        """
         ...
 
 
@@ -66,9 +70,9 @@ class NewRun:
             run.write_experiment(self.experiment.document)
         return run
 
-    def commit(self, attempt: Attempt, record: dict[str, Any], /) -> None:
-        """Commit the attempt with `record` as its trial.json."""
-        attempt.commit(record)
+    def commit(self, attempt: Attempt, record: dict[str, Any], /) -> dict[str, Any]:
+        """Commit the attempt, or an earlier one that was disturbed less. Return the committed record."""
+        return commit_best(attempt, record)
 
 
 class ExistingRun:
@@ -89,12 +93,12 @@ class ExistingRun:
             self._run.write_manifest({**self._run.manifest, **identity})
         return self._run
 
-    def commit(self, attempt: Attempt, record: dict[str, Any], /) -> None:
-        """Commit the attempt, or store it as a reference."""
+    def commit(self, attempt: Attempt, record: dict[str, Any], /) -> dict[str, Any]:
+        """Commit the attempt or an earlier one that was disturbed less, or store the attempt as a reference."""
         if self._is_reference:
             attempt.add_reference(record)
-        else:
-            attempt.commit(record)
+            return record
+        return commit_best(attempt, record)
 
 
 def update_index(run: Run, done: Iterable[PlannedTrial]) -> None:

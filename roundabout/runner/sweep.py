@@ -27,6 +27,7 @@ from roundabout.runner.slurm import LARGEST_ARRAY, Job, Slurm, SlurmError
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec.experiment import Experiment
 from roundabout.store import Run, new_run_id
+from roundabout.store.trial_states import state_of_record
 
 LOOK_S = 2.0  # seconds between queries, because Slurm's controller serves many users
 END_S = 120.0  # time limit of cancelled jobs for their cleanup; a node may hang in COMPLETING forever
@@ -178,9 +179,9 @@ class Sweep:
                 done = [record for record in run.trials() if record["trial"] in fresh]
                 for record in done:
                     self.observer.trial_started(awaited[record["trial"]], record["attempt"])
-                    self.observer.trial_ended(
-                        awaited[record["trial"]], [record["reason"]] * (not record["valid"]), False
-                    )
+                    disturbed = state_of_record(record) == "disturbed"
+                    reasons = [record["reason"]] * (not record["valid"])
+                    self.observer.trial_ended(awaited[record["trial"]], reasons, False, disturbed)
                 update_index(run, [awaited.pop(record["trial"]) for record in done])
             self.observer.step(f"on Slurm: {said}")
 

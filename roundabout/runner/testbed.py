@@ -49,6 +49,7 @@ class Outcome:
     invalid_reasons: Sequence[str] = ()  # empty if the attempt is valid
     record: Mapping[str, Any] = field(default_factory=dict)  # further fields of trial.json, such as columns of `trials`
     lost: bool = False  # True if the testbed must be opened again
+    disturbed: bool = False  # True if the reasons are a lack of CPU time alone, so that figures are biased, not wrong
 
 
 class Testbed(Protocol):

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from roundabout.store import files
 from roundabout.store.files import StoreError
+from roundabout.store.trial_states import DISTURBANCE, DISTURBED
 
 RECORD, RAW = "trial.json", "captures"
 SEAL = "sha256"  # field with the digest of the record's other fields; older records lack it
@@ -83,9 +84,23 @@ def _wrong_shape(record: Any) -> str | None:
                 return f"{field}: found {repr(record[field]) if field in record else 'none'}, expected {NAMES[kind]}"
     if not _is_object(record["levels"]):
         return f"levels: found {record['levels']!r}, expected a JSON object"
+    if wrong := _wrong_disturbance(record):
+        return wrong
     told_files = record.get("files", {})
     if not isinstance(told_files, dict) or not all(isinstance(each, dict) for each in told_files.values()):
         return f"files: found {told_files!r}, expected an object of objects"
+    return None
+
+
+def _wrong_disturbance(record: Record) -> str | None:
+    """Return what is wrong with the fields of a disturbed attempt, which older records lack, or None."""
+    disturbed, effect = record.get(DISTURBED), record.get(DISTURBANCE)
+    if not isinstance(disturbed, bool | None):
+        return f"{DISTURBED}: found {disturbed!r}, expected true or false"
+    if disturbed and record["valid"]:
+        return f"{DISTURBED}: found true, expected false of a valid attempt"
+    if effect is not None and (isinstance(effect, bool) or not isinstance(effect, int | float) or not effect >= 0):
+        return f"{DISTURBANCE}: found {effect!r}, expected a share of 0 or more, or null"
     return None
 
 

@@ -2,7 +2,7 @@
 """A run on disk. An attempt is written to `partial/` and committed by one rename; no measurement is overwritten.
 
 manifest.json  experiment.yaml  trials.parquet  summary.json  report.html
-trials/<key>/          the committed attempt: the valid one, or the last one
+trials/<key>/          the committed attempt: the valid one, else the least disturbed one, else the last one
 rejected/<key>-<n>/    attempts that were invalid and repeated, or that another process replaced
 references/<key>-<n>/  further measurements of a trial on the other machines of a sweep
 partial/<key>-<n>/     running or interrupted attempts
@@ -35,6 +35,7 @@ from roundabout.store import contents, convert, files, schemas
 from roundabout.store.contents import RAW, RECORD
 from roundabout.store.files import StoreError
 from roundabout.store.manifest import NAME as MANIFEST, read_manifest
+from roundabout.store.trial_states import DISTURBED, State, counted_trials, state_of_record
 
 DROPPED = f".{RAW}.dropped"  # name of a folder of raw files during its deletion
 DELETED = ".deleted"
@@ -118,6 +119,14 @@ class Attempt:
     def reject(self, record: dict[str, Any]) -> None:
         """Move this attempt to `rejected/`, because the trial is repeated."""
         self._move_into_place(self.run.path / "rejected" / f"{self.key}-{self.number}", record)
+
+    def replace_by(self, record: dict[str, Any], better: dict[str, Any]) -> None:
+        """Reject this attempt, and commit the rejected attempt with the record `better` at the same trial instead.
+
+        If another attempt is already committed, both stay in `rejected/`. Raises StoreError.
+        """
+        self.reject(record)
+        self.run.commit_rejected(better)
 
     def add_reference(self, record: dict[str, Any]) -> None:
         """Move this attempt to `references/`, to compare this machine with that of the committed attempt."""
@@ -216,7 +225,7 @@ class Run:
         self.write_manifest({**self.manifest, "experiment_sha256": hashlib.sha256(text.encode()).hexdigest()})
 
     def committed(self) -> frozenset[str]:
-        """Return the keys of all committed trials, valid and invalid."""
+        """Return the keys of all committed trials, in any state."""
         return frozenset(folder.name for folder in self._folders("trials"))
 
     def trials(self) -> list[dict[str, Any]]:
@@ -244,9 +253,28 @@ class Run:
         """
         return contents.record_digest({"manifest": self.manifest, "trials": self.trials()})
 
-    def rejected_records(self) -> list[dict[str, Any]]:
-        """Return the records of the attempts in `rejected/`. Raises StoreError like `trials`."""
-        return [contents.read_record(folder, self._id_in_manifest) for folder in sorted(self._folders("rejected"))]
+    def rejected_records(self, key: str | None = None) -> list[dict[str, Any]]:
+        """Return the records of the attempts in `rejected/`, or of those at the trial `key` only.
+
+        Raises StoreError like `trials`.
+        """
+        folders = (each for each in self._folders("rejected") if key in (None, each.name.rpartition("-")[0]))
+        return [contents.read_record(folder, self._id_in_manifest) for folder in sorted(folders)]
+
+    def commit_rejected(self, record: dict[str, Any]) -> None:
+        """Commit the attempt in `rejected/` that has this record, unless its trial is committed. Raises StoreError."""
+        aside = self.path / "rejected" / f"{record['trial']}-{record['attempt']}"
+        place = self._folder(record)
+        files.make_directory(place.parent)
+        with files.disk_errors(place):
+            try:
+                aside.rename(place)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+                return
+            files.sync(place.parent)
+            files.sync(aside.parent)
 
     def references(self) -> list[dict[str, Any]]:
         """Return the records of trials that were measured again on other machines.
@@ -284,25 +312,31 @@ class Run:
         return next(attempt for attempt in attempts if files.claim_directory(attempt.path))
 
     def table(self, name: str, *, valid_only: bool = True) -> pa.Table:
-        """Return the rows of the table `name` of all committed attempts. The result may be empty.
+        """Return the rows of the table `name` of committed attempts. The result may be empty.
 
-        Raises StoreError if a file is missing or was changed.
+        With `valid_only`, these are the trials whose figures count: valid ones, and disturbed ones in cells without a
+        valid one. Raises StoreError if a file is missing or was changed.
         """
         schema = schemas.schema(name)
         if name == "trials":
-            rows = [{column: record.get(column) for column in schema.names} for record in self.trials()]
-            return pa.Table.from_pylist([row for row in rows if row["valid"] or not valid_only], schema=schema)
+            records = self.trials()
+            counted = counted_trials(records)
+            rows = [{column: record.get(column) for column in schema.names} for record in records]
+            return pa.Table.from_pylist(
+                [row for row in rows if row["trial"] in counted or not valid_only], schema=schema
+            )
         parts = (self._read(path, schema) for path in self.paths(name, valid_only=valid_only))
         return pa.concat_tables([schema.empty_table(), *parts])
 
     def paths(self, name: str, *, valid_only: bool = True) -> list[Path]:
-        """Return the paths of the table `name` of all committed attempts. Raises StoreError like `table`."""
+        """Return the paths of the table `name` of the same attempts as `table`. Raises StoreError like `table`."""
         records = {self._folder(record): record for record in self.trials()}
+        counted = counted_trials(records.values())
         expected = contents.expected_files(records)
         found, wrong = [], []
         for folder, record in records.items():
             path = folder / f"{name}.parquet"
-            if (record["valid"] or not valid_only) and path.name in expected[folder]:
+            if (record["trial"] in counted or not valid_only) and path.name in expected[folder]:
                 found.append(path)
                 wrong.append(self._fault(path, expected[folder].get(path.name, {})))
         self._refuse([fault for fault in wrong if fault])
@@ -352,8 +386,8 @@ class Run:
             more = [f"and {len(wrong) - SHOWN_FAULTS} more"] if len(wrong) > SHOWN_FAULTS else []
             raise StoreError("; ".join([*wrong[:SHOWN_FAULTS], *more]), contents.MEND)
 
-    def listed_trials(self) -> dict[str, bool]:
-        """Return the trials listed in trials.parquet: key -> True if valid. Empty without the file.
+    def listed_trials(self) -> dict[str, State]:
+        """Return the state of each trial listed in trials.parquet, by key. Empty without the file.
 
         Raises StoreError if the file is damaged.
         """
@@ -371,7 +405,8 @@ class Run:
                 raise StoreError(f"{path} is of run {strange.pop()}, expected {self._id_in_manifest}")
         except StoreError as error:
             raise StoreError(error.message, f"make it anew: roundabout report {self.path}") from error
-        return dict(zip(listed["trial"].to_pylist(), listed["valid"].to_pylist(), strict=True))
+        rows = listed.select([name for name in ("trial", "valid", DISTURBED) if name in listed.schema.names])
+        return {row["trial"]: state_of_record(row) for row in rows.to_pylist()}
 
     def repair_list(self) -> str | None:
         """Rebuild trials.parquet from the committed trials if it is damaged. Return its fault, or None.

@@ -236,8 +236,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
     # One row a trial: the attempt that counts. host_ns and controller_ns are its start.
     "trials": (
         Column("job", TEXT, "", "the only job that ran; null where all of them did"),
-        Column("valid", TRUTH, "", "whether the trial may be used"),
-        Column("reason", TEXT, "", "why it may not; empty for a valid trial"),
+        Column("valid", TRUTH, "", "whether nothing disturbed the trial and nothing of it is wrong"),
+        Column("reason", TEXT, "", "why it is disturbed or invalid; empty for a valid trial"),
         Column("started_utc", TEXT, "", "ISO 8601"),
         Column("ended_utc", TEXT, "", "ISO 8601"),
         Column("busy_max", REAL, "share", "busiest CPU window"),
@@ -245,6 +245,10 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("late_p90_ms", REAL, "ms", "90th percentile over a job's iterations of its latest worker's late_ms"),
         Column("steal_mean", REAL, "share", "of the CPU over the whole trial, on the host with most"),
         Column("stalled_share", REAL, "share", "of the trial: the worst link carried nothing though packets waited"),
+        Column("disturbed", TRUTH, "", "whether the trial is not valid, but only for want of CPU; null in older runs"),
+        Column(
+            "disturbance", REAL, "share", "by which iterations may have been longer for want of CPU; null in older runs"
+        ),
     ),
 }
 

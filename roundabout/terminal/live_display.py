@@ -174,12 +174,14 @@ def _align(named: Mapping[str, T]) -> Iterator[tuple[str, T]]:
 
 
 def attempt_verdict(ended: EndedAttempt) -> str:
-    """Return the displayed verdict on an invalid attempt at a trial."""
-    return "again" if ended.again else "invalid"
+    """Return the displayed verdict on an attempt at a trial that is not valid."""
+    if ended.again:
+        return "again"
+    return "disturbed" if ended.disturbed else "invalid"
 
 
 def reason_lines(ended: EndedAttempt) -> list[str]:
-    """Return the reasons why an attempt is invalid, one line each."""
+    """Return the reasons why an attempt is not valid, one line each."""
     return [f"{attempt_verdict(ended)}: {ended.label}: {reason}" for reason in ended.reasons]
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks at the end of a measuring command. A run without a valid trial is an error; a cell without one, a warning."""
+"""Checks at the end of a measuring command.
+
+A run without a valid or disturbed trial is an error. A cell without one is a warning, and so is a disturbed cell.
+"""
 
 import re
 from collections import Counter
@@ -8,6 +11,7 @@ from typing import Any
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.store import Run
+from roundabout.store.trial_states import STATES, State, counted_trials, largest_disturbance, state_of_record
 from roundabout.terminal.lines import print_warning
 
 FIGURE = re.compile(r"\d+(?:\.\d+)?")
@@ -15,33 +19,48 @@ SHOWN = 3
 
 
 class UnmeasuredError(RoundaboutError):
-    """Error for a run without any valid trial."""
+    """Error for a run without any valid or disturbed trial."""
 
 
 def check_measured(run: Run) -> None:
-    """Raise UnmeasuredError if no trial of the run is valid. Print a warning about cells without a valid trial."""
+    """Raise UnmeasuredError if no trial of the run is valid or disturbed.
+
+    Print a warning about cells without such a trial, and about cells whose figures come from disturbed trials.
+    """
     trials = run.trials()
-    if not any(each["valid"] for each in trials):
+    if not counted_trials(trials):
         raise UnmeasuredError(_unmeasured(trials), f"remove the cause and run it again; {_each_reason(run)}")
-    if missing := cells_without_valid_trial(trials):
-        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-        cells = len({each["levels"] for each in trials})
-        named = f"{len(missing)} of {cells} cells: {', '.join(missing[:SHOWN])}{more}"
-        print_warning(f"no valid trial in {named}; {_each_reason(run)}")
+    if missing := cells_with_best_state(trials, "invalid"):
+        print_warning(f"no valid trial in {_name_cells(missing, trials)}; {_each_reason(run)}")
+    if disturbed := cells_with_best_state(trials, "disturbed"):
+        effect = largest_disturbance(trials) or 0.0
+        print_warning(
+            f"disturbed by a lack of CPU time, {_name_cells(disturbed, trials)}: iterations may be up to {effect:.0%} "
+            f"off, and verdicts on them are at most inconclusive; {_each_reason(run)}"
+        )
 
 
-def cells_without_valid_trial(trials: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the names of cells without a valid trial.
+def cells_with_best_state(trials: Sequence[Mapping[str, Any]], state: State) -> list[str]:
+    """Return the names of cells whose best trial has this state.
 
-    A cell whose jobs run one at a time is included if any of its jobs has no valid trial.
+    A cell whose jobs run one at a time is included if any of its jobs is.
     """
     from analysis.reading.cells import CellId  # noqa: PLC0415 - takes a second to import
 
-    valid: dict[tuple[str, str | None], bool] = {}
+    best: dict[tuple[str, str | None], State] = {}
     for each in trials:
         part = (each["levels"], each.get("job"))
-        valid[part] = valid.get(part, False) or each["valid"]
-    return list(dict.fromkeys(CellId.of({"levels": levels}).name for (levels, _), found in valid.items() if not found))
+        best[part] = min(best.get(part, "invalid"), state_of_record(each), key=STATES.index)
+    return list(
+        dict.fromkeys(CellId.of({"levels": levels}).name for (levels, _), found in best.items() if found == state)
+    )
+
+
+def _name_cells(names: Sequence[str], trials: Sequence[Mapping[str, Any]]) -> str:
+    """Return the number of cells in `names`, of all cells, and the first names."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    cells = len({each["levels"] for each in trials})
+    return f"{len(names)} of {cells} cells: {', '.join(names[:SHOWN])}{more}"
 
 
 def most_frequent_reason(trials: Sequence[Mapping[str, Any]]) -> tuple[str, int]:

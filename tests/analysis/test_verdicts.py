@@ -60,7 +60,7 @@ def toy(monkeypatch):
             "toy", "a toy", measure=lambda _asked: answer, needs=(), signed=False, jobs=(), note=None, **facts
         )
         monkeypatch.setitem(all_quantities(), "toy", own)
-        return judge_expectation(SimpleNamespace(is_exact=is_exact), expectation)
+        return judge_expectation(SimpleNamespace(is_exact=is_exact, disturbed={}), expectation)
 
     return judged
 
@@ -223,7 +223,7 @@ def test_only_restricts_an_expectation_to_some_cases(toy):
 
 def test_an_unknown_quantity_is_not_measured_and_says_so():
     found = judge_expectation(
-        SimpleNamespace(is_exact=False), Value(what="luck", paper=1, tolerance=1, basis="predicted")
+        SimpleNamespace(is_exact=False, disturbed={}), Value(what="luck", paper=1, tolerance=1, basis="predicted")
     )
     assert found.verdict == "not measured"
     assert "found no quantity 'luck'" in found.found

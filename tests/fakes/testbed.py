@@ -34,7 +34,10 @@ PROGRAMS = ("replay", "sampler", "settings.py", "transport")
 
 @dataclass(frozen=True)
 class Faults:
-    """What goes wrong on a host, once each: the first program that asks has the fault."""
+    """What goes wrong on a host, once each: the first program that asks has the fault.
+
+    A list of values goes to the programs that ask, one each: the trainer of a host asks once an attempt.
+    """
 
     # The trainer.
     never_ready: bool | None = None

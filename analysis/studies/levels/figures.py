@@ -4,12 +4,15 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from analysis.render.style import draw_word_key, job_colours, new_panels
+from analysis.render.style import draw_disturbed, draw_word_key, job_colours, new_panels
 from analysis.studies.levels.study import LevelLine, Results
 
 
 def draw_times(results: Results) -> Figure | None:
-    """Draw median iteration time with its 95 % interval against level, one panel for each job."""
+    """Draw median iteration time with its 95 % interval against level, one panel for each job.
+
+    Points of disturbed trials are hollow.
+    """
     if not results.lines:
         return None
     jobs = list(dict.fromkeys(line.job for line in results.lines))
@@ -20,6 +23,10 @@ def draw_times(results: Results) -> Figure | None:
             x, ticks = _places(line, results)
             medians_ms = np.array([cell.median_ms for cell in line.cells])
             panel.plot(x, medians_ms, "o-", markersize=4, color=colours[line.name])
+            hollow = [
+                (at, cell.median_ms) for at, cell in zip(x, line.cells, strict=True) if cell.disturbance is not None
+            ]
+            draw_disturbed(panel, hollow, colours[line.name])
             for at, cell in zip(x, line.cells, strict=True):
                 if cell.median_ci95_ms:
                     panel.plot([at, at], cell.median_ci95_ms, color=colours[line.name], alpha=0.5)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 
 from analysis.expectations.results import JobCell
+from analysis.reading.disturbance import describe_effect
 from analysis.render import screen as on_screen
 from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Section, Table, repetitions_cell, tail_cell
 from analysis.studies.levels.study import LevelLine, Results
@@ -33,7 +34,10 @@ def _section(line: LevelLine, factor: str) -> Section:
     rows = (
         (
             Cell(line.job if place == 0 else ""),
-            Cell(str(cell.levels.get(factor, ""))),
+            Cell(
+                str(cell.levels.get(factor, "")),
+                note="" if cell.disturbance is None else describe_effect(cell.disturbance),
+            ),
             repetitions_cell(cell.repetitions, cell.invalid),
             *_figures(cell),
             _mark(line, cell, factor),

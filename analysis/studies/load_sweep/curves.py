@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
-from analysis.render.style import INK, add_note, draw_word_key, job_colours, new_figure
+from analysis.render.style import INK, add_note, draw_disturbed, draw_word_key, job_colours, new_figure
 from analysis.statistics.degradation.model import hyperbolic_load, iteration_time_s
 from analysis.statistics.intervals import Array
 from analysis.studies.load_sweep.study import BAND_POINTS, CongestionResult, EquationResult, FitResult, SweepResult
@@ -25,7 +25,8 @@ STYLES: tuple[Any, ...] = ("-", DASHES, ":", "-.")
 class CurveSeries:
     """One job's iteration times by measured load (rising), the fit to them, and Salamy's printed fit.
 
-    If there are too few iterations for a 99 % tail, the longest iteration replaces it.
+    If there are too few iterations for a 99 % tail, the longest iteration replaces it. `disturbed` marks the levels
+    with only disturbed trials.
     """
 
     loads_gbps: Array
@@ -34,6 +35,7 @@ class CurveSeries:
     link_gbps: float
     fit: FitResult | None = None
     printed: EquationResult | None = None
+    disturbed: tuple[bool, ...] = ()
 
     @classmethod
     def from_sweep(cls, sweep: SweepResult) -> "CurveSeries":
@@ -43,7 +45,9 @@ class CurveSeries:
             np.array([getattr(level, name) for level in levels]) for name in ("payload_gbps", "mean_s")
         )
         tails_s = np.array([level.max_s if level.p99_s is None else level.p99_s for level in levels])
-        return cls(loads_gbps, means_s, tails_s, sweep.link_gbps, sweep.fit, sweep.paper.fit if sweep.paper else None)
+        printed = sweep.paper.fit if sweep.paper else None
+        disturbed = tuple(level.disturbance is not None for level in levels)
+        return cls(loads_gbps, means_s, tails_s, sweep.link_gbps, sweep.fit, printed, disturbed)
 
     @property
     def along_gbps(self) -> Array:
@@ -148,11 +152,13 @@ def _load(loads_gbps: Array) -> Array:
 
 
 def _draw_means(panel: Axes, series: CurveSeries, colour: str, axis: Callable[[Array], Array]) -> None:
-    """Draw means as points, with a bar up to the tail."""
+    """Draw means as points, with a bar up to the tail. Points of disturbed trials are hollow."""
     x, means_s = axis(series.loads_gbps), series.means_s
     panel.vlines(x, means_s, np.maximum(series.tails_s, means_s), color=colour, linewidth=1.2, alpha=0.6)
     look: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.5}
     panel.plot(x, means_s, "o", color=colour, clip_on=False, zorder=3, **look)
+    marked = zip(x, means_s, series.disturbed, strict=False)
+    draw_disturbed(panel, [(at, mean_s) for at, mean_s, disturbed in marked if disturbed], colour)
 
 
 def _draw_fit(panel: Axes, fit: FitResult, colour: str, axis: Callable[[Array], Array]) -> None:

@@ -63,7 +63,8 @@ verdict_tables.agreement_table(results.expectations, "Salamy")
 # ## Slower, the more of the link is taken
 #
 # Mean iteration time against the payload of cross traffic that was sent, by its senders' counters. Bars reach up to the
-# 99 % tail; where a level has fewer than 1,000 iterations, to the longest, since a tail of so few is a guess. Lines are
+# 99 % tail; where a level has fewer than 1,000 iterations, to the longest, since a tail of so few is a guess. Hollow
+# points are of disturbed trials, on which fits rest too. Lines are
 # fits of t = A exp(B / (C - BW)ⁿ), with where the curve lies with 95 %. Thin dashed lines are what the job would take
 # if the link were shared like water and cross traffic took its load first. Against the hyperbola C / (C - BW), a fit
 # with n = 1 is straight.
@@ -258,9 +259,10 @@ about.applied_settings(run)
 # %% [markdown]
 # ## What was repeated
 #
-# An invalid attempt counts in no figure and is repeated. Where segments were sent again that is what it is for, on a
-# lossless fabric; but such iterations are the slow ones, so the more attempts a level lost to it, the more of its tail
-# is missing from this page.
+# An invalid attempt counts in no figure and is repeated. If all attempts at a trial only lacked CPU time, the least
+# disturbed one counts where its level has no valid trial, as a hollow point. Where segments were sent again that is
+# what it is for, on a lossless fabric; but such iterations are the slow ones, so the more attempts a level lost to it,
+# the more of its tail is missing from this page.
 
 # %%
 page.table_html(tables.attempt_table(results.attempts))

@@ -34,7 +34,8 @@ class LevelResult(Result):
 
     `p99_s` is None if `count`, over all repetitions, is below 1,000.
 
-    `times_no_load` is the iteration time over that without load.
+    `times_no_load` is the iteration time over that without load. `disturbance` is the estimated effect on disturbed
+    trials, as a share; None for valid ones.
     """
 
     asked_gbps: float
@@ -49,6 +50,7 @@ class LevelResult(Result):
     max_s: float
     times_no_load: float | None
     fluid_s: float | None
+    disturbance: float | None = None
 
 
 class EstimateResult(Result):
@@ -255,6 +257,11 @@ class SweepResult(Result):
     paper: PaperResult | None
 
     @property
+    def disturbed_levels(self) -> tuple[LevelResult, ...]:
+        """Return the levels with only disturbed trials, on which the fit and the congestion point rest too."""
+        return tuple(level for level in self.levels if level.disturbance is not None)
+
+    @property
     def kind(self) -> str:
         """Return the kind of cross traffic and the transport, as text."""
         return f"{self.traffic}, {self.transport}"
@@ -287,15 +294,17 @@ class LoadResult(Result):
 
 
 class AttemptsResult(Result):
-    """The number of attempts at the trials of a cell, of the invalid ones, and some reasons.
+    """The number of attempts at the trials of a cell, of those that are not valid, and some reasons.
 
-    `resent` attempts had retransmitted segments; leaving these out removes a part of the tail.
+    `disturbed` attempts lacked CPU time only. `resent` attempts had retransmitted segments; leaving these out removes a
+    part of the tail.
     """
 
     levels: dict[str, Level]
     made: int
     invalid: int
     resent: int
+    disturbed: int = 0
 
     @property
     def name(self) -> str:
@@ -329,7 +338,13 @@ def study(run: Run, choice: StudyChoice) -> Results:
         ),
         loads=tuple(_loads(cross_traffic_outcomes(run))),
         attempts=tuple(
-            AttemptsResult(levels=dict(each.cell.levels), made=each.made, invalid=each.invalid, resent=each.resent)
+            AttemptsResult(
+                levels=dict(each.cell.levels),
+                made=each.made,
+                invalid=each.invalid,
+                resent=each.resent,
+                disturbed=each.disturbed,
+            )
             for each in count_attempts(run)
         ),
     )
@@ -385,6 +400,7 @@ def _levels(sweep: JobSweep, cells: Sequence[JobCell]) -> Iterable[LevelResult]:
             max_s=cell.max_ms / 1e3,
             times_no_load=None if alone is None else cell.mean_ms / alone.mean_ms,
             fluid_s=finite_or_none(loaded.fluid_s(payload_gbps)),
+            disturbance=cell.disturbance,
         )
 
 

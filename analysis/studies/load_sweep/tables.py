@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from analysis.reading.disturbance import MARK, describe_effect
 from analysis.render import screen as on_screen
 from analysis.render.tables import (
     TAIL,
@@ -146,10 +147,16 @@ def load_table(found: Sequence[LoadResult]) -> Table:
 
 
 def attempt_table(found: Sequence[AttemptsResult]) -> Table:
-    """Return a table of cells with invalid attempts, and the number of those with retransmitted segments."""
-    columns = (NAME, *(Column(name, "d") for name in ("attempts", "invalid", "segments\nsent again")))
+    """Return a table of cells with attempts that are not valid, and the numbers of disturbed ones and of losses."""
+    columns = (
+        NAME,
+        *(Column(name, "d") for name in ("attempts", "not valid", "disturbed\nonly", "segments\nsent again")),
+    )
     spoilt = [each for each in found if each.invalid]
-    rows = ((Cell(each.name), Cell(each.made), Cell(each.invalid), Cell(each.resent)) for each in spoilt)
+    rows = (
+        (Cell(each.name), Cell(each.made), Cell(each.invalid), Cell(each.disturbed), Cell(each.resent))
+        for each in spoilt
+    )
     attempts = sum(each.made for each in found)
     return Table(columns, one_section(rows), "Repeated", empty=f"No attempt of {attempts} was invalid.")
 
@@ -176,6 +183,12 @@ def missing_reasons(sweeps: Sweeps, why: Callable[[SweepResult], str | None]) ->
     return [f"{sweep.name}: {why(sweep)}" for sweep in sweeps if why(sweep)]
 
 
+def describe_disturbed_levels(sweep: SweepResult) -> str:
+    """Return a text on the levels with only disturbed trials, on which the fit rests too; empty without any."""
+    found = sweep.disturbed_levels
+    return f"{len(found)} of {len(sweep.levels)} levels, and so fit and congestion point" if found else ""
+
+
 def format_equation(fit: PrintedFitResult) -> str:
     """Return a fit's equation as a line of text, with t in s and BW in Gbit/s."""
     a_s, b, n, capacity = (each.value for each in (fit.a_s, fit.b, fit.n, fit.capacity_gbps))
@@ -184,17 +197,24 @@ def format_equation(fit: PrintedFitResult) -> str:
 
 
 def _on_screen(sweep: SweepResult) -> RenderableType:
-    facts = (("fit", _fit_in_words(sweep)), ("congestion", _congestion_in_words(sweep)), ("", _salamy(sweep)))
+    facts = (
+        ("fit", _fit_in_words(sweep)),
+        ("congestion", _congestion_in_words(sweep)),
+        ("", _salamy(sweep)),
+        (MARK, describe_disturbed_levels(sweep)),
+    )
     table = on_screen.table_renderable(level_table(sweep), title_style="bold cyan")
     return Padding(Group(table, on_screen.facts_renderable(facts)), (1, 0, 0, 0))
 
 
 def _level(level: LevelResult) -> Sequence[Cell]:
     ends = level.mean_ci95_s
+    between = f"{ends[0]:{SECONDS}} to {ends[1]:{SECONDS}}" if ends else ""
+    mark = "" if level.disturbance is None else describe_effect(level.disturbance)
     return (
         Cell(level.payload_gbps),
         Cell(level.mean_s),
-        Cell(note=f"{ends[0]:{SECONDS}} to {ends[1]:{SECONDS}}" if ends else ""),
+        Cell(note="\n".join(filter(None, [between, mark]))),
         tail_cell(level.p99_s, level.p99_ci95_s, level.max_s, level.count),
         Cell(level.times_no_load),
         Cell("none" if level.fluid_s is None else level.fluid_s),

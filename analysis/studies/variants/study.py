@@ -23,6 +23,7 @@ from analysis.reading.cells import (
     speedup_of_tail,
 )
 from analysis.reading.congestion.marks_and_drops import WHAT, count_signals, counts_of_cell
+from analysis.reading.disturbance import mark_name
 from analysis.reading.phase_overlap import Spans, simulate_from_spans
 from analysis.reading.traces import spans_of_cells
 from analysis.statistics.intervals import Interval, Measured, mean_of
@@ -39,15 +40,19 @@ ALONE = "alone"
 
 
 class CellPlace(Result):
-    """A cell within a group of cells that differ only in the level of the compared factor."""
+    """A cell within a group of cells that differ only in the level of the compared factor.
+
+    `disturbance` is the estimated effect of disturbed trials on its figures, as a share; None for valid ones.
+    """
 
     levels: dict[str, Level]
     over: str
+    disturbance: float | None = None
 
     @property
     def name(self) -> str:
-        """Return the cell's level of the compared factor."""
-        return str(self.levels.get(self.over, CellId(self.levels).variant))
+        """Return the cell's level of the compared factor, with a mark if its trials were disturbed."""
+        return mark_name(str(self.levels.get(self.over, CellId(self.levels).variant)), self.disturbance)
 
     @property
     def group(self) -> str:
@@ -127,7 +132,7 @@ def study(run: Run, choice: StudyChoice) -> Results:
 
 def cell_place(cell: CellTrials, over: str) -> CellPlace:
     """Return the cell's levels with the compared factor `over`, for tables and figures."""
-    return CellPlace(levels=dict(cell.levels), over=over)
+    return CellPlace(levels=dict(cell.levels), over=over, disturbance=cell.disturbance)
 
 
 def groups(cells: Sequence[CellTrials], over: str) -> list[tuple[str, list[CellTrials]]]:
@@ -146,10 +151,12 @@ def _gains(cell: CellTrials, base: CellTrials | None, over: str, sent: Mapping[s
         return []
     possible, found = _possible_gains(base, sent), []
     compatible = lowest_score(cell.spec) if cell.spec.cassini else None
+    disturbed = [each for each in (cell, base) if each.disturbance is not None]
     for job in cell.jobs:
         if job in base.times:
             mean, (tail, tail_of) = speedup_of_mean(base, cell, job), speedup_of_tail(base, cell, job)
             own = {"levels": dict(cell.levels), "over": over, "job": job, "tail_of": tail_of, "score": compatible}
+            own["disturbance"] = max((each.disturbance or 0.0 for each in disturbed), default=None)
             found.append(Gain(**own, **_figures("mean", mean), **_figures("tail", tail), **possible[job]))
     return found
 
@@ -191,6 +198,7 @@ def _meetings(run: Run, cells: Sequence[CellTrials], over: str) -> tuple[Interle
             Interleaving(
                 levels=dict(cell.levels),
                 over=over,
+                disturbance=cell.disturbance,
                 **_interleaved(lasting.get(cell.id)),
                 **{key: each for name in FIGURES for key, each in _figures(name, figures.get(name)).items()},
             )

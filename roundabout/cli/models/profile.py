@@ -25,6 +25,7 @@ from roundabout.spec.reader.yaml_source import dump, shown_path
 from roundabout.store import Run
 from roundabout.store.files import make_directory, return_tree_to_caller, write_json, write_text
 from roundabout.terminal.execution import requested_provider, undo_when_ended
+from roundabout.terminal.lines import print_warning
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
 
@@ -214,10 +215,13 @@ def run_document(document: dict[str, Any], place: TestbedProvider, runs: Path, c
 
 
 def _report(run: Run, job: str, target: Path | None, console: Console, as_json: bool) -> None:
+    from analysis.reading.disturbance import describe_effect  # noqa: PLC0415
     from analysis.reading.measured_profile import compare_profiles, find_lone_job, profile_of  # noqa: PLC0415
     from analysis.statistics.phases import find_phases  # noqa: PLC0415
 
-    measured = find_lone_job(run, job)
+    measured = find_lone_job(run, job, allow_disturbed=True)
+    if measured.disturbance is not None:
+        print_warning(f"{describe_effect(measured.disturbance)}: no trial of {job} alone is valid; repeat it when idle")
     played = measured.job.profile
     found = find_phases(measured.workers())
     differs = compare_profiles(found, played)
@@ -231,6 +235,7 @@ def _report(run: Run, job: str, target: Path | None, console: Console, as_json: 
     result = {
         "run": run.id,
         "trial": measured.trial,
+        "disturbance": measured.disturbance,
         "job": job,
         "found": asdict(found),
         "played": played.name,

@@ -15,6 +15,7 @@ from roundabout.terminal.screen import Screen
 from roundabout.cli.runs.status import state_of
 from roundabout.runner.machine.state import STATE
 from roundabout.store import Run, StoreError
+from roundabout.store.trial_states import STATES
 
 
 def command(
@@ -28,7 +29,7 @@ def command(
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """List runs: experiment, when, testbed, state, trials (valid, invalid, missing), and size."""
+    """List runs: experiment, when, testbed, state, trials (valid, disturbed, invalid, missing), and size."""
     every = [describe_run(run, STATE) for run in sorted(Run.all(runs), key=lambda run: run.id)]
     found = [each for each in every if all(_matches(each, word) for word in words or ())]
     if as_json:
@@ -41,14 +42,13 @@ def command(
 
 def describe_run(run: Run, state: Path) -> dict[str, Any]:
     """Return a short description of a run. If the run is unreadable, `fault` is the reason and other values are None."""
-    known: dict[str, Any] = dict.fromkeys(("testbed", "state", "valid", "invalid", "missing", "fault"))
+    known: dict[str, Any] = dict.fromkeys(("testbed", "state", "valid", "disturbed", "invalid", "missing", "fault"))
     try:
         listed, planned = run.listed_trials(), {trial["key"] for trial in run.manifest["plan"]}
         known |= {
             "testbed": run.manifest["testbed"].get("kind"),
             "state": state_of(run, run.committed(), state),
-            "valid": sum(listed.values()),
-            "invalid": len(listed) - sum(listed.values()),
+            **{str(each): list(listed.values()).count(each) for each in STATES},
             "missing": len(planned - listed.keys()),
         }
     except StoreError as error:
@@ -81,7 +81,7 @@ def _table(found: list[dict[str, Any]]) -> Table:
     table.add_column("MB", justify="right", no_wrap=True)
     for run in found:
         state = Text(run["fault"], style="red") if run["fault"] else run["state"]
-        trials = (f"{run[name]} {name}" for name in ("valid", "invalid", "missing") if run[name])
+        trials = (f"{run[name]} {name}" for name in (*STATES, "missing") if run[name])
         size = format_megabytes(run["size_bytes"])
         table.add_row(run["run"], run["experiment"], run["testbed"] or "", state, ", ".join(trials), size)
     return table

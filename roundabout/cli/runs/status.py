@@ -12,6 +12,7 @@ from roundabout.runner import progress_file
 from roundabout.runner.machine import lease
 from roundabout.runner.machine.state import STATE
 from roundabout.store import Run
+from roundabout.store.trial_states import DISTURBANCE, State, state_of_record
 
 
 def command(
@@ -19,7 +20,7 @@ def command(
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
-    """Show the progress of a run and the reasons of invalid trials."""
+    """Show the progress of a run and the reasons of disturbed and invalid trials."""
     status = status_of(Run.open(which, runs), STATE)
     if as_json:
         print(json.dumps(status, indent=2))
@@ -31,8 +32,9 @@ def print_status(status: Mapping[str, Any]) -> None:
     """Print a status that `status_of` returned."""
     print_line(f"{status['experiment']}  {status['path']}")
     print_line(f"{status['state']}: {status['committed']} of {status['planned']} trials committed")
-    for trial in status["invalid"]:
-        print_line(f"  invalid: {trial['key']}: {trial['reason']}")
+    for state in ("disturbed", "invalid"):
+        for trial in status[state]:
+            print_line(f"  {state}: {trial['key']}: {trial['reason']}")
     for name in status["interrupted"]:
         print_line(f"  cut short: {name}")
     for warning in status["warnings"]:
@@ -53,12 +55,20 @@ def status_of(run: Run, state: Path) -> dict[str, Any]:
         "state": found,
         "planned": len(keys),
         "committed": len(committed),
-        "invalid": [
-            {"key": record["trial"], "reason": record["reason"]} for record in run.trials() if not record["valid"]
-        ],
+        **{state: _reasons(run, state) for state in ("disturbed", "invalid")},
         "interrupted": [] if found == "running" else run.interrupted_attempts(),
         "warnings": [fault for fault in [run.experiment_fault()] if fault],
     }
+
+
+def _reasons(run: Run, state: State) -> list[dict[str, Any]]:
+    """Return the keys and reasons of the trials in this state, with the estimated effect on disturbed trials."""
+    return [
+        {"key": record["trial"], "reason": record["reason"]}
+        | ({DISTURBANCE: record.get(DISTURBANCE)} if state == "disturbed" else {})
+        for record in run.trials()
+        if state_of_record(record) == state
+    ]
 
 
 def state_of(run: Run, done: Collection[str], state: Path) -> str:

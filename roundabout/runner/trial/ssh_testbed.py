@@ -10,6 +10,7 @@ from typing import Any
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import PlannedTrial
+from roundabout.runner.disturbance.effect import estimate_disturbance
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.connections import Connection, LostHostError
 from roundabout.runner.hosts.host_group import HostGroup
@@ -138,9 +139,12 @@ class SshTestbed:
             None if at is None else into.to_paper_instant(at) for at in (measured.start_ns, measured.end_ns)
         )
         strain = validity_checks.resource_stats(found, start_ns, end_ns)
-        faults = measured.invalid_reasons or validity_checks.invalid_reasons(trial, found, strain)
-        record = {"ways": datapaths(trial, self._site), **_record(measured)}
-        return Outcome(found, faults, {**record, "start_ns": start_ns, **strain}, lost=measured.lost_host)
+        wrong = measured.invalid_reasons or validity_checks.wrong_figures(trial, found)
+        biased = [] if measured.invalid_reasons else validity_checks.disturbances(found, strain)
+        effect = estimate_disturbance(strain, found["iterations"])
+        record = {"ways": datapaths(trial, self._site), **_record(measured), "start_ns": start_ns, **strain, **effect}
+        disturbed = bool(biased) and not wrong
+        return Outcome(found, [*wrong, *biased], record, lost=measured.lost_host, disturbed=disturbed)
 
     def survey(self) -> ConnectivityReport:
         """Check the connectivity of the hosts before any trial. Raises LostHostError."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that make a trial invalid, so that a disturbed measurement never looks like a result.
+"""Checks that make a trial disturbed or invalid, so that its measurement never looks like a quiet one's.
 
-They judge effects on the figures: trainers that woke late, links that sent nothing although packets waited, losses, and
-CPU time stolen throughout the trial. A busy CPU, or one second of steal, is only shown beside the result.
+They judge effects on the figures: trainers that woke late, links that sent nothing although packets waited, and CPU
+time stolen throughout the trial disturb it; losses and missing data make it invalid. A busy CPU, or one second of
+steal, is only shown beside the result.
 docs/explanation/trial-validity.md has the trials that justify these rules.
 """
 
@@ -120,15 +121,35 @@ def _between_full(busy: np.ndarray, full: np.ndarray) -> np.ndarray:
 def invalid_reasons(
     trial: PlannedTrial, tables: Mapping[str, pa.Table], measured: Mapping[str, float | None]
 ) -> list[str]:
-    """Return the reasons why the trial is invalid. The list is empty for a valid trial.
+    """Return the reasons why the trial is not valid. The list is empty for a valid trial.
 
     `measured` is the result of `resource_stats`.
     """
+    return [*wrong_figures(trial, tables), *disturbances(tables, measured)]
+
+
+def wrong_figures(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[str]:
+    """Return the reasons why the trial's figures are wrong, so that none of them may be shown."""
     found = [
         *_missing_iterations(trial, tables["iterations"]),
         *slow_computing(trial, tables["iterations"]),
         *missing_loads(trial, tables["cross_traffic"]),
         *missing_marks(trial, tables),
+    ]
+    dropped = pc.sum(tables["cpu"]["softnet_dropped"]).as_py() or 0
+    if dropped:
+        found.append(f"the network stack dropped {dropped} packets for want of CPU")
+    if not trial.spec.may_drop:
+        found += _losses(tables)
+    return found
+
+
+def disturbances(tables: Mapping[str, pa.Table], measured: Mapping[str, float | None]) -> list[str]:
+    """Return the reasons why the trial's figures are biased by a lack of CPU time, but not wrong.
+
+    `measured` is the result of `resource_stats`.
+    """
+    return [
         *_exceeds(
             measured["steal_mean"],
             STOLEN_MAX,
@@ -145,12 +166,6 @@ def invalid_reasons(
             "trainers woke up {:.2f} ms late (90th percentile, limit {:.1f} ms)",
         ),
     ]
-    dropped = pc.sum(tables["cpu"]["softnet_dropped"]).as_py() or 0
-    if dropped:
-        found.append(f"the network stack dropped {dropped} packets for want of CPU")
-    if not trial.spec.may_drop:
-        found += _losses(tables)
-    return found
 
 
 def slow_computing(trial: PlannedTrial, iterations: pa.Table) -> list[str]:

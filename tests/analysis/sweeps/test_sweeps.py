@@ -379,7 +379,7 @@ def test_attempts_and_retransmissions_are_counted_by_level(results):
     assert found == dict.fromkeys(LOADS, (4, 0, 0)) | {18: (4, 1, 0), 20: (6, 2, 2)}
     (section,) = tables.attempt_table(results.attempts).sections
     assert [[cell.value for cell in row] for row in section.rows] == [
-        ["load_gbps 18", 4, 1, 0], ["load_gbps 20", 6, 2, 2]
+        ["load_gbps 18", 4, 1, 0, 0], ["load_gbps 20", 6, 2, 0, 2]
     ]  # fmt: skip
     assert "sent again" in shown(results)
 

@@ -17,7 +17,10 @@ def option(name):
 
 
 def fault(name):
-    """Return the value of a fault of tests/fakes/testbed.py, once; None without it or later."""
+    """Return the value of a fault of tests/fakes/testbed.py, once; None without it or later.
+
+    A list has one value for each program that asks, in turn.
+    """
     path = f"{home}/faults/{name}"
     taken = f"{path}.{os.getpid()}"
     try:
@@ -27,7 +30,14 @@ def fault(name):
     import json  # noqa: PLC0415 (samplers do without)
 
     with open(taken) as file:
-        return json.load(file)
+        value = json.load(file)
+    if not isinstance(value, list):
+        return value
+    if value[1:]:
+        with open(taken, "w") as file:
+            json.dump(value[1:], file)
+        os.rename(taken, path)
+    return value[0]
 
 
 def say(**event):
