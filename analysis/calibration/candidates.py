@@ -2,22 +2,22 @@
 """Candidates of an identification: one reading of everything unknown, as a trial of the packet-level model plays it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.stats import qmc
 
-from roundabout.models.packets import Fabric
 from roundabout.spec import Transport, TrialSpec
+from roundabout.spec.topology import Topology
 from roundabout.spec.transports.declarations import Declaration
 from roundabout.spec.transports.identification import OF_TRIALS, Identification
 from roundabout.spec.transports.registry import find_declaration
 from roundabout.spec.transports.sets import Ecn, PublishedValues, find_published
 
 USUAL_FEEDBACK_US = 8.0
-"""Time from a mark to the cut of a rate on a dumbbell in the model as it is (models/packets/fabric.py)."""
+"""Time from a mark to the cut of a rate on a dumbbell in the model as it is (roundabout/spec/topology.py)."""
 
 DIGITS = 3
 """Significant digits of a sampled value: measurements resolve no more."""
@@ -62,11 +62,12 @@ class Candidate:
         cells, size = self.document.thresholds, self.values["cell_bytes"]
         return Ecn(Kmin_bytes=cells.Kmin_cells * size, Kmax_bytes=cells.Kmax_cells * size, Pmax=self.values["Pmax"])
 
-    @property
-    def fabric(self) -> Fabric:
-        """Return the packet-level model's fabric with the candidate's feedback delay."""
-        usual = Fabric()
-        return replace(usual, cnp_us=max(usual.cnp_us + self.values["feedback_us"] - USUAL_FEEDBACK_US, 0.0))
+    def _delayed(self, topology: Topology) -> Topology:
+        """Return a topology with the candidate's feedback delay, of which NICs have what differs from the usual one."""
+        usual = topology.delays
+        nics_us = usual.mark_to_cnp_us + usual.cnp_to_cut_us + self.values["feedback_us"] - USUAL_FEEDBACK_US
+        own = dict.fromkeys(("mark_to_cnp_us", "cnp_to_cut_us"), max(nics_us, 0.0) / 2)
+        return topology.model_copy(update={"delays": usual.model_copy(update=own)})
 
     def applied_to(self, spec: TrialSpec) -> TrialSpec:
         """Return a trial whose jobs over the transport, or over one that varies it, have the candidate's values.
@@ -81,7 +82,7 @@ class Candidate:
                 jobs[name] = job.model_copy(update=changed)
             else:
                 jobs[name] = job
-        return spec.model_copy(update={"jobs": jobs})
+        return spec.model_copy(update={"jobs": jobs, "topology": self._delayed(spec.topology)})
 
     def _with_values(self, transport: Transport) -> Transport:
         given = {

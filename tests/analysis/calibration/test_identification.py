@@ -160,7 +160,7 @@ def test_a_candidate_changes_all_but_t(small: Identification) -> None:
     assert (asked.requested["T_us"], asked.requested["byte_counter_bytes"], asked.requested["R_AI_mbps"]) == (60, 0, 5)
     assert asked.thresholds is not None
     assert (asked.thresholds.Kmin_bytes, asked.thresholds.Pmax, spec.jobs["j1"].flows) == (176_000, 0.2, 2)
-    assert candidate.fabric.cnp_us == 2
+    assert (spec.topology.delays.mark_to_cnp_us, spec.topology.delays.cnp_to_cut_us) == (1, 1)
 
 
 def test_figures_are_predicted_over_what_was_accepted(small: Identification) -> None:
