@@ -95,8 +95,8 @@ class TestbedComparison(Result):
 def compare_testbeds(experiment: str, runs: Path) -> TestbedComparison:
     """Return the comparison of the newest run of `experiment` on each testbed, among the runs below `runs`.
 
-    Runs without a valid trial, and runs with overridden fields, do not count. Raises CompareError if fewer than two
-    testbeds have a run.
+    Runs without a valid or disturbed trial, and runs with overridden fields, do not count. A run with only disturbed
+    trials does not replace an older one with a valid trial. Raises CompareError if fewer than two testbeds have a run.
     """
     newest: dict[str, tuple[Run, Summary]] = {}
     for run in sorted((each for each in Run.all(runs) if each.experiment == experiment), key=lambda each: each.id):
@@ -104,7 +104,8 @@ def compare_testbeds(experiment: str, runs: Path) -> TestbedComparison:
             found = stored_or_new(run) if is_unaltered(run) else None
         except RoundaboutError:  # a damaged run, which `roundabout runs` reports
             continue
-        if found and found.cells:
+        before = newest.get(found.testbed.kind) if found else None
+        if found and found.cells and (before is None or has_quiet_cell(found) or not has_quiet_cell(before[1])):
             newest[found.testbed.kind] = (run, found)
     if len(newest) < 2:
         there = ", ".join(newest) or "none"
@@ -113,6 +114,11 @@ def compare_testbeds(experiment: str, runs: Path) -> TestbedComparison:
             f"roundabout run {experiment} --testbed fluid, or packets, or lab",
         )
     return compare_runs([run for run, _ in newest.values()])
+
+
+def has_quiet_cell(summary: Summary) -> bool:
+    """Return True if a cell's figures come from valid trials."""
+    return any(cell.disturbance is None for cell in summary.cells)
 
 
 def compare_runs(runs: Sequence[Run]) -> TestbedComparison:
