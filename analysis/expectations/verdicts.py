@@ -128,7 +128,7 @@ def judge_expectation(
         disturbed = ()
     if disturbed:
         parts = tuple(replace(each, verdict=_at_most_inconclusive(each.verdict)) for each in parts)
-        found += f"; at most inconclusive, because trials were disturbed: {list_cells(disturbed)}"
+        found += f"; inconclusive because disturbed: {list_cells(disturbed)}"
     kinds = {each.properties.get("traffic", "") for each in cases}
     rows = shows(kinds) if shows else ()
     word = combine([each.verdict for each in parts])

@@ -173,14 +173,18 @@ def cell_of_trial(run: Run) -> dict[str, CellId]:
 
 @cached_per_run
 def disturbed_cells(run: Run) -> dict[CellId, float]:
-    """Return the cells whose figures come from disturbed trials, with the largest estimated effect, as a share."""
+    """Return the cells whose figures come from disturbed trials, in the experiment's order.
+
+    The values are the largest estimated effects, as shares.
+    """
     records, of_trial = run.trials(), cell_of_trial(run)
     counted = counted_trials(records)
     found: dict[CellId, list[dict[str, Any]]] = defaultdict(list)
     for record in records:
         if record["trial"] in counted:
             found[of_trial[record["trial"]]].append(record)
-    effects = {cell: largest_disturbance(own) for cell, own in found.items()}
+    cells = (CellId(cell.levels) for cell in experiment_of(run).cells)
+    effects = {cell: largest_disturbance(found[cell]) for cell in cells if cell in found}
     return {cell: effect for cell, effect in effects.items() if effect is not None}
 
 

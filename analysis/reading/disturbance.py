@@ -10,7 +10,7 @@ from analysis.statistics.intervals import Measured
 
 MARK = "disturbed"
 """The word that marks figures of disturbed trials in tables, figures and verdicts."""
-SHOWN = 3
+SHOWN = 2
 
 
 def mark_name(name: str, effect: float | None) -> str:

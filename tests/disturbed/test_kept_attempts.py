@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from analysis.reports.report import write_report
 from analysis.reports.summary import summarize_run
 from roundabout.runner.disturbance.attempts import InheritedDisturbance, commit_best, verdict_fields
-from roundabout.runner.disturbance.effect import estimate_disturbance
+from roundabout.runner.disturbance.effect import CROWDING, estimate_disturbance
 from roundabout.runner.testbed import Outcome
 from roundabout.store import Run, StoreError
 from roundabout.store.trial_states import counted_trials, state_of_record
@@ -35,7 +35,7 @@ def test_the_least_disturbed_of_all_attempts_is_kept_marked_and_not_repeated(wor
     assert "trainers woke up 6.00 ms late" in trial["reason"]
     assert "of the CPU over the whole trial" in trial["reason"]
     median_ms = np.median(run.table("iterations")["iteration_ms"].to_numpy())
-    assert trial["disturbance"] == pytest.approx(0.1 / 0.9 + 6 / median_ms, rel=0.3)
+    assert trial["disturbance"] == pytest.approx(CROWDING * 0.1 / 0.9 + 6 / median_ms, rel=0.3)
     assert sorted(run.path.glob("rejected/*")) == [run.path / "rejected" / f"{trial['trial']}-{n}" for n in (1, 3)]
     assert {each["attempt"]: each["disturbed"] for each in run.rejected_records()} == {1: True, 3: False}
     assert set(run.table("iterations")["attempt"].to_pylist()) == {2}

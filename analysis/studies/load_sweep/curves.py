@@ -101,6 +101,7 @@ def draw_congestion(series: Mapping[str, tuple[CurveSeries, CongestionResult]]) 
     colours = job_colours(list(series))
     for name, (swept, point) in series.items():
         panel.plot(swept.loads_gbps, swept.means_s, "o-", markersize=4, color=colours[name], linewidth=1, clip_on=False)
+        _mark_disturbed(panel, swept, colours[name], _load)
         _construction(panel, swept, point, colours[name])
     _time_axis(panel)
     means_s = np.concatenate([swept.means_s for swept, _ in series.values()])
@@ -157,8 +158,12 @@ def _draw_means(panel: Axes, series: CurveSeries, colour: str, axis: Callable[[A
     panel.vlines(x, means_s, np.maximum(series.tails_s, means_s), color=colour, linewidth=1.2, alpha=0.6)
     look: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white", "markeredgewidth": 0.5}
     panel.plot(x, means_s, "o", color=colour, clip_on=False, zorder=3, **look)
-    marked = zip(x, means_s, series.disturbed, strict=False)
-    draw_disturbed(panel, [(at, mean_s) for at, mean_s, disturbed in marked if disturbed], colour)
+    _mark_disturbed(panel, series, colour, axis)
+
+
+def _mark_disturbed(panel: Axes, series: CurveSeries, colour: str, axis: Callable[[Array], Array]) -> None:
+    points = zip(axis(series.loads_gbps), series.means_s, series.disturbed, strict=False)
+    draw_disturbed(panel, [(x, mean_s) for x, mean_s, disturbed in points if disturbed], colour)
 
 
 def _draw_fit(panel: Axes, fit: FitResult, colour: str, axis: Callable[[Array], Array]) -> None:

@@ -262,6 +262,11 @@ class SweepResult(Result):
         return tuple(level for level in self.levels if level.disturbance is not None)
 
     @property
+    def disturbance(self) -> float | None:
+        """Return the largest estimated effect on a level, as a share; None without disturbed levels."""
+        return max((level.disturbance or 0.0 for level in self.disturbed_levels), default=None)
+
+    @property
     def kind(self) -> str:
         """Return the kind of cross traffic and the transport, as text."""
         return f"{self.traffic}, {self.transport}"

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from analysis.reading.disturbance import MARK, describe_effect
+from analysis.reading.disturbance import MARK, describe_effect, mark_name
 from analysis.render import screen as on_screen
 from analysis.render.tables import (
     TAIL,
@@ -130,7 +130,7 @@ def prediction_table(sweeps: Sweeps) -> Table:
     """Return a table of the fits' predicted iteration times at some loads, with extrapolations marked."""
     fitted = [sweep for sweep in sweeps if sweep.predictions]
     heads = [Column(f"at {each.load_gbps:g} Gbit/s", ".3g", " s") for each in fitted[0].predictions] if fitted else []
-    rows = ((Cell(sweep.name), *map(_prediction, sweep.predictions)) for sweep in fitted)
+    rows = ((Cell(mark_name(sweep.name, sweep.disturbance)), *map(_prediction, sweep.predictions)) for sweep in fitted)
     return Table((NAME, *heads), one_section(rows), tight=True)
 
 
@@ -170,7 +170,8 @@ def intra_iteration_table(sweeps: Sweeps) -> Table:
         for each in sweep.inside:
             one, other = each.flow_1, each.flow_2
             rates = (one.over_time, other.over_time, one.over_packets, other.over_packets)
-            rows.append((Cell(sweep.name), *map(Cell, (each.asked_gbps, *rates, *(each.paper_gbps or (None, None))))))
+            name = mark_name(sweep.name, sweep.disturbance)
+            rows.append((Cell(name), *map(Cell, (each.asked_gbps, *rates, *(each.paper_gbps or (None, None))))))
     empty = (
         "Nothing was measured for this: it takes workers whose interfaces were sampled, of which one receives cross "
         "traffic, from a host that does not train, and another sends to a third."
@@ -250,7 +251,7 @@ def _by_kind(sweeps: Sweeps, columns: Iterable[Column], figures: Callable[[Sweep
     """Return a row for each sweep, under a line for each kind of traffic and transport."""
 
     def row(sweep: SweepResult) -> Sequence[Cell]:
-        return (Cell(_short_name(sweep, sweeps)), *figures(sweep))
+        return (Cell(mark_name(_short_name(sweep, sweeps), sweep.disturbance)), *figures(sweep))
 
     sections: tuple[Section, ...] = group_by_title(sweeps, lambda sweep: sweep.kind, row)
     return Table((NAME, *columns), sections, tight=True)
@@ -300,8 +301,12 @@ def _spare(sweep: SweepResult | None) -> Cell:
     if sweep is None:
         return Cell()
     again = sweep.as_printed and sweep.as_printed.spare_gbps
-    as_printed = "" if again is None else f"as Salamy takes it {again:.2f}, "
-    return Cell(sweep.spare_gbps, note=f"{as_printed}Salamy {sweep.observed.spare_gbps:.2f}" if sweep.observed else "")
+    told = [
+        *([MARK] if sweep.disturbance is not None else []),
+        *([f"as Salamy takes it {again:.2f}"] if again is not None and sweep.observed else []),
+        *([f"Salamy {sweep.observed.spare_gbps:.2f}"] if sweep.observed else []),
+    ]
+    return Cell(sweep.spare_gbps, note=", ".join(told))
 
 
 def _fit(sweep: SweepResult) -> Sequence[Cell]:

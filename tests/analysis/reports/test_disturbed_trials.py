@@ -3,7 +3,9 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -18,6 +20,8 @@ from analysis.reports.guard import judge_rules, junit, parse_rule
 from analysis.reports.report import terminal_report
 from analysis.reports.scoreboard import newest_runs
 from analysis.reports.summary import summarize_run
+from analysis.studies.levels.figures import draw_times
+from analysis.studies.load_sweep.curves import CurveSeries, draw_degradation
 from roundabout.cli.runs.runs import describe_run
 from roundabout.cli.runs.status import print_status, status_of
 from roundabout.spec.expectation import Bound
@@ -104,7 +108,7 @@ def test_verdicts_on_disturbed_trials_are_at_most_inconclusive_and_say_why(resul
             assert each.disturbed == ("fair",)
             assert each.verdict not in ("pass", "fail")
             assert {part.verdict for part in each.parts} <= {"inconclusive", "not measured"}
-            assert "at most inconclusive, because trials were disturbed: fair" in each.found
+            assert "; inconclusive because disturbed: fair" in each.found
         else:
             assert "fair" not in (each.of, each.over)
             assert each.of is not None
@@ -140,6 +144,22 @@ def test_the_page_begins_with_what_was_disturbed(marked, disturbed):
     assert "5 trials that count were disturbed by a lack of CPU time" in head
     assert "up to 7%" in head
     assert "other virtual machines took 7.0%" in head
+
+
+def test_figures_have_hollow_points_and_a_note(marked):
+    def notes(figure):
+        return [text.get_text() for panel in figure.axes for text in panel.texts if "disturbed" in text.get_text()]
+
+    line = SimpleNamespace(name="line", job="j1", cells=[cell for cell in marked.cells if cell.job == "j1"])
+    shown_levels = draw_times(SimpleNamespace(factor="variant", lines=(line,)))
+    assert notes(shown_levels) == ["hollow: disturbed"]
+    (hollow,) = [each for each in shown_levels.axes[0].lines if each.get_markerfacecolor() == "white"]
+    fair = next(cell for cell in line.cells if cell.variant == "fair")
+    assert list(hollow.get_ydata()) == [fair.median_ms]
+    loads, means = np.array([0.0, 10.0, 20.0]), np.array([1.0, 1.5, 4.0])
+    for disturbed, expected in (((False, True, True), ["hollow: disturbed"] * 2), ((False,) * 3, [])):
+        series = CurveSeries(loads, means, means, 24.0, disturbed=disturbed)
+        assert notes(draw_degradation({"a sweep": series})) == expected
 
 
 def test_a_quiet_page_says_nothing_of_it(run, results):

@@ -384,6 +384,22 @@ def test_attempts_and_retransmissions_are_counted_by_level(results):
     assert "sent again" in shown(results)
 
 
+def test_tables_mark_sweeps_with_disturbed_levels(results):
+    (sweep,) = results.sweeps
+    levels = tuple(
+        each.model_copy(update={"disturbance": 0.2 if each.asked_gbps == 20 else None}) for each in sweep.levels
+    )
+    disturbed = sweep.model_copy(update={"levels": levels})
+    for make in (tables.demand_table, tables.bandwidth_table, tables.fit_table, tables.prediction_table):
+        names = [make([each]).sections[0].rows[0][0].value for each in (sweep, disturbed)]
+        assert names[1] == f"{names[0]} (disturbed)"
+    assert tables.spare_table([disturbed]).sections[0].rows[0][1].note.startswith("disturbed")
+    notes = [row[2].note for row in tables.level_table(disturbed).sections[0].rows]
+    assert ["disturbed, ±20%" in note for note in notes] == [each.asked_gbps == 20 for each in levels]
+    assert tables.describe_disturbed_levels(disturbed) == "1 of 7 levels, and so fit and congestion point"
+    assert tables.describe_disturbed_levels(sweep) == ""
+
+
 def test_a_sweep_without_invalid_attempts_says_so(tmp_path):
     run = sweep_run(tmp_path, experiment(tmp_path, loads=[0, 8], repetitions=1))
     results = summarize_run(run)
