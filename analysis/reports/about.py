@@ -83,6 +83,7 @@ def headroom(run: Run) -> Html:
     names = ("busy_max", "steal_max", "steal_mean", "late_p90_ms", "stalled_share")
     worst = {name: pc.max(trials[name]).as_py() for name in names}
     late_ms = worst["late_p90_ms"]
+    feedback_us = [each for each in trials["feedback_us"].to_pylist() if each is not None]
     facts = [
         ("CPU, busiest second", _share(worst["busy_max"])),
         ("CPU stolen, worst second", _share(worst["steal_max"])),
@@ -93,6 +94,7 @@ def headroom(run: Run) -> Html:
             "trainers' wake-ups, nine of ten iterations",
             "unknown" if late_ms is None else f"at most {late_ms:.2f} ms late",
         ),
+        *((("from a mark to the cut of a rate, a trial's mean", _range(feedback_us)),) if feedback_us else ()),
     ]
     return fill_template("facts", facts=facts)
 
@@ -211,6 +213,10 @@ def _session(session: dict[str, Any]) -> Html:
     return fill_template(
         "session", started=session["started_utc"][:19], code=session["code"], controller=session["controller"]
     )
+
+
+def _range(us: Sequence[float]) -> str:
+    return f"{min(us):.1f} to {max(us):.1f} µs of the papers' time"
 
 
 def _share(value: float | None, unknown: str = "unknown") -> str:

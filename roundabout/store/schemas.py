@@ -249,6 +249,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column(
             "disturbance", REAL, "share", "by which iterations may have been longer for want of CPU; null in older runs"
         ),
+        Column("feedback_us", REAL, "us", "mean from a mark to the cut of a rate; null where it was not measured"),
     ),
 }
 

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algorithms as the transports' programs have them, one function each for Python to call.
-#include "dcqcn/reaction_point.h"
+#include "dcqcn/held_cnps.h"
 #include "dctcp/cwnd.h"
 #include "mltcp/aggressiveness.h"
 
-void reaction_point_begins(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
+void reaction_point_begins(struct reaction_point *rp, struct held_cnps *held, const struct dcqcn_params *p, __u32 now) {
   reaction_point_begin(rp, p, now);
+  held_cnps_begin(held, p, now);
 }
 
-// What dcqcn/flow.h does with an ACK. Returns whether it was a CNP.
-int reaction_point_hears(struct reaction_point *rp, const struct dcqcn_params *p, struct dcqcn_counters *c, __u32 now,
-                         int marked, __u64 acked_bytes) {
-  reaction_point_run_timers(rp, p, c, now);
-  if (marked && reaction_point_hears_cnps(rp, p, now)) {
-    reaction_point_on_cnp(rp, p, now);
-    return 1;
-  }
-  reaction_point_count_bytes(rp, p, c, acked_bytes);
-  return 0;
+// What dcqcn/flow.h does with an ACK. Returns whether a CNP acted.
+int reaction_point_hears(struct reaction_point *rp, struct held_cnps *held, const struct dcqcn_params *p,
+                         struct dcqcn_counters *c, __u32 now, __u32 spacing, int marked, __u64 acked_bytes) {
+  return reaction_point_on_ack(rp, held, p, c, now, spacing, marked, acked_bytes) > 0;
 }
 
 void marking_begins(struct marking *m, __u32 delivered, __u32 delivered_ce, __u32 sent) {

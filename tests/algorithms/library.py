@@ -38,7 +38,7 @@ class DcqcnParams(Structure):
     _fields_ = (
         *members(u32, "T_us F"),
         *members(u64, "byte_counter_bytes R_AI R_HAI R_min R_max"),
-        *members(u32, "g_q24 alpha_timer_us cnp_gap_us clamp_target"),
+        *members(u32, "g_q24 alpha_timer_us cnp_gap_us cnp_delay_us clamp_target"),
         *members(u32, "clamp_target_after_timer hyper_by_stage alpha_by_timer alpha_initial_q24"),
         *members(u64, "rate_on_first_cnp"),
     )
@@ -48,7 +48,7 @@ class DcqcnCounters(Structure):
     """struct dcqcn_counters; what is derived takes no room."""
 
     _fields_ = (
-        *members(u64, "acks active_us segments segments_marked cnps losses"),
+        *members(u64, "acks active_us segments segments_marked cnps held_us losses"),
         *members(u64, "fast_increases additive_increases hyper_increases rate"),
         *members(u32, "alpha_q24 stage"),
     )
@@ -59,10 +59,16 @@ class ReactionPoint(Structure):
 
     _fields_ = (
         *members(u64, "R_C R_T bytes"),
-        *members(u32, "alpha_q24 increased_us alpha_us cnp_us"),
+        *members(u32, "alpha_q24 increased_us alpha_us"),
         *members(u16, "timer_stage byte_stage"),
         *members(u32, "heard_cnp"),
     )
+
+
+class HeldCnps(Structure):
+    """struct held_cnps."""
+
+    _fields_ = tuple(members(u32, "first_us last_us count"))
 
 
 class DctcpParams(Structure):

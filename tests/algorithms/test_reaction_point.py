@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, strategies as st
 
-from tests.algorithms.library import CLOCKS, LIBRARY, ONE_Q24, DcqcnCounters, DcqcnParams, ReactionPoint
+from tests.algorithms.library import CLOCKS, LIBRARY, ONE_Q24, DcqcnCounters, DcqcnParams, HeldCnps, ReactionPoint
 
 pytestmark = pytest.mark.unit
 
@@ -28,6 +28,7 @@ class Reference:
     alpha_due: float = 0
     timer_due: float = 0
     since_cnp: float = float("inf")
+    held: list[float] = field(default_factory=list)
     heard_cnp: bool = False
     was_cut: bool = False
     bytes: int = 0
@@ -65,9 +66,16 @@ class Reference:
             self.increase()
             self.timer_due += self.p.T_us
 
-    def ack(self, marked: bool, acked_bytes: int) -> bool:
+    def ack(self, marked: bool, acked_bytes: int, spacing_us: int) -> bool:
+        """Hear an ACK, which may echo a mark; CNPs act at the ACK that is likely to be nearest to their time."""
         if marked and self.since_cnp >= self.p.cnp_gap_us:
+            self.held.append(self.now)
+            self.since_cnp = 0
+        if self.held and self.now - self.held[0] + spacing_us // 2 >= self.p.cnp_delay_us:
             self.cut()
+            # The program knows the first and the last alone: a second one is evenly spread between them.
+            first, last, left = self.held[0], self.held[-1], len(self.held) - 1
+            self.held = [first + (last - first) // left, *self.held[2:]] if left else []
             return True
         if self.p.byte_counter_bytes:
             self.count(acked_bytes)
@@ -102,7 +110,7 @@ class Reference:
             self.alpha += (1 - self.alpha) * self.p.g_q24 / ONE_Q24
             self.alpha_due = self.now + self.p.alpha_timer_us
         self.timer_stage = self.byte_stage = self.bytes = 0
-        self.since_cnp, self.was_cut = 0, True
+        self.was_cut = True
         self.timer_due = self.now + self.p.T_us
 
 
@@ -118,6 +126,7 @@ PARAMETERS = st.builds(
     g_q24=st.integers(0, ONE_Q24),
     alpha_timer_us=st.integers(1, 5000),
     cnp_gap_us=st.integers(0, 5000),
+    cnp_delay_us=st.sampled_from([0, 0, 700, 5000, 20_000]),
     clamp_target=st.integers(0, 1),
     clamp_target_after_timer=st.integers(0, 1),
     hyper_by_stage=st.integers(0, 1),
@@ -132,14 +141,15 @@ class InC:
     """A reaction point of reaction_point.h, with its parameters, counters and clock."""
 
     def __init__(self, p: DcqcnParams, clock: int = 0) -> None:
-        self.rp, self.p, self.c, self.clock = ReactionPoint(), p, DcqcnCounters(), clock
-        LIBRARY.reaction_point_begins(ctypes.byref(self.rp), ctypes.byref(p), ctypes.c_uint32(clock))
+        self.rp, self.held, self.p, self.c, self.clock = ReactionPoint(), HeldCnps(), p, DcqcnCounters(), clock
+        LIBRARY.reaction_point_begins(*map(ctypes.byref, (self.rp, self.held, p)), ctypes.c_uint32(clock))
 
     def ack(self, marked: bool, acked_bytes: int, after_us: int = 0) -> bool:
-        """Take an ACK, and return True for a CNP."""
+        """Take an ACK, and return True if a CNP acts."""
         self.clock = (self.clock + after_us) % 2**32
-        words = (ctypes.c_uint32(self.clock), ctypes.c_int(marked), ctypes.c_uint64(acked_bytes))
-        return bool(LIBRARY.reaction_point_hears(*map(ctypes.byref, (self.rp, self.p, self.c)), *words))
+        when = (ctypes.c_uint32(self.clock), ctypes.c_uint32(after_us))
+        words = (*when, ctypes.c_int(marked), ctypes.c_uint64(acked_bytes))
+        return bool(LIBRARY.reaction_point_hears(*map(ctypes.byref, (self.rp, self.held, self.p, self.c)), *words))
 
 
 @given(p=PARAMETERS, clock=CLOCKS, acks=ACKS)
@@ -152,7 +162,7 @@ def test_the_reaction_point_follows_the_paper_step_by_step(
         # Never so long that increases owed are taken for many.
         us = int(waited * min(p.T_us, p.alpha_timer_us))
         reference.wait(us)
-        assert point.ack(marked, acked_bytes, us) == reference.ack(marked, acked_bytes)
+        assert point.ack(marked, acked_bytes, us) == reference.ack(marked, acked_bytes, us)
         assert (rp.timer_stage, rp.byte_stage) == (reference.timer_stage, reference.byte_stage)
         # Fixed point rounds down, by less than one byte/s and one 2^-24 a step.
         assert rp.alpha_q24 / ONE_Q24 == pytest.approx(reference.alpha, rel=1e-4, abs=1e-4)
@@ -304,3 +314,39 @@ def test_the_highest_parameters_overflow_nothing() -> None:
     point.rp.timer_stage = 0xFFFF
     point.ack(False, 0, after_us=1)
     assert point.rp.R_T == highest  # noqa: SIM300
+
+
+def acts_at(acks_us: list[int], marked: set[int], **values: int) -> list[int]:
+    """Return when CNPs act, of ACKs at these times, some of which echo a mark."""
+    p = DcqcnParams(T_us=10**6, F=5, R_min=1, R_max=10**9, alpha_timer_us=10**6, **values)
+    point, found, before = InC(p), [], 0
+    for at in acks_us:
+        if point.ack(at in marked, 0, at - before):
+            found.append(at)
+        before = at
+    assert point.c.cnps == len(found)
+    return found
+
+
+def test_cnps_act_after_their_delay_as_they_were_heard() -> None:
+    every = list(range(1, 60))
+    at_once = acts_at(every, set(range(1, 20)), cnp_gap_us=4)
+    assert at_once == [1, 5, 9, 13, 17]
+    assert acts_at(every, set(range(1, 20)), cnp_gap_us=4, cnp_delay_us=10) == [each + 10 for each in at_once]
+    assert acts_at(every, {1, 9}, cnp_gap_us=4, cnp_delay_us=30) == [31, 39]
+
+
+def test_a_cnp_acts_at_the_ack_that_is_nearest_to_the_end_of_its_delay() -> None:
+    every = list(range(0, 200, 10))
+    assert acts_at(every, {20}, cnp_delay_us=24) == [40]
+    assert acts_at(every, {20}, cnp_delay_us=26) == [50]
+    assert acts_at(every, {20}, cnp_delay_us=5) == [20]
+
+
+def test_one_cnp_acts_at_an_ack_however_many_are_due() -> None:
+    assert acts_at([0, 5, 10, 100, 105, 110], {0, 5, 10}, cnp_delay_us=20) == [100, 105, 110]
+    p = DcqcnParams(T_us=10**6, F=5, R_min=1, R_max=10**9, alpha_timer_us=10**6, cnp_delay_us=20)
+    point = InC(p)
+    for marked, after_us in ((True, 1), (False, 30), (True, 1), (False, 15)):
+        point.ack(marked, 0, after_us)
+    assert (point.c.cnps, point.c.held_us) == (2, 30 + 15)

@@ -21,7 +21,7 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
 from roundabout.runner.fidelity import Fidelity
 from roundabout.runner.hosts.connections import LocalConnection
-from roundabout.runner.hosts.host_group import DscpClasses, Host, Port
+from roundabout.runner.hosts.host_group import DscpClasses, EchoTimes, Host, Port
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider
 
 SCALE = 50
@@ -100,6 +100,9 @@ class FakeSite:
 
     def read_back(self, trial):
         return []
+
+    def echo_times(self):
+        return EchoTimes()
 
     def ms_on_host(self, paper_ms):
         return paper_ms * self.dilation

@@ -14,12 +14,14 @@ from pyroute2 import NetlinkError
 
 from roundabout.spec import SpecError, Topology, Transport, load_experiment, load_topology
 from roundabout.spec.experiment import Tcp
+from roundabout.spec.topology import Delays
 from roundabout.spec.transports import registry
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.calibration.calibration import DEFAULT, Ecn, load_calibration
 from roundabout.testbeds.lab.checks import host_requirements, host_settings
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.lab.network import kernel_refusal, paths, port_queues, rates
+from roundabout.testbeds.lab.network.feedback import ROUND_TRIP_US, held_us
 from roundabout.testbeds.lab.network.layout import lay_out
 from roundabout.testbeds.lab.provider import LabProvider
 
@@ -237,6 +239,7 @@ def test_a_dilated_lab_stretches_published_settings_alike():
         "F": declared["F"],
         "g": declared["g"],
         "cnp_gap_us": 10 * declared["cnp_gap_us"],
+        "cnp_delay_us": 0,  # the lab's own round trip is longer than 96 us
         "alpha_timer_us": 10 * declared["alpha_timer_us"],
         "byte_counter_bytes": round(declared["byte_counter_bytes"] / 10),
         "R_AI_mbps": declared["R_AI_mbps"] / 100,
@@ -254,6 +257,18 @@ def test_a_dilated_lab_stretches_published_settings_alike():
     assert host_settings.settings_document(at_once, "s0", load_calibration(), 1)["route"] == {
         "10.77.0.0/16": {"quickack": 1}
     }
+
+
+@pytest.mark.parametrize(("dilation", "delays"), [(100, {}), (100, {"cnp_to_cut_us": 20.0}), (17.4, {}), (1, {})])
+def test_a_lab_holds_cnps_back_for_what_its_round_trip_leaves_of_the_feedback_delay(dilation, delays):
+    spec = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
+    spec = spec.model_copy(update={"topology": spec.topology.with_delays(Delays(**delays))})
+    calibration = load_calibration().for_dilation(scale=100, dilation=dilation)
+    asked = host_settings.settings_document(spec, "s0", calibration, dilation)["transport"]["dcqcn"]
+    assert spec.feedback_delay.mean_us == pytest.approx(9.6 + delays.get("cnp_to_cut_us", 2.5) - 2.5, abs=0.05)
+    expected = max(0, spec.feedback_delay.mean_us * dilation - ROUND_TRIP_US)
+    assert asked["cnp_delay_us"] == pytest.approx(expected, abs=0.5)
+    assert held_us(spec.model_copy(update={"jobs": {}}), "s0", dilation) == 0
 
 
 def test_a_variation_of_a_transport_has_its_calibrated_constants():
@@ -388,8 +403,8 @@ def test_the_flagships_constants_are_what_they_were():
         "dcqcn": {
             "T_us": 1126, "F": 2, "byte_counter_bytes": 0, "R_AI_mbps": 3.47, "R_HAI_mbps": 13.5, "R_min_mbps": 5,
             "R_max_mbps": 430, "g": 590558 / 2**24, "alpha_timer_us": 4200, "cnp_gap_us": 611,
-            "clamp_target": 1, "clamp_target_after_timer": 1, "hyper_by_stage": 1, "alpha_by_timer": 0,
-            "alpha_initial": 0, "rate_on_first_cnp_mbps": 0,
+            "cnp_delay_us": 0, "clamp_target": 1, "clamp_target_after_timer": 1, "hyper_by_stage": 1,
+            "alpha_by_timer": 0, "alpha_initial": 0, "rate_on_first_cnp_mbps": 0,
         }
     }  # fmt: skip
 

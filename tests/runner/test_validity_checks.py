@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
+from roundabout.runner.hosts.host_group import EchoTimes
 from roundabout.runner.trial import validity_checks
+from roundabout.runner.trial.measurement import Measurement, feedback_us
 from roundabout.spec import Transport, load_experiment
 
 pytestmark = pytest.mark.unit
@@ -148,3 +150,17 @@ def test_jobs_that_share_only_a_host_need_no_marks():
     assert of_two_jobs(jobs=here) == []
     apart = {"j1": here["j1"], "j2": spec.jobs["j2"].model_copy(update={"transport": Transport(name="cubic")})}
     assert of_two_jobs(jobs=apart) == ["no packet of j1 was marked, although others slowed j1: do ports mark them?"]
+
+
+def test_feedback_is_the_echo_and_what_cnps_waited_in_the_papers_time():
+    told = Measurement(
+        counters_before={"s0": {"dcqcn": {"cnps": 10, "held_us": 4000}}},
+        counters_after={
+            "s0": {"dcqcn": {"cnps": 30, "held_us": 20_000}},
+            "s1": {"dcqcn": {"cnps": 20, "held_us": 16_000}, "dctcp": {"acks": 7}},
+        },
+    )
+    heard = EchoTimes(150, 30_000.0).since(EchoTimes(50, 15_000.0))
+    assert feedback_us(told, heard, 100.0) == pytest.approx((150 + 32_000 / 40) / 100)
+    assert feedback_us(Measurement(), heard, 1.0) == 150
+    assert feedback_us(told, EchoTimes(), 100.0) is None

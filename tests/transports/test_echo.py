@@ -61,23 +61,36 @@ def play(lab: Lab, replay: str) -> None:
         worker.stdout.close()
 
 
-def test_echoes_are_the_marks_made(lab: Lab, dcqcn: str, tools: Any) -> None:
+def counters_of_jobs(lab: Lab, tools: Any, *changes: str) -> list[dict[str, float]]:
+    """Play both jobs with the changed parameters, and return the counters of each host's reaction points."""
     transport = str(tools.build / "bin/transport")
     parameters = ["T_us=2000", "F=1", "byte_counter_bytes=0", "R_AI_mbps=3.5", "R_HAI_mbps=9", "R_min_mbps=5"]
-    parameters += ["R_max_mbps=500", "g=0.03", "alpha_timer_us=15000", "cnp_gap_us=1500"]
+    parameters += ["R_max_mbps=500", "g=0.03", "alpha_timer_us=15000", "cnp_gap_us=1500", *changes]
     for host in lab.hosts:
         tools.run(*on(lab, host, "sysctl", "-qw", "net.ipv4.tcp_ecn=1", "net.ipv4.tcp_congestion_control=rb_dcqcn"))
         tools.run(*on(lab, host, transport, "set", "dcqcn", *parameters))
         # Bursts as short as in trials: then there is an ACK for every third segment, and ACKs meet full queues too.
         tools.run(*on(lab, host, "ip", "link", "set", "eth0", "gso_max_size", "4600"))
-    before = sum(port.marks for port in lab.counters().values())
-
     play(lab, str(tools.build / "bin/replay"))
+    return [json.loads(tools.run(*on(lab, host, transport, "get", "dcqcn")).stdout)["counters"] for host in lab.hosts]
 
+
+def test_cnps_act_after_their_delay(lab: Lab, dcqcn: str, tools: Any) -> None:
+    delay_us = 5000
+    counters = counters_of_jobs(lab, tools, f"cnp_delay_us={delay_us}")
+    cuts = sum(each["cnps"] for each in counters)
+    assert cuts > 20
+    # An ACK comes each few hundred us; a flow that pauses in between hears of its CNPs later, or forgets them.
+    assert sum(each["held_us"] for each in counters) / cuts == pytest.approx(delay_us, rel=0.3)
+    heard = lab.echo_times()
+    assert heard.echoes > 20
+    assert 10 < heard.total_us / heard.echoes < 20_000
+
+
+def test_echoes_are_the_marks_made(lab: Lab, dcqcn: str, tools: Any) -> None:
+    before = sum(port.marks for port in lab.counters().values())
+    counters = counters_of_jobs(lab, tools)
     marks = sum(port.marks for port in lab.counters().values()) - before
-    counters = [
-        json.loads(tools.run(*on(lab, host, transport, "get", "dcqcn")).stdout)["counters"] for host in lab.hosts
-    ]
     echoes = sum(counter["segments_marked"] for counter in counters)
     assert marks > 200
     assert echoes == pytest.approx(marks, rel=0.05)

@@ -22,6 +22,7 @@ WANTED = {
     "g": 0.0625,
     "alpha_timer_us": 55,
     "cnp_gap_us": 50,
+    "cnp_delay_us": 700,
     "clamp_target": 1,
     "clamp_target_after_timer": 0,
     "hyper_by_stage": 0,

@@ -20,9 +20,10 @@
 // form for people, in which values and ranges are declared and printed: "bytes/s" is Mbit/s, with the name NAME_mbps,
 // and "2^-24" is a fraction, with the name NAME without its _q24. `chosen_by` says where a value comes from that is not
 // given: `experiment` (`value` belongs to the experiment, and is recorded in it), `testbed` (a calibrated testbed may
-// replace `value`) or `line_rate` (the testbed sets the host's line rate). Each declaration is one statement with plain
-// numbers and strings. A choice is stored as a __u32, 0 for the first name. A rule uses the names for people, and
-// `compute_us`, the time that each job of an experiment computes in an iteration.
+// replace `value`), `line_rate` (the testbed sets the host's line rate) or `network` (the testbed alone sets it, by the
+// topology's feedback delay). Each declaration is one statement with plain numbers and strings. A choice is stored as a
+// __u32, 0 for the first name. A rule uses the names for people, and `compute_us`, the time that each job of an
+// experiment computes in an iteration.
 //
 // Declarations that several transports share are in a structure of their own, in a header that the transports include.
 // A transport that has the structure as a member has its declarations too.

@@ -21,6 +21,7 @@ struct dcqcn_params {
   PARAMETER(__u32, g_q24, "2^-24", testbed, 0.0048828125, 0, 1, "weight of a CNP in alpha");
   PARAMETER(__u32, alpha_timer_us, "us", testbed, 1, 1, 1e9, "without a CNP for so long, alpha shrinks");
   PARAMETER(__u32, cnp_gap_us, "us", testbed, 4, 0, 1e9, "least time between two CNPs of a flow");
+  PARAMETER(__u32, cnp_delay_us, "us", network, 0, 0, 1e9, "from the echo of a mark to the cut, beside the round trip");
   PARAMETER(__u32, clamp_target, "0 or 1", testbed, 0, 0, 1,
             "1: the target follows at every cut; 0: at the first cut after an increase");
   PARAMETER(__u32, clamp_target_after_timer, "0 or 1", testbed, 1, 0, 1,
@@ -47,6 +48,7 @@ struct dcqcn_counters {
   COUNTER(__u64, segments, "segments", "delivered");
   COUNTER(__u64, segments_marked, "segments", "delivered and echoed as CE");
   COUNTER(__u64, cnps, "events", "echoes that counted as CNPs: one rate cut each");
+  COUNTER(__u64, held_us, "us", "from the echoes that counted as CNPs to their cuts, together");
   COUNTER(__u64, losses, "segments", "lost: each event counts as a CNP");
   COUNTER(__u64, fast_increases, "events", "increases of fast recovery");
   COUNTER(__u64, additive_increases, "events", "additive increases");

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // DCQCN as a TCP congestion control. The reaction point paces by R_C; its timers are evaluated when an ACK comes. The
-// notification point is the receiver's half of DCTCP, and the sender counts at most one CNP per flow and cnp_gap_us.
+// notification point is the receiver's half of DCTCP, and the sender counts at most one CNP per flow and cnp_gap_us. A
+// CNP acts cnp_delay_us later.
 // Both ends of a connection must use it.
 #ifndef ROUNDABOUT_DCQCN_FLOW_H
 #define ROUNDABOUT_DCQCN_FLOW_H
 
 #include "../dctcp/echo.h"
-#include "reaction_point.h"
+#include "held_cnps.h"
 
 #define UNLIMITED_CWND 20000 // the rate alone limits a flow, as on a NIC
 
@@ -14,6 +15,7 @@
 struct dcqcn_flow {
   struct reaction_point rp;
   __u64 host;
+  struct held_cnps held;
   __u32 ack_us;
   __u32 delivered;
   __u32 delivered_ce;
@@ -42,6 +44,7 @@ static __always_inline void dcqcn_begin(struct sock *sk, const struct dcqcn_para
   f->delivered_ce = tp->delivered_ce;
   echo_begin(&f->echo, sk);
   reaction_point_begin(&f->rp, p, f->ack_us);
+  held_cnps_begin(&f->held, p, f->ack_us);
   sk->sk_pacing_status = SK_PACING_NEEDED;
   dcqcn_pace(sk, f);
 }
@@ -53,7 +56,7 @@ static __always_inline void dcqcn_show(const struct dcqcn_flow *f, struct dcqcn_
   c->stage = f->rp.timer_stage;
 }
 
-// Applies an ACK to the flow's rate and counters. Returns the rate before the cut if the ACK counted as a CNP, else 0.
+// Applies an ACK to the flow's rate and counters. Returns the rate before the cut if a CNP acted, else 0.
 static __always_inline __u64 dcqcn_hear(struct sock *sk, const struct rate_sample *rs, const struct dcqcn_params *p,
                                         struct dcqcn_counters *c) {
   struct dcqcn_flow *f = dcqcn_flow_of(sk);
@@ -66,14 +69,8 @@ static __always_inline __u64 dcqcn_hear(struct sock *sk, const struct rate_sampl
   f->delivered_ce += marked;
   f->ack_us = now;
 
-  reaction_point_run_timers(&f->rp, p, c, now);
-  __u64 before = 0;
-  if ((marked || rs->losses > 0) && reaction_point_hears_cnps(&f->rp, p, now)) {
-    before = reaction_point_on_cnp(&f->rp, p, now);
-    c->cnps++;
-  } else {
-    reaction_point_count_bytes(&f->rp, p, c, (__u64)rs->acked_sacked * tp->mss_cache);
-  }
+  __u64 before = reaction_point_on_ack(&f->rp, &f->held, p, c, now, since, marked || rs->losses > 0,
+                                       (__u64)rs->acked_sacked * tp->mss_cache);
 
   c->acks++;
   if (since < (__u64)MANY_STAGES * p->T_us)

@@ -28,18 +28,16 @@ struct reaction_point {
   __u32 alpha_q24;
   __u32 increased_us;
   __u32 alpha_us;
-  __u32 cnp_us;
   __u16 timer_stage;
   __u16 byte_stage;
   __u32 heard_cnp; // since alpha's last update, with alpha_by_timer
 };
 
-// Initializes a flow at the highest rate, ready for a CNP.
+// Initializes a flow at the highest rate.
 static __always_inline void reaction_point_begin(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
   rp->R_C = rp->R_T = p->R_max;
   rp->alpha_q24 = ONE_Q24;
   rp->increased_us = rp->alpha_us = now;
-  rp->cnp_us = now - p->cnp_gap_us;
 }
 
 // Applies one increase event of the timer or of the byte counter.
@@ -63,12 +61,6 @@ static __always_inline void reaction_point_increase(struct reaction_point *rp, c
   if (rp->R_T > p->R_max)
     rp->R_T = p->R_max;
   rp->R_C = (rp->R_C + rp->R_T) >> 1;
-}
-
-// Returns true if a CNP may count now, because at most one counts in `cnp_gap_us`.
-static __always_inline bool reaction_point_hears_cnps(const struct reaction_point *rp, const struct dcqcn_params *p,
-                                                      __u32 now) {
-  return now - rp->cnp_us >= p->cnp_gap_us;
 }
 
 // Raises alpha for a CNP (SIGCOMM'15, equation 1).
@@ -102,7 +94,7 @@ static __always_inline __u64 reaction_point_on_cnp(struct reaction_point *rp, co
   }
   rp->timer_stage = rp->byte_stage = 0;
   rp->bytes = 0;
-  rp->increased_us = rp->cnp_us = now;
+  rp->increased_us = now;
   return before;
 }
 

@@ -22,7 +22,7 @@ from roundabout.terminal.screen import Screen
 
 PARAMETER_COLUMNS = {"bytes/s": "Mbit/s", "2^-24": ""}  # displayed units of parameters, by the program's unit
 CHOSEN_BY = {"experiment": "{}", "testbed": "the testbed's, or {}", "line_rate": "the line rate, or {}"}
-CHOSEN_BY["nic"] = "a NIC's: {}"
+CHOSEN_BY |= {"network": "the topology's, or {}", "nic": "a NIC's: {}"}
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option

@@ -63,6 +63,17 @@ class DscpClasses(NamedTuple):
     cross_traffic: int = 0
 
 
+class EchoTimes(NamedTuple):
+    """The marks whose echoes were measured since the hosts exist, and the time that they took together, us on hosts."""
+
+    echoes: int = 0
+    total_us: float = 0.0
+
+    def since(self, before: "EchoTimes") -> "EchoTimes":
+        """Return what was measured after `before`."""
+        return EchoTimes(self.echoes - before.echoes, self.total_us - before.total_us)
+
+
 class Scaling(Protocol):
     """The scaling of a testbed's rates and times against the papers'."""
 
@@ -156,6 +167,10 @@ class HostGroup(Scaling, Protocol):
 
         Return an empty list if this project may not read the switches.
         """
+        ...
+
+    def echo_times(self) -> EchoTimes:
+        """Return how long marks took to come back to their senders. Zero if this project may not read the switches."""
         ...
 
     def switch_samplers(self) -> list[list[str]]:

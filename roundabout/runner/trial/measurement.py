@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from roundabout.runner.hosts.clocks import CONTROLLER, ClockLog, RunClock
-from roundabout.runner.hosts.host_group import HostGroup, Port
+from roundabout.runner.hosts.host_group import EchoTimes, HostGroup, Port
 from roundabout.runner.tables.rows import Columns, Samples, integers
 from roundabout.runner.trial.captures import HostCapture
 from roundabout.runner.trial.cross_traffic_tables import GeneratorOutput
@@ -60,6 +60,23 @@ class Measurement:
         """Return the sampling quality by sampler. Samplers without samples are left out."""
         found = {host: sampling_quality(samples) for host, samples in self.host_samples.items()}
         return {host: kept for host, kept in found.items() if kept}
+
+
+def feedback_us(measured: Measurement, echoes: EchoTimes, dilation: float) -> float | None:
+    """Return the mean time from a mark to the cut of a rate in a trial, in us of the papers' time. None: not measured.
+
+    `echoes` is the time from marks to their senders' devices during the trial. Transports count how long CNPs wait.
+    """
+    if not echoes.echoes:
+        return None
+    held_us = cuts = 0
+    for host, transports in measured.counters_after.items():
+        for name, after in transports.items():
+            if "held_us" in after:
+                before = measured.counters_before.get(host, {}).get(name, {})
+                held_us += after["held_us"] - before.get("held_us", 0)
+                cuts += after["cnps"] - before.get("cnps", 0)
+    return (echoes.total_us / echoes.echoes + held_us / max(cuts, 1)) / dilation
 
 
 def host_units(site: HostGroup, clock: RunClock) -> Units:

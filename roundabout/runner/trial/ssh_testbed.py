@@ -24,7 +24,7 @@ from roundabout.runner.transports import build_plugins
 from roundabout.runner.trial import captures, validity_checks
 from roundabout.runner.trial.attempt import execute_attempt
 from roundabout.runner.trial.jobs import datapaths
-from roundabout.runner.trial.measurement import Measurement, build_tables, host_units
+from roundabout.runner.trial.measurement import Measurement, build_tables, feedback_us, host_units
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
@@ -130,9 +130,11 @@ class SshTestbed:
         except LostHostError as error:  # as good as lost during the attempt
             return Outcome({}, [str(error)], lost=True)
         self._provider.check_held()
+        heard = self._site.echo_times()
         measured = execute_attempt(bench, trial, self._visit.clock, self._visit.observer, attempt)
         self._provider.check_held()
         into = host_units(self._site, self._visit.clock)
+        waited = feedback_us(measured, self._site.echo_times().since(heard), self._site.dilation)
         found = build_tables(measured, self._site, who, into)
         captures.store(measured.captured, measured.clock_log, self._site, into, attempt, who)
         start_ns, end_ns = (
@@ -142,7 +144,8 @@ class SshTestbed:
         wrong = measured.invalid_reasons or validity_checks.wrong_figures(trial, found)
         biased = [] if measured.invalid_reasons else validity_checks.disturbances(found, strain)
         effect = estimate_disturbance(strain, found["iterations"])
-        record = {"ways": datapaths(trial, self._site), **_record(measured), "start_ns": start_ns, **strain, **effect}
+        record = {"ways": datapaths(trial, self._site), "feedback_us": waited, **_record(measured)}
+        record |= {"start_ns": start_ns, **strain, **effect}
         disturbed = bool(biased) and not wrong
         return Outcome(found, [*wrong, *biased], record, lost=measured.lost_host, disturbed=disturbed)
 

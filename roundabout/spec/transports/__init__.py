@@ -146,7 +146,7 @@ class Transport(Strict, extra="allow"):
 
 def _schema_of_transport(name: str, parameters: tuple[Parameter, ...], sets: tuple[str, ...]) -> JsonSchemaValue:
     """Return the schema of the fields beside one transport's name."""
-    properties: JsonSchemaValue = {each.name: _schema_of(each) for each in parameters}
+    properties: JsonSchemaValue = {each.name: _schema_of(each) for each in parameters if each.chosen_by != "network"}
     if sets:
         properties["set"] = {"enum": [*sets, None]}
     return {
@@ -191,7 +191,7 @@ def _check_given(given: dict[str, Any], folder: Path) -> dict[str, Any]:
             f"in {error.file}{f':{error.line}' if error.line else ''} {error.found}",
             error.expected,
         )
-    parameters = {each.name: each for each in found.parameters} if found else {}
+    parameters = {each.name: each for each in found.parameters if each.chosen_by != "network"} if found else {}
     if "set" in given:
         given["set"] = _published(name, found, given["set"])
     in_set = given["set"].parameters if "set" in given else {}

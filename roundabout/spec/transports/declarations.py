@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, NoReturn, cast, get_args
 from roundabout.spec.errors import SpecError
 from roundabout.spec.transports.queues import QUEUES, QueueName
 
-ChosenBy = Literal["experiment", "testbed", "line_rate", "nic"]
+ChosenBy = Literal["experiment", "testbed", "line_rate", "network", "nic"]
 FACTS = ("compute_us",)
 """Names in rules other than parameters: `compute_us` is a job's computing time in an iteration."""
 
@@ -291,6 +291,8 @@ def _parameter(at: _Statement) -> Parameter:
     chosen_by = _chosen_by(at, by)
     if not least <= value <= most:
         at.refuse(f"the value {value:g} with the range {least:g} to {most:g}", "a value within it")
+    if chosen_by == "network" and unit != '"us"':
+        at.refuse(f"network with the unit {unit}", 'a delay, kept in "us"')
     if chosen_by == "line_rate" and unit != '"bytes/s"':
         at.refuse(f"line_rate with the unit {unit}", 'a rate, kept in "bytes/s"')
     highest = _HIGHEST[_type(at, kind)] / _IN_KERNEL.get(_unit(at, unit), 1)

@@ -176,7 +176,7 @@ def _read(path: Path, _changed: int, parameters: tuple[Parameter, ...]) -> Param
 
 
 def _check_parameters(document: Document, found: ParameterSet, parameters: Iterable[Parameter]) -> None:
-    declared = {each.name: each for each in parameters if each.chosen_by != "line_rate"}
+    declared = {each.name: each for each in parameters if each.chosen_by not in ("line_rate", "network")}
     for name, figure in found.parameters.items():
         if name not in declared:
             hint = suggest(name, declared)

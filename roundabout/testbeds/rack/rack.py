@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.fidelity import Fidelity
-from roundabout.runner.hosts.host_group import Capability, DscpClasses, Host, Nccl, Port, Scaling
+from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Nccl, Port, Scaling
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.rack.examination import DEVICE, GLIBC, Finding, examine_hosts
@@ -151,6 +151,10 @@ class Rack(Scaling):
                     "asks",
                     "change it and provision, or give the experiment's transport the `ecn` of the inventory",
                 )
+
+    def echo_times(self) -> EchoTimes:
+        """Return zero: switches do not tell when they mark."""
+        return EchoTimes()
 
     def read_back(self, trial: TrialSpec) -> list[str]:  # noqa: ARG002 - nobody is asked
         """Return no difference, because trials do not change switches. `verify` compares them."""

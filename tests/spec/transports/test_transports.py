@@ -97,6 +97,7 @@ GOOD = 'PARAMETER(__u32, T_us, "us", experiment, 125, 1, 1000, "period");\nCOUNT
         ("__u32", "int", 1, "the type int", "__u32 or __u64"),
         ("experiment", "nobody", 1, "'nobody'", "experiment, testbed, line_rate"),
         ("experiment", "line_rate", 1, "line_rate with the unit", "bytes/s"),
+        ('"us", experiment', '"bytes", network', 1, "network with the unit", '"us"'),
         ('"us"', "us", 1, "the unit us", "a text"),
         ('"us"', '"a;b"', 1, 'the unit "a;b"', "without ';'"),
         ('"period"', '""', 1, 'the meaning ""', "a text"),
@@ -139,7 +140,15 @@ def test_declarations_may_stand_in_headers_beside_the_program(tmp_path: Path) ->
 DCQCN = {each.name: each for each in (registry.find_declaration("dcqcn") or pytest.fail("none")).parameters}
 
 
-@given(name=st.sampled_from(sorted(name for name, each in DCQCN.items() if not each.names)), share=st.floats(-0.1, 1.1))
+GIVEN = sorted(name for name, each in DCQCN.items() if not each.names and each.chosen_by != "network")
+
+
+def test_a_delay_of_the_network_is_not_an_experiments(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="found the unknown field 'cnp_delay_us', expected one of T_us"):
+        transport_of(tmp_path, "{name: dcqcn, cnp_delay_us: 5}")
+
+
+@given(name=st.sampled_from(GIVEN), share=st.floats(-0.1, 1.1))
 def test_a_value_is_taken_just_where_it_is_within_its_range(
     name: str, share: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

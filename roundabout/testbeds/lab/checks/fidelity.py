@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from roundabout.runner.fidelity import Fidelity
 from roundabout.testbeds.lab.calibration.calibration import Calibration
+from roundabout.testbeds.lab.network.feedback import ROUND_TRIP_US
 
 CANNOT = (
     "RDMA: the jobs speak kernel TCP, paced by an eBPF copy of DCQCN's reaction point",
@@ -19,6 +20,10 @@ CALIBRATED, DERIVED = "calibrated for that", "those of a dilated lab (run {run},
 NOT_STRETCHED = (
     "times that Linux does not let be stretched, and which are shorter here by as much: delayed acknowledgements "
     "(40 to 200 ms, of the tail of a message only), CUBIC's clock, and the machine's own hiccups"
+)
+FEEDBACK = (
+    "a feedback that is faster than the lab's own, some {:.2g} us of the papers' time from a mark to its echo; where "
+    "the topology says longer, CNPs are held back by the rest"
 )
 BURST_BYTES = 3 * 1448
 """Payload bytes of the packets in a burst of the calibration's `gso_max_bytes`."""
@@ -54,5 +59,11 @@ def lab_fidelity(calibration: Calibration, dilation: float, replaced: Iterable[s
         f"long, TCP's retransmission timers included; messages are 1:{packets} of their size, and a packet stands for "
         f"{packets}. DCQCN's parameters are published ones, and nothing of it was calibrated here. Times, rates and "
         "bytes on this page are the papers'. What this cannot show:",
-        (*CANNOT[:2], NOT_STRETCHED, BURSTS.format(BURST_BYTES * scale / dilation / 1e3), *CANNOT[2:]),
+        (
+            *CANNOT[:2],
+            FEEDBACK.format(ROUND_TRIP_US / dilation),
+            NOT_STRETCHED,
+            BURSTS.format(BURST_BYTES * scale / dilation / 1e3),
+            *CANNOT[2:],
+        ),
     )

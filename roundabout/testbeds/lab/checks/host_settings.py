@@ -13,6 +13,7 @@ from roundabout.spec.transports.declarations import FACTS
 from roundabout.spec.transports.queues import step_bytes
 from roundabout.testbeds.lab.calibration.calibration import CERTAIN, NEVER_MARK, Calibration, Ecn
 from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.network.feedback import held_us
 from roundabout.testbeds.lab.network.layout import HOST_INTERFACE, NETWORK
 from roundabout.testbeds.lab.network.port_queues import mtu_bytes
 
@@ -67,7 +68,9 @@ def settings_document(trial: TrialSpec, host: str, calibration: Calibration, dil
         asked["route"] = {str(NETWORK): route}
     if transport.declaration:
         carried = next(link.payload_rate_gbps for link in trial.topology.links if host in link.ends)
-        asked["transport"] = {transport.name: _parameters(transport, carried * 1000, calibration, bytes_scale)}
+        values = _parameters(transport, carried * 1000, calibration, bytes_scale)
+        held = {each.name for each in transport.declaration.parameters if each.chosen_by == "network"}
+        asked["transport"] = {transport.name: {**values, **dict.fromkeys(held, held_us(trial, host, dilation))}}
     return asked
 
 
@@ -118,7 +121,7 @@ def _tcp_sysctls(trial: TrialSpec, bytes_scale: float) -> dict[str, Any]:
 def _parameters(
     transport: Transport, carried_mbps: float, calibration: Calibration, bytes_scale: float
 ) -> dict[str, float | str]:
-    """Return every parameter: the given value, else the calibrated, else the set's or the declared one.
+    """Return all parameters but the network's: the given value, else the calibrated, else the set's or declared one.
 
     The line rate of a NIC is here the payload rate of its port, because payload is paced: a flow that sent more would
     queue at its own port, and be marked there without any other flow.
@@ -129,7 +132,7 @@ def _parameters(
     of_jobs = {rule.left for rule in transport.declaration.rules if rule.right in FACTS}
     values: dict[str, float | str] = {}
     for each in transport.declaration.parameters:
-        if each.chosen_by == "nic":  # no program has it
+        if each.chosen_by in ("nic", "network"):  # no program has it, or the caller knows it
             continue
         default = carried_mbps if each.chosen_by == "line_rate" else transport.fallback(each)
         asked = transport.requested.get(each.name, default)

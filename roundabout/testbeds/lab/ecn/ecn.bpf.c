@@ -7,6 +7,9 @@
 // (Linux 6.2 and later), `mark_by_virtual_queue` imitates it with a queue of its own. `mark_departing` sees packets
 // where they arrive, at the cable's far end, and marks by that queue, which has drained at the link's rate meanwhile.
 //
+// How long a mark takes until its sender hears the echo is counted where the echo arrives: of each flow, for the first
+// mark after an echo, until an ACK with ECE that covers the marked packet comes to the sender's own device.
+//
 // Where a port has several queues, each packet is put into that of its DSCP, and marked by what it leaves behind there.
 // How fast such a queue drains is up to the others, so its bytes are counted as they come and as they arrive.
 #include <linux/bpf.h>
@@ -26,6 +29,8 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 
 #define MAX_PORTS 4096
 #define NS_PER_S 1000000000ULL
+#define FOR_THIS_HOST 0 // PACKET_HOST
+#define LONGEST_ACK (ETH_HLEN + 60 + 60)
 #define TOS_OFFSET (ETH_HLEN + 1)
 #define ECN_MASK 3
 #define ECN_CE 3
@@ -82,6 +87,32 @@ struct {
   __type(value, struct noted_queue);
 } queues SEC(".maps");
 
+struct flow {
+  __u32 from, to;
+  __u16 from_port, to_port;
+};
+
+struct awaited_echo {
+  __u64 marked_ns;
+  __u32 seq; // of the marked packet, in host byte order
+  __u32 ifindex;
+};
+
+// The marks whose echoes have not arrived, one of each flow at most.
+struct {
+  __uint(type, BPF_MAP_TYPE_LRU_HASH);
+  __uint(max_entries, ECN_MAX_SOURCES);
+  __type(key, struct flow);
+  __type(value, struct awaited_echo);
+} awaited SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, MAX_PORTS);
+  __type(key, __u32);
+  __type(value, struct ecn_echoes);
+} echoes SEC(".maps");
+
 // Whose packets arrive at a far end: from that device's ifindex to the port's.
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
@@ -103,14 +134,52 @@ static __always_inline int exceeds_thresholds(const struct ecn_config *config, _
 
 // An ACK without data, and nothing else. RFC 3168, 6.1.4, wants it not ECT, but the kernel makes it so for a congestion
 // control that needs ECN; nobody echoes a mark on it, and on RoCE, marked ACKs give no CNP.
+static __always_inline int reads_headers(struct __sk_buff *skb, struct iphdr *ip, struct tcphdr *tcp) {
+  return skb->protocol == bpf_htons(ETH_P_IP) && !bpf_skb_load_bytes(skb, ETH_HLEN, ip, sizeof(*ip)) &&
+         ip->protocol == IPPROTO_TCP && !bpf_skb_load_bytes(skb, ETH_HLEN + ip->ihl * 4, tcp, sizeof(*tcp));
+}
+
+static __always_inline int has_no_data(const struct iphdr *ip, const struct tcphdr *tcp) {
+  return bpf_ntohs(ip->tot_len) == (ip->ihl + tcp->doff) * 4 && !tcp->syn && !tcp->fin && !tcp->rst;
+}
+
 static __always_inline int is_pure_ack(struct __sk_buff *skb) {
   struct iphdr ip;
   struct tcphdr tcp;
 
-  if (bpf_skb_load_bytes(skb, ETH_HLEN, &ip, sizeof(ip)) || ip.protocol != IPPROTO_TCP ||
-      bpf_skb_load_bytes(skb, ETH_HLEN + ip.ihl * 4, &tcp, sizeof(tcp)))
-    return 0;
-  return bpf_ntohs(ip.tot_len) == (ip.ihl + tcp.doff) * 4 && !tcp.syn && !tcp.fin && !tcp.rst;
+  return reads_headers(skb, &ip, &tcp) && has_no_data(&ip, &tcp);
+}
+
+// Notes a packet that was just marked, unless the flow awaits an echo already.
+static __always_inline void await_echo(struct __sk_buff *skb, __u32 ifindex) {
+  struct iphdr ip;
+  struct tcphdr tcp;
+
+  if (!reads_headers(skb, &ip, &tcp))
+    return;
+  struct flow flow = {ip.saddr, ip.daddr, tcp.source, tcp.dest};
+  struct awaited_echo mark = {bpf_ktime_get_ns(), bpf_ntohl(tcp.seq), ifindex};
+  bpf_map_update_elem(&awaited, &flow, &mark, BPF_NOEXIST);
+}
+
+// Counts the echo of a mark at the device of the flow's sender: on the way there, packets are for another host.
+static __always_inline void hear_echo(struct __sk_buff *skb) {
+  struct iphdr ip;
+  struct tcphdr tcp;
+
+  if (skb->pkt_type != FOR_THIS_HOST || skb->len > LONGEST_ACK || !reads_headers(skb, &ip, &tcp) || !tcp.ece ||
+      !has_no_data(&ip, &tcp))
+    return;
+  struct flow flow = {ip.daddr, ip.saddr, tcp.dest, tcp.source};
+  struct awaited_echo *mark = bpf_map_lookup_elem(&awaited, &flow);
+  if (!mark || (__s32)(bpf_ntohl(tcp.ack_seq) - mark->seq) <= 0)
+    return;
+  struct ecn_echoes *sum = bpf_map_lookup_elem(&echoes, &mark->ifindex);
+  if (sum) {
+    __sync_fetch_and_add(&sum->count, 1);
+    __sync_fetch_and_add(&sum->ns, bpf_ktime_get_ns() - mark->marked_ns);
+  }
+  bpf_map_delete_elem(&awaited, &flow);
 }
 
 static __always_inline void count_source(struct __sk_buff *skb, __u32 ifindex, __u32 segments) {
@@ -274,6 +343,7 @@ int mark_departing(struct __sk_buff *ctx) {
 
   if (!ifindex || !port || !config || !queue)
     return TC_ACT_UNSPEC;
+  hear_echo(ctx);
   __u64 left = config->queues > 1 ? leave_queue(ctx, config, queue) : 0;
   if (!ecn || ecn == ECN_CE)
     return TC_ACT_UNSPEC;
@@ -284,6 +354,7 @@ int mark_departing(struct __sk_buff *ctx) {
       bpf_skb_ecn_set_ce(ctx) == 1) {
     __sync_fetch_and_add(&port->marks, segments);
     count_source(ctx, *ifindex, segments);
+    await_echo(ctx, *ifindex);
   }
   return TC_ACT_UNSPEC;
 }

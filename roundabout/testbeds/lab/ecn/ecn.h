@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // Pinned hash maps, which the marking programs share with the tool that attaches them and with readers of counters:
-// `ports` and `configs` (key: __u32 ifindex of a switch's port; value: struct ecn_port, struct ecn_config), and
-// `sources` (key: struct ecn_source; value: __u64 marks). Only the programs write counters, so that none is lost.
+// `ports` and `configs` (key: __u32 ifindex of a switch's port; value: struct ecn_port, struct ecn_config),
+// `sources` (key: struct ecn_source; value: __u64 marks), and `echoes` (key as of ports; value: struct ecn_echoes).
+// Only the programs write counters, so that none is lost.
 #ifndef ROUNDABOUT_ECN_H
 #define ROUNDABOUT_ECN_H
 
@@ -29,6 +30,12 @@ struct ecn_port {
   __u64 bytes; // on the wire, Ethernet header included, preamble and CRC not
   __u64 ect_packets;
   __u64 marks;
+};
+
+// The echoes of a port's marks that were measured, and their times from the mark to the sender's device, together.
+struct ecn_echoes {
+  __u64 count;
+  __u64 ns;
 };
 
 struct ecn_config {

@@ -32,7 +32,8 @@ class MarkingProgram:
 class PortCounters:
     """A port's cumulative counters since the lab was built, and its thresholds.
 
-    Packets and marks are wire segments. Bytes include Ethernet headers.
+    Packets and marks are wire segments. Bytes include Ethernet headers. `echo_ns` is the time from marks to the
+    arrival of their echoes at the sender's device, of all `echoes` together.
     """
 
     ifindex: int
@@ -40,6 +41,8 @@ class PortCounters:
     bytes: int
     ect_packets: int
     marks: int
+    echoes: int
+    echo_ns: int
     kmin_bytes: int
     kmax_bytes: int
     pmax: float

@@ -32,7 +32,7 @@
 #define RELEASE_LIMIT_MS 5000
 #define MARKING "mark_departing"
 
-static const char *const pinned[] = {"ports", "configs", "sources"};
+static const char *const pinned[] = {"ports", "configs", "sources", "echoes"};
 #define PINNED (sizeof(pinned) / sizeof(*pinned))
 
 struct port_line {
@@ -148,11 +148,14 @@ static int attach_to(int pid, __u32 ifindex, enum bpf_tc_attach_point point, int
 static int attach_port(const struct port_line *line, const struct bpf_object *object, int program) {
   static const char nothing[128];
   static const struct ecn_port uncounted;
+  static const struct ecn_echoes unheard;
   int marking = bpf_program__fd(bpf_object__find_program_by_name(object, MARKING));
   int error = bpf_map_update_elem(map_of(object, "configs"), &line->ifindex, &line->config, BPF_NOEXIST);
 
   if (!error)
     error = bpf_map_update_elem(map_of(object, "ports"), &line->ifindex, &uncounted, BPF_NOEXIST);
+  if (!error)
+    error = bpf_map_update_elem(map_of(object, "echoes"), &line->ifindex, &unheard, BPF_NOEXIST);
   // A queue starts empty; its layout is the programs' own affair.
   if (!error)
     error = bpf_map_update_elem(map_of(object, "queues"), &line->ifindex, nothing, BPF_NOEXIST);
@@ -224,21 +227,25 @@ static int set(const char *pins) {
 }
 
 static int show(const char *pins) {
-  int ports = open_pinned(pins, "ports"), configs = open_pinned(pins, "configs");
+  int ports = open_pinned(pins, "ports"), configs = open_pinned(pins, "configs"), echoes = open_pinned(pins, "echoes");
   const char *separator = "";
   struct ecn_port port;
   struct ecn_config config;
+  struct ecn_echoes heard;
   __u32 *previous = NULL, ifindex;
 
-  if (ports < 0 || configs < 0)
-    return fail(pins, ports < 0 ? ports : configs);
+  if (ports < 0 || configs < 0 || echoes < 0)
+    return fail(pins, ports < 0 ? ports : configs < 0 ? configs : echoes);
   printf("[");
   while (!bpf_map_get_next_key(ports, previous, &ifindex)) {
-    if (!bpf_map_lookup_elem(ports, &ifindex, &port) && !bpf_map_lookup_elem(configs, &ifindex, &config)) {
+    if (!bpf_map_lookup_elem(ports, &ifindex, &port) && !bpf_map_lookup_elem(configs, &ifindex, &config) &&
+        !bpf_map_lookup_elem(echoes, &ifindex, &heard)) {
       printf("%s{\"ifindex\":%u,\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"ect_packets\":%" PRIu64
-             ",\"marks\":%" PRIu64 ",\"kmin_bytes\":%u,\"kmax_bytes\":%u,\"pmax\":%.17g}",
+             ",\"marks\":%" PRIu64 ",\"echoes\":%" PRIu64 ",\"echo_ns\":%" PRIu64
+             ",\"kmin_bytes\":%u,\"kmax_bytes\":%u,\"pmax\":%.17g}",
              separator, ifindex, (uint64_t)port.packets, (uint64_t)port.bytes, (uint64_t)port.ect_packets,
-             (uint64_t)port.marks, config.kmin_bytes, config.kmax_bytes, (double)config.pmax_of_65536 / ECN_CERTAIN);
+             (uint64_t)port.marks, (uint64_t)heard.count, (uint64_t)heard.ns, config.kmin_bytes, config.kmax_bytes,
+             (double)config.pmax_of_65536 / ECN_CERTAIN);
       separator = ",";
     }
     previous = &ifindex;

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roundabout.runner.fidelity import Fidelity
-from roundabout.runner.hosts.host_group import Capability, DscpClasses, Host, Port, Scaling
+from roundabout.runner.hosts.host_group import Capability, DscpClasses, EchoTimes, Host, Port, Scaling
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.trial.sampler import COUNTERS_MS
 from roundabout.spec.experiment import TrialSpec
@@ -266,6 +266,11 @@ class Lab(Scaling):
         calibration = self.record.calibration
         ecn = host_settings.ecn_thresholds(trial, calibration, self.scale / self.dilation)
         return ecn, port_queues.port_queues(self.layout, calibration, self.scale, self.dilation, trial)
+
+    def echo_times(self) -> EchoTimes:
+        """Return how long marks took from the ports to the devices of their senders."""
+        ports = self.counters().values()
+        return EchoTimes(sum(port.echoes for port in ports), sum(port.echo_ns for port in ports) / 1e3)
 
     def switch_samplers(self) -> list[list[str]]:
         """Return a command for each switch, which runs on this machine and samples the switch's ports."""
