@@ -9,15 +9,18 @@ from typing import Any
 import numpy as np
 from scipy.stats import qmc
 
-from roundabout.spec import Transport, TrialSpec
-from roundabout.spec.topology import Topology
+from roundabout.spec import Topology, Transport, TrialSpec
+from roundabout.spec.topology import Delays
 from roundabout.spec.transports.declarations import Declaration
 from roundabout.spec.transports.identification import OF_TRIALS, Identification
 from roundabout.spec.transports.registry import find_declaration
 from roundabout.spec.transports.sets import Ecn, PublishedValues, find_published
 
 USUAL_FEEDBACK_US = 8.0
-"""Time from a mark to the cut of a rate on a dumbbell in the model as it is (roundabout/spec/topology.py)."""
+"""Delays from a mark to the cut of a rate on a dumbbell, with a topology's defaults: of five links, and of both NICs.
+
+Sending, and the jitter of CNPs, come on top.
+"""
 
 DIGITS = 3
 """Significant digits of a sampled value: measurements resolve no more."""
@@ -62,15 +65,8 @@ class Candidate:
         cells, size = self.document.thresholds, self.values["cell_bytes"]
         return Ecn(Kmin_bytes=cells.Kmin_cells * size, Kmax_bytes=cells.Kmax_cells * size, Pmax=self.values["Pmax"])
 
-    def _delayed(self, topology: Topology) -> Topology:
-        """Return a topology with the candidate's feedback delay, of which NICs have what differs from the usual one."""
-        usual = topology.delays
-        nics_us = usual.mark_to_cnp_us + usual.cnp_to_cut_us + self.values["feedback_us"] - USUAL_FEEDBACK_US
-        own = dict.fromkeys(("mark_to_cnp_us", "cnp_to_cut_us"), max(nics_us, 0.0) / 2)
-        return topology.model_copy(update={"delays": usual.model_copy(update=own)})
-
     def applied_to(self, spec: TrialSpec) -> TrialSpec:
-        """Return a trial whose jobs over the transport, or over one that varies it, have the candidate's values.
+        """Return a trial with the candidate's values: of jobs over the transport or one that varies it, and of delays.
 
         What an experiment varies between jobs stays: T, and parameters that the candidate has no value for.
         """
@@ -82,7 +78,14 @@ class Candidate:
                 jobs[name] = job.model_copy(update=changed)
             else:
                 jobs[name] = job
-        return spec.model_copy(update={"jobs": jobs, "topology": self._delayed(spec.topology)})
+        return spec.model_copy(update={"jobs": jobs, "topology": self._with_feedback(spec.topology)})
+
+    def _with_feedback(self, topology: Topology) -> Topology:
+        """Return a topology whose NICs, each by half, make up for the difference to the usual feedback."""
+        usual = topology.delays
+        both_us = usual.mark_to_cnp_us + usual.cnp_to_cut_us + self.values["feedback_us"] - USUAL_FEEDBACK_US
+        half_us = max(both_us, 0.0) / 2
+        return topology.with_delays(Delays(mark_to_cnp_us=half_us, cnp_to_cut_us=half_us))
 
     def _with_values(self, transport: Transport) -> Transport:
         given = {
