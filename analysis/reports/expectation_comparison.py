@@ -11,6 +11,7 @@ from analysis.expectations.results import Result
 from analysis.expectations.verdict_tables import describe
 from analysis.expectations.verdicts import NOT_MEASURED, Part, Verdict, Word
 from analysis.quantities import all_quantities
+from analysis.reading.disturbance import MARK
 from analysis.statistics.intervals import Interval
 from roundabout.spec import Experiment
 
@@ -33,6 +34,12 @@ class ComparedExpectation(Result):
     basis: str | None
     source: str | None
     testbeds: dict[str, Verdict]
+
+    @property
+    def note(self) -> str:
+        """Return the basis, and the testbeds on which the verdict rests on disturbed trials."""
+        kinds = [kind for kind, each in self.testbeds.items() if each.disturbed]
+        return "; ".join([*filter(None, [self.basis]), *([f"{MARK}: {', '.join(kinds)}"] if kinds else [])])
 
     @property
     def is_measured(self) -> bool:
@@ -58,13 +65,13 @@ class LineFigure:
 class ExpectationLine:
     """One figure that a paper prints, beside each testbed's. `part` names it if its expectation has several.
 
-    `about` is empty but on an expectation's first line. `tolerance` is the allowed distance from `paper`.
+    `about` and `note` are empty but on an expectation's first line. `tolerance` is the allowed distance from `paper`.
     """
 
     about: str
     part: str
     paper_text: str
-    basis: str
+    note: str
     figures: Mapping[str, LineFigure] = field(default_factory=dict)
     paper: float | None = None
     tolerance: float | None = None
@@ -103,7 +110,7 @@ def expectation_lines(compared: Sequence[ComparedExpectation]) -> Iterator[Expec
                 testbed: LineFigure(verdict.found if verdict.verdict != NOT_MEASURED else "", verdict.verdict)
                 for testbed, verdict in each.testbeds.items()
             }
-            yield ExpectationLine(each.about, "", each.expected, each.basis or "", figures, subject=each.about)
+            yield ExpectationLine(each.about, "", each.expected, each.note, figures, subject=each.about)
             continue
         for place, (name, own) in enumerate(parts.items()):
             yield _line(each, name if len(parts) > 1 else "", own, is_first=place == 0)
@@ -134,14 +141,15 @@ def _compared(testbeds: dict[str, Verdict]) -> ComparedExpectation:
 
 
 def _parts_by_name(compared: ComparedExpectation) -> dict[str, dict[str, Part]] | None:
-    """Return the figures by name and testbed; None if they belong in one line."""
+    """Return the figures by name and testbed, without those that none measured; None if one line has them all."""
     found: dict[str, dict[str, Part]] = {}
     for testbed, verdict in compared.testbeds.items():
         for part in verdict.parts:
             if part.x is not None or testbed in found.get(part.name, {}):
                 return None
             found.setdefault(part.name, {})[testbed] = part
-    return found if 0 < len(found) <= MOST_PARTS else None
+    known = {name: own for name, own in found.items() if any(each.verdict != NOT_MEASURED for each in own.values())}
+    return known if 0 < len(known) <= MOST_PARTS else None
 
 
 def _line(compared: ComparedExpectation, name: str, parts: Mapping[str, Part], *, is_first: bool) -> ExpectationLine:
@@ -151,7 +159,7 @@ def _line(compared: ComparedExpectation, name: str, parts: Mapping[str, Part], *
         about=compared.about if is_first else "",
         part=name,
         paper_text=_paper_text(compared, known) or (compared.expected if is_first else ""),
-        basis=(compared.basis or "") if is_first else "",
+        note=compared.note if is_first else "",
         figures=figures,
         paper=known.paper,
         tolerance=known.tolerance,

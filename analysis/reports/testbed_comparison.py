@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from analysis.expectations.results import InvalidTrial, JobCell, Result, Summary, Testbed
+from analysis.expectations.results import DisturbedTrial, InvalidTrial, JobCell, Result, Summary, Testbed
 from analysis.expectations.verdict_tables import TONES
 from analysis.expectations.verdicts import NOT_MEASURED, Verdict
 from analysis.reading.cells import CellId, experiment_of
@@ -38,12 +38,13 @@ SPEEDUPS = "Speed-up of the median over the same testbed's baseline"
 
 
 class TestbedRun(Result):
-    """The experiment's run on one testbed. `valid` of its `trials` count in figures."""
+    """The experiment's run on one testbed. Of its `trials`, those are valid that are neither invalid nor disturbed."""
 
     run: str
     testbed: Testbed
     trials: int
     invalid_trials: tuple[InvalidTrial, ...]
+    disturbed_trials: tuple[DisturbedTrial, ...]
     revision: str | None
 
 
@@ -150,6 +151,7 @@ def _testbed_run(run: Run, summary: Summary) -> TestbedRun:
         testbed=summary.testbed,
         trials=len(run.committed()),
         invalid_trials=summary.invalid_trials,
+        disturbed_trials=summary.disturbed_trials,
         revision=sessions[-1].get("code", {}).get("revision"),
     )
 
@@ -223,7 +225,7 @@ def _figure_table(kinds: Sequence[str], compared: Sequence[ComparedExpectation])
         return Table(columns, (), title, empty=f"Expectations: {why}.")
     rows: list[list[Cell]] = []
     for line in expectation_lines(compared):
-        cells = [Cell(line.about, note=line.basis), Cell(line.part), Cell(line.paper_text, note=line.tolerance_text)]
+        cells = [Cell(line.about, note=line.note), Cell(line.part), Cell(line.paper_text, note=line.tolerance_text)]
         rows.append([*cells, *(cell for kind in kinds for cell in _figure_cells(line.figures.get(kind)))])
     return Table((*columns, *_testbed_columns(kinds)), _sections(rows), title, MARKS)
 
@@ -232,7 +234,7 @@ def _claim_table(kinds: Sequence[str], compared: Sequence[ComparedExpectation]) 
     known = [each for each in compared if each.is_measured]
     rows = [
         [
-            Cell(each.claim, note=each.basis or ""),
+            Cell(each.claim, note=each.note),
             *(cell for kind in kinds for cell in _figure_cells(_claim_figure(each.testbeds.get(kind)))),
         ]
         for each in known

@@ -4,11 +4,13 @@
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from analysis.expectations.results import DisturbedTrial
 from analysis.reports.expectation_comparison import expectation_lines
 from analysis.reports.summary import summarize_run
 from analysis.reports.testbed_comparison import (
@@ -89,6 +91,32 @@ def test_an_expectation_of_several_figures_has_a_line_for_each(comparison: Compa
     assert lines[0].figures["fluid"].text == "1.00"
     assert lines[0].figures["fluid"].verdict == "fail"
     assert (lines[1].figures["fluid"].text, lines[1].figures["fluid"].verdict) == ("20.3", "pass")
+
+
+def test_figures_that_no_testbed_measured_have_no_line(comparison: Comparison) -> None:
+    row = next(each for each in comparison.expectations if each.expected.startswith("j1 21"))
+    one, other = row.testbeds.values()
+    unmeasured = replace(one.parts[1], measured=None, ci95=None, verdict="not measured")
+    half = [replace(each, parts=(each.parts[0], unmeasured)) for each in (one, other)]
+    lines = list(expectation_lines([row.model_copy(update={"testbeds": dict(zip(row.testbeds, half, strict=True))})]))
+    assert [(line.part, line.figures["fluid"].text) for line in lines] == [("", "20.3")]
+    none = [replace(each, parts=(unmeasured,), verdict="not measured", found="") for each in (one, other)]
+    (line,) = expectation_lines([row.model_copy(update={"testbeds": dict(zip(row.testbeds, none, strict=True))})])
+    assert {each.verdict for each in line.figures.values()} == {"not measured"}
+
+
+def test_a_verdict_on_disturbed_trials_is_marked(comparison: Comparison) -> None:
+    first = comparison.expectations[0]
+    disturbed = {**first.testbeds, "packets": replace(first.testbeds["packets"], disturbed=("fair",))}
+    marked = first.model_copy(update={"testbeds": disturbed})
+    run = comparison.runs[0].model_copy(
+        update={"disturbed_trials": (DisturbedTrial(key="a1", name="fair", reason="late", effect=0.04, counted=False),)}
+    )
+    found = comparison.model_copy(update={"expectations": (marked,), "runs": (run, *comparison.runs[1:])})
+    assert "predicted; disturbed: packets" in render_comparison(found)
+    assert "fair: late (±4 %, in no figure)" in render_comparison(found)
+    assert "disturbed: packets" in shown(found, 80)
+    assert first.note == "predicted"
 
 
 def test_runs_of_different_documents_are_matched_by_content(folder: Path, tmp_path: Path) -> None:
