@@ -138,7 +138,7 @@ std::uint32_t Network::add_connection(std::span<const std::uint32_t> out, std::s
                                       const TcpPlan &plan) {
   const std::uint32_t pair = add_pair(out, back, priority, from_host, to_host, nullptr);
   if (!out.empty())
-    pairs_[pair].tcp = tcp_.add(plan);
+    pairs_[pair].tcp = tcp_.add(plan, from_host);
   return pair;
 }
 
@@ -151,7 +151,7 @@ std::uint32_t Network::add_pair_like(std::uint32_t index, const reaction_plan *p
   pair.from_host = like.from_host;
   pair.to_host = like.to_host;
   if (like.tcp != kNone)
-    pair.tcp = tcp_.add(tcp_[like.tcp].plan);
+    pair.tcp = tcp_.add(tcp_[like.tcp].plan, pair.from_host);
   else if (like.out != kNone)
     attach(pair, *plan);
   pairs_.push_back(pair);

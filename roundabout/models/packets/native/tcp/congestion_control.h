@@ -19,6 +19,7 @@ extern "C" {
  * struct tcp_sock; windows and counts are in segments; counts and sequence numbers wrap. */
 struct tcp_view {
   int64_t now_ps, srtt_ps, min_rtt_ps; /* 0: no sample yet */
+  uint32_t host;                       /* the sender: hosts' clocks do not tick together */
   uint64_t bytes_acked;
   uint32_t snd_una, snd_nxt;
   uint32_t cwnd, ssthresh;

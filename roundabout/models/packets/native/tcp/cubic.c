@@ -19,6 +19,9 @@
 // same, only after some ticks, at W_est too.
 #define TICK_PS (4 * (int64_t)PS_PER_MS) // CONFIG_HZ is 250
 #define HOLD_TICKS 7
+// Ticks of two hosts are so far apart: the golden section of a tick, so that no two of some hosts tick together. Where
+// all hosts ticked at once, those of one were starved for seconds. Namespaces of one kernel do tick at once.
+#define APART_PS (TICK_PS / 1000 * 618)
 // Linux' own: HyStart works on windows from 16 segments; it looks at trains of ACKs no more than 2 ms apart, and at
 // eight samples of a round, of which the shortest must be 4 to 16 ms longer than the shortest of all.
 #define HYSTART_LEAST_WINDOW 16
@@ -134,9 +137,13 @@ static void follow_reno(struct cubic *cubic, uint32_t cwnd) {
     cubic->acks_per_segment = cwnd / (cubic->W_est - cwnd);
 }
 
+static int64_t tick_of(const struct tcp_view *view) {
+  return (view->now_ps + view->host * APART_PS % TICK_PS) / TICK_PS;
+}
+
 // How many segments must be acknowledged for one more in the window.
 static void update(struct cubic *cubic, const struct tcp_view *view, uint32_t acked) {
-  const int64_t tick = view->now_ps / TICK_PS;
+  const int64_t tick = tick_of(view);
   cubic->acked += acked;
   if (cubic->last_window == view->cwnd && tick - cubic->last_tick <= HOLD_TICKS)
     return;
@@ -187,8 +194,8 @@ static void on_idle(struct congestion_control *cc, struct tcp_view *view, int64_
   if (cubic->epoch_tick < 0)
     return;
   cubic->epoch_tick += idle_ps / TICK_PS;
-  if (cubic->epoch_tick > view->now_ps / TICK_PS)
-    cubic->epoch_tick = view->now_ps / TICK_PS;
+  if (cubic->epoch_tick > tick_of(view))
+    cubic->epoch_tick = tick_of(view);
 }
 
 const struct algorithm cubic_algorithm = {

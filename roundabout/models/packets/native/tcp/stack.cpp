@@ -34,9 +34,9 @@ TcpStack::~TcpStack() {
     congestion_destroy(each.control);
 }
 
-std::uint32_t TcpStack::add(const TcpPlan &plan) {
+std::uint32_t TcpStack::add(const TcpPlan &plan, std::uint32_t host) {
   Connection c;
-  begin(c, plan, 0);
+  begin(c, plan, host, 0);
   connections_.push_back(std::move(c));
   return static_cast<std::uint32_t>(connections_.size() - 1);
 }
@@ -46,14 +46,15 @@ void TcpStack::renew(std::uint32_t connection, Bytes begin_at) {
   congestion_destroy(former.control);
   Connection c;
   c.board = std::move(former.board); // it is empty, and its memory is used again
-  begin(c, former.plan, begin_at);
+  begin(c, former.plan, former.view.host, begin_at);
   former = std::move(c);
 }
 
 void TcpStack::note_handshake(std::uint32_t connection, Picos rtt) { update_rtt(connections_[connection], rtt); }
 
-void TcpStack::begin(Connection &c, const TcpPlan &plan, Bytes begin_at) {
+void TcpStack::begin(Connection &c, const TcpPlan &plan, std::uint32_t host, Bytes begin_at) {
   c.plan = plan;
+  c.view.host = host;
   c.view.snd_una = c.view.snd_nxt = static_cast<std::uint32_t>(begin_at);
   c.view.cwnd = static_cast<std::uint32_t>(plan.initial_window);
   c.view.ssthresh = INFINITE_SSTHRESH;

@@ -20,7 +20,7 @@ public:
   ~TcpStack();
 
   // A connection whose bytes are those of a queue pair.
-  std::uint32_t add(const TcpPlan &plan);
+  std::uint32_t add(const TcpPlan &plan, std::uint32_t host);
 
   // Makes it a new connection, as it is after its handshake, whose stream goes on at `begin`. Nothing is under way.
   void renew(std::uint32_t connection, Bytes begin);
@@ -51,7 +51,7 @@ private:
     bool has_resent = false;
   };
 
-  void begin(Connection &c, const TcpPlan &plan, Bytes begin_at);
+  void begin(Connection &c, const TcpPlan &plan, std::uint32_t host, Bytes begin_at);
 
   // The sender.
   void see(QueuePair &pair, Connection &c, Picos now);
