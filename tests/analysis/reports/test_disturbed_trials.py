@@ -20,6 +20,7 @@ from analysis.reports.guard import judge_rules, junit, parse_rule
 from analysis.reports.report import terminal_report
 from analysis.reports.scoreboard import newest_runs
 from analysis.reports.summary import summarize_run
+from analysis.reports.testbed_comparison import cell_tables, compare_testbeds
 from analysis.studies.levels.figures import draw_times
 from analysis.studies.load_sweep.curves import CurveSeries, draw_degradation
 from roundabout.cli.runs.runs import describe_run
@@ -231,3 +232,19 @@ def test_the_scoreboard_prefers_a_run_with_valid_trials(make_run, tmp_path):
     assert [run.path for run, _ in newest_runs(tmp_path / "runs", pytest.fail)] == [quiet.path]
     quiet.delete()
     assert [run.path for run, _ in newest_runs(tmp_path / "runs", pytest.fail)] == [newer.path]
+
+
+def test_a_testbeds_quiet_run_stays_beside_a_newer_disturbed_one(make_run, tmp_path):
+    quiet = make_run(repetitions=1)
+    other = disturb(quiet, tmp_path / "runs", {}, "20261120T093012Z-7f3b")
+    other.write_manifest({**other.manifest, "testbed": other.manifest["testbed"] | {"kind": "rack"}})
+    newer = disturb(quiet, tmp_path / "runs", ALL_OF_ONE, "20261122T093012Z-7f3b")
+    found = compare_testbeds(quiet.experiment, tmp_path / "runs")
+    assert [each.run for each in found.runs] == [quiet.id, other.id]
+    quiet.delete()
+    found = compare_testbeds(newer.experiment, tmp_path / "runs")
+    assert [each.run for each in found.runs] == [newer.id, other.id]
+    assert {each.testbeds["lab"].disturbance for each in found.cells} == {EFFECT}
+    cells = [table for table in cell_tables(found) if table.sections]
+    marks = [row[0].note for table in cells for row in table.sections[0].rows]
+    assert marks == ["disturbed: lab"] * 12
