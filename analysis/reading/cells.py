@@ -118,11 +118,14 @@ class CellTrials:
 
     @property
     def transports(self) -> str:
-        """Return the settings of each job's congestion control as text; only one text if all are equal."""
-        texts = {name: _describe_transport(job.transport) for name, job in self.spec.jobs.items()}
-        if len(set(texts.values())) == 1:
-            return next(iter(texts.values()))
-        return ", ".join(f"{job} {text}" for job, text in texts.items())
+        """Return the settings of each job's congestion control as text; what all have in common is named once."""
+        asked = {name: (_name_of(job.transport), _parameters_of(job.transport)) for name, job in self.spec.jobs.items()}
+        names = {name for name, _ in asked.values()}
+        if len(set(asked.values())) == 1:
+            return " ".join(filter(None, next(iter(asked.values()))))
+        if len(names) == 1 and all(parameters for _, parameters in asked.values()):
+            return f"{names.pop()}: " + ", ".join(f"{job} {parameters}" for job, (_, parameters) in asked.items())
+        return ", ".join(" ".join(filter(None, (job, *each))) for job, each in asked.items())
 
     def repetitions(self, job: str) -> list[Array]:
         """Return the iteration times of a job, ms, one array for each repetition."""
@@ -298,15 +301,15 @@ def communication(iterations: pa.Table, trial: str, job: str) -> Integers:
     return np.column_stack([rows["compute_end_ns"].to_numpy(), rows["comm_end_ns"].to_numpy()])
 
 
-def _describe_transport(transport: Transport) -> str:
-    """Return the name of the transport and its set, and its other requested parameters."""
+def _name_of(transport: Transport) -> str:
+    """Return the name of the transport and that of its set."""
+    return f"{transport.name} {transport.published.name}" if transport.published else transport.name
+
+
+def _parameters_of(transport: Transport) -> str:
+    """Return the parameters that are requested beside the set's."""
     asked = {**transport.parameters, **(dict(transport.ecn) if transport.ecn else {})}
-    words = [
-        transport.name,
-        *([transport.published.name] if transport.published else []),
-        *starmap(_describe_value, asked.items()),
-    ]
-    return " ".join(words)
+    return " ".join(starmap(_describe_value, asked.items()))
 
 
 def _describe_value(parameter: str, value: float | str) -> str:

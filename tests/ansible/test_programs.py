@@ -55,6 +55,7 @@ OUR_WORDS = {
         "decode",
         "down",
         "export",
+        "identify",
         "judge",
         "list",
         "load",

@@ -194,7 +194,7 @@ def ranked(spec: TrialSpec) -> TrialSpec:
     ("spec", "message"),
     [
         (ranked(trial()), "job j1: found a queue of its own by its priority"),
-        (FIGURE_1, "found no thresholds"),
+        (trial({"set": None}), "found no thresholds"),
         (trial(j1={"ecn": ECN}), "found no thresholds, or several"),
         (
             trial({"name": "cubic", "set": None, "T_us": None, "ecn": ECN}),

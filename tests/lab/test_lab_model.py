@@ -233,7 +233,10 @@ def test_a_dilated_lab_stretches_published_settings_alike():
     dilated = load_calibration().for_dilation(scale=100, dilation=10)
     unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
     asked = host_settings.settings_document(unfair, "s0", dilated, 10)
-    declared = {each.name: each.value for each in registry.find_declaration("dcqcn").parameters}
+    published = unfair.jobs["j1"].transport.published.parameters
+    declared = {
+        each.name: published.get(each.name, each.value) for each in registry.find_declaration("dcqcn").parameters
+    }
     expected = {
         "T_us": 1000,
         "F": declared["F"],
@@ -319,7 +322,8 @@ def test_uncalibrated_parameters_come_from_the_published_set():
     assert (asked["T_us"], asked["R_AI_mbps"], asked["cnp_gap_us"]) == (550, 0.4, 500)
     assert host_settings.replaced_sets(own) == ()
     assert host_settings.ecn_thresholds(spec, own, 0.5) == Ecn(kmin_bytes=10, kmax_bytes=18, pmax=1)
-    assert host_settings.ecn_thresholds(fair, own, 0.5) == own.ecn
+    unnamed = {name: job.model_copy(update={"transport": Transport(name="dcqcn")}) for name, job in fair.jobs.items()}
+    assert host_settings.ecn_thresholds(fair.model_copy(update={"jobs": unnamed}), own, 0.5) == own.ecn
 
 
 def test_tcp_settings_of_an_experiment_reach_tcp_hosts_only():

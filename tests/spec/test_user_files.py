@@ -8,7 +8,7 @@ import yaml
 
 from roundabout.cli.main import main
 from roundabout.spec import EXPERIMENTS, SpecError, load_experiment, load_profile, load_topology
-from roundabout.spec.assembly.library import PROFILES, TOPOLOGIES, guess_kind
+from roundabout.spec.assembly.library import CATALOG, PROFILES, TOPOLOGIES, guess_kind
 from roundabout.spec.reader.yaml_source import read_document
 
 pytestmark = pytest.mark.unit
@@ -72,7 +72,11 @@ def test_a_name_that_is_nowhere_is_said(folder: Path) -> None:
         load_experiment("mine.yaml")
 
 
-@pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*/*/*.yaml")), ids=lambda path: path.stem)
+SHELVES = (CATALOG, PROFILES, TOPOLOGIES)
+IN_LIBRARY = [path for shelf in SHELVES for path in sorted(EXPERIMENTS.glob(f"{shelf}/*/*.yaml"))]
+
+
+@pytest.mark.parametrize("path", IN_LIBRARY, ids=lambda path: path.stem)
 def test_kinds_are_told_by_their_fields(path: Path) -> None:
     assert guess_kind(read_document(path).root) == path.parents[1].name
 

@@ -2,11 +2,11 @@
 """`roundabout plan`: show the trials of an experiment in their order, without running them."""
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from rich.table import Table
 
+from roundabout.cli.experiments.feedback import describe_feedback
 from roundabout.cli.options import (
     Dilation,
     Full,
@@ -80,12 +80,6 @@ def describe_changes(experiment: Experiment) -> list[str]:
     """Return one line that describes the experiment's overrides, or no line without overrides."""
     told = [f"{path} {json.dumps(value)}" for path, value in experiment.changes.items()]
     return [f"changed: {'; '.join(told)}"] if told else []
-
-
-def describe_feedback(specs: Iterable[TrialSpec]) -> list[str]:
-    """Return a line for each delay of feedback in `specs`, and none if no job has RDMA."""
-    found = dict.fromkeys(spec.feedback_delay for spec in specs)
-    return [f"feedback: a mark cuts a rate after {delay} over an empty network" for delay in found if delay]
 
 
 def plan_table(plan: Plan) -> Table:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from roundabout.cli.experiments.experiments import load_checked_experiment
-from roundabout.cli.experiments.plan import describe_feedback
+from roundabout.cli.experiments.feedback import describe_feedback
 from roundabout.spec.assembly.library import CATALOG, KINDS, PROFILES, TOPOLOGIES, Library
 from roundabout.spec.errors import SpecError
 from roundabout.spec.load import guess_file_kind, is_path, load_experiment, load_profile, load_topology

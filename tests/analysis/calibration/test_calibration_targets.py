@@ -83,7 +83,10 @@ def alone(experiment):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (several, r"found no set, Kmin_bytes=1.0 .* and no set, no thresholds, expected one set of parameters"),
+        (
+            several,
+            r"found hotnets22, Kmin_bytes=1.0 .* and hotnets22, Kmin_bytes=80000.0 .*, expected one set of param",
+        ),
         (alone, "found no cell in which jobs meet, expected"),
     ],
 )

@@ -22,12 +22,13 @@ def told(run, **values):
 
 
 def test_the_page_says_what_a_timer_is_on_hosts(short_run):
-    run = told(short_run, T_us=1740.0, F=3)
+    run = told(short_run, T_us=1740.0, F=3, cnp_delay_us=7)
     assert AppliedParameter("dcqcn", "T_us", 100, 1740.0) in applied_parameters(run)
-    assert AppliedParameter("dcqcn", "F", None, 3) in applied_parameters(run)
+    assert AppliedParameter("dcqcn", "F", 1, 3) in applied_parameters(run)
+    assert AppliedParameter("dcqcn", "cnp_delay_us", None, 7) in applied_parameters(run)
     page = about.applied_settings(run)
     assert "dcqcn: T of 100 µs is 1740 µs on hosts." in page
-    assert "the testbed&#39;s own → 3" in page
+    assert "the testbed&#39;s own → 7" in page
 
 
 def test_without_transport_settings_the_report_names_none(short_run):

@@ -112,7 +112,7 @@ def test_a_job_of_an_experiment_keeps_its_settings(tmp_path):
     assert (job["profile"], job["workers"], job["transport"]) == (
         "vgg19-fig1",
         ["s0", "s2"],
-        {"name": "dcqcn", "T_us": 125.0},
+        {"name": "dcqcn", "set": "hotnets22", "T_us": 125.0},
     )
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(document))
     assert load_experiment(tmp_path / "own.yaml").cells[0].spec.jobs["j1"].transport.stands_for == "RDMA"

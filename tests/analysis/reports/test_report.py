@@ -124,7 +124,7 @@ def test_the_page_and_the_repository_say_how_to_cite(text):
         "What this cannot show",
         "0123456789ab",
         "20 of 20 done, 20 valid",
-        "j1 dcqcn T 100 µs, j2 dcqcn T 125 µs",
+        "dcqcn hotnets22: j1 T 100 µs, j2 T 125 µs",
         "No trial was invalid",
         "2 &lt;a CPU&gt;",
     ],
@@ -156,7 +156,7 @@ def test_figure_panels_show_transport_settings_if_they_fit(run, monkeypatch, let
     monkeypatch.setattr(figures, "LETTERS", letters)
     drawn = figures.draw_first_iterations(read_traces(run, sharing_cells(cells_of(run))))
     said = {area.get_text() for area in drawn.findobj(TextArea)}
-    assert ("j1 dcqcn T 100 µs, j2 dcqcn T 125 µs" in said) is shown
+    assert ("dcqcn hotnets22: j1 T 100 µs, j2 T 125 µs" in said) is shown
 
 
 @needs_browser

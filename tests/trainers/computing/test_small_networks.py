@@ -56,9 +56,14 @@ for _ in range(50):
 """
 
 
+LOADS_TORCH = """
+import torch
+"""
+
+
 def has_torch() -> bool:
     try:
-        return subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
+        return subprocess.run([PYTHON, "-c", LOADS_TORCH], capture_output=True).returncode == 0
     except OSError:
         return False
 
