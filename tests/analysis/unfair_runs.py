@@ -182,9 +182,22 @@ def add_trial(run, cell, job, repetition, *, reason="", slowdown=1.0):
     attempt.commit(record(identity, cell.spec, start_ns, reason=reason, job=job, minute=len(run.committed())))
 
 
+def one_profile():
+    """unfair-vgg19 with its first profile alone, of which Figure 2 is expected, too."""
+    experiment = load_experiment("unfair-vgg19", ROOT / "experiments")
+    cells = tuple(cell for cell in experiment.cells if not cell.variant.endswith("-fig2"))
+    expect = tuple(
+        each.model_copy(update={"of": each.of.removesuffix("-fig2")})
+        for each in experiment.expect
+        if not (each.over or "").endswith("-fig2")
+    )
+    factors = {"variant": tuple(cell.variant for cell in cells)}
+    return experiment.model_copy(update={"cells": cells, "factors": factors, "expect": expect})
+
+
 def synthetic_run(folder, repetitions=5, *, emulated=True, spoilt=(), slowdown=1.0):
     """A run of unfair-vgg19; `spoilt` holds pairs of variant and repetition that are invalid."""
-    experiment = load_experiment("unfair-vgg19", ROOT / "experiments").model_copy(update={"repetitions": repetitions})
+    experiment = one_profile().model_copy(update={"repetitions": repetitions})
     made = manifest(experiment, SCALE, "build/bin/replay", emulated=emulated)
     run = Run.create(folder, experiment.name, made, "20261121T093012Z-7f3a")
     for repetition in range(1, repetitions + 1):

@@ -62,7 +62,7 @@ def test_the_fluid_testbed_reproduces_the_fluid_limits(flagship: Run) -> None:
 
 
 def test_each_trial_is_run_once_without_the_machine(flagship: Run) -> None:
-    assert [trial["repetition"] for trial in flagship.trials()] == [1] * 4
+    assert [trial["repetition"] for trial in flagship.trials()] == [1] * 6
     assert not (flagship.path.parents[1] / "state").exists()
 
 

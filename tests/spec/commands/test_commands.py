@@ -25,13 +25,13 @@ def test_list_shows_the_catalogue(capsys: pytest.CaptureFixture[str], monkeypatc
     assert main(["list"]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("unfair-vgg19"))
     assert "HotNets'22, Figures 1 and 2" in line
-    assert line.split()[-1] == "20"
+    assert line.split()[-1] == "30"
 
 
 def test_list_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "--json"]) == 0
     entries = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)}
-    assert (entries["unfair-vgg19"]["trials"], entries["unfair-vgg19"]["error"]) == (20, None)
+    assert (entries["unfair-vgg19"]["trials"], entries["unfair-vgg19"]["error"]) == (30, None)
 
 
 def test_validate_checks_everything(capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,12 +53,12 @@ def test_validate_names_every_wrong_file(tmp_path: Path, capsys: pytest.CaptureF
 def test_plan_shows_every_trial_and_the_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "unfair-vgg19"]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert len(out) == 1 + 20 + 1 + 2
+    assert len(out) == 1 + 30 + 1 + 2
     assert out[-3] == "feedback: a mark cuts a rate after 8.6 to 10.6 us over an empty network"
-    assert out[-2].startswith("packets: 20 trials, about ")
-    assert out[-1].startswith("lab: 20 trials, about 4 min")
+    assert out[-2].startswith("packets: 30 trials, about ")
+    assert out[-1].startswith("lab: 30 trials, about 5 min")
     assert main(["plan", "unfair-vgg19", "--testbed", "lab"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("20 trials, about 4 min")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("30 trials, about 5 min")
 
 
 def test_plan_of_one_trial(capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,7 +76,7 @@ def test_plan_accepts_quick_but_not_quick_and_full(capsys: pytest.CaptureFixture
 def test_plan_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "unfair-vgg19", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
-    assert [trial["repetition"] for trial in plan["trials"]] == sorted([1, 2, 3, 4, 5] * 4)
+    assert [trial["repetition"] for trial in plan["trials"]] == sorted([1, 2, 3, 4, 5] * 6)
     assert {tuple(trial["jobs"]) for trial in plan["trials"] if trial["variant"] == "alone"} == {("j1",), ("j2",)}
 
 
