@@ -47,7 +47,8 @@ def shown(renderable, width=80):
 def disturb(run, folder, effects, name=None, state=None):
     """Copy a run into `folder`, with the trials in `effects` (variant, repetition -> effect) disturbed."""
     name = name or run.id
-    copy = shutil.copytree(run.path, folder / run.experiment / name)
+    # What other tests wrote from the run's figures is not the copy's.
+    copy = shutil.copytree(run.path, folder / run.experiment / name, ignore=shutil.ignore_patterns("summary.json"))
     manifest = json.loads((copy / "manifest.json").read_text())
     (copy / "manifest.json").write_text(json.dumps(manifest | {"run": name}))
     for path in copy.glob("trials/*/trial.json"):
