@@ -8,14 +8,15 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from threading import Event
 from typing import Any
 
 from analysis.calibration.candidates import Candidate
+from analysis.calibration.parallel_plays import play_all
 from analysis.papers import find_printed
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
@@ -122,23 +123,18 @@ def observe(candidate: Candidate, trials: Mapping[str, TrialSpec], stopped: Even
 def observe_all(
     document: Identification,
     candidates: Sequence[Candidate],
-    processors: int,
+    processors: int | None,
     told: Callable[[int, int], None] = lambda _played, _fitting: None,
 ) -> list[Observation]:
-    """Play all candidates, so many at once as there are processors. `told` hears how many are played, and fit."""
-    trials, stopped, fitting = trials_of(document), Event(), 0
-    with ThreadPoolExecutor(processors, "identify") as pool:
-        begun = [pool.submit(observe, each, trials, stopped) for each in candidates]
-        left, played = set(begun), 0
-        try:
-            while left:
-                done, left = wait(left, return_when=FIRST_COMPLETED)
-                fitting, played = fitting + sum(each.result().fits for each in done), played + len(done)
-                told(played, fitting)
-        finally:
-            stopped.set()
-            pool.shutdown(cancel_futures=True)
-    return [each.result() for each in begun]
+    """Play all candidates, so many at once as `processors` (None: all). `told` hears how many are played, and fit."""
+    trials, fitting = trials_of(document), 0
+
+    def tell(ended: list[Observation], left: int) -> None:
+        nonlocal fitting
+        fitting += sum(each.fits for each in ended)
+        told(len(candidates) - left, fitting)
+
+    return play_all([partial(observe, each, trials) for each in candidates], processors, tell)
 
 
 def identify(document: Identification, observations: Sequence[Observation], seed: int) -> dict[str, Any]:

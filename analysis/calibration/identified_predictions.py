@@ -7,8 +7,8 @@ figure the measurements decide that were looked at.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from threading import Event
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.calibration.identification import Observation
+from analysis.calibration.parallel_plays import play_all
 from analysis.calibration.predictions import fair_version
 from analysis.papers import find_printed
 from analysis.reading.cells import CellId
@@ -117,7 +118,7 @@ def predict_figures(  # noqa: PLR0913, PLR0917 - what is played, with what, how 
     cells: Sequence[Cell],
     accepted: Sequence[Observation],
     iterations: int,
-    processors: int,
+    processors: int | None,
     told: Callable[[float], None],
 ) -> list[PredictedFigure]:
     """Return the figures of cells over the accepted candidates. `told` hears the finished share, from 0 to 1.
@@ -126,31 +127,20 @@ def predict_figures(  # noqa: PLR0913, PLR0917 - what is played, with what, how 
     """
     specs = {_key(each): each for cell in cells for each in (cell.spec, fair_version(cell.spec))}
     asked = [(place, key) for place in range(len(accepted)) for key in specs]
-    stopped = Event()
 
-    def play(place: int, key: str) -> Played:
+    def play(place: int, key: str, stopped: Event) -> Played:
         candidate = accepted[place].candidate
         spec = candidate.applied_to(shorten(specs[key], iterations))
         first = first_bandwidths(without_jitter(spec), SEED, Fabric(), stopped.is_set)
         return Played(_spans(play_trial(spec, SEED, Fabric(), is_stopped=stopped.is_set)), first)
 
-    with ThreadPoolExecutor(processors, "predict") as pool:
-        begun = {each: pool.submit(play, *each) for each in asked}
-        left, number = set(begun.values()), len(begun)
-        try:
-            while left:
-                done, left = wait(left, return_when=FIRST_COMPLETED)
-                for each in done:
-                    each.result()
-                told(1 - len(left) / number)
-        finally:
-            stopped.set()
-            pool.shutdown(cancel_futures=True)
+    plays = [partial(play, *each) for each in asked]
+    played = dict(zip(asked, play_all(plays, processors, lambda _, left: told(1 - left / len(asked))), strict=True))
     found = []
     for cell in cells:
         fair, own = _key(fair_version(cell.spec)), _key(cell.spec)
         figures = [
-            _figures(begun[place, fair].result(), begun[place, own].result(), is_fair=fair == own)
+            _figures(played[place, fair], played[place, own], is_fair=fair == own)
             for place in range(len(accepted))
         ]
         for what, case in figures[0]:

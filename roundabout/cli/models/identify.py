@@ -2,7 +2,6 @@
 """`roundabout identify`: find which readings of a transport's unknown parameters fit printed measurements."""
 
 import json
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,10 +56,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
 
     document = read_identification(name)
     candidates = propose_candidates(document, document.points if points is None else points, seed)
-    processors = jobs or len(os.sched_getaffinity(0))
     with show_part(f"playing {len(candidates)} candidates") as told:
         observations = found.observe_all(
-            document, candidates, processors, lambda played, _fitting: told(played / len(candidates))
+            document, candidates, jobs, lambda played, _fitting: told(played / len(candidates))
         )
     record = found.identify(document, observations, seed)
     if as_json:

@@ -2,7 +2,6 @@
 """`roundabout predict`: predict an experiment's results by a model, without running it."""
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -97,9 +96,8 @@ def _predict_identified(  # noqa: PLR0913 - what the command was given
     known, left_out = predictions.split_by_support(experiment.cells)
     if not known:
         raise UsageError(f"{experiment.name}: found no trial in which jobs meet over DCQCN, expected one at least")
-    processors = jobs or len(os.sched_getaffinity(0))
     with show_part(f"playing {len(known)} cells with {len(accepted)} candidates") as told:
-        found = predictions.predict_figures(experiment, known, accepted, iterations, processors, told)
+        found = predictions.predict_figures(experiment, known, accepted, iterations, jobs, told)
     if as_json:
         print(json.dumps([each.record() for each in found], indent=2))
         return
