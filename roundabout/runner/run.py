@@ -207,8 +207,7 @@ class Runner:
                 "call it from the main thread; computed runs may have threads of their own",
             )
         with ExitStack() as stack:
-            for cell in experiment.cells:
-                self.provider.check_trial(cell.spec)
+            self.provider.check_experiment(experiment)
             ending = stack.enter_context(_SignalGuard(self.observer))
             notes = None
             if self.provider.takes_machine:

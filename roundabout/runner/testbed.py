@@ -21,7 +21,7 @@ from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.hosts.connections import Connection
 from roundabout.runner.machine.journal import Entry, Journal
 from roundabout.runner.observer import Observer
-from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.experiment import Experiment, TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
@@ -147,6 +147,11 @@ class TestbedProvider(ABC):
 
     def check_trial(self, trial: TrialSpec, /) -> None:  # noqa: B027 - a model takes every trial
         """Raise RoundaboutError if no testbed of this kind can run `trial`. No host is contacted."""
+
+    def check_experiment(self, experiment: Experiment, /) -> None:
+        """Raise the error of the first trial that no testbed of this kind can run."""
+        for cell in experiment.cells:
+            self.check_trial(cell.spec)
 
     def computing_s(self, trial: TrialSpec, /) -> float:  # noqa: ARG002
         """Return how long a model computes for a trial, about; 0 if that is soon."""

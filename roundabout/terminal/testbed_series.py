@@ -81,7 +81,7 @@ def _listed(
         for name in names
     )
     for each in providers:
-        _check_trials(each, experiment)
+        each.check_experiment(experiment)
     needy = [str(each.where["testbed"]) for each in providers if each.takes_machine]
     if needy and not is_root:
         raise UsageError(
@@ -113,13 +113,7 @@ def _default(experiment: Experiment, *, is_root: bool, jobs: float | None) -> Te
 def _expected_time(provider: TestbedProvider, experiment: Experiment) -> tuple[float, str]:
     """Return how long a run is expected to take, s, or the reason why the provider's testbeds cannot run it."""
     try:
-        _check_trials(provider, experiment)
+        provider.check_experiment(experiment)
         return make_run_plan(provider, experiment, testbed_identity={}, artefacts={}).expected_s, ""
     except RoundaboutError as error:
         return 0.0, error.message
-
-
-def _check_trials(provider: TestbedProvider, experiment: Experiment) -> None:
-    """Raise the error of the first trial that the provider's testbeds cannot run."""
-    for cell in experiment.cells:
-        provider.check_trial(cell.spec)

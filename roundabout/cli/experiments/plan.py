@@ -51,8 +51,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     experiment = load_experiment(name, length=chosen_length(quick=quick, full=full), changes=changed)
     series = choose_series(experiment, testbed, inventory, is_root=True, dilation=dilation)
     for where in series.providers:
-        for cell in experiment.cells:
-            where.check_trial(cell.spec)
+        where.check_experiment(experiment)
     # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
     plans = [make_run_plan(where, experiment, testbed_identity={}, artefacts={}) for where in series.providers]
     if as_json:
