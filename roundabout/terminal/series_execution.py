@@ -9,7 +9,6 @@ from rich.console import Console
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine import lease
-from roundabout.runner.machine.lease import BusyError
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.store import Run
@@ -34,7 +33,7 @@ def execute_series(providers: Sequence[TestbedProvider], run_on: Execution, cons
     another run has it, because computing would disturb what that run measures.
     """
     if len(providers) > 1 and any(each.takes_machine for each in providers):
-        _refuse_busy_machine()
+        lease.check_free("machine", STATE)
     complete: list[Run] = []
     for number, where in enumerate(providers, start=1):
         if len(providers) > 1:
@@ -51,12 +50,6 @@ def execute_series(providers: Sequence[TestbedProvider], run_on: Execution, cons
             raise
     if len(complete) > 1:
         show_comparison(complete, console, runs)
-
-
-def _refuse_busy_machine() -> None:
-    """Raise BusyError if another run has the lease on this machine."""
-    if holder := lease.holder("machine", STATE):
-        raise BusyError(f"the machine is leased to {holder}", "wait until that ends, or stop it")
 
 
 def show_comparison(complete: Sequence[Run], console: Console, runs: Path) -> None:

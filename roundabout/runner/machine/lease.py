@@ -64,6 +64,16 @@ def holder(what: str, state: Path) -> str:
         os.close(handle)
 
 
+def check_free(what: str, state: Path) -> None:
+    """Raise BusyError if `what` has a live holder, as `holder` knows it."""
+    if who := holder(what, state):
+        raise _busy(what, who)
+
+
+def _busy(what: str, who: str) -> BusyError:
+    return BusyError(f"the {what} is leased to {who}", "wait until that ends, or stop it")
+
+
 def _wait_for_lock(what: str, path: Path, wait_s: float) -> int:
     begun_s = time.monotonic()
     while (handle := locks.open_locked(path, open_private)) is None:
@@ -72,7 +82,7 @@ def _wait_for_lock(what: str, path: Path, wait_s: float) -> int:
         if time.monotonic() - begun_s > (wait_s if lives else max(wait_s, DYING_S)):
             who = f"{said['owner']} (pid {said['pid']}, since {said['started_utc']})" if said else "somebody"
             dead = "" if lives else "; that ended, but not what it had started"
-            raise BusyError(f"the {what} is leased to {who}{dead}", "wait until that ends, or stop it")
+            raise _busy(what, f"{who}{dead}")
         time.sleep(LOOK_S)
     return handle
 
