@@ -5,9 +5,11 @@ import os
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
 from matplotlib.figure import Figure
 
+from analysis.expectations.verdicts import Word
 from analysis.render.page import Html, concatenate, figure_html, fill_template, render_document, table_html
 from analysis.render.style import FAINT, INK, draw_word_key, new_figure
 from analysis.reports.expectation_comparison import ExpectationLine, expectation_lines
@@ -28,7 +30,6 @@ LINE_IN, AROUND_IN = 0.42, 0.9
 """Height of a line of the figure, and of what is around its lines, inches."""
 LABEL = 44
 """Number of letters for which a label of the figure has room."""
-WORDS = ("pass", "fail", "inconclusive", "not measured")
 CAPTION = (
     "Each figure as a multiple of the paper's (the line at 1), with its 95 % interval; the band is what may differ. "
     "Figures without a printed value, such as bounds and curves, are in the table alone."
@@ -101,4 +102,4 @@ def _is_drawn(line: ExpectationLine) -> bool:
 
 
 def _counted(found: dict[str, int]) -> Sequence[tuple[str, int]]:
-    return [(word, found[word]) for word in WORDS if found.get(word)]
+    return [(word, found[word]) for word in get_args(Word) if found.get(word)]
