@@ -167,6 +167,11 @@ class CrossTraffic(Strict):
         return drop_defaults({"traffic_class": "jobs"}, handler(self))
 
     @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Return the host pairs (sender, receiver), in the order of the receivers."""
+        return tuple((self.sender, receiver) for receiver in self.receivers)
+
+    @property
     def is_random(self) -> bool:
         """Return True if the trial's seed determines the flows of this traffic."""
         return self.kind != "iperf" and self.load_gbps > 0

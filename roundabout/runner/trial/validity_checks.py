@@ -239,7 +239,7 @@ def _merging_ports(trial: PlannedTrial) -> set[tuple[str, str]]:
     """Return the switch ports that send traffic from several ingress ports."""
     spec, sides = trial.spec, defaultdict[tuple[str, str], set[str]](set)
     pairs = [pair for name, job in spec.jobs.items() if trial.job in (None, name) for pair in job.pairs]
-    pairs += [(traffic.sender, to) for traffic in spec.cross_traffic.values() for to in traffic.receivers]
+    pairs += [pair for traffic in spec.cross_traffic.values() for pair in traffic.pairs]
     for pair in pairs:
         for before, hop in pairwise(spec.topology.path(*pair)):
             sides[hop.sender, hop.receiver].add(before.sender)

@@ -19,6 +19,6 @@ def held_us(trial: TrialSpec, host: str, dilation: float) -> int:
     The mean over the host's paths takes as long as the topology says, jitter included, in time stretched by `dilation`.
     """
     pairs = {pair for job in trial.jobs.values() for pair in job.pairs}
-    pairs |= {(each.sender, receiver) for each in trial.cross_traffic.values() for receiver in each.receivers}
+    pairs |= {pair for traffic in trial.cross_traffic.values() for pair in traffic.pairs}
     own = [trial.topology.feedback_delay(*pair).mean_us for pair in sorted(pairs) if pair[0] == host]
     return max(0, round(fmean(own) * dilation - ROUND_TRIP_US)) if own else 0
