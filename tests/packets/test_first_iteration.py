@@ -10,16 +10,11 @@ from roundabout import build_experiment
 from roundabout.models.packets import Fabric
 from roundabout.models.packets.first_iteration import first_bandwidths
 from roundabout.spec import TrialSpec
+from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
 
-PROFILE = {
-    "model": "any",
-    "phases": [
-        {"name": "compute", "compute_ms": 10, "guess": "any"},
-        {"name": "send", "bytes": 40_000_000, "alone_ms": 10, "guess": "any"},
-    ],
-}
+PROFILE = two_phases(10, 40_000_000, 10)
 
 
 def trial(**second: Any) -> TrialSpec:

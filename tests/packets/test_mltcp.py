@@ -11,17 +11,12 @@ from roundabout.models.packets import PS_PER_MS, Fabric, play_trial
 from roundabout.models.packets.transports import mltcp_plan, transport_values
 from roundabout.spec import TrialSpec
 from roundabout.spec.transports import Transport
+from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
 
 ALONE_MS = 20 + 17.5
-PROFILE = {
-    "model": "any",
-    "phases": [
-        {"name": "compute", "compute_ms": 20, "guess": "any"},
-        {"name": "send", "bytes": 90_000_000, "alone_ms": 17.5, "guess": "any"},
-    ],
-}
+PROFILE = two_phases(20, 90_000_000, 17.5)
 
 
 def saturating(**transport: Any) -> TrialSpec:

@@ -12,6 +12,7 @@ from roundabout.models.packets import PS_PER_MS, Fabric, PlayedTrial, count_pack
 from roundabout.models.packets.fabric import frame_bytes, payload_bytes
 from roundabout.spec import TrialSpec
 from roundabout.spec.patterns import PATTERNS
+from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
 
@@ -30,8 +31,7 @@ HOSTS = ("s0", "s1", "s2", "s3", "s4", "s5")
 
 
 def profile(pattern: str, size: int, alone_ms: float) -> dict[str, Any]:
-    send = {"name": "send", "bytes": size, "alone_ms": alone_ms, "pattern": pattern, "guess": "any"}
-    return {"model": "any", "phases": [{"name": "compute", "compute_ms": 0.5, "guess": "any"}, send]}
+    return two_phases(0.5, size, alone_ms, pattern=pattern)
 
 
 @st.composite

@@ -15,6 +15,7 @@ from roundabout.spec import TrialSpec
 from roundabout.spec.patterns import PATTERNS
 from roundabout.spec.transports import Transport
 from tests.packets.test_properties import play, sent_bytes, trials
+from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
 
@@ -27,8 +28,7 @@ def trial(
     transport: dict[str, Any], jobs: int = 2, queue_bytes: int | None = None, pattern: str = "ring", **fields: Any
 ) -> TrialSpec:
     """Jobs of two flows that want nearly all of the link while they send, each 6 ms after the one before."""
-    send = {"name": "send", "bytes": BYTES, "alone_ms": ALONE_MS - COMPUTE_MS, "pattern": pattern, "guess": "any"}
-    profile = {"model": "any", "phases": [{"name": "compute", "compute_ms": COMPUTE_MS, "guess": "any"}, send]}
+    profile = two_phases(COMPUTE_MS, BYTES, ALONE_MS - COMPUTE_MS, pattern=pattern)
     spec = build_experiment(
         {
             "schema": 1,

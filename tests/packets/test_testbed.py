@@ -22,16 +22,11 @@ from roundabout.testbeds import undo
 from roundabout.testbeds.packets.ahead import TrialsAhead
 from roundabout.testbeds.packets.provider import PacketsProvider
 from tests.observers import Silent
+from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
 
-PROFILE = {
-    "model": "any",
-    "phases": [
-        {"name": "compute", "compute_ms": 30, "guess": "any"},
-        {"name": "send", "bytes": 100_000_000, "alone_ms": 25, "guess": "any"},
-    ],
-}
+PROFILE = two_phases(30, 100_000_000, 25)
 JOBS = {"j1": {"profile": "small", "workers": ["s0", "s2"]}, "j2": {"profile": "small", "workers": ["s1", "s3"]}}
 FILE: dict[str, Any] = {
     "schema": 1,

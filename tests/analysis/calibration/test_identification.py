@@ -22,17 +22,12 @@ from roundabout.spec.transports.identification import (
     read_identification,
 )
 from roundabout.spec.transports.sets import read_set, set_path
+from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
 
 DCQCN = registry.find_declaration("dcqcn") or pytest.fail("none")
-PROFILE = {
-    "model": "any",
-    "phases": [
-        {"name": "compute", "compute_ms": 20, "guess": "any"},
-        {"name": "send", "bytes": 60_000_000, "alone_ms": 15, "guess": "any"},
-    ],
-}
+PROFILE = two_phases(20, 60_000_000, 15)
 JOBS = {"j1": {"profile": "small", "workers": ["s0", "s2"]}, "j2": {"profile": "small", "workers": ["s1", "s3"]}}
 VARIANTS = {"fair": {}, "unfair": {"jobs": {"j1": {"transport": {"T_us": 60}}}}}
 TRIALS = {

@@ -17,6 +17,7 @@ from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.patterns import PATTERNS
 from roundabout.testbeds.fluid.engine_trial import compute_trial
+from tests.two_phases import two_phases
 
 RATE = 43e9 / 8
 TRANSPORTS = ("dcqcn", "mltcp_dcqcn", "reno", "cubic", "dctcp", "mltcp_dctcp")
@@ -37,8 +38,7 @@ def build(topology: str, jobs: dict[str, Any], profiles: dict[str, Any], transpo
 
 def profile(pattern: str, size: int, share: float, compute_ms: float) -> dict[str, Any]:
     """A job that asks for at most `share` of a link, whichever links its transfers have in common."""
-    send = {"name": "send", "bytes": size, "alone_ms": size / RATE * 1e3 / share, "pattern": pattern, "guess": "any"}
-    return {"model": "any", "phases": [{"name": "compute", "compute_ms": compute_ms, "guess": "any"}, send]}
+    return two_phases(compute_ms, size, size / RATE * 1e3 / share, pattern=pattern)
 
 
 def differences_ms(spec: TrialSpec, names: tuple[str, ...] = ()) -> list[tuple[float, float]]:
