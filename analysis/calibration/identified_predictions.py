@@ -140,8 +140,7 @@ def predict_figures(  # noqa: PLR0913, PLR0917 - what is played, with what, how 
     for cell in cells:
         fair, own = _key(fair_version(cell.spec)), _key(cell.spec)
         figures = [
-            _figures(played[place, fair], played[place, own], is_fair=fair == own)
-            for place in range(len(accepted))
+            _figures(played[place, fair], played[place, own], is_fair=fair == own) for place in range(len(accepted))
         ]
         for what, case in figures[0]:
             if not all((what, case) in each for each in figures):
