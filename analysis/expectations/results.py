@@ -121,6 +121,11 @@ class JobCell(Statistics):
         return mark_name(CellId(self.levels).name, self.disturbance)
 
     @property
+    def name_in_group(self) -> str:
+        """Return the name beside the cells that differ only in the variant, with a mark for disturbed trials."""
+        return mark_name(self.id.name_in_group, self.disturbance)
+
+    @property
     def limit_ms(self) -> float | None:
         """Return the job's flow-level limit, ms; None if cross traffic leaves the job no capacity."""
         found: float | None = getattr(self.fluid, f"{self.limit}_ms")

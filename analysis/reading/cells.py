@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import starmap
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from roundabout.store import Run, StoreError
 from roundabout.store.files import LOST_MESSAGE
 from roundabout.store.trial_states import counted_trials, largest_disturbance
 
+T = TypeVar("T")
 UNITS = {"us": "µs", "mbps": "Mbit/s", "bytes": "bytes"}
 
 
@@ -64,6 +65,16 @@ class CellId:
         ends = Counter(name.rpartition(".")[2] for name in levels)
         short = {name: end if ends[end := name.rpartition(".")[2]] == 1 else name for name in levels}
         return " · ".join(f"{short[name]} {level}" for name, level in levels.items())
+
+    @property
+    def group(self) -> str:
+        """Return the levels that cells compared by variant have in common, as text; empty without variants."""
+        return self.other_levels if "variant" in self.levels else ""
+
+    @property
+    def name_in_group(self) -> str:
+        """Return the name beside the cells that differ only in the variant."""
+        return self.variant if "variant" in self.levels else self.name
 
     def without_factor(self, factor: str) -> "CellId":
         """Return the id without `factor`; cells that differ only in `factor` have equal ids then."""
@@ -107,6 +118,11 @@ class CellTrials:
         return mark_name(self.id.name, self.disturbance)
 
     @property
+    def name_in_group(self) -> str:
+        """Return the name beside the cells that differ only in the variant, with a mark for disturbed trials."""
+        return mark_name(self.id.name_in_group, self.disturbance)
+
+    @property
     def properties(self) -> dict[str, str]:
         """Return the properties by which expectations select the cell's figures: each level, and the variant."""
         return {name: str(level) for name, level in self.levels.items()} | {"variant": self.variant}
@@ -139,6 +155,14 @@ class CellTrials:
         """Return the 99th percentile of a job's iteration times like `estimate`; None with too few iterations."""
         found = tail_estimate(self.repetitions(job))
         return widen(found, self.disturbance) if found else None
+
+
+def by_group(items: Iterable[T], id_of: Callable[[T], CellId]) -> dict[str, list[T]]:
+    """Return items by their cell's group, in the experiment's order; cells of a group differ only in the variant."""
+    found: dict[str, list[T]] = {}
+    for item in items:
+        found.setdefault(id_of(item).group, []).append(item)
+    return found
 
 
 def jobs_of(cells: Iterable[CellTrials]) -> list[str]:

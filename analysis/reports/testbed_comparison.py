@@ -11,7 +11,7 @@ from rich.text import Text
 from analysis.expectations.results import DisturbedTrial, InvalidTrial, JobCell, Result, Summary, Testbed
 from analysis.expectations.verdict_tables import TONES
 from analysis.expectations.verdicts import NOT_MEASURED, Verdict
-from analysis.reading.cells import CellId, experiment_of
+from analysis.reading.cells import CellId, by_group, experiment_of
 from analysis.reading.disturbance import MARK
 from analysis.render import screen
 from analysis.render.tables import Cell, Column, Section, Table, one_section
@@ -288,15 +288,16 @@ def _common_reason(compared: Sequence[ComparedExpectation]) -> str:
 
 def _cell_table(comparison: TestbedComparison, cell: Callable[[TestbedFigures], Cell], form: str, title: str) -> Table:
     columns = (Column(kind="words"), Column("job", kind="words"), *(Column(kind, form) for kind in comparison.kinds))
-    rows = (
-        (
-            Cell(CellId(each.levels).name, note=_disturbed_note(each)),
+
+    def row(each: TestbedCell) -> tuple[Cell, ...]:
+        return (
+            Cell(CellId(each.levels).name_in_group, note=_disturbed_note(each)),
             Cell(each.job),
             *(cell(each.testbeds[kind]) if kind in each.testbeds else Cell() for kind in comparison.kinds),
         )
-        for each in comparison.cells
-    )
-    return Table(columns, one_section(rows), title)
+
+    groups = by_group(comparison.cells, lambda each: CellId(each.levels))
+    return Table(columns, tuple(Section(tuple(map(row, own)), group) for group, own in groups.items()), title)
 
 
 def _disturbed_note(cell: TestbedCell) -> str:

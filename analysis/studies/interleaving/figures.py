@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of a report. Each function draws one and returns it; its first line names the content."""
+"""The figures of a report. Each function draws one and returns it; its first line names the content.
+
+The cells of a figure differ only in the variant, whose level names them.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -61,9 +64,9 @@ def draw_first_iterations(courses: Sequence[Sequence[TrialTrace]], iterations: i
         link = trace.cell.spec.topology.bottleneck
         panel.set_ylim(0, link.payload_rate_gbps * 1.22)
         draw_level(panel, link.payload_rate_gbps, f"{link.name} carries {link.payload_rate_gbps:g}")
-        panel.set_title(trace.cell.name)
+        panel.set_title(trace.cell.name_in_group)
         # What has no room is where the page ends, under Provenance.
-        if len(trace.cell.name + trace.cell.transports) <= LETTERS / min(len(courses), ROW):
+        if len(trace.cell.name_in_group + trace.cell.transports) <= LETTERS / min(len(courses), ROW):
             draw_word_key(panel, {trace.cell.transports: SOFT}, weight="normal")
         panel.set_xlabel("ms since the start")
         if place % ROW == 0:
@@ -87,7 +90,7 @@ def draw_sliding(traces: Sequence[TrialTrace]) -> Figure:
         count = len(next(iter(trace.spans.values())))
         panel.set_ylim(count + 0.5, 0.5)
         panel.grid(axis="y", visible=False)
-        panel.set_title(trace.cell.name)
+        panel.set_title(trace.cell.name_in_group)
         panel.set_xlabel(f"ms since {next(iter(trace.spans))} began its iteration")
         if place % ROW == 0:
             panel.set_ylabel("iteration")
@@ -117,11 +120,11 @@ def draw_over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) 
     """Draw iteration time against iteration number, with repetitions as thin lines and their median as a thick line."""
     jobs = jobs_of(cells)
     result, axes = new_panels(len(jobs), 3.3)
-    colours = variant_colours([cell.name for cell in cells])
+    colours = variant_colours([cell.name_in_group for cell in cells])
     for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
         shown = [cell for cell in cells if job in cell.times]
         for cell in shown:
-            _draw_series(panel, cell.repetitions(job), colours[cell.name])
+            _draw_series(panel, cell.repetitions(job), colours[cell.name_in_group])
         panel.set_xlim(1, max(len(cell.repetitions(job)[0]) for cell in shown))
         own = [each for each in found if each.job == job]
         if (fair_ms := _common_limit(own, "fair_ms")) is not None:
@@ -146,11 +149,11 @@ def draw_marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Mark
     if not jobs:
         return None
     result, axes = new_panels(len(jobs), 3.3)
-    colours = variant_colours([cell.name for cell, each in zip(cells, marks, strict=True) if each])
+    colours = variant_colours([cell.name_in_group for cell, each in zip(cells, marks, strict=True) if each])
     for place, (panel, job) in enumerate(zip(axes, jobs, strict=True)):
         shown = [(cell, each[job]) for cell, each in zip(cells, marks, strict=True) if job in each]
         for cell, own in shown:
-            _draw_series(panel, own.repetitions, colours[cell.name])
+            _draw_series(panel, own.repetitions, colours[cell.name_in_group])
         panel.set_xlim(1, max(len(own.repetitions[0]) for _, own in shown))
         panel.set_title(job)
         panel.set_xlabel("iteration")
@@ -167,9 +170,9 @@ def draw_backlog(traces: Sequence[TrialTrace]) -> Figure | None:
     if not series:
         return None
     result, (panel,) = new_figure(1, 1, 2.9)
-    colours = variant_colours([trace.cell.name for trace, _ in series])
+    colours = variant_colours([trace.cell.name_in_group for trace, _ in series])
     for trace, means in series:
-        panel.plot(np.arange(1, len(means) + 1), means, color=colours[trace.cell.name], alpha=0.75)
+        panel.plot(np.arange(1, len(means) + 1), means, color=colours[trace.cell.name_in_group], alpha=0.75)
     panel.set_ylim(bottom=0)
     panel.margins(x=0)
     panel.set_xlabel("iteration")
@@ -193,13 +196,13 @@ def _draw_series(panel: Axes, repetitions: Sequence[Floats], colour: str) -> Non
 
 def _distribution(panel: Axes, cells: Sequence[CellTrials], values: Sequence[Mapping[str, Sequence[Floats]]]) -> None:
     """Draw cumulative distributions, by variant in colors and by job in dashes; `values` are a cell's, by job."""
-    colours, jobs = variant_colours([cell.name for cell in cells]), jobs_of(cells)
+    colours, jobs = variant_colours([cell.name_in_group for cell in cells]), jobs_of(cells)
     for cell, by_job in zip(cells, values, strict=True):
         for job, repetitions in by_job.items():
             ordered = np.sort(np.concatenate(repetitions))
             share = np.arange(1, len(ordered) + 1) / len(ordered)
             style = DASHES[jobs.index(job) % len(DASHES)]
-            panel.step(ordered, share, where="post", color=colours[cell.name], linestyle=style)
+            panel.step(ordered, share, where="post", color=colours[cell.name_in_group], linestyle=style)
     panel.set_ylim(0, 1.06)
     panel.set_yticks([0, 0.25, 0.5, 0.75, 1.0])
 
@@ -299,7 +302,7 @@ def _job_key(panel: Axes, jobs: Sequence[str], *, both: bool = False) -> None:
 
 def _key(panel: Axes, cells: Sequence[CellTrials]) -> None:
     """Draw the key: variants by color, jobs by dashes."""
-    draw_word_key(panel, variant_colours([cell.name for cell in cells]))
+    draw_word_key(panel, variant_colours([cell.name_in_group for cell in cells]))
     for place, job in enumerate(jobs_of(cells)):
         panel.plot([], [], color=INK, linestyle=DASHES[place % len(DASHES)], label=job)
     panel.legend()

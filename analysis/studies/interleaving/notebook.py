@@ -13,13 +13,14 @@
 RUN = "last"
 
 # %%
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from analysis.expectations import verdict_tables
 from analysis.reading.cached_run import CachedRun
-from analysis.reading.cells import cells_of, jobs_of
+from analysis.reading.cells import by_group, cells_of, jobs_of
 from analysis.reading.congestion.marks import marks_of_cells
 from analysis.reading.traces import median_trial, read_traces
 from analysis.render import page
@@ -33,17 +34,32 @@ from roundabout.store import Run
 run = CachedRun(Run.open(RUN))
 results = stored_or_new(run)
 assert isinstance(results, Results)
-cells = cells_of(run)
-together = sharing_cells(cells)
-courses = read_traces(run, together)
-typical = [median_trial(each) for each in courses]
-marks = marks_of_cells(run, cells)
-jobs = " and ".join(jobs_of(together))
+cells = by_group(cells_of(run), lambda cell: cell.id)
+together = {group: sharing_cells(own) for group, own in cells.items()}
+courses = {group: read_traces(run, own) for group, own in together.items()}
+traces = {group: [trace for trials in own for trace in trials] for group, own in courses.items()}
+typical = {group: [median_trial(each) for each in own] for group, own in courses.items()}
+marks = {group: marks_of_cells(run, own) for group, own in cells.items()}
+found = by_group(results.cells, lambda cell: cell.id)
+jobs = " and ".join(jobs_of(cell for own in together.values() for cell in own))
 
 
-def draw(plot: Callable[..., Figure | None], *data: object) -> Figure | None:
-    """Return the figure that `plot` draws of `data`; None if no valid trial had jobs that share a link."""
-    return plot(*data) if together else None
+def draw(plot: Callable[..., Figure | None], caption: str, alt: str, *data: Mapping[str, Sequence[Any]]) -> page.Html:
+    """Return a figure of `data` for each group of cells that differ only in the variant, below the group's name.
+
+    Groups without a valid trial of jobs that share a link are left out, and those in which nothing can be drawn.
+    """
+    plots = {group: plot(*(each[group] for each in data)) for group, own in together.items() if own}
+    drawn = {group: figure for group, figure in plots.items() if figure}
+    if not drawn:
+        return page.figure_html(None, caption, alt)
+    return page.concatenate(
+        page.bold_heading(group)
+        + page.figure_html(
+            figure, caption if place == 0 else f"The same: {group}.", f"{alt}: {group}" if group else alt
+        )
+        for place, (group, figure) in enumerate(drawn.items())
+    )
 
 
 # %%
@@ -78,12 +94,13 @@ page.named_values(
 # iteration earlier.
 
 # %%
-page.figure_html(
-    draw(figures.draw_first_iterations, courses),
+draw(
+    figures.draw_first_iterations,
     "Bandwidth by the byte counters of each job's first host, read every 10 ms, headers included. Thick: the "
     "repetition that took neither longest nor shortest; thin: the others. Shaded: the first time that all jobs send in "
     "the former, with each one's mean then, over all repetitions. Compare HotNets'22, Figures 1b, 1c.",
     f"Bandwidth of {jobs} over the first three iterations, by variant",
+    courses,
 )
 
 # %% [markdown]
@@ -99,36 +116,43 @@ page.named_values(
 )
 
 # %%
-page.figure_html(
-    draw(draw_link_use, typical),
+draw(
+    draw_link_use,
     "Use of the shared link from the start, jobs stacked; the middle repetition. Compare HotNets'22, Figures 2a, 2b.",
     f"Stacked bandwidth of {jobs} over time, by variant",
+    typical,
 )
 
 # %%
-page.figure_html(
-    draw(figures.draw_sliding, typical),
+draw(
+    figures.draw_sliding,
     "Every iteration of that repetition as a row that begins when the first job begins it: when each job "
     "communicates, and, dark, when they do so at once.",
     f"When {jobs} communicate, iteration by iteration, by variant",
+    typical,
 )
 
 # %% [markdown]
 # ## What it does to iteration times
 
 # %%
-page.figure_html(
-    draw(figures.draw_distributions, cells, marks, results.cells),
+draw(
+    figures.draw_distributions,
     "Distributions over all iterations of all repetitions. Compare HotNets'22, Figure 1d, and the interleaving thesis, "
     "Figure 4.13.",
     "Cumulative distributions of iteration times and of ECN marks per iteration, by variant and job",
+    cells,
+    marks,
+    found,
 )
 
 # %%
-page.figure_html(
-    draw(figures.draw_over_iterations, cells, results.cells),
+draw(
+    figures.draw_over_iterations,
     "Iteration times in order. Thin: each repetition; thick: their median.",
     "Iteration time against iteration number, by job and variant, with the fluid model's limits",
+    cells,
+    found,
 )
 
 # %% [markdown]
@@ -143,19 +167,22 @@ page.figure_html(
 page.table_html(tables.mark_table(results.cells))
 
 # %%
-page.figure_html(
-    draw(figures.draw_marks_over_iterations, cells, marks),
+draw(
+    figures.draw_marks_over_iterations,
     "ECN marks in each iteration, on all links. Thin: each repetition; thick: their median. Marks are as counted, "
     "of packets that are as large as on a real link, and fewer. Compare the interleaving thesis, Figure 4.14.",
     "ECN marks against iteration number, by job and variant",
+    cells,
+    marks,
 )
 
 # %%
-page.figure_html(
-    draw(figures.draw_backlog, [each for some in courses for each in some]),
+draw(
+    figures.draw_backlog,
     "The shared link's queue where it leaves the switch, mean in each iteration of the first job, one line a "
     "repetition; bytes at the paper's scale.",
     "Mean backlog of the shared link per iteration, by variant",
+    traces,
 )
 
 # %% [markdown]

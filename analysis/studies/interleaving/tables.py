@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of jobs that share a link: iteration times and ECN marks, by variant and job."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from rich.console import RenderableType
 
-from analysis.expectations.results import JobCell, Marks
+from analysis.expectations.results import JobCell
+from analysis.reading.cells import by_group
 from analysis.render import screen as on_screen
-from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Table, group_by_name, repetitions_cell, tail_cell
+from analysis.render.tables import (
+    REPETITIONS,
+    TAIL,
+    Cell,
+    Column,
+    Section,
+    Table,
+    group_by_name,
+    repetitions_cell,
+    tail_cell,
+)
 from analysis.studies.interleaving.study import Results
 
 PLACE = (Column(kind="names"), Column("job", kind="words"))
@@ -36,7 +48,7 @@ def time_table(results: Results) -> Table:
     caption = ""
     if all(cell.median_ci95_ms is None for cell in cells):
         caption = "intervals not measured: fewer than 4 repetitions"
-    sections = group_by_name(cells, lambda cell: cell.name, _times)
+    sections = _sections(cells, _times)
     return Table(columns, sections, "Iteration time in ms, with 95 % intervals", caption, "no valid trial")
 
 
@@ -48,8 +60,7 @@ def mark_table(cells: Sequence[JobCell]) -> Table:
         Column("off by\nat most", "d"),
         Column("unattri\u00adbuted", ".1%"),
     )
-    known = [(cell, cell.marks_per_iteration) for cell in cells if cell.marks_per_iteration]
-    sections = group_by_name(known, lambda each: each[0].name, lambda each: (Cell(each[0].job), *_marks(each[1])))
+    sections = _sections([cell for cell in cells if cell.marks_per_iteration], _marks)
     empty = "Whose the ECN marks are was not measured."
     return Table(columns, sections, "ECN marks per iteration", empty=empty)
 
@@ -67,6 +78,15 @@ def describe_gains(results: Results) -> list[tuple[str, str]]:
 def describe_overlaps(results: Results) -> list[tuple[str, str]]:
     """Return, by cell, text on the share of sending time in which several jobs sent."""
     return [(each.name, f" {each.first:.0%}, then {each.last_half:.0%}") for each in results.overlaps]
+
+
+def _sections(cells: Sequence[JobCell], row: Callable[[JobCell], Sequence[Cell]]) -> tuple[Section, ...]:
+    """Return a section for each variant; the first one of a group of cells has the group's title."""
+    sections: list[Section] = []
+    for group, same in by_group(cells, lambda cell: cell.id).items():
+        first, *others = group_by_name(same, lambda cell: cell.name_in_group, row)
+        sections += [replace(first, title=group), *others]
+    return tuple(sections)
 
 
 def _times(cell: JobCell) -> Sequence[Cell]:
@@ -88,8 +108,12 @@ def _times(cell: JobCell) -> Sequence[Cell]:
     )
 
 
-def _marks(own: Marks) -> Sequence[Cell]:
+def _marks(cell: JobCell) -> Sequence[Cell]:
+    own = cell.marks_per_iteration
+    if own is None:
+        return ()
     return (
+        Cell(cell.job),
         Cell(own.median, own.median_ci95),
         Cell(own.mean, own.mean_ci95),
         tail_cell(own.p99, own.p99_ci95, own.max, own.count),

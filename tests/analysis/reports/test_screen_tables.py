@@ -9,6 +9,7 @@ from rich.console import Console
 from analysis.reports.comparison import CompareError, compare, table as comparison_table
 from analysis.reports.report import terminal_report as table
 from analysis.reports.summary import summarize_run
+from analysis.studies.interleaving.tables import time_table
 from roundabout.cli.main import main
 
 pytestmark = pytest.mark.unit
@@ -36,6 +37,18 @@ def with_marks(results, marks):
     """The same with other marks in each cell."""
     cells = tuple(cell.model_copy(update={"marks_per_iteration": marks(cell)}) for cell in results.cells)
     return results.model_copy(update={"cells": cells})
+
+
+def test_cells_that_differ_only_in_the_variant_stand_together(results):
+    both = [
+        cell.model_copy(update={"levels": {**cell.levels, "base": base}})
+        for cell in results.cells
+        for base in ("one", "other")
+    ]
+    found = time_table(results.model_copy(update={"cells": tuple(both)}))
+    assert [section.title for section in found.sections] == ["base one", "", "", "base other", "", ""]
+    assert [section.rows[0][0].value for section in found.sections] == ["alone", "fair", "unfair"] * 2
+    assert all(section.title == "" for section in time_table(results).sections)
 
 
 def test_large_numbers_of_marks_fit_too(results):
