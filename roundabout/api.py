@@ -37,7 +37,7 @@ def load_experiment(
     """Return an experiment of the catalogue, or one in a file, checked as a whole.
 
     `length` is `quick` or `full`, where the file has these; `set` gives fields by dotted path, over every level;
-    `only` names variants, which are run with those that they need.
+    `only` names variants, which are run with those that they need, and levels of other factors.
     """
     changes = dict(set or {}) | ({"only": list(only)} if only else {})
     changes |= {} if repetitions is None else {"repetitions": repetitions}

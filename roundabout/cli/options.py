@@ -54,7 +54,11 @@ Set = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="VARIANT", help="Run only this variant and its dependencies. May be repeated."),
+    typer.Option(
+        "--only",
+        metavar="LEVEL",
+        help="Run only this variant and its dependencies, or this level of another factor. May be repeated.",
+    ),
 ]
 Repetitions = Annotated[
     int | None, typer.Option("--repetitions", metavar="N", help="Number of repetitions of each trial.")

@@ -549,7 +549,9 @@ class ExperimentHeader(Strict):
     )
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    only: Tuple[Name] = Field(default=(), description="variants to run, with their dependencies; default: all")
+    only: Tuple[Name] = Field(
+        default=(), description="variants to run, with their dependencies, and levels of other factors; default: all"
+    )
     changes: dict[str, Any] = Field(
         default={}, alias="set", description="overrides by dotted path, on top of every level, as `--set` records them"
     )

@@ -32,7 +32,7 @@ from roundabout.spec.assembly.overrides import (
     with_overrides,
 )
 from roundabout.spec.assembly.snapshot import snapshot
-from roundabout.spec.assembly.trial_filter import filter_variants, with_dependencies
+from roundabout.spec.assembly.trial_filter import Selection, filter_cells
 from roundabout.spec.assembly.validation import (
     Merged,
     Scope,
@@ -237,7 +237,7 @@ def _assemble(source: Document, library: Library, complain: ExpectationCheck | N
     _check_study(document, header, factors)
     combinations = list(_combinations(document, header, factors))
     if over:
-        combinations = _changed(combinations, over, header, library)
+        combinations = _changed(combinations, over, header, factors, library)
     _check_all_levels_run(document, factors, combinations)
     cells = [_cell(merged, library) for merged in combinations]
     check_transports(document, cells)
@@ -254,7 +254,7 @@ def _assemble(source: Document, library: Library, complain: ExpectationCheck | N
         expect=_expectations(combinations, factors, scope),
         document=_self_contained(source, library),
     )
-    return filter_variants(document, experiment)
+    return filter_cells(document, experiment)
 
 
 def _header(document: Document) -> ExperimentHeader:
@@ -326,11 +326,18 @@ def _combinations(document: Document, header: ExperimentHeader, factors: Factors
 
 
 def _changed(
-    combinations: list[Merged], over: tuple[Override, ...], header: ExperimentHeader, library: Library
+    combinations: list[Merged],
+    over: tuple[Override, ...],
+    header: ExperimentHeader,
+    factors: Factors,
+    library: Library,
 ) -> list[Merged]:
     """Return the combinations that run, with the overrides applied."""
-    kept = with_dependencies(header.only, [_cell(merged, library) for merged in combinations]) if header.only else None
-    runs = [kept is None or merged.variant in kept for merged in combinations]
+    cells = [_cell(merged, library) for merged in combinations] if header.only else []
+    kept = Selection.of(header.only, factors, cells)
+    runs = [kept.has_cell(merged.levels) for merged in combinations]
+    if not any(runs):
+        return combinations  # filter_cells raises the error
     roots = [merged.root for merged, is_run in zip(combinations, runs, strict=True) if is_run]
     check_used(combinations[0].document, over, roots)
     return [

@@ -60,6 +60,29 @@ def test_only_keeps_variants_and_what_they_need(rich: Rich) -> None:
     assert [each.of for each in changed(rich(), only=["unfair", "fair"]).expect] == ["fair", "unfair"]
 
 
+def test_only_keeps_levels_of_other_factors(rich: Rich) -> None:
+    experiment = changed(rich(), "jobs.j1.transport.T_us=90", only=["unfair", "small"])
+    assert {(cell.variant, cell.levels["size"]) for cell in experiment.cells} == {
+        ("alone", "small"),
+        ("unfair", "small"),
+    }
+    levels = {"variant": ("alone", "unfair"), "jobs.j2.flows": (1, 4), "size": ("small",)}
+    assert experiment.factors == levels
+    assert [each.what for each in changed(rich(), only=["small"]).expect] == ["share"]
+    assert [each.what for each in changed(rich(), only=["large"]).expect] == ["speedup of median iteration time"]
+    assert {cell.levels["jobs.j2.flows"] for cell in changed(rich(), only=["4"]).cells} == {4}
+    with pytest.raises(
+        SpecError, match=r"found 'tiny', expected a variant \(.*\), or a level of another factor \(1, 4, small"
+    ):
+        changed(rich(), only=["tiny"])
+    excluded = rich("{variant: [cubic, fair], jobs.j2.flows: 4}", "{variant: cubic, size: large}")
+    with pytest.raises(SpecError, match="--only: found cubic, large, expected levels that are run together"):
+        changed(excluded, "iterations=5", only=["cubic", "large"])
+    with pytest.raises(SpecError, match="--set size: found the unknown field") as caught:
+        changed(rich(), "size=small")
+    assert caught.value.hint == "--only chooses levels"
+
+
 def test_a_baseline_that_is_left_out_is_no_mistake() -> None:
     assert changed("unfair-vgg19", "study.baseline=alone", only=["unfair"]).study.baseline is None
 

@@ -111,7 +111,8 @@ def check_used(document: Document, changes: tuple[Override, ...], combinations: 
 def _check(document: Document, name: str) -> None:
     head = name.split(".", maxsplit=1)[0]
     if head not in (*ONCE, *OVERLAYABLE):
-        hint = "--only chooses variants" if name == "variant" else suggest(head, (*ONCE, *OVERLAYABLE))
+        is_factor = name == "variant" or name in _factors(document.root)
+        hint = "--only chooses levels" if is_factor else suggest(head, (*ONCE, *OVERLAYABLE))
         raise _error(document, name, f"the unknown field '{head}'", f"one of {', '.join((*OVERLAYABLE, *ONCE))}", hint)
     below = [factor for factor in _factors(document.root) if factor.startswith(f"{name}.")]
     if below and head not in ONCE:
