@@ -273,22 +273,10 @@ def first_overlaps(run: Run, cell: CellTrials, pair: tuple[str, str]) -> list[tu
 def baseline_of(
     cells: Iterable[CellTrials], cell: CellTrials, level: Level, factor: str = "variant"
 ) -> CellTrials | None:
-    """Return the cell that equals `cell` in all factors but `factor`, where it has `level`; None if there is none.
-
-    A cell in which each job has another profile is no baseline, because their times say nothing about each other.
-    """
+    """Return the cell that equals `cell` in all factors but `factor`, where it has `level`; None if there is none."""
     around = cell.id.without_factor(factor)
-    alike = (
-        each for each in cells if each.id.without_factor(factor) == around and has_job_in_common(cell.spec, each.spec)
-    )
+    alike = (each for each in cells if each.id.without_factor(factor) == around)
     return next((each for each in alike if each.levels.get(factor, each.variant) == level), None)
-
-
-def has_job_in_common(one: TrialSpec, other: TrialSpec) -> bool:
-    """Return True if a job has the same profile in both trials, or if one has no jobs of its own."""
-    if not one.jobs or not other.jobs:
-        return True
-    return any(job.profile == other.jobs[name].profile for name, job in one.jobs.items() if name in other.jobs)
 
 
 def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> Measured | None:

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from analysis.quantities import CachedReading, QuantityRequest, find_quantity
-from analysis.reading.cells import cells_of, has_job_in_common
+from analysis.reading.cells import cells_of
 from analysis.reading.congestion.marks_and_drops import count_signals, counts_of_cell
 from analysis.reading.phase_overlap import (
     LASTING_ITERATIONS,
@@ -27,7 +27,6 @@ from analysis.reports.report import terminal_report, write_report
 from analysis.reports.summary import summarize_run
 from analysis.studies.variants.figures import draw_gain_by_score, draw_losses, prepare_cell
 from analysis.studies.variants.study import Gain
-from roundabout.spec import load_experiment
 from tests.computed_runs import compute_run
 from tests.fluid.mltcp_theory import iterations_to_reach
 
@@ -248,10 +247,3 @@ def test_losses_are_drawn_of_jobs_that_train(run):
     assert [(panel.get_title("left"), len(panel.lines)) for panel in drawn.axes] == [("j1: loss", 0), ("j2: loss", 1)]
     assert drawn.axes[1].lines[0].get_ydata() == pytest.approx(fallen)
     assert [text.get_text() for text in drawn.legends[0].get_texts()] == [trains.name]
-
-
-def test_a_cell_of_another_profile_is_no_baseline():
-    specs = {cell.variant: cell.spec for cell in load_experiment("unfair-vgg19").cells}
-    assert has_job_in_common(specs["fair"], specs["unfair"])
-    assert has_job_in_common(specs["fair-fig2"], specs["unfair-fig2"])
-    assert not has_job_in_common(specs["fair"], specs["unfair-fig2"])

@@ -185,12 +185,13 @@ def add_trial(run, cell, job, repetition, *, reason="", slowdown=1.0):
 def one_profile():
     """unfair-vgg19 with its first profile alone, of which Figure 2 is expected, too."""
     experiment = load_experiment("unfair-vgg19", ROOT / "experiments")
-    cells = tuple(cell for cell in experiment.cells if not cell.variant.endswith("-fig2"))
-    expect = tuple(
-        each.model_copy(update={"of": each.of.removesuffix("-fig2")})
-        for each in experiment.expect
-        if not (each.over or "").endswith("-fig2")
+    cells = tuple(
+        cell.model_copy(update={"levels": {"variant": cell.variant}})
+        for cell in experiment.cells
+        if cell.levels["figure"] == "fig-1"
     )
+    speedup = [each for each in experiment.expect if each.over and each.at == {"figure": "fig-2"}]
+    expect = tuple(each.model_copy(update={"at": None}) for each in experiment.expect if each not in speedup)
     factors = {"variant": tuple(cell.variant for cell in cells)}
     return experiment.model_copy(update={"cells": cells, "factors": factors, "expect": expect})
 

@@ -45,6 +45,11 @@ def test_a_testbed_takes_one_folder(folder: Path) -> None:
     assert run.manifest["where"] == {"testbed": "ideal"}
     page = (run.path / "report.html").read_text()
     assert "computed: an ideal network" in page and "Jobs never meet." in page
+    # Jobs of each figure have plots of their own, rows of their own, and the fair ones beside them as a baseline.
+    assert page.count("<b>figure fig-2</b>") == page.count("The same: figure fig-2.") == 5
+    rows = {(cell["levels"]["figure"], cell["variant"]): cell for cell in summary["cells"]}
+    assert [rows["fig-2", name]["limit"] for name in ("fair", "unfair")] == ["fair", "interleaved"]
+    assert rows["fig-2", "unfair"]["speedup"] == pytest.approx(1)
 
 
 def test_a_folder_with_former_names_is_found(folder: Path) -> None:

@@ -28,12 +28,11 @@ Edit = Callable[[dict[str, Any]], object]
 
 
 def plan_of(folder: Path, *edits: Edit) -> Plan:
-    """The plan of the flagship experiment after `edits` of its file, without the variants of its second profile."""
+    """The plan of the flagship experiment after `edits` of its file, of its first profile alone."""
     document = yaml.safe_load(FLAGSHIP.read_text())
-    second = [name for name in document["factors"]["variant"] if name.endswith("-fig2")]
-    for name in second:
-        del document["factors"]["variant"][name]
-    document["expect"] = [each for each in document["expect"] if each["of"] not in second]
+    document |= document["factors"].pop("figure")["fig-1"]
+    del document["exclude"]
+    document["expect"] = [each for each in document["expect"] if each.pop("at") == {"figure": "fig-1"}]
     for edit in edits:
         edit(document)
     path = folder / "edited.yaml"

@@ -19,9 +19,12 @@ PLAIN = (
 
 def test_the_flagship_is_what_the_design_says() -> None:
     experiment = load_experiment("unfair-vgg19")
-    assert experiment.variants == ("alone", "fair", "unfair", "fair-fig2", "unfair-fig2")
-    assert experiment.trial_count == 5 * (2 + 1 + 1 + 1 + 1)
-    alone, fair, unfair, *_ = experiment.cells
+    assert experiment.factors == {"figure": ("fig-1", "fig-2"), "variant": ("alone", "fair", "unfair")}
+    assert experiment.trial_count == 5 * (2 + 1 + 1) + 5 * (1 + 1)
+    alone, fair, unfair, *others = experiment.cells
+    profiles = [{job.profile.name for job in cell.spec.jobs.values()} for cell in experiment.cells]
+    assert profiles == [{"vgg19-fig1"}] * 3 + [{"vgg19-fig2"}] * 2
+    assert [(cell.variant, cell.spec.iterations) for cell in others] == [("fair", 16), ("unfair", 16)]
     assert alone.spec.one_job_at_a_time
     assert (alone.spec.iterations, fair.spec.iterations) == (10, 50)
     assert [job.transport.parameters["T_us"] for job in fair.spec.jobs.values()] == [125, 125]

@@ -22,8 +22,8 @@ def changed(path: Path | str, *fields: str, only: Sequence[str] = (), repetition
 
 def test_set_overrides_every_level() -> None:
     experiment = changed("unfair-vgg19", "jobs.j1.transport.T_us=90")
-    found = {cell.variant: cell.spec.jobs["j1"].transport.parameters["T_us"] for cell in experiment.cells}
-    assert found == dict.fromkeys(("alone", "fair", "unfair", "fair-fig2", "unfair-fig2"), 90)
+    found = [cell.spec.jobs["j1"].transport.parameters["T_us"] for cell in experiment.cells]
+    assert found == [90] * 5
     assert {cell.spec.jobs["j2"].transport.parameters["T_us"] for cell in experiment.cells} == {125}
 
 
@@ -125,7 +125,7 @@ def test_a_wrong_variant_is_told_with_its_option(rich: Rich) -> None:
 
 
 def test_rates_can_be_factors() -> None:
-    experiment = changed("unfair-vgg19", "factors.payload_rate_gbps=[43, 45]", only=["fair"])
+    experiment = changed("unfair-vgg19", "factors.payload_rate_gbps=[43, 45]", only=["fair", "fig-1"])
     assert [cell.spec.topology.bottleneck.payload_rate_gbps for cell in experiment.cells] == [43, 45]
     assert {link.line_rate_gbps for cell in experiment.cells for link in cell.spec.topology.links} == {50}
     faster = changed("unfair-vgg19", "line_rate_gbps=100").cells[0].spec.topology

@@ -62,7 +62,7 @@ def test_plan_shows_every_trial_and_the_time(capsys: pytest.CaptureFixture[str])
 
 
 def test_plan_of_one_trial(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "unfair-vgg19", "--only", "fair", "--repetitions", "1"]) == 0
+    assert main(["plan", "unfair-vgg19", "--only", "fair", "--only", "fig-1", "--repetitions", "1"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("lab: 1 trial, about ")
 
 
