@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Formatting of Markdown that a git host and the site show alike."""
+
+from collections.abc import Iterable, Sequence
+
+
+def notice(source: str) -> str:
+    """Return the comment that begins a generated page; `source` names its source in words."""
+    return f"<!-- Generated from {source} by `python -m docgen`. Do not edit. -->\n\n"
+
+
+def code(text: str) -> str:
+    """Return `text` as code, or an empty string without text."""
+    return f"`{text}`" if text else ""
+
+
+def plain(text: str) -> str:
+    """Return a docstring as one line of a table or list, so that no character is taken for HTML."""
+    parts = " ".join(text.split()).split("`")
+    # Every second part is code, which Markdown shows as it is.
+    return "`".join(
+        part if index % 2 else part.replace("<", "&lt;").replace("*", "\\*") for index, part in enumerate(parts)
+    )
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table, followed by an empty line."""
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines) + "\n"

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference page of transports and their parameters, made from the declarations in their programs."""
+
+from collections.abc import Iterator
+
+from docgen.markdown import code, notice, plain, table
+from roundabout.spec.transports import registry
+from roundabout.spec.transports.declarations import Declaration, Parameter
+from roundabout.spec.transports.sets import set_names
+
+HEAD = """# Transports and their parameters
+
+`transport: {name: NAME, PARAMETER: VALUE}` in an experiment chooses one of these, for all jobs or for
+one. The declarations stand in the transports' own headers (`transports/`). "Chosen by" says where a
+value comes from that the experiment does not give. To add a transport:
+[extending](../how-to/extending.md).
+
+"""
+CHOSEN_BY = {
+    "experiment": "the default here",
+    "testbed": "the testbed",
+    "line_rate": "the link's rate",
+    "network": "the network, always",
+    "nic": "the NIC",
+}
+UNITS = {"bytes/s": "Mbit/s", "2^-24": ""}  # what users see of the programs' units
+
+
+def format_page() -> str:
+    """Return the page: a section for each transport of the tree, and the names of Linux's own."""
+    parts = [notice("transports"), HEAD]
+    for name in registry.transport_names():
+        if found := registry.find_declaration(name):
+            parts += _describe(found)
+    own = ", ".join(map(code, registry.KERNELS_OWN))
+    parts += ["## Linux's own\n\n", f"These have no parameters here, and a host's kernel must have them:\n{own}.\n"]
+    return "".join(parts)
+
+
+def _describe(each: Declaration) -> Iterator[str]:
+    yield f"## {each.name}\n\n"
+    sets = ", ".join(map(code, set_names(each)))
+    yield f"It stands for the papers' {each.stands_for}, and needs ports with the queue {code(each.meant_for)}.\n"
+    yield f"Published sets (`set`): {sets}.\n\n" if sets else "\n"
+    yield table(("parameter", "unit", "default", "allowed", "chosen by", "meaning"), map(_row, each.parameters))
+    counters = [[code(one.name), one.unit, plain(one.meaning)] for one in each.counters]
+    if counters:
+        yield "It counts on each host:\n\n"
+        yield table(("counter", "unit", "meaning"), counters)
+
+
+def _row(each: Parameter) -> list[str]:
+    allowed = ", ".join(map(code, each.names)) or f"{each.least:g} to {each.most:g}"
+    unit = UNITS.get(each.unit, each.unit)
+    return [code(each.name), unit, code(str(each.default)), allowed, CHOSEN_BY[each.chosen_by], plain(each.meaning)]
