@@ -4,11 +4,12 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docgen import commands, experiment_fields, quantities, transports
+from docgen import commands, diagram, experiment_fields, quantities, transports
 from roundabout.core.paths import ROOT
 
 DOCS = ROOT / "docs"
 FILES: dict[str, Callable[[], str]] = {
+    "explanation/architecture.svg": diagram.draw,
     "reference/commands.md": commands.format_page,
     "reference/experiment-fields.md": experiment_fields.format_page,
     "reference/quantities.md": quantities.format_page,
