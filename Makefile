@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target is one call, after the set-up of what it uses, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help coverage experiment sweep report notebook scoreboard dashboards doctor provision verify rollback lint test proof fuzz bench bare wheel rack-in-vms clean setup setup-notebook setup-tests setup-proofs setup-dashboards setup-vms
+.PHONY: help coverage experiment sweep report notebook scoreboard docs dashboards doctor provision verify rollback lint test proof fuzz bench bare wheel rack-in-vms clean setup setup-notebook setup-docs setup-tests setup-proofs setup-dashboards setup-vms
 
 # Some containers set it: each of the many programs here would then compile its Python anew, which takes half its start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -38,6 +38,9 @@ notebook: setup-notebook ## RUN=last: JupyterLab on a run, for this machine alon
 
 scoreboard: setup ## every result of the papers, which experiment shows it, and what the newest runs have of it
 	@$(ROUNDABOUT) scoreboard
+
+docs: setup-docs ## the documentation as a site, with search, in build/site
+	@$(PYTHON) -m docgen.site
 
 dashboards: setup-dashboards ## Prometheus on the labs of this machine, with graphs of links, queues, hosts and the running experiment (INVENTORY=FILE: on a rack)
 	@$(ROUNDABOUT) dashboards $(INVENTORY:%=--inventory %)
@@ -130,6 +133,9 @@ setup:
 
 setup-notebook:
 	@./bootstrap notebook
+
+setup-docs:
+	@./bootstrap docs
 
 setup-tests:
 	@./bootstrap tests

@@ -7,6 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from roundabout.testbeds.lab.checks import doctor
 pytestmark = pytest.mark.unit
 
 REPOSITORY = Path(__file__).parents[2]
+PARTS = ("requirements.txt", "requirements-tests.txt", "requirements-notebook.txt", "requirements-docs.txt")
 
 
 def make(*words: str) -> subprocess.CompletedProcess[str]:
@@ -37,6 +39,7 @@ def test_help_names_every_target() -> None:
     assert listed == {"help", "experiment", "sweep", "report", "doctor", "provision", "verify", "rollback"} | {
         "notebook",
         "scoreboard",
+        "docs",
         "dashboards",
         "coverage",
         "lint",
@@ -71,7 +74,7 @@ def test_a_missing_word_is_named_before_anything_is_done(target: str, example: s
 def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
     done = subprocess.run(["./bootstrap", "test"], cwd=REPOSITORY, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
-    words = "tests, notebook, proofs, dashboards, vms and training"
+    words = "tests, notebook, docs, proofs, dashboards, vms and training"
     assert f"found 'test', expected nothing, or one of the words {words}" in done.stderr
 
 
@@ -84,6 +87,7 @@ def test_an_unknown_part_is_refused_before_anything_is_done() -> None:
         ),
         *((target, ["./bootstrap tests"]) for target in ("coverage", "lint", "test", "fuzz", "bench")),
         ("notebook", ["./bootstrap notebook"]),
+        ("docs", ["./bootstrap docs"]),
         ("proof", ["./bootstrap proofs"]),
         ("rack-in-vms", ["./bootstrap vms"]),
         ("dashboards", ["./bootstrap dashboards"]),
@@ -108,7 +112,7 @@ def test_an_experiment_runs_without_root_where_sudo_does_not_work(tmp_path: Path
     assert len((tmp_path / "calls").read_text().splitlines()) == calls
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-tests.txt", "requirements-notebook.txt"])
+@pytest.mark.parametrize("name", [*PARTS])
 def test_every_package_is_pinned_with_hashes_and_no_host(name: str) -> None:
     lines = (REPOSITORY / name).read_text().splitlines()
     text = [line for line in lines if line and not line.startswith("#")]
@@ -123,10 +127,11 @@ def pins(name: str) -> dict[str, str]:
 
 
 def test_packages_of_all_parts_have_one_version() -> None:
-    running, testing, showing = map(pins, ("requirements.txt", "requirements-tests.txt", "requirements-notebook.txt"))
-    for one, other in ((running, testing), (running, showing), (testing, showing)):
+    running, testing, showing, documenting = parts = [pins(name) for name in PARTS]
+    for one, other in combinations(parts, 2):
         assert {name: one[name] for name in one.keys() & other} == {name: other[name] for name in one.keys() & other}
     assert {"jupyterlab", "pandas", "pyshark"} <= showing.keys() - running.keys()
+    assert {"zensical"} <= documenting.keys() - running.keys()
     assert {"pytest", "hypothesis", "mypy", "ruff", "pyshark"} <= testing.keys() - running.keys()
 
 
