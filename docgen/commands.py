@@ -7,13 +7,14 @@ from typing import Any
 from typer import Context
 from typer.core import TyperArgument, TyperGroup
 
-from docgen.markdown import code, notice, plain, table
+from docgen.markdown import code, notice, plain, prose, table
 from roundabout.cli.main import GROUPS, import_command
 
 HEAD = """# Commands
 
-`roundabout` is `./rb` of the checkout, or `.venv/bin/roundabout`. `roundabout COMMAND --help` prints what
-this page says of a command. [Exit status](exit-status.md) lists what a command's status means.
+`roundabout` is `./rb` of the checkout, or `.venv/bin/roundabout`. `roundabout COMMAND --help`
+prints what this page says of a command. [Exit status](exit-status.md) lists what a command's status
+means.
 
 """
 
@@ -35,7 +36,7 @@ def format_page() -> str:
 def _describe(command: Any, context: Any, name: str, heading: str) -> Iterator[str]:
     yield f"{heading} {name}\n\n"
     for paragraph in (command.help or "").split("\n\n"):
-        yield f"{plain(paragraph)}\n\n"
+        yield prose(paragraph)
     yield f"    {' '.join([name, *_usage(command)])}\n\n"
     rows = [list(_row(each, context)) for each in command.params if not each.hidden]
     if rows:

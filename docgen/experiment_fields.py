@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from docgen.links import slugify
-from docgen.markdown import code, notice, plain, table
+from docgen.markdown import code, notice, plain, prose, table
 from roundabout.core.paths import ROOT
 
 Schema = Mapping[str, Any]
@@ -40,7 +40,7 @@ def format_page() -> str:
     parts.append(_fields(overlay, required))
     for name in sorted(blocks, key=title):
         about = blocks[name].get("description", "").split("\n\n")
-        parts += [f"## {title(name)}\n\n", *(f"{plain(each)}\n\n" for each in about if each)]
+        parts += [f"## {title(name)}\n\n", *(prose(each) for each in about if each)]
         parts.append(_fields(blocks[name]["properties"], blocks[name].get("required", [])))
     return "".join(parts).rstrip() + "\n"
 

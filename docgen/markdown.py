@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Formatting of Markdown that a git host and the site show alike."""
 
+import textwrap
 from collections.abc import Iterable, Sequence
+
+WIDTH = 100  # characters of a line of prose
 
 
 def notice(source: str) -> str:
@@ -21,6 +24,11 @@ def plain(text: str) -> str:
     return "`".join(
         part if index % 2 else part.replace("<", "&lt;").replace("*", "\\*") for index, part in enumerate(parts)
     )
+
+
+def prose(text: str) -> str:
+    """Return a paragraph of a docstring in lines of at most 100 characters, followed by an empty line."""
+    return f"{textwrap.fill(plain(text), WIDTH, break_long_words=False, break_on_hyphens=False)}\n\n"
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -2,8 +2,8 @@
 """Build the documentation's site in build/site: `python -m docgen.site`.
 
 Pages are copied to build/docs first. There the index is called index.md, files outside docs/ that pages link to become
-pages of their own, and pages that the text names by path become links. So each link works in the site, and without a
-network.
+pages of their own, pages that the text names by path become links, and links show titles instead of file names. So
+each link works in the site, and without a network.
 """
 
 import os
@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
@@ -31,6 +32,7 @@ _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 _ENTRY = re.compile(r"^\| \[([^]]+)\]\(([^)]+\.md)\)", re.MULTILINE)
 _NAMED = re.compile(r"`?\bdocs/([a-z-]+/[a-z0-9-]+\.md)`?")
 _CODE_WITH_BAR = re.compile(r"(?<!`)`([^`\n]*\\\|[^`\n]*)`(?!`)")
+_FILE_LINK = re.compile(r"\[(?P<text>`?[\w./-]+\.md`?)\]\((?P<path>[^)#]+\.md)(?P<anchor>#[^)]*)?\)")
 _FENCE = re.compile(r"^```.*?^```|^ {4}[^\n]*", re.MULTILINE | re.DOTALL)
 
 
@@ -90,7 +92,9 @@ def convert(text: str, page: Path, docs: Path) -> tuple[str, set[Path]]:
 
     for link in reversed(list(find_links(text))):
         text = f"{text[: link.begin]}{destination(link)}{text[link.end :]}"
-    return _link_named_pages(_show_bars(text), page.relative_to(docs), docs), outside
+    titles = {path: title for title, path in _ENTRY.findall((docs / INDEX).read_text())}
+    name = page.relative_to(docs)
+    return _name_links(_link_named_pages(_show_bars(text), name, docs), name, titles), outside
 
 
 def find_foreign(page: str) -> list[str]:
@@ -130,6 +134,17 @@ def _show_bars(text: str) -> str:
 
     lines = text.split("\n")
     return "\n".join(_CODE_WITH_BAR.sub(shown, line) if line.startswith("|") else line for line in lines)
+
+
+def _name_links(text: str, page: Path, titles: Mapping[str, str]) -> str:
+    """Return `text` with pages' titles in place of their file names, where these are all that a link shows."""
+
+    def named(found: re.Match[str]) -> str:
+        target = os.path.normpath(page.parent / found["path"])
+        title = titles.get(target) or found["text"]
+        return f"[{title}]({found['path']}{found['anchor'] or ''})"
+
+    return _FILE_LINK.sub(named, text)
 
 
 def _link_named_pages(text: str, page: Path, docs: Path) -> str:

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The reference page of transports and their parameters, made from the declarations in their programs."""
 
+import textwrap
 from collections.abc import Iterator
 
-from docgen.markdown import code, notice, plain, table
+from docgen.markdown import WIDTH, code, notice, plain, table
 from roundabout.spec.transports import registry
 from roundabout.spec.transports.declarations import Declaration, Parameter
 from roundabout.spec.transports.sets import set_names
 
 HEAD = """# Transports and their parameters
 
-`transport: {name: NAME, PARAMETER: VALUE}` in an experiment chooses one of these, for all jobs or for
-one. The declarations stand in the transports' own headers (`transports/`). "Chosen by" says where a
-value comes from that the experiment does not give. To add a transport:
+`transport: {name: NAME, PARAMETER: VALUE}` in an experiment chooses one of these, for all jobs or
+for one. The declarations stand in the transports' own headers (`transports/`). "Chosen by" says where
+a value comes from that the experiment does not give. To add a transport:
 [extending](../how-to/extending.md).
 
 """
@@ -33,7 +34,10 @@ def format_page() -> str:
         if found := registry.find_declaration(name):
             parts += _describe(found)
     own = ", ".join(map(code, registry.KERNELS_OWN))
-    parts += ["## Linux's own\n\n", f"These have no parameters here, and a host's kernel must have them:\n{own}.\n"]
+    parts += [
+        "## Linux's own\n\n",
+        textwrap.fill(f"These have no parameters here, and a host's kernel must have them: {own}.", WIDTH) + "\n",
+    ]
     return "".join(parts)
 
 
@@ -41,7 +45,7 @@ def _describe(each: Declaration) -> Iterator[str]:
     yield f"## {each.name}\n\n"
     sets = ", ".join(map(code, set_names(each)))
     yield f"It stands for the papers' {each.stands_for}, and needs ports with the queue {code(each.meant_for)}.\n"
-    yield f"Published sets (`set`): {sets}.\n\n" if sets else "\n"
+    yield textwrap.fill(f"Published sets (`set`): {sets}.", WIDTH) + "\n\n" if sets else "\n"
     yield table(("parameter", "unit", "default", "allowed", "chosen by", "meaning"), map(_row, each.parameters))
     counters = [[code(one.name), one.unit, plain(one.meaning)] for one in each.counters]
     if counters:
