@@ -2,6 +2,7 @@
 """The packet-level engine: packet-hops a second, and time and memory as the network grows.
 
     python benchmarks/packet_engine.py [--hosts N,...] [--hops MILLIONS] [--features all] [--short] [--json]
+    python benchmarks/packet_engine.py --peer HTSIM_ROCE [--hosts N] [--repeats N]
 
 The dumbbell is `unfair-vgg19`'s, variant fair. Other networks are two levels of switches, 2:1 over-subscribed, with
 eight hosts a switch. Every host is in a job of two workers, the other of which is in the far half, over four flows, so
@@ -10,10 +11,16 @@ marks, PFC, and samples each 10 ms are on. `--features all` gives switches a sha
 PFC, half of the jobs a priority that shares ports with the others by DWRR, and ports RED queues. Each network is
 played in a process of its own; times are CPU seconds of one processor, without that for making the network, and memory
 is the process's peak.
+
+`--peer` plays the same flows over the same tree in csg-htsim's program `htsim_roce`, in turns with the engine. That
+program acknowledges each packet, so the engine does here, too: both carry the same packets, and all of them count. The
+ratio of packet-hops a second is of one round.
 """
 
+import argparse
 import json
 import resource
+import statistics
 import sys
 import time
 from functools import partial
@@ -22,7 +29,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.shared import engines
+from benchmarks.shared import engines, htsim
 from roundabout import build_experiment
 from roundabout.models.packets import Fabric, open_trial
 from roundabout.spec import TrialSpec, load_experiment
@@ -35,6 +42,8 @@ BELOW = 8
 PACKET_BYTES = 1024
 LINKS = 4
 """That a packet crosses."""
+FLOWS = 4
+"""Of a job in each direction."""
 COMPUTE_MS, ALONE_SHARE = 1.0, 0.75
 RATE_GBPS, PAYLOAD_GBPS = 50.0, 43.0
 
@@ -66,7 +75,7 @@ def experiment(hosts: int, hops: float) -> TrialSpec:
         {"name": "send", "bytes": size, "alone_ms": alone_ms, "guess": "any"},
     ]
     jobs = {
-        f"j{place}": {"profile": "any", "workers": [f"h{place}", f"h{place + hosts // 2}"], "flows": 4}
+        f"j{place}": {"profile": "any", "workers": [f"h{place}", f"h{place + hosts // 2}"], "flows": FLOWS}
         for place in range(hosts // 2)
     }
     fields = {
@@ -101,12 +110,13 @@ def with_all_features(spec: TrialSpec) -> TrialSpec:
     return spec.model_copy(update={"topology": topology, "jobs": jobs, **features})
 
 
-def measure(hosts: int, hops: float, features: str) -> dict[str, Any]:
+def measure(hosts: int, hops: float, features: str, ack_bytes: int = Fabric().ack_bytes) -> dict[str, Any]:
+    """Return the figures of one network, in which a message is acknowledged each `ack_bytes`."""
     spec = dumbbell(hops) if hosts == DUMBBELL else experiment(hosts, hops)
     if features == "all":
         spec = with_all_features(spec)
     begin = time.process_time()
-    engine, *_ = open_trial(spec, 1, Fabric())
+    engine, *_ = open_trial(spec, 1, Fabric(ack_bytes=ack_bytes))
     made = time.process_time()
     engine.run()
     spent = time.process_time() - made
@@ -125,22 +135,55 @@ def measure(hosts: int, hops: float, features: str) -> dict[str, Any]:
     }
 
 
+def measure_beside_peer(program: str, hosts: int, hops: float) -> dict[str, Any]:
+    """Return packet-hops a second of the engine by features and of csg-htsim, in one round."""
+    packets = round(hops / 2 / LINKS / hosts / FLOWS)
+    peer = htsim.measure(program, htsim.Traffic(hosts, BELOW, FLOWS, packets, PACKET_BYTES, RATE_GBPS))
+    ours = {
+        each: engines.measure_in_process(__file__, hosts, hops / 2, each, PACKET_BYTES)["per_s"] for each in FEATURES
+    }
+    return {"peer": peer["per_s"], **ours}
+
+
+def compare_with_peer(options: argparse.Namespace, sizes: list[int]) -> None:
+    """Print the ratios of all rounds."""
+    found = {
+        hosts: [measure_beside_peer(options.peer, hosts, options.hops * 1e6) for _ in range(options.repeats)]
+        for hosts in sizes
+    }
+    if options.json:
+        print(json.dumps(found))
+        return
+    print(f"{'hosts':>6}{'features':>10}{'M hops/s':>10}{'htsim':>7}{'ratio':>7}  of rounds")
+    for hosts, rounds in found.items():
+        for each in FEATURES:
+            ratios = sorted(one[each] / one["peer"] for one in rounds)
+            rate, peer = (statistics.median(one[name] for one in rounds) / 1e6 for name in (each, "peer"))
+            told = f"{rate:10.2f}{peer:7.2f}{statistics.median(ratios):7.2f}  {ratios[0]:.2f} to {ratios[-1]:.2f}"
+            print(f"{hosts:6}{each:>10}{told}")
+
+
 def main() -> None:
     parser = engines.options(__doc__, hosts="4,16,64,256,1024")
     parser.add_argument("--hops", type=float, default=30.0, help="millions of each network")
     parser.add_argument(
         "--features", choices=FEATURES, default=FEATURES[0], help="of switches: shared buffers, DWRR and RED, too"
     )
+    parser.add_argument("--peer", metavar="PATH", help="csg-htsim's program htsim_roce")
+    parser.add_argument("--repeats", type=int, default=3, help="rounds beside the peer")
     options = parser.parse_args()
     if options.one:
-        hosts, hops, features = options.one
-        print(json.dumps(measure(int(hosts), float(hops), features)))
+        hosts, hops, features, *ack_bytes = options.one
+        print(json.dumps(measure(int(hosts), float(hops), features, *map(int, ack_bytes))))
         return
     if options.short:
         options.hosts, options.hops = "4,16", 1.0
         measure(DUMBBELL, options.hops * 1e6, FEATURES[1])
     apart = measure if options.short else partial(engines.measure_in_process, __file__)
     sizes = [int(hosts) for hosts in options.hosts.split(",")]
+    if options.peer:
+        compare_with_peer(options, sizes)
+        return
     found = [apart(hosts, options.hops * 1e6, options.features) for hosts in sizes]
     if options.json:
         print(json.dumps(found))
