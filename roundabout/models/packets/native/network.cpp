@@ -186,8 +186,9 @@ void Network::handle(std::uint32_t source, Picos now, Jobs &jobs) {
   } else if (source < 2 * ports) {
     Port &port = ports_[source - ports];
     port.is_due = false;
-    schedule_.set(source, kNever);
     start(source - ports, now);
+    if (!port.is_due) // else its next start is in the schedule already, in place of this one
+      schedule_.set(source, kNever);
   } else if (source >= first_pair()) {
     due(source - first_pair(), now, jobs);
   } else {
