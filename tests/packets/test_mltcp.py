@@ -8,6 +8,7 @@ import pytest
 
 from roundabout import build_experiment
 from roundabout.models.packets import PS_PER_MS, Fabric, play_trial
+from roundabout.models.packets.first_iteration import first_bandwidths
 from roundabout.models.packets.transports import mltcp_plan, transport_values
 from roundabout.spec import TrialSpec
 from roundabout.spec.transports import Transport
@@ -52,6 +53,32 @@ def test_jobs_move_apart_over_mltcp(fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize("fields", [{"name": "dcqcn"}, {"name": "mltcp_dcqcn", "shape": "decreasing"}])
 def test_jobs_stay_together_without_it(fields: dict[str, Any]) -> None:
     assert last_ms(saturating(**fields)) > 1.35 * ALONE_MS
+
+
+def share_at_constant_aggressiveness(acts_on: str) -> float:
+    """Return the rate of a job whose F is always 4 over that of one whose F is always 1, with hotnets22."""
+    common = {"name": "mltcp_dcqcn", "set": "hotnets22", "slope": 0, "iteration_bytes": 10**12, "gap_us": 20_000}
+    transports = ({**common, "acts_on": acts_on, "intercept": F} for F in (4, 1))
+    first, second = ({"profile": "p", "jitter": 0, "transport": each} for each in transports)
+    fields = {
+        "name": "constant",
+        "about": "Two jobs with constant F",
+        "topology": "dumbbell-2x2",
+        "profiles": {"p": two_phases(20, 400_000_000, 75)},  # 150 ms together: shares settle within 80
+        "jobs": {"j1": {**first, "workers": ["s0", "s2"]}, "j2": {**second, "workers": ["s1", "s3"]}},
+        "iterations": 1,
+    }
+    rates = first_bandwidths(build_experiment(fields).cells[0].spec, 1, Fabric())
+    return rates["j1"] / rates["j2"]
+
+
+@pytest.mark.parametrize("acts_on", ["increase", "decrease"])
+def test_shares_over_dcqcn_go_by_the_root_of_aggressiveness(acts_on: str) -> None:
+    assert share_at_constant_aggressiveness(acts_on) == pytest.approx(4**0.5, rel=0.2)
+
+
+def test_scaling_additive_steps_alone_moves_no_share_where_hyper_increases_act() -> None:
+    assert share_at_constant_aggressiveness("additive") == pytest.approx(1, abs=0.05)
 
 
 def test_parameters_are_those_of_the_header() -> None:
