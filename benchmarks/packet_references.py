@@ -7,7 +7,7 @@
   paper's equations, at the parameters of its Figure 12: 10 Gbit/s, a round trip of 100 us, K = 40 packets, g = 1/16.
 - DCTCP over two bottlenecks (the same paper, Figure 17): 10 and 20 senders at one switch, 10 at the next; throughputs
   of the paper's testbed, and of ns-3 as its examples/tcp/dctcp-example.cc states them.
-- Mean windows of Reno and CUBIC by the share of packets lost (RFC 9438, section 5.1, equations of its tables).
+- Mean windows of Reno and CUBIC by the share of packets lost (RFC 9438, Tables 1 and 2, and the equations of theirs).
 
 Segments are sent one by one, without offload: the published results know none. Each is acknowledged in the first case,
 and every second one in the others, as their sources say or do not care.
@@ -169,8 +169,8 @@ def dctcp_two_bottlenecks(edge: Marking, core: Marking, begin_ms: float, end_ms:
 
 
 def window_equation(algorithm: str, loss: float, rtt_s: float) -> float:
-    """Return RFC 9438's mean window in segments, of which CUBIC takes the larger one."""
-    reno = math.sqrt(1.5 / loss)
+    """Return RFC 9438's mean window in segments: Reno's by RFC 3649, and CUBIC's by equation 6 or as Reno's."""
+    reno = 1.2 / math.sqrt(loss)
     return reno if algorithm == "reno" else max(reno, (0.4 * 3.7 / 1.2) ** 0.25 * (rtt_s / loss) ** 0.75)
 
 
