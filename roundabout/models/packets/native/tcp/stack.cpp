@@ -13,9 +13,8 @@ namespace {
 constexpr Picos kPsPerMs = 1'000'000'000;
 constexpr std::uint32_t kReordering = 3; // duplicates that show a loss without any wait (RFC 5681, RFC 8985)
 constexpr int kMostBackoff = 10;
-// Linux' two ticks of 1 ms, which a probe or the wait for reordered segments is later at least.
-constexpr Picos kProbeSlack = 2 * kPsPerMs;
-constexpr Picos kReorderSlack = 1'000'000;
+// By which a probe, or the wait for reordered segments, is later at least (Linux' TCP_TIMEOUT_MIN_US).
+constexpr Picos kTimerSlack = 2 * kPsPerMs;
 // Linux holds a small burst back only while it has sent within the last ms, and for a third of a window.
 constexpr Picos kDeferRecent = kPsPerMs;
 constexpr Bytes kDeferDivisor = 3;
@@ -164,7 +163,12 @@ std::uint32_t TcpStack::next_burst(QueuePair &pair, Connection &c, Picos now) {
   const Bytes count = std::min({segments, most, static_cast<Bytes>(room), window / c.plan.mss_bytes});
   if (count <= 0)
     return 0;
-  if (count < most && count < segments && may_defer(pair, c, room, now)) {
+  // A socket buffer that may go to its end does not wait if another stands behind it, and takes along what else may go
+  // (Linux' tcp_grow_skb, since 6.10, and tcp_tso_should_defer).
+  const Bytes buffer = std::max<Bytes>(c.plan.tso_bytes / c.plan.mss_bytes, 1);
+  const Bytes rest = buffer - (pair.next - pair.begin) / c.plan.mss_bytes % buffer;
+  const bool ends_buffer = count >= rest && segments > rest;
+  if (count < most && count < segments && !ends_buffer && may_defer(pair, c, room, now)) {
     validate_window(pair, c, room < window / c.plan.mss_bytes);
     return 0;
   }
@@ -426,7 +430,7 @@ Picos TcpStack::find_losses(Connection &c, Picos now) {
       break;
     const Picos left = segment.sent_at + c.rack_rtt + window - now;
     if (left > 0) {
-      wait = std::max(wait, left + kReorderSlack);
+      wait = std::max(wait, left + kTimerSlack);
       continue;
     }
     c.board.mark_lost(i);
@@ -526,7 +530,7 @@ void TcpStack::arm_timer(Connection &c, Picos now) {
   const bool may_probe = c.plan.has_tail_loss_probe && c.probed_seq < 0 && c.srtt > 0 && c.backoff == 0 &&
                          (c.state == TcpState::kOpen || c.state == TcpState::kCwr);
   if (may_probe) {
-    const Picos probe = now + 2 * c.srtt + (c.board.size() == 1 ? c.plan.rto_min : kProbeSlack);
+    const Picos probe = now + 2 * c.srtt + (c.board.size() == 1 ? c.plan.rto_min : kTimerSlack);
     if (probe < timeout) {
       set_timer(c, TcpTimer::kProbe, probe);
       return;
