@@ -108,7 +108,7 @@ def test_a_table_is_printed_for_a_terminal_of_an_odd_width(
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     assert main(["plan", "unfair-vgg19"]) == 0
-    assert "trial  repetition  variant      jobs    iterations  expected\n" in capsys.readouterr().out
+    assert "trial  repetition  variant  figure  jobs    iterations  expected\n" in capsys.readouterr().out
     assert main(["plan", "--help"]) == 0
     assert "Usage: roundabout plan" in capsys.readouterr().out
 
