@@ -30,7 +30,7 @@ _LOADED = re.compile(
 )
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 _ENTRY = re.compile(r"^\| \[([^]]+)\]\(([^)]+\.md)\)", re.MULTILINE)
-_NAMED = re.compile(r"`?\bdocs/([a-z-]+/[a-z0-9-]+\.md)`?")
+_NAMED = re.compile(r"`?\bdocs/([a-z-]+/(?:[a-z-]+/)?[a-z0-9-]+\.md)`?")
 _CODE_WITH_BAR = re.compile(r"(?<!`)`([^`\n]*\\\|[^`\n]*)`(?!`)")
 _FILE_LINK = re.compile(r"\[(?P<text>`?[\w./-]+\.md`?)\]\((?P<path>[^)#]+\.md)(?P<anchor>#[^)]*)?\)")
 _FENCE = re.compile(r"^```.*?^```|^ {4}[^\n]*", re.MULTILINE | re.DOTALL)

@@ -15,7 +15,13 @@ pytestmark = pytest.mark.unit
 
 
 def tracked() -> set[str]:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     return set(listed.splitlines())
 
 
@@ -29,7 +35,7 @@ def test_links_of_all_pages_lead_to_files_and_headings():
 def test_the_index_names_every_page_once():
     navigation = format_navigation((DOCS / INDEX).read_text())
     listed = [line.rpartition(": ")[2] for line in navigation.splitlines() if line.endswith(".md")]
-    assert sorted(listed) == sorted(["index.md", *(str(path.relative_to(DOCS)) for path in DOCS.glob("*/*.md"))])
+    assert sorted(listed) == sorted(["index.md", *(str(path.relative_to(DOCS)) for path in DOCS.glob("*/**/*.md"))])
 
 
 def test_titles_in_the_navigation_are_short():
