@@ -103,7 +103,7 @@ def _kind_of_one(schema: Schema) -> str:
         return code(json.dumps(schema["const"]))
     kind = schema.get("type")
     if kind == "array":
-        return ", ".join(filter(None, [f"list of {describe_value(schema.get('items', {}))}", _limits(schema, ITEMS)]))
+        return _kind_of_list(schema)
     if kind == "object":
         values = [*schema.get("patternProperties", {}).values(), schema.get("additionalProperties")]
         inner = next((describe_value(each) for each in values if isinstance(each, dict)), "")
@@ -111,6 +111,12 @@ def _kind_of_one(schema: Schema) -> str:
     kinds = kind if isinstance(kind, list) else [kind]
     words = " or ".join(WORDS[each] for each in kinds if each in WORDS)
     return " ".join(filter(None, [words, _limits(schema, BOUNDS)]))
+
+
+def _kind_of_list(schema: Schema) -> str:
+    if "prefixItems" in schema:
+        return f"[{', '.join(map(describe_value, schema['prefixItems']))}]"
+    return ", ".join(filter(None, [f"list of {describe_value(schema.get('items', {}))}", _limits(schema, ITEMS)]))
 
 
 def _limits(schema: Schema, texts: Mapping[str, str]) -> str:

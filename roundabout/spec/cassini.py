@@ -21,8 +21,8 @@ LATE = 0.2
 class Clock(Strict):
     """A wrong clock: `behind_ms` is its lag at the agreed start, `slow_ppm` its drift in parts per million."""
 
-    behind_ms: NotNegative = 0.0
-    slow_ppm: NotNegative = 0.0
+    behind_ms: NotNegative = Field(default=0.0, description="lag at the agreed start")
+    slow_ppm: NotNegative = Field(default=0.0, description="drift, parts per million")
 
 
 class Timetable(Strict):
@@ -35,10 +35,10 @@ class Timetable(Strict):
     periods are longer than iterations. Without `holds`, only the first iteration waits.
     """
 
-    shift_ms: NotNegative
-    period_ms: Positive
-    threshold_ms: Positive
-    holds: bool = True
+    shift_ms: NotNegative = Field(description="first instant, after the trial's agreed start")
+    period_ms: Positive = Field(description="time between two instants")
+    threshold_ms: Positive = Field(description="largest earliness of an iteration that does not wait")
+    holds: bool = Field(default=True, description="whether iterations after the first wait, too")
 
     def as_kept_by(self, clock: Clock) -> "Timetable":
         """Return the timetable in true time that agents follow if they have the wrong clock `clock`."""

@@ -28,7 +28,7 @@ class SchedulerChoice(Strict):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Name
+    name: Name = Field(description="name of the scheduler")
 
     @property
     def options(self) -> dict[str, Any]:
@@ -52,18 +52,20 @@ class CassiniRanking(Strict):
 class TraceWindow(Strict):
     """A window of a trace, in seconds. The trial runs the jobs that are present in the window, on their hosts."""
 
-    from_s: NotNegative
-    lasts_s: Positive
+    from_s: NotNegative = Field(description="begin of the window")
+    lasts_s: Positive = Field(description="length of the window")
 
 
 class Cluster(Strict):
     """A cluster whose jobs arrive by a trace and are placed by a scheduler."""
 
-    scheduler: Annotated[SchedulerChoice, BeforeValidator(_named, json_schema_input_type=Name | SchedulerChoice)]
+    scheduler: Annotated[SchedulerChoice, BeforeValidator(_named, json_schema_input_type=Name | SchedulerChoice)] = (
+        Field(description="scheduler that places the jobs: its name, or its name and options")
+    )
     cassini: CassiniRanking | None = Field(
         default=None, description="ranking of the scheduler's placements by Cassini; default: none"
     )
-    trace: Trace
+    trace: Trace = Field(description="where the jobs come from")
     guesses: Literal["stated", "drawn"] = Field(
         default="stated", description="guesses about models and `move_s`: as stated, or drawn from ranges by the seed"
     )

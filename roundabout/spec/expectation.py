@@ -56,8 +56,8 @@ BasisOrNone = Annotated[Basis | None, Field(strict=False), WithJsonSchema({"enum
 class Bounds(Strict):
     """The bounds of an expected figure. At least one bound is given."""
 
-    at_least: Figure | None = None
-    at_most: Figure | None = None
+    at_least: Figure | None = Field(default=None, description="lower bound, or the name of a printed figure")
+    at_most: Figure | None = Field(default=None, description="upper bound, or the name of a printed figure")
 
     @model_validator(mode="after")
     def _some(self) -> Self:
@@ -107,7 +107,7 @@ class Value(_Tolerance):
     """An expectation of one figure, which each measured job or case must match."""
 
     kind = "value"
-    paper: Figure
+    paper: Figure = Field(description="printed figure, or its name in analysis/papers")
 
 
 class Bound(Expectation, Bounds):
@@ -127,7 +127,7 @@ class Order(Expectation):
     """An expectation of an order: names sorted by the quantity, the smallest first."""
 
     kind = "order"
-    order: Annotated[Tuple[Label], Field(min_length=2)]
+    order: Annotated[Tuple[Label], Field(min_length=2)] = Field(description="names from the smallest to the largest")
     by: Name = Field(default="variant", description="kind of the names: a factor for its levels, `job`, or `model`")
 
 
@@ -146,7 +146,9 @@ class Sign(Expectation):
     """An expectation whether each of several ratios is above or below 1. A ratio that may be 1 matches neither."""
 
     kind = "sign"
-    sign: Annotated[dict[Label, Literal["above", "below"]], Field(min_length=1)]
+    sign: Annotated[dict[Label, Literal["above", "below"]], Field(min_length=1)] = Field(
+        description="side of 1 on which each ratio lies, by name"
+    )
     by: Name | None = Field(default=None, description="kind of the names; default: the quantity's")
 
 
@@ -185,7 +187,7 @@ AnyExpectation = Annotated[
 class Expectations(Strict):
     """The part of an experiment that states its expectations."""
 
-    expect: Tuple[AnyExpectation] = ()
+    expect: Tuple[AnyExpectation] = Field(default=(), description="printed figures that the runs are held against")
 
 
 PRINTED_FIGURE = "a name of analysis/papers"

@@ -81,15 +81,20 @@ class JobFields(Strict):
     """
 
     profile: Any
-    workers: Workers
-    trainer: Trainer = DEFAULT
+    workers: Workers = Field(description="host of each worker, by rank; a host may appear several times")
+    trainer: Trainer = Field(default=DEFAULT, description="program that replays the profile, or trains a model")
     flows: Flows = Field(default=1, description="connections from a worker to each of its receivers")
     iterations: Iterations | None = Field(default=None, description="iterations of this job; default: the trial's")
-    arrives_ms: NotNegative = 0.0
-    start_offset_ms: NotNegative = 0.0
-    departs_ms: Positive | None = None
+    arrives_ms: NotNegative = Field(default=0.0, description="the job's arrival after the trial's agreed start")
+    start_offset_ms: NotNegative = Field(
+        default=0.0, description="time-shift: from the job's arrival to its first iteration"
+    )
+    departs_ms: Positive | None = Field(
+        default=None,
+        description="instant at which the job stops, after the trial's agreed start; default: after its iterations",
+    )
     jitter: Jitter = Field(default=0.005, description="standard deviation of computing times, as a share of the time")
-    transport: Transport
+    transport: Transport = Field(description="the job's congestion control; fields that it omits are the experiment's")
     priority: Priority | None = Field(
         default=None, description="DSCP of the job's packets; ports send larger ones first, packets without one last"
     )
@@ -125,7 +130,7 @@ class JobFields(Strict):
 class Job(JobFields):
     """A training job as declared. The experiment's profile and transport are its defaults."""
 
-    profile: Name
+    profile: Name = Field(description="name of the job's profile; default: the experiment's")
 
 
 class CrossTraffic(Strict):
@@ -137,11 +142,15 @@ class CrossTraffic(Strict):
 
     model_config = ConfigDict(validate_by_alias=True)
 
-    kind: Literal["consistent", "burst", "iperf"]
-    sender: NodeName = Field(alias="from")
-    receivers: Annotated[Tuple[NodeName], Field(min_length=1)] = Field(alias="to")
-    load_gbps: Annotated[float, Field(ge=0, le=1e4)]
-    transport: Transport = Transport(name="cubic")
+    kind: Literal["consistent", "burst", "iperf"] = Field(
+        description="Salamy's web-search loads, or long-lived flows of iperf"
+    )
+    sender: NodeName = Field(alias="from", description="host that sends")
+    receivers: Annotated[Tuple[NodeName], Field(min_length=1)] = Field(alias="to", description="hosts that receive")
+    load_gbps: Annotated[float, Field(ge=0, le=1e4)] = Field(
+        description="requested payload rate to all receivers together"
+    )
+    transport: Transport = Field(default=Transport(name="cubic"), description="congestion control of this traffic")
     gaps: Literal["poisson-process", "poisson-distributed"] = Field(
         default="poisson-process",
         description="gaps between flows of `consistent`: exponential, or Poisson-distributed as Salamy's text says",
@@ -204,7 +213,7 @@ class Tcp(Strict):
 class Capture(Strict):
     """Packet captures by tcpdump on some hosts during each trial, with limits on their size."""
 
-    hosts: Annotated[Tuple[NodeName], Field(min_length=1)]
+    hosts: Annotated[Tuple[NodeName], Field(min_length=1)] = Field(description="hosts whose packets are captured")
     snap_bytes: Annotated[int, Field(ge=64, le=65_535)] = Field(
         default=128, description="bytes captured of each packet"
     )
@@ -219,7 +228,7 @@ class Capture(Strict):
 class Treatment(Strict):
     """The fields that define one trial and that overlays may change. Profiles and topology are still names."""
 
-    topology: Name
+    topology: Name = Field(description="name of the topology")
     line_rate_gbps: Positive | None = Field(
         default=None, description="replaces the topology's line rate; the payload rate scales with it by default"
     )
@@ -227,7 +236,7 @@ class Treatment(Strict):
     delays: Delays | None = Field(default=None, description="replaces those of the topology's delays that it has")
     profile: Name | None = Field(default=None, description="profile of every job without its own")
     resized: ProfileScaling | None = Field(default=None, description="factors of every job's profile")
-    jobs: Annotated[dict[Name, Job], Field(min_length=1)]
+    jobs: Annotated[dict[Name, Job], Field(min_length=1)] = Field(description="jobs of the trial, by name")
     cluster: Cluster | None = Field(default=None, description="trace of jobs and their scheduler, in place of `jobs`")
     cross_traffic: dict[Name, CrossTraffic] = Field(
         default={}, description="traffic of no job, which starts before the jobs"
@@ -235,11 +244,11 @@ class Treatment(Strict):
     load_gbps: Annotated[float, Field(ge=0, le=1e4)] | None = Field(
         default=None, description="load of all cross traffic without its own"
     )
-    iterations: Iterations
+    iterations: Iterations = Field(description="iterations of each job")
     transport: Transport | None = Field(
         default=None, description="transport of every job; a job's own is merged into it"
     )
-    tcp: Tcp = Tcp()
+    tcp: Tcp = Field(default=Tcp(), description="TCP settings of all hosts")
     queue: QueueName | Literal["auto"] = Field(
         default="thresholds",
         description="kind of queue at switch ports; `auto`: the kind that the transports in use declare",
@@ -253,7 +262,9 @@ class Treatment(Strict):
     red_weight: RedWeight | None = Field(
         default=None, description=f"weight of a packet in the average of `queue: red`; default: {RED_WEIGHT}"
     )
-    one_job_at_a_time: bool = False
+    one_job_at_a_time: bool = Field(
+        default=False, description="whether each job is a trial of its own, without the others"
+    )
     cassini: Cassini | None = Field(
         default=None, description="Cassini: shifts jobs in time so that their demands interleave"
     )
@@ -539,16 +550,18 @@ ASIDE = ("name", "about", "source", "study", "exclude", "repetitions", "seed", "
 class ExperimentHeader(Strict):
     """The fields of the experiment as a whole, which overlays must not change."""
 
-    schema_version: Literal[1] = Field(default=1, alias="schema")
-    name: Name
-    about: Text
-    source: Text | None = None
-    study: Study = StudyChoice()
+    schema_version: Literal[1] = Field(default=1, alias="schema", description="version of the format")
+    name: Name = Field(description="name of the experiment; its runs lie in `runs/NAME`")
+    about: Text = Field(description="description in a sentence")
+    source: Text | None = Field(default=None, description="what it repeats: paper, figure or table")
+    study: Study = Field(default=StudyChoice(), description="study that reports on the runs, or its fields")
     exclude: Tuple[Annotated[Excluded, Field(min_length=1)]] = Field(
         default=(), description="combinations of levels that are not run"
     )
-    repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    repetitions: Annotated[int, Field(ge=1, le=1000)] = Field(default=1, description="repetitions of each cell")
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
+        default=1, description="seed of everything random: the order of trials, jitter, cross traffic"
+    )
     only: Tuple[Name] = Field(
         default=(), description="variants to run, with their dependencies, and levels of other factors; default: all"
     )

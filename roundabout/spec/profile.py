@@ -30,19 +30,21 @@ class Phase(Strict):
     which then follow from the profile's `workers`.
     """
 
-    name: Name
-    compute_ms: NotNegative | None = None
-    bytes: Annotated[int, Field(gt=0, le=10**12)] | None = None
+    name: Name = Field(description="name of the phase, unique in the profile")
+    compute_ms: NotNegative | None = Field(default=None, description="duration of a phase that computes")
+    bytes: Annotated[int, Field(gt=0, le=10**12)] | None = Field(
+        default=None, description="payload of a phase that sends"
+    )
     parameters: Annotated[int, Field(gt=0, le=10**12)] | None = Field(
         default=None, description="count of 32-bit numbers that a ring all-reduces, in place of `bytes`"
     )
-    alone_ms: Positive | None = None
+    alone_ms: Positive | None = Field(default=None, description="time that sending takes on an idle network")
     pattern: Pattern = Field(default="ring", description="communication pattern, which defines the transfers")
     groups: Annotated[Tuple[Group], Field(min_length=1)] | None = Field(
         default=None, description="groups of communicating workers, by rank; default: one group of all"
     )
-    source: Text | None = None
-    guess: Text | None = None
+    source: Text | None = Field(default=None, description="paper, figure or table of the numbers")
+    guess: Text | None = Field(default=None, description="reasoning of guessed numbers, and their effect")
 
     @model_validator(mode="after")
     def _groups_fit(self) -> Self:
@@ -98,22 +100,24 @@ class Phase(Strict):
 class ProfileScaling(Strict):
     """Factors of a profile's computing times and bytes. Sending rates do not change."""
 
-    compute: Positive = 1.0
-    bytes: Positive = 1.0
+    compute: Positive = Field(default=1.0, description="factor of computing times")
+    bytes: Positive = Field(default=1.0, description="factor of bytes")
 
 
 class Profile(Strict):
     """The phases, in order, of one iteration of a job that has the network to itself."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
-    name: Name
-    model: Text
-    batch: Annotated[int, Field(gt=0)] | None = None
+    name: Name = Field(description="name of the profile")
+    model: Text = Field(description="model that the profile is of")
+    batch: Annotated[int, Field(gt=0)] | None = Field(
+        default=None, description="examples for each worker in an iteration"
+    )
     workers: Annotated[int, Field(ge=2, le=10_000)] | None = Field(
         default=None, description="number of workers that a job must have; only with `parameters` or `groups`"
     )
-    source: Text | None = None
-    phases: Annotated[Tuple[Phase], Field(min_length=1)]
+    source: Text | None = Field(default=None, description="paper, figure or table")
+    phases: Annotated[Tuple[Phase], Field(min_length=1)] = Field(description="phases of an iteration, in order")
 
     @model_validator(mode="before")
     @classmethod

@@ -25,11 +25,13 @@ class Link(Strict):
 
     model_config = ConfigDict(json_schema_extra=_rates_have_defaults)
 
-    name: Name
-    ends: Annotated[tuple[NodeName, NodeName], Field(strict=False)]
-    line_rate_gbps: Positive
-    payload_rate_gbps: Positive
-    bottleneck: bool = False
+    name: Name = Field(description="name of the link")
+    ends: Annotated[tuple[NodeName, NodeName], Field(strict=False)] = Field(
+        description="the two nodes that the link joins"
+    )
+    line_rate_gbps: Positive = Field(description="rate of all bits; default: the topology's")
+    payload_rate_gbps: Positive = Field(description="rate of the payload; default: the topology's")
+    bottleneck: bool = Field(default=False, description="whether reports are about this link")
     nic_queue: bool = Field(
         default=False, description="whether the host's NIC sends at the link's rate and queues packets beyond it"
     )
@@ -137,15 +139,15 @@ class Topology(Strict):
     """
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
-    name: Name
-    about: Text
-    source: Text | None = None
-    line_rate_gbps: Positive
-    payload_rate_gbps: Positive
+    name: Name = Field(description="name of the topology")
+    about: Text = Field(description="description in a sentence")
+    source: Text | None = Field(default=None, description="paper, figure or table")
+    line_rate_gbps: Positive = Field(description="rate of all bits, of links without their own")
+    payload_rate_gbps: Positive = Field(description="rate of the payload, of links without their own")
     mtu_bytes: Annotated[int, Field(ge=1280, le=9978)] = Field(
         default=1500, description="MTU of all links; with its headers, it limits the payload rates"
     )
-    queue: Literal["lossless", "lossy"]
+    queue: Literal["lossless", "lossy"] = Field(description="whether switch ports pause senders (PFC) or drop")
     queue_bytes: Annotated[int, Field(ge=1, le=10**12)] | None = Field(
         default=None,
         description="bytes that a port of a `lossy` topology queues before it drops; default: the testbed's choice",
@@ -154,13 +156,13 @@ class Topology(Strict):
         default=None,
         description="memory that the ports of a switch share; default: each queue and link has a limit of its own",
     )
-    hosts: Annotated[Tuple[NodeName], Field(min_length=2)]
-    switches: Annotated[Tuple[NodeName], Field(min_length=1)]
+    hosts: Annotated[Tuple[NodeName], Field(min_length=2)] = Field(description="names of the hosts")
+    switches: Annotated[Tuple[NodeName], Field(min_length=1)] = Field(description="names of the switches")
     gpus_per_host: Annotated[int, Field(ge=1, le=64)] = Field(
         default=1,
         description="GPUs of a host, one for each worker; traffic between workers of one host crosses no link",
     )
-    links: Annotated[Tuple[Link], Field(min_length=1)]
+    links: Annotated[Tuple[Link], Field(min_length=1)] = Field(description="links, which form a tree")
     delays: Delays = Field(default=Delays(), description="what paths' delays consist of, beside sending and queues")
 
     @model_validator(mode="before")

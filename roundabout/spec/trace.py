@@ -18,8 +18,8 @@ Jobs = Annotated[int, Field(ge=1, le=100_000)]
 class Range(Strict):
     """A range of whole numbers, including both ends."""
 
-    least: Count
-    most: Count
+    least: Count = Field(description="smallest value")
+    most: Count = Field(description="largest value")
 
     @model_validator(mode="after")
     def _not_empty(self) -> Self:
@@ -38,16 +38,16 @@ class RandomJobs(Strict):
         default=Range(least=1, most=12),
         description="number of GPUs; jobs of a trace's file outside this range are left out",
     )
-    iterations: Range = Range(least=200, most=1000)
+    iterations: Range = Field(default=Range(least=200, most=1000), description="number of a job's iterations")
 
 
 class ListedJob(Strict):
     """A listed job of a trace. The seed draws omitted values."""
 
-    model: Name | None = None
+    model: Name | None = Field(default=None, description="name of the model")
     batch: Count | None = Field(default=None, description="examples for each GPU in an iteration")
-    workers: Count | None = None
-    iterations: Count | None = None
+    workers: Count | None = Field(default=None, description="number of GPUs")
+    iterations: Count | None = Field(default=None, description="number of iterations")
 
 
 List = Annotated[Tuple[ListedJob], Field(min_length=1)]
@@ -60,9 +60,11 @@ class Poisson(RandomJobs):
     """
 
     kind: Literal["poisson"]
-    load: Annotated[float, Field(gt=0, le=10)]
-    jobs: Jobs | None = None
-    minutes: Positive | None = None
+    load: Annotated[float, Field(gt=0, le=10)] = Field(
+        description="share of busy GPUs if no job waited or met another on the network"
+    )
+    jobs: Jobs | None = Field(default=None, description="number of jobs")
+    minutes: Positive | None = Field(default=None, description="time until the last arrival")
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
@@ -75,8 +77,8 @@ class Dynamic(RandomJobs):
     """Jobs that are present at the start, and others that arrive together (sections 4.5.1, 4.5.3 and 4.5.4)."""
 
     kind: Literal["dynamic"]
-    present: List
-    arriving: List
+    present: List = Field(description="jobs that are present at the start")
+    arriving: List = Field(description="jobs that arrive together, later")
     arrive_s: NotNegative = Field(
         default=60.0, description="arrival in seconds; a guess, because the thesis prints no instant"
     )
@@ -86,13 +88,13 @@ class Snapshot(RandomJobs):
     """Jobs that are all present at the start (sections 4.5.1 and 4.5.5)."""
 
     kind: Literal["snapshot"]
-    jobs: List
+    jobs: List = Field(description="the jobs")
 
 
 class RecordedTrace(RandomJobs):
     """A published trace of a real cluster: arrivals, GPUs and most durations. The seed draws models and batches."""
 
-    file: Text
+    file: Text = Field(description="path of the trace's file")
     jobs: Jobs | None = Field(default=None, description="number of jobs to use, from the first; default: all")
 
 

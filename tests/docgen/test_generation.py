@@ -38,6 +38,7 @@ def test_a_quantity_has_its_unit_and_what_it_needs():
         ({"type": "number", "maximum": 1e9}, "number"),
         ({"anyOf": [{"type": "integer"}, {"type": "number"}, {"type": "null"}]}, "number"),
         ({"type": "array", "items": {"type": "string"}, "minItems": 2}, "list of text, at least 2"),
+        ({"type": "array", "prefixItems": [{"type": "number"}, {"type": "string"}]}, "[number, text]"),
         ({"enum": ["a", "b"]}, "`a`, `b`"),
         ({"$ref": "#/$defs/CrossTraffic"}, "[Cross Traffic](#cross-traffic)"),
         ({"type": "object", "additionalProperties": {"type": "number"}}, "mapping of names to number"),
