@@ -70,7 +70,7 @@ def compute_outlook(
 ) -> Outlook:
     """Return the outlook of jobs that cross links of `capacity_gbps`, shifted by the best of Cassini's `choices`."""
     names = list(dict.fromkeys(job for members in crossing.values() for job in members))
-    rates = {(link, ""): capacity_gbps * BYTES_PER_MS_OF_GBPS for link in crossing}
+    rates: dict[Direction, float] = {(link, ""): capacity_gbps * BYTES_PER_MS_OF_GBPS for link in crossing}
     generator = np.random.default_rng(seed)
 
     def drawn(of: Mapping[str, ObservedJob]) -> list[FluidJob]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from random import Random
 
+from roundabout.core.errors import UsageError
 from roundabout.models.cluster import models
 from roundabout.models.cluster.cassini import PlacementDecision, decide_with_cassini
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
@@ -40,7 +41,7 @@ def trace_requests_of(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
             message = (
                 f"{where}: found an arrival {each.arrives_s:,.0f} s after the first, expected {LATEST_S:,.0f} s at most"
             )
-            raise TraceError(message, "give the trace fewer `jobs`, or its file only those of some days")
+            raise UsageError(message, "give the trace fewer `jobs`, or its file only those of some days")
         if each.iterations > MOST_ITERATIONS and part is None:
             message = f"{where}: found {each.iterations:,} iterations, expected {MOST_ITERATIONS:,} at most"
             raise TraceError(message, "leave longer jobs out of the trace, or play a `slice` of it")
@@ -52,6 +53,12 @@ def check_cluster_trial(spec: TrialSpec, seed: int) -> None:
 
     Raises EngineError if the flow-level engine is not built.
     """
+    if spec.topology.hashes_flows:
+        raise TraceError(
+            f"topology {spec.topology.name}: found routing ecmp, allowed for clusters is static: "
+            "schedulers cannot know the ports of later flows",
+            "give the experiment `routing: {name: static}`",
+        )
     Engine(ResidualCapacity.constant({}))
     trace_requests_of(spec, seed)
     _scheduler(spec, _job_knowledge(None))

@@ -18,6 +18,7 @@ from pydantic_core import to_jsonable_python
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.cluster.timeline import Timeline
 from roundabout.plan import Plan, PlannedTrial, make_plan, with_simulated_jobs
+from roundabout.plan.routes import record_routes
 from roundabout.runner import machine_facts
 from roundabout.runner.disturbance.attempts import InheritedDisturbance, verdict_fields
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
@@ -375,6 +376,7 @@ def _trial_record(trial: PlannedTrial, who: Identity) -> dict[str, Any]:
         "seed": trial.seed,
         "depends_on": trial.depends_on,
         "spec": trial.spec.model_dump(mode="json", by_alias=True),
+        **record_routes(trial.spec),
     }
 
 

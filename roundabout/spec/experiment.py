@@ -19,8 +19,9 @@ from roundabout.spec.base import Level, Name, NodeName, NotNegative, Positive, S
 from roundabout.spec.cassini import Cassini, Timetable
 from roundabout.spec.cluster import Cluster
 from roundabout.spec.expectation import AnyExpectation, with_basis
-from roundabout.spec.patterns import ALIKE, Pattern, Transfer
+from roundabout.spec.patterns import ALIKE, Pattern, Transfer, flow_bytes
 from roundabout.spec.profile import Phase, Profile, ProfileScaling
+from roundabout.spec.routing import Routing, source_port
 from roundabout.spec.topology import Delays, FeedbackDelay, Hop, Topology
 from roundabout.spec.trace import SubmittedJob
 from roundabout.spec.trainers import DEFAULT, Trainer
@@ -234,6 +235,7 @@ class Treatment(Strict):
     )
     payload_rate_gbps: Positive | None = Field(default=None, description="replaces the topology's payload rate")
     delays: Delays | None = Field(default=None, description="replaces those of the topology's delays that it has")
+    routing: Routing | None = Field(default=None, description="replaces the topology's routing")
     profile: Name | None = Field(default=None, description="profile of every job without its own")
     resized: ProfileScaling | None = Field(default=None, description="factors of every job's profile")
     jobs: Annotated[dict[Name, Job], Field(min_length=1)] = Field(description="jobs of the trial, by name")
@@ -337,6 +339,17 @@ class ResolvedJob(JobFields):
     def transfers(self, phase: Phase) -> tuple[Transfer, ...]:
         """Return the transfers between the job's workers in `phase`. Workers are ranks."""
         return phase.transfers(len(self.workers))
+
+    def routes(self, name: str, transfer: Transfer, topology: Topology) -> tuple[tuple[Hop, ...], ...]:
+        """Return the path of each of a transfer's flows; `name` is the job's.
+
+        Where all flows between two hosts take one path, there is one entry for all of them.
+        """
+        ends = (self.workers[transfer.sender], self.workers[transfer.receiver])
+        if not topology.hashes_flows:
+            return (topology.path(*ends),)
+        ports = (source_port(name, transfer.sender, transfer.receiver, number) for number in range(self.flows))
+        return tuple(topology.path(*ends, port) for port in ports)
 
     @property
     def common_pattern(self) -> Pattern | None:
@@ -470,15 +483,21 @@ class TrialSpec(Strict):
 
     def hops(self, job: str) -> tuple[Hop, ...]:
         """Return each link and direction over which the job sends, once."""
-        pairs = self.jobs[job].pairs
-        return tuple(dict.fromkeys(hop for pair in pairs for hop in self.topology.path(*pair)))
+        own = self.jobs[job]
+        if not self.topology.hashes_flows:
+            return tuple(dict.fromkeys(hop for pair in own.pairs for hop in self.topology.path(*pair)))
+        transfers = (transfer for phase in own.profile.phases for transfer in own.transfers(phase))
+        routes = (route for transfer in transfers for route in own.routes(job, transfer, self.topology))
+        return tuple(dict.fromkeys(hop for route in routes for hop in route))
 
     def bytes_by_hop(self, job: str, phase: Phase) -> dict[Hop, int]:
         """Return the payload bytes that the job sends over each link and direction in `phase`."""
         own, found = self.jobs[job], dict[Hop, int]()
         for each in own.transfers(phase):
-            for hop in self.topology.path(own.workers[each.sender], own.workers[each.receiver]):
-                found[hop] = found.get(hop, 0) + each.bytes
+            routes = own.routes(job, each, self.topology)
+            for number, route in enumerate(routes):
+                for hop in route:
+                    found[hop] = found.get(hop, 0) + flow_bytes(each.bytes, len(routes), number)
         return found
 
     def with_one_job(self, job: str) -> "TrialSpec":

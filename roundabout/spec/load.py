@@ -365,6 +365,8 @@ def _cell(merged: Merged, library: Library) -> Cell:
     topology = _at_rates(merged, treatment, topology)
     if treatment.delays:
         topology = topology.with_delays(treatment.delays)
+    if treatment.routing:
+        topology = topology.with_routing(treatment.routing)
     check_workers(merged, treatment, topology)
     check_shared_hosts(merged, treatment)
     check_cross_traffic(merged, treatment, topology)

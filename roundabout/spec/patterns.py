@@ -26,6 +26,11 @@ class Transfer(NamedTuple):
     lead_bytes: int | None = None
 
 
+def flow_bytes(whole: int, flows: int, number: int) -> int:
+    """Return the bytes of one of a transfer's flows, over which its bytes are spread evenly."""
+    return whole // flows + (number < whole % flows)
+
+
 def ring(size: int, group: Ranks) -> Iterator[Transfer]:
     """Yield the transfers of a ring all-reduce in 2(N-1) steps.
 

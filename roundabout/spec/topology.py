@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model of a topology: a tree of hosts, switches and links."""
+"""Model of a topology: hosts, switches and links, as a tree or with several paths."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from roundabout.spec.base import Name, NodeName, NotNegative, Positive, Strict, Text, Tuple, drop_defaults
 from roundabout.spec.frames import AROUND_BYTES, CNP_BYTES, payload_share, segment_bytes
+from roundabout.spec.routing import FIRST_PORT, FiveTuple, Routing
 
 RATES = ("line_rate_gbps", "payload_rate_gbps")
 Delay = Annotated[NotNegative, Field(le=1e6)]
@@ -131,8 +132,14 @@ class Hop(NamedTuple):
         return Hop(self.link, self.receiver, self.sender)
 
 
+Direction = tuple[str, ...]
+"""One direction of a link: (from, to), and the link's name if several links join the two nodes."""
+
+
 class Topology(Strict):
-    """Hosts and switches that form a tree. Each host has one link, to a switch.
+    """Hosts and switches that form a tree, or that several paths join. Each host has one link, to a switch.
+
+    With several paths `routing` says which of them a flow takes.
 
     `lossless` queues are deep and stand for a fabric with PFC; `lossy` queues drop packets. Rates are in the papers'
     units.
@@ -164,6 +171,9 @@ class Topology(Strict):
     )
     links: Annotated[Tuple[Link], Field(min_length=1)] = Field(description="links, which form a tree")
     delays: Delays = Field(default=Delays(), description="what paths' delays consist of, beside sending and queues")
+    routing: Routing | None = Field(
+        default=None, description="how switches choose among several paths; a tree has no use for it"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -192,7 +202,7 @@ class Topology(Strict):
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
-        return drop_defaults({"buffer": None, "delays": Delays().model_dump()}, handler(self))
+        return drop_defaults({"buffer": None, "delays": Delays().model_dump(), "routing": None}, handler(self))
 
     @model_validator(mode="after")
     def _headers_fit(self) -> Self:
@@ -206,8 +216,8 @@ class Topology(Strict):
         return self
 
     @model_validator(mode="after")
-    def _is_a_tree(self) -> Self:
-        problem = self._duplicate() or self._loose_end() or self._not_a_tree()
+    def _is_connected(self) -> Self:
+        problem = self._duplicate() or self._loose_end() or self._misplaced_link() or self._loop_or_gap()
         if problem:
             raise PydanticCustomError("located", "{expected}", problem._asdict())
         return self
@@ -231,7 +241,7 @@ class Topology(Strict):
                 return _Fault(("links", index, "ends"), f"'{unknown[0]}'", expected)
         return None
 
-    def _not_a_tree(self) -> _Fault | None:
+    def _misplaced_link(self) -> _Fault | None:
         for host in self.hosts:
             count = sum(host in link.ends for link in self.links)
             if count != 1:
@@ -242,19 +252,21 @@ class Topology(Strict):
         for index, link in enumerate(self.links):
             if link.nic_queue and not any(end in self.hosts for end in link.ends):
                 return _Fault(("links", index, "nic_queue"), "no host at the link", "one: switch ports always queue")
-        return self._loop_or_gap()
+            if link.ends[0] == link.ends[1]:
+                return _Fault(("links", index, "ends"), f"'{link.ends[0]}' twice", "two different nodes")
+        return None
 
     def _loop_or_gap(self) -> _Fault | None:
-        tree = "a tree: one way between any two nodes"
+        tree = "a tree: one way between any two nodes; for several give `routing: {name: static}` or `{name: ecmp}`"
         group = {node: node for node in (*self.hosts, *self.switches)}
         for index, link in enumerate(self.links):
             one, other = (group[end] for end in link.ends)
-            if one == other:
+            if one == other and self.routing is None:
                 return _Fault(("links", index, "ends"), f"a loop closed by {link.name}", tree)
             group = {node: one if root == other else root for node, root in group.items()}
         apart = [node for node in group if group[node] != group[self.hosts[0]]]
         if apart:
-            return _Fault(("links",), f"no way from {self.hosts[0]} to {apart[0]}", tree)
+            return _Fault(("links",), f"no way from {self.hosts[0]} to {apart[0]}", "a way between any two nodes")
         return None
 
     def with_rates(self, line_rate_gbps: float | None, payload_rate_gbps: float | None) -> "Topology":
@@ -278,6 +290,10 @@ class Topology(Strict):
         own = self.delays.model_copy(update=delays.model_dump(exclude_unset=True))
         return self.model_copy(update={"delays": own})
 
+    def with_routing(self, routing: Routing) -> "Topology":
+        """Return the topology with another routing. A tree keeps its own, because it has one path for each flow."""
+        return self if self.is_tree else Topology.model_validate(self.model_dump() | {"routing": routing})
+
     @property
     def bottleneck(self) -> Link:
         """Return the link marked `bottleneck`, or else the narrowest link. If several are equal, return the first."""
@@ -289,8 +305,38 @@ class Topology(Strict):
         hops = [Hop(link, *ends) for link in self.links for ends in (link.ends, link.ends[::-1])]
         return {node: tuple(hop for hop in hops if hop.sender == node) for node in (*self.hosts, *self.switches)}
 
-    def path(self, sender: str, receiver: str) -> tuple[Hop, ...]:
-        """Return the links from one host to another, in order. The path from a host to itself is empty."""
+    @cached_property
+    def is_tree(self) -> bool:
+        """Return True if there is one path between any two nodes."""
+        return len(self.links) == len(self.hosts) + len(self.switches) - 1
+
+    @cached_property
+    def hashes_flows(self) -> bool:
+        """Return True if flows between the same two hosts may take different paths."""
+        return not self.is_tree and self.routing is not None and self.routing.name == "ecmp"
+
+    @cached_property
+    def _joined_by_several(self) -> frozenset[frozenset[str]]:
+        counts = Counter(frozenset(link.ends) for link in self.links)
+        return frozenset(ends for ends, count in counts.items() if count > 1)
+
+    def direction(self, link: Link, sender: str, receiver: str) -> Direction:
+        """Return the direction of a link from `sender` to `receiver`, which tells parallel links apart."""
+        several = self._joined_by_several and frozenset(link.ends) in self._joined_by_several
+        return (sender, receiver, link.name) if several else (sender, receiver)
+
+    def directions(self, path: tuple[Hop, ...]) -> tuple[Direction, ...]:
+        """Return the directions of a path's links."""
+        return tuple(self.direction(*hop) for hop in path)
+
+    def path(self, sender: str, receiver: str, source_port: int = FIRST_PORT) -> tuple[Hop, ...]:
+        """Return the links from one host to another, in order. The path from a host to itself is empty.
+
+        With several paths, return the one that the topology's routing gives to the flow. The source port matters for
+        ECMP alone.
+        """
+        if not self.is_tree:
+            return self._route(FiveTuple(sender, receiver, source_port))
         way: dict[str, tuple[Hop, ...]] = {sender: ()}
         frontier = [sender]
         while receiver not in way:
@@ -300,6 +346,39 @@ class Topology(Strict):
                     way[hop.receiver] = (*way[node], hop)
                     frontier.append(hop.receiver)
         return way[receiver]
+
+    def _route(self, flow: FiveTuple) -> tuple[Hop, ...]:
+        """Return a flow's path: at each switch, the routing's choice among the cables that lead nearer."""
+        assert self.routing is not None
+        route: list[Hop] = []
+        node, entered_by = flow.sender, ""
+        while node != flow.receiver:
+            onward = self._hops_towards(flow.receiver)[node]
+            hop = onward[self.routing.choose(flow, node, entered_by, len(onward))]
+            route.append(hop)
+            node, entered_by = hop.receiver, hop.link.name
+        return tuple(route)
+
+    @cached_property
+    def _towards(self) -> dict[str, dict[str, tuple[Hop, ...]]]:
+        return {}
+
+    def _hops_towards(self, receiver: str) -> dict[str, tuple[Hop, ...]]:
+        """Return each node's links on shortest paths to a host, in the order of the topology's links."""
+        if receiver not in self._towards:
+            distances = {receiver: 0}
+            frontier = deque([receiver])
+            while frontier:
+                node = frontier.popleft()
+                for hop in self._hops_by_node[node]:
+                    if hop.receiver not in distances:
+                        distances[hop.receiver] = distances[node] + 1
+                        frontier.append(hop.receiver)
+            self._towards[receiver] = {
+                node: tuple(hop for hop in hops if distances[hop.receiver] < distances[node])
+                for node, hops in self._hops_by_node.items()
+            }
+        return self._towards[receiver]
 
     def path_payload_gbps(self, sender: str, receiver: str) -> float:
         """Return the lowest payload rate on the path from one host to another, in Gbit/s."""

@@ -2,6 +2,7 @@
 """`roundabout plan`: show the trials of an experiment in their order, without running them."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from rich.table import Table
@@ -22,6 +23,7 @@ from roundabout.cli.options import (
     collect_overrides,
 )
 from roundabout.plan import Plan, PlannedTrial
+from roundabout.plan.routes import list_routes, record_routes
 from roundabout.runner.run import REPEATS, make_run_plan
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import Experiment, TrialSpec
@@ -61,6 +63,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     for line in (*describe_changes(experiment), *series.notes):
         console.print(line, highlight=False, soft_wrap=True)
     console.print(plan_table(plans[-1]))
+    for line in describe_routes(cell.spec for cell in experiment.cells):
+        console.print(line, highlight=False, soft_wrap=True)
     for line in describe_feedback(cell.spec for cell in experiment.cells):
         console.print(line, highlight=False)
     for where, plan in zip(series.providers, plans, strict=True):
@@ -104,6 +108,20 @@ def describe_iterations(spec: TrialSpec) -> str:
     return ", ".join(dict.fromkeys(str(spec.iterations_of(job)) for job in spec.jobs))
 
 
+def describe_routes(specs: Iterable[TrialSpec]) -> list[str]:
+    """Return a line for each route of a flow, once, and none if all topologies are trees."""
+    lines: dict[str, None] = {}
+    for spec in specs:
+        routing = spec.topology.routing
+        if routing is not None and not spec.topology.is_tree:
+            told = f", {routing.hash} hash" if routing.name == "ecmp" else ""
+            lines[f"routes of {spec.topology.name} ({routing.name}, seed {routing.seed}{told}):"] = None
+            if spec.cluster:
+                lines["  those of a trace's jobs are decided with their placements; trial.json records them"] = None
+            lines |= dict.fromkeys(f"  {route}" for route in list_routes(spec))
+    return list(lines)
+
+
 def _record(plan: Plan) -> dict[str, Any]:
     return {
         "experiment": plan.experiment.name,
@@ -124,4 +142,5 @@ def _trial(trial: PlannedTrial) -> dict[str, Any]:
         "seed": trial.seed,
         "feedback_us": delay and [round(each, 3) for each in delay],
         "expected_s": round(trial.expected_s, 1),
+        **record_routes(trial.spec),
     }

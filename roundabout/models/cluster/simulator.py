@@ -97,7 +97,7 @@ class _Simulation:
     decisions: list[Decision] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.engine = Engine(ResidualCapacity.constant(capacities(self.cluster.topology.links)))
+        self.engine = Engine(ResidualCapacity.constant(capacities(self.cluster.topology)))
         self.courses = {each.name: _JobState(each) for each in self.requests}
         self.coming = sorted(self.requests, key=lambda each: each.arrives_s)
         self.here: dict[str, _JobState] = {}
@@ -191,7 +191,8 @@ class _Simulation:
             iterations=0,
             timetable=timetable,
         )
-        job = fluid_job(self.cluster.employ(course.stint), self.cluster.topology, course.stint.left)
+        stint = course.stint
+        job = fluid_job(stint.name, self.cluster.employ(stint), self.cluster.topology, stint.left)
         self.engine.add(course.stint.name, replace(job, start_ms=max(job.start_ms, self.engine.now_ms)))
 
     @staticmethod

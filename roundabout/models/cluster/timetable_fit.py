@@ -21,6 +21,7 @@ from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, SendPh
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.models.fluid.timetable_stretch import CONGESTED
 from roundabout.spec.cassini import Timetable
+from roundabout.spec.topology import Direction
 
 Links = tuple[tuple[tuple[Circle, ...], float], ...]
 """The circles of the jobs on each link, and the link's payload rate, Gbit/s."""
@@ -98,5 +99,5 @@ def _phases(circles: Mapping[int, Circle]) -> Iterator[ComputePhase | SendPhase]
         yield SendPhase(streams, end_ms - begin_ms, parties) if streams else ComputePhase(end_ms - begin_ms)
 
 
-def _link_edge(place: int) -> tuple[str, str]:
+def _link_edge(place: int) -> Direction:
     return str(place), ""

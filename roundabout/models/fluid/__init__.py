@@ -18,10 +18,10 @@ from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.jobs import FluidJob, fluid_jobs
 from roundabout.models.fluid.limits import Limits, best_offsets, fluid_limits, steady_means_ms
 from roundabout.models.fluid.model import ITERATIONS, Simulation, iteration_times
-from roundabout.models.fluid.rates import Direction
 from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
 from roundabout.models.fluid.timetable_stretch import stretch_timetables
 from roundabout.models.native_engine import EngineError
+from roundabout.spec.topology import Direction
 
 __all__ = [
     "BYTES_PER_MS_OF_GBPS",

@@ -8,15 +8,15 @@ of a flow's path does not delay the flow on a later link.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from roundabout.models.fluid.rates import Direction
 from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
-from roundabout.spec import Link, TrialSpec
+from roundabout.spec import TrialSpec
+from roundabout.spec.topology import Direction, Topology
 
 BYTES_PER_MS_OF_GBPS = 1e9 / 8 / 1e3
 
@@ -47,19 +47,19 @@ def residual_of_loads(spec: TrialSpec) -> dict[Direction, float]:
 
     Each receiver of a cross traffic gets an equal part of its load. The rest is 0 if loads exceed the capacity.
     """
-    left = capacities(spec.topology.links)
+    left = capacities(spec.topology)
     for traffic in spec.cross_traffic.values():
         taken = traffic.load_gbps * BYTES_PER_MS_OF_GBPS / len(traffic.receivers)
         for receiver in traffic.receivers:
-            for hop in spec.topology.path(traffic.sender, receiver):
-                left[hop.sender, hop.receiver] = max(left[hop.sender, hop.receiver] - taken, 0.0)
+            for edge in spec.topology.directions(spec.topology.path(traffic.sender, receiver)):
+                left[edge] = max(left[edge] - taken, 0.0)
     return left
 
 
-def capacities(links: Iterable[Link]) -> dict[Direction, float]:
+def capacities(topology: Topology) -> dict[Direction, float]:
     """Return the payload rate of each direction of each link, bytes/ms."""
-    both = ((link, ends) for link in links for ends in (link.ends, link.ends[::-1]))
-    return {(a, b): link.payload_rate_gbps * BYTES_PER_MS_OF_GBPS for link, (a, b) in both}
+    both = ((link, ends) for link in topology.links for ends in (link.ends, link.ends[::-1]))
+    return {topology.direction(link, *ends): link.payload_rate_gbps * BYTES_PER_MS_OF_GBPS for link, ends in both}
 
 
 def residual_of_schedules(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> ResidualCapacity:
@@ -90,8 +90,8 @@ def _flows_by_edge(spec: TrialSpec, schedules: Mapping[str, Schedule]) -> dict[D
         traffic = spec.cross_traffic[name]
         for place, receiver in enumerate(traffic.receivers):
             own = each.receivers == place
-            for hop in spec.topology.path(traffic.sender, receiver):
-                parts[hop.sender, hop.receiver].append(np.stack([each.starts_ms[own], each.sizes[own]]))
+            for edge in spec.topology.directions(spec.topology.path(traffic.sender, receiver)):
+                parts[edge].append(np.stack([each.starts_ms[own], each.sizes[own]]))
     together = {edge: np.concatenate(flows, axis=1) for edge, flows in parts.items()}
     ordered = {edge: flows[:, np.argsort(flows[0], kind="stable")] for edge, flows in together.items()}
     return {edge: (starts_ms, sizes) for edge, (starts_ms, sizes) in ordered.items()}

@@ -14,9 +14,9 @@ from functools import cache
 import numpy as np
 
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, merge_workers
-from roundabout.models.fluid.rates import Direction
 from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
 from roundabout.models.native_engine import EngineError, load_engine
+from roundabout.spec.topology import Direction
 
 LIBRARY = "build/lib/libfluid.so"
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from roundabout.models.fluid.mltcp import Factor, factor_of
-from roundabout.models.fluid.rates import Direction
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import ResolvedJob
-from roundabout.spec.patterns import Transfer
-from roundabout.spec.topology import Topology
+from roundabout.spec.patterns import Transfer, flow_bytes
+from roundabout.spec.topology import Direction, Topology
 
 Path = tuple[Direction, ...]
 
@@ -113,13 +112,18 @@ def _merge_phase(phase: SendPhase) -> SendPhase:
 def fluid_jobs(spec: TrialSpec) -> dict[str, FluidJob]:
     """Return the jobs of a trial by name, with their begins, iterations, departures and priorities."""
     return {
-        name: fluid_job(job, spec.topology, spec.iterations_of(name), spec.queue_of_priority.get(job.priority or 0, 0))
+        name: fluid_job(
+            name, job, spec.topology, spec.iterations_of(name), spec.queue_of_priority.get(job.priority or 0, 0)
+        )
         for name, job in spec.jobs.items()
     }
 
 
-def fluid_job(job: ResolvedJob, topology: Topology, iterations: int, priority: int = 0) -> FluidJob:
-    """Return a job of a trial on the topology's paths; `priority` is the index of its queue."""
+def fluid_job(name: str, job: ResolvedJob, topology: Topology, iterations: int, priority: int = 0) -> FluidJob:
+    """Return a job of a trial on the topology's paths; `priority` is the index of its queue.
+
+    A stream stands for all flows of a transfer, or for one of them where flows take paths of their own.
+    """
     phases: list[ComputePhase | SendPhase] = []
     for phase in job.profile.phases:
         if phase.compute_ms is not None:
@@ -127,13 +131,13 @@ def fluid_job(job: ResolvedJob, topology: Topology, iterations: int, priority: i
             continue
         assert phase.alone_ms is not None
         transfers = job.transfers(phase)
-        ends = [(job.workers[each.sender], job.workers[each.receiver]) for each in transfers]
-        paths = [tuple((hop.sender, hop.receiver) for hop in topology.path(*pair)) for pair in ends]
-        phases.append(make_send_phase(transfers, paths, phase.alone_ms))
+        routes = [job.routes(name, each, topology) for each in transfers]
+        paths = [tuple(topology.directions(route) for route in each) for each in routes]
+        phases.append(_make_phase(transfers, paths, phase.alone_ms))
     return FluidJob(
         phases=tuple(phases),
         workers=len(job.workers),
-        weight=float(job.flows),
+        weight=1.0 if topology.hashes_flows else float(job.flows),
         priority=priority,
         start_ms=job.begins_ms,
         iterations=iterations,
@@ -149,12 +153,34 @@ def make_send_phase(transfers: Sequence[Transfer], paths: Sequence[Path], alone_
     The workers of a ring leave the phase together, because each sends on what it receives. Other workers leave when
     they have received all their bytes, and all bytes that they sent have arrived.
     """
+    return _make_phase(transfers, [(path,) for path in paths], alone_ms)
+
+
+def _make_phase(transfers: Sequence[Transfer], paths: Sequence[Sequence[Path]], alone_ms: float) -> SendPhase:
+    """Return the phase of transfers that are spread over flows, as many for each; `paths` has the path of each flow.
+
+    A flow of a ring passes on what the flow of the same number has brought.
+    """
     into = {each.receiver: place for place, each in enumerate(transfers)}
+    flows = len(paths[0]) if paths else 1
     streams = tuple(
-        Stream(each.sender, each.receiver, path, float(each.bytes), into[each.sender] if each.lead_bytes == 0 else None)
-        for each, path in zip(transfers, paths, strict=True)
+        Stream(
+            each.sender,
+            each.receiver,
+            path,
+            float(flow_bytes(each.bytes, flows, number)),
+            into[each.sender] * flows + number if each.lead_bytes == 0 else None,
+        )
+        for each, own in zip(transfers, paths, strict=True)
+        for number, path in enumerate(own)
     )
-    return SendPhase(streams, alone_ms, (*_ring_barriers(transfers), *_other_barriers(transfers)))
+    parties = (*_ring_barriers(transfers), *_other_barriers(transfers))
+    return SendPhase(streams, alone_ms, parties if flows == 1 else tuple(_await_flows(each, flows) for each in parties))
+
+
+def _await_flows(barrier: Barrier, flows: int) -> Barrier:
+    """Return a barrier of transfers as one of their streams."""
+    return replace(barrier, awaits=tuple(place * flows + number for place in barrier.awaits for number in range(flows)))
 
 
 def _ring_barriers(transfers: Sequence[Transfer]) -> list[Barrier]:

@@ -15,8 +15,8 @@ import numpy as np
 from roundabout.models.fluid.cross_traffic import residual_of_loads
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, SendPhase, fluid_jobs
 from roundabout.models.fluid.model import ITERATIONS, iteration_times
-from roundabout.models.fluid.rates import Direction
 from roundabout.spec import TrialSpec
+from roundabout.spec.topology import Direction
 
 GRID = 32
 """Number of start offsets tried for a job, spread over its iteration, besides those at which communication phases

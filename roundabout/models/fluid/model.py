@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, SendPhase, Stream, merge_workers
 from roundabout.models.fluid.rate_integrator import TOLERANCE, integrate_step
-from roundabout.models.fluid.rates import Direction, Flow, max_min_rates
+from roundabout.models.fluid.rates import Flow, max_min_rates
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
+from roundabout.spec.topology import Direction
 
 ITERATIONS = 40
 """Default number of iterations that each job completes at least; the second half counts as the steady state."""

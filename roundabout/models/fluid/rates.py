@@ -4,8 +4,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-Direction = tuple[str, str]
-"""One direction of a link: (from, to)."""
+from roundabout.spec.topology import Direction
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from roundabout.models.fluid.rates import Direction
+from roundabout.spec.topology import Direction
 
 Floats = npt.NDArray[np.float64]
 

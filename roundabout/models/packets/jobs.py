@@ -17,8 +17,9 @@ from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import LATE, Timetable
 from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.frames import segment_bytes
-from roundabout.spec.patterns import Transfer
+from roundabout.spec.patterns import Transfer, flow_bytes
 from roundabout.spec.profile import Phase
+from roundabout.spec.routing import FIRST_PORT, source_port
 
 MOST_STRETCHES = 10_000
 """Jitter of so many iterations is drawn; then it begins again."""
@@ -45,14 +46,15 @@ class QueuePairs:
         """Return the engine's number of a queue pair, which is added when it is first asked for."""
         key = (sender, receiver, number)
         if key not in self.numbers:
-            self.numbers[key] = self._add(self.job.workers[sender], self.job.workers[receiver])
+            port = source_port(self.name, *key) if self.ports.topology.hashes_flows else FIRST_PORT
+            self.numbers[key] = self._add(self.job.workers[sender], self.job.workers[receiver], port)
         return self.numbers[key]
 
-    def _add(self, one: str, other: str) -> int:
+    def _add(self, one: str, other: str, port: int) -> int:
         topology = self.ports.topology
         hosts = (topology.hosts.index(one), topology.hosts.index(other))
         rate_gbps = next(link.payload_rate_gbps for link in topology.links if one in link.ends)
-        routes = self.ports.route(one, other), self.ports.route(other, one)
+        routes = self.ports.route(one, other, port), self.ports.route(other, one, port)
         values = transport_values(self.job.transport, rate_gbps)
         if self.job.transport.name in NAMES:
             plan = connection_plan(self.tcp, self.job.transport, values)
@@ -138,7 +140,7 @@ def phase_messages(job: ResolvedJob, phase: Phase, pairs: QueuePairs) -> list[Me
     messages = []
     for each in transfers:
         for number in range(job.flows):
-            size = _share(each.bytes, job.flows, number)
+            size = flow_bytes(each.bytes, job.flows, number)
             if size == 0:
                 found = f"flows: found {job.flows} for {each.bytes} bytes of phase {phase.name}"
                 raise UnsupportedError(f"{found}, allowed is one a byte at most", "give the job fewer flows")
@@ -147,10 +149,6 @@ def phase_messages(job: ResolvedJob, phase: Phase, pairs: QueuePairs) -> list[Me
             lead = _lead(each, job.flows, pairs.packet_bytes)
             messages.append(Message(pair, each.sender, each.receiver, size, lead, feeder))
     return messages
-
-
-def _share(whole: int, parts: int, number: int) -> int:
-    return whole // parts + (number < whole % parts)
 
 
 def _lead(transfer: Transfer, flows: int, packet: int) -> int | None:

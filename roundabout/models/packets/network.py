@@ -9,14 +9,12 @@ from roundabout.models.packets.fabric import CONTROL_BYTES, Fabric, frame_bytes,
 from roundabout.models.packets.structures import PS_PER_US, NicPlan, PortPlan
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import AROUND_BYTES
-from roundabout.spec.topology import Hop, Link, Topology
+from roundabout.spec.routing import FIRST_PORT
+from roundabout.spec.topology import Direction, Hop, Link, Topology
 from roundabout.spec.transports import Ecn
 from roundabout.spec.transports.queues import drop_tail_bytes, step_bytes
 
 BYTES_PER_S_OF_GBPS = 1e9 / 8
-
-Direction = tuple[str, str]
-"""One direction of a link: (from, to)."""
 
 NEVER_MARK = Ecn(Kmin_bytes=0, Kmax_bytes=0, Pmax=0)
 
@@ -30,23 +28,25 @@ class Ports:
     """The directions of a topology's links, each with the port that feeds it; the two of a link are neighbors."""
 
     topology: Topology
-    directions: tuple[tuple[Direction, Link], ...]
+    directions: tuple[tuple[tuple[str, str], Link], ...]
     numbers: Mapping[Direction, int]
-    routes: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    routes: dict[tuple[str, str, int], tuple[int, ...]] = field(default_factory=dict)
     """Those that were asked for: hosts have several queue pairs on each."""
 
-    def route(self, sender: str, receiver: str) -> tuple[int, ...]:
-        """Return the ports from one host to another."""
-        ends = (sender, receiver)
-        if ends not in self.routes:
-            self.routes[ends] = tuple(self.numbers[hop.sender, hop.receiver] for hop in self.topology.path(*ends))
-        return self.routes[ends]
+    def route(self, sender: str, receiver: str, source_port: int = FIRST_PORT) -> tuple[int, ...]:
+        """Return the ports that a flow crosses from one host to another."""
+        flow = (sender, receiver, source_port)
+        if flow not in self.routes:
+            path = self.topology.directions(self.topology.path(*flow))
+            self.routes[flow] = tuple(self.numbers[direction] for direction in path)
+        return self.routes[flow]
 
 
 def number_ports(topology: Topology) -> Ports:
     """Return the ports of a topology by number."""
     directions = tuple((ends, link) for link in topology.links for ends in (link.ends, link.ends[::-1]))
-    return Ports(topology, directions, {ends: place for place, (ends, _) in enumerate(directions)})
+    numbers = {topology.direction(link, *ends): place for place, (ends, link) in enumerate(directions)}
+    return Ports(topology, directions, numbers)
 
 
 def ecn_thresholds(spec: TrialSpec, fabric: Fabric) -> Ecn:

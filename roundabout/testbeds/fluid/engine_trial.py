@@ -45,7 +45,7 @@ def compute_trial(spec: TrialSpec, left: ResidualCapacity) -> ComputedTrial:
     engine.run(last_ms + sample_ms)
     carried = engine.carried()
     samples_ms = np.arange(min(map(len, carried.values())), dtype=float) * sample_ms
-    whole = capacities(spec.topology.links)
+    whole = capacities(spec.topology)
 
     def crossed(ms: Floats, edge: Direction) -> Floats:
         within_ms = np.minimum(ms, last_ms)

@@ -74,7 +74,7 @@ def _queue(spec: TrialSpec, played: ComputedTrial, when: TrialStart) -> Iterator
                     "link": [link.name] * length,
                     "interface": ["fluid"] * length,
                     "towards": [towards] * length,
-                    "tx_bytes": _bytes(played, [(switch, towards)]),
+                    "tx_bytes": _bytes(played, [spec.topology.direction(link, switch, towards)]),
                     "backlog_bytes": [None] * length,
                     "drops": [None] * length,
                     "marks": [None] * length,
@@ -124,7 +124,7 @@ def _offered_bytes(traffic: CrossTraffic, load: PlannedLoad | None, until_ms: fl
 def _paths(spec: TrialSpec, traffic: CrossTraffic) -> list[tuple[Direction, ...]]:
     """Return the path to each receiver."""
     ways = (spec.topology.path(traffic.sender, receiver) for receiver in traffic.receivers)
-    return [tuple((hop.sender, hop.receiver) for hop in way) for way in ways]
+    return [spec.topology.directions(way) for way in ways]
 
 
 def _arrived_shares(

@@ -43,7 +43,7 @@ def profile(pattern: str, size: int, share: float, compute_ms: float) -> dict[st
 
 def differences_ms(spec: TrialSpec, names: tuple[str, ...] = ()) -> list[tuple[float, float]]:
     """Return each iteration's length in the flow-level model, and by how much longer it is packet by packet."""
-    free = ResidualCapacity.constant(capacities(spec.topology.links))
+    free = ResidualCapacity.constant(capacities(spec.topology))
     flows, packets = compute_trial(spec, free), play_trial(spec, 1, Fabric(), 1.0)
     found = []
     for name in names or tuple(spec.jobs):

@@ -8,6 +8,7 @@ from ipaddress import IPv4Network
 from itertools import permutations
 
 from roundabout.runner.hosts.host_group import Host, Port
+from roundabout.runner.testbed import refuse_several_paths
 from roundabout.spec.topology import Hop, Link, Topology
 from roundabout.testbeds.lab.network import paths
 
@@ -83,7 +84,12 @@ class Layout:
 
 
 def lay_out(topology: Topology) -> Layout:
-    """Return the layout of `topology`. Hosts and ports are numbered in the topology's order."""
+    """Return the layout of `topology`. Hosts and ports are numbered in the topology's order.
+
+    Raises:
+        UsageError: the topology has several paths, for which a lab's switches have no flow rules.
+    """
+    refuse_several_paths(topology, "lab")
     numbers = {name: number for number, name in enumerate(topology.hosts, start=1)}
     queueing = {end for link in topology.links if link.nic_queue for end in link.ends}
     hosts = {

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials on a small leaf-spine, for the packet-level and the flow-level model."""
+
+from typing import Any
+
+from roundabout.spec import TrialSpec
+from tests.packets.comparisons.flow_level import build, profile
+from tests.several_paths.fabrics import leaf_spine
+
+SIZE, SHARE, COMPUTE_MS = 20_000_000, 0.8, 10.0
+
+
+def build_leaf_spine(routing: dict[str, Any], transport: str, flows: int = 1) -> TrialSpec:
+    """Return two jobs between two leaves, each of which asks for 0.8 of a cable. Two spines join the leaves."""
+    topology = leaf_spine().model_dump(mode="json", by_alias=True, exclude={"name", "routing"}) | {"routing": routing}
+    return _build("leaf-spine", transport, flows, topologies={"leaf-spine": topology})
+
+
+def build_dumbbell(transport: str) -> TrialSpec:
+    """Return the same jobs on a dumbbell, where they share both directions of its link."""
+    return _build("dumbbell-2x2", transport, 1)
+
+
+def _build(topology: str, transport: str, flows: int, **fields: Any) -> TrialSpec:
+    jobs = {f"j{k}": {"profile": "p", "workers": [f"s{k}", f"s{k + 2}"], "flows": flows} for k in range(2)}
+    return build(topology, jobs, {"p": profile("ring", SIZE, SHARE, COMPUTE_MS)}, transport, **fields)
