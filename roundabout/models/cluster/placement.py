@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The placement of workers near each other, and equally good alternatives to a placement.
 
-A topology is a tree, so its hosts can be ordered in a line in which the hosts below each switch are consecutive. A
-subtree is a host, or all hosts below a switch. A job gets the lowest subtree with enough free GPUs: a server, a rack
-(the hosts of one switch), and so on upwards.
+A tree's hosts can be ordered in a line in which the hosts below each switch are consecutive. A subtree is a host, or
+all hosts below a switch. With several paths, a subtree is all hosts that switches of one level or lower join. A job
+gets the lowest subtree with enough free GPUs: a server, a rack (the hosts of one switch), and so on upwards.
 """
 
 import random
@@ -46,6 +46,7 @@ class HostTree:
     """
 
     def __init__(self, topology: Topology) -> None:
+        self._topology = topology
         near: dict[str, dict[str, str]] = {}
         for link in topology.links:
             for one, other in (link.ends, link.ends[::-1]):
@@ -70,7 +71,10 @@ class HostTree:
             rooms.append(Subtree(begin, len(self.hosts), height))
             return height
 
-        visit(_find_root(near), None, ())
+        if topology.is_tree:
+            visit(_find_root(near), None, ())
+        else:
+            self.hosts, rooms = _order_by_levels(near, topology.hosts)
         self.at = {host: place for place, host in enumerate(self.hosts)}
         self.begins, self.ends, self.heights = np.array(rooms).T
 
@@ -88,7 +92,12 @@ class HostTree:
         return np.bincount([self.at[host] for host in placement], minlength=len(self.hosts))
 
     def links_between(self, sender: str, receiver: str) -> Iterator[tuple[str, bool]]:
-        """Yield each link from one host to another, with True if it leads upwards."""
+        """Yield each link from one host to another, with a flag for its direction: in a tree, True if upwards."""
+        if not self._topology.is_tree:
+            yield from (
+                (hop.link.name, hop.sender == hop.link.ends[0]) for hop in self._topology.path(sender, receiver)
+            )
+            return
         up, down = self.ways[sender], self.ways[receiver]
         same = next((count for count in range(min(len(up), len(down)), 0, -1) if up[-count:] == down[-count:]), 0)
         yield from ((link, True) for link in up[: len(up) - same])
@@ -164,6 +173,52 @@ def _take(free: Ints, taken: Ints, room: slice, count: int) -> None:
     got = np.minimum(had, np.maximum(count - (np.cumsum(had) - had), 0))
     free[room] -= got
     taken[room] += got
+
+
+def _order_by_levels(near: Mapping[str, Iterable[str]], hosts: Sequence[str]) -> tuple[list[str], list[Subtree]]:
+    """Return a line of the hosts, and the subtrees, of a topology with several paths.
+
+    A switch's level is its distance from the nearest host. A subtree of a height consists of the hosts that are joined
+    by switches up to this level.
+    """
+    levels = dict.fromkeys(hosts, 0)
+    queue = deque(hosts)
+    while queue:
+        node = queue.popleft()
+        for other in near[node]:
+            if other not in levels:
+                levels[other] = levels[node] + 1
+                queue.append(other)
+    groups = [[host] for host in hosts]
+    by_height = [groups]
+    for height in range(1, 1 + max(levels.values())):
+        group_of = _components(near, [node for node, level in levels.items() if level <= height])
+        merged: dict[int, list[str]] = {}
+        for group in groups:
+            merged.setdefault(group_of[group[0]], []).extend(group)
+        groups = list(merged.values())
+        by_height.append(groups)
+    line = [host for group in groups for host in group]
+    at = {host: place for place, host in enumerate(line)}
+    # A subtree's first host is its leftmost one, because a merged group appends whole groups.
+    return line, [
+        Subtree(at[group[0]], at[group[0]] + len(group), height)
+        for height, those in enumerate(by_height)
+        for group in those
+    ]
+
+
+def _components(near: Mapping[str, Iterable[str]], nodes: Sequence[str]) -> dict[str, int]:
+    """Return the number of the connected component of each node, among these nodes alone."""
+    inside, found = set(nodes), dict[str, int]()
+    for number, start in enumerate(nodes):
+        frontier = [] if start in found else [start]
+        while frontier:
+            node = frontier.pop()
+            if node not in found:
+                found[node] = number
+                frontier += [other for other in near[node] if other in inside]
+    return found
 
 
 def _find_root(near: Mapping[str, Iterable[str]]) -> str:
