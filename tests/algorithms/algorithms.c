@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algorithms as the transports' programs have them, one function each for Python to call.
 #include "dcqcn/held_cnps.h"
+#include "dcqcn/pacing_debt.h"
 #include "dctcp/cwnd.h"
 #include "mltcp/aggressiveness.h"
 
@@ -13,6 +14,17 @@ void reaction_point_begins(struct reaction_point *rp, struct held_cnps *held, co
 int reaction_point_hears(struct reaction_point *rp, struct held_cnps *held, const struct dcqcn_params *p,
                          struct dcqcn_counters *c, __u32 now, __u32 spacing, int marked, __u64 acked_bytes) {
   return reaction_point_on_ack(rp, held, p, c, now, spacing, marked, acked_bytes) > 0;
+}
+
+void pacing_debt_begins(struct pacing_debt *debt, __u32 sent) { pacing_debt_begin(debt, sent); }
+
+void pacing_debt_hears(struct pacing_debt *debt, struct dcqcn_counters *c, __u64 rate, __u32 since, __u32 sent,
+                       int has_data) {
+  pacing_debt_on_ack(debt, c, rate, since, sent, has_data);
+}
+
+__u64 pacing_debt_paces(const struct pacing_debt *debt, __u64 rate, __u64 highest) {
+  return pacing_debt_rate(debt, rate, highest);
 }
 
 void marking_begins(struct marking *m, __u32 delivered, __u32 delivered_ce, __u32 sent) {

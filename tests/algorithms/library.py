@@ -13,7 +13,7 @@ ONE_Q24 = 1 << 24
 LIBRARY = ctypes.CDLL(str(Path(__file__).parents[2] / "build/lib/libalgorithms.so"))
 for name in ("iteration_ratio", "aggressiveness", "aggressiveness_now", "aggressiveness_increases"):
     getattr(LIBRARY, name).restype = u32
-for name in ("marking_cuts", "aggressiveness_decreases", "times"):
+for name in ("marking_cuts", "aggressiveness_decreases", "times", "pacing_debt_paces"):
     getattr(LIBRARY, name).restype = u64
 
 CLOCKS = st.sampled_from([0, 1, 2**31 - 50_000, 2**32 - 50_000])
@@ -49,7 +49,7 @@ class DcqcnCounters(Structure):
 
     _fields_ = (
         *members(u64, "acks active_us segments segments_marked cnps held_us losses"),
-        *members(u64, "fast_increases additive_increases hyper_increases rate"),
+        *members(u64, "asked_bytes paced_bytes fast_increases additive_increases hyper_increases rate"),
         *members(u32, "alpha_q24 stage"),
     )
 

@@ -61,6 +61,7 @@ struct tcp_sock {
   __u64 bytes_acked;
   __u32 rcv_nxt;
   __u32 snd_nxt;
+  __u32 write_seq;
   __u32 snd_una;
   __u32 snd_cwnd;
   __u32 snd_cwnd_clamp;

@@ -22,7 +22,7 @@ void CONG_CONTROL(dcqcn_cong_control, sk, rs) {
     return;
   dcqcn_hear(sk, rs, p, c);
   dcqcn_show(f, c);
-  dcqcn_pace(sk, f);
+  dcqcn_pace(sk, f, p);
 }
 
 SEC("struct_ops/dcqcn_cwnd_event")

@@ -8,6 +8,7 @@
 
 #include "../dctcp/echo.h"
 #include "held_cnps.h"
+#include "pacing_debt.h"
 
 #define UNLIMITED_CWND 20000 // the rate alone limits a flow, as on a NIC
 
@@ -20,13 +21,14 @@ struct dcqcn_flow {
   __u32 delivered;
   __u32 delivered_ce;
   struct echo echo;
+  struct pacing_debt debt;
 };
 
 static __always_inline struct dcqcn_flow *dcqcn_flow_of(struct sock *sk) { return private_area_of(sk); }
 
-// Sets the pacing rate to R_C, and a window that does not limit.
-static __always_inline void dcqcn_pace(struct sock *sk, const struct dcqcn_flow *f) {
-  sk->sk_pacing_rate = f->rp.R_C;
+// Sets the pacing rate so that the flow sends what R_C asks for, and a window that does not limit.
+static __always_inline void dcqcn_pace(struct sock *sk, const struct dcqcn_flow *f, const struct dcqcn_params *p) {
+  sk->sk_pacing_rate = pacing_debt_rate(&f->debt, f->rp.R_C, p->R_max);
   tcp_of(sk)->snd_cwnd = UNLIMITED_CWND;
 }
 
@@ -45,8 +47,9 @@ static __always_inline void dcqcn_begin(struct sock *sk, const struct dcqcn_para
   echo_begin(&f->echo, sk);
   reaction_point_begin(&f->rp, p, f->ack_us);
   held_cnps_begin(&f->held, p, f->ack_us);
+  pacing_debt_begin(&f->debt, tp->snd_nxt);
   sk->sk_pacing_status = SK_PACING_NEEDED;
-  dcqcn_pace(sk, f);
+  dcqcn_pace(sk, f, p);
 }
 
 // Copies the flow's rate, alpha and stage to the counters.
@@ -68,6 +71,7 @@ static __always_inline __u64 dcqcn_hear(struct sock *sk, const struct rate_sampl
   f->delivered += delivered;
   f->delivered_ce += marked;
   f->ack_us = now;
+  pacing_debt_on_ack(&f->debt, c, f->rp.R_C, since, tp->snd_nxt, tp->write_seq != tp->snd_nxt);
 
   __u64 before = reaction_point_on_ack(&f->rp, &f->held, p, c, now, since, marked || rs->losses > 0,
                                        (__u64)rs->acked_sacked * tp->mss_cache);

@@ -61,7 +61,7 @@ void CONG_CONTROL(mltcp_dcqcn_cong_control, sk, rs) {
   if (before && p->mltcp.acts_on == DECREASE)
     soften(&f->rp, p, before, F_q24);
   dcqcn_show(f, &c->dcqcn);
-  dcqcn_pace(sk, f);
+  dcqcn_pace(sk, f, &p->dcqcn);
 }
 
 SEC("struct_ops/mltcp_dcqcn_cwnd_event")
