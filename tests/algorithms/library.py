@@ -68,7 +68,7 @@ class ReactionPoint(Structure):
 class HeldCnps(Structure):
     """struct held_cnps."""
 
-    _fields_ = tuple(members(u32, "first_us last_us count"))
+    _fields_ = (*members(u32, "first_us last_us"), ("count", u16), ("is_marked", ctypes.c_bool))
 
 
 class DctcpParams(Structure):

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.unit
 
 MANY_STAGES = 64
 MOST_BYTE_EVENTS = 128
+MOST_CNPS = 8
 
 
 @dataclass
@@ -29,7 +30,8 @@ class Reference:
     timer_due: float = 0
     since_cnp: float = float("inf")
     held: list[float] = field(default_factory=list)
-    heard_cnp: bool = False
+    is_marked: bool = False
+    heard_cnps: int = 0
     was_cut: bool = False
     bytes: int = 0
     timer_stage: int = 0
@@ -58,8 +60,8 @@ class Reference:
         self.since_cnp += us
         while self.alpha_due <= self.now:
             self.alpha *= 1 - self.p.g_q24 / ONE_Q24
-            self.alpha += self.heard_cnp * self.p.g_q24 / ONE_Q24
-            self.heard_cnp = False
+            self.alpha += min(self.heard_cnps, 1) * self.p.g_q24 / ONE_Q24
+            self.heard_cnps = max(self.heard_cnps - 1, 0)
             self.alpha_due += self.p.alpha_timer_us
         while self.timer_due <= self.now:
             self.timer_stage += 1
@@ -67,19 +69,43 @@ class Reference:
             self.timer_due += self.p.T_us
 
     def ack(self, marked: bool, acked_bytes: int, spacing_us: int) -> bool:
-        """Hear an ACK, which may echo a mark; CNPs act at the ACK that is likely to be nearest to their time."""
+        """Hear an ACK, which may echo a mark; CNPs act at the ACK that is likely to be nearest to their time.
+
+        Marks at two ACKs in turn were CNPs all the time between them.
+        """
+        goes_on, self.is_marked = self.is_marked and marked, marked
         if marked and self.since_cnp >= self.p.cnp_gap_us:
-            self.held.append(self.now)
-            self.since_cnp = 0
-        if self.held and self.now - self.held[0] + spacing_us // 2 >= self.p.cnp_delay_us:
+            gap = self.p.cnp_gap_us
+            cnps = int(self.since_cnp // gap) if goes_on and gap else 1
+            if goes_on and gap and cnps <= MOST_CNPS:
+                last = self.now - self.since_cnp
+                self.hear([last + gap * (number + 1) for number in range(cnps)])
+            else:
+                self.hear([self.now])
+        cuts = 0
+        while cuts < MOST_CNPS and self.held and self.is_due(spacing_us):
             self.cut()
-            # The program knows the first and the last alone: a second one is evenly spread between them.
+            cuts += 1
+            # The program knows the first and the last alone: others are evenly spread between them.
             first, last, left = self.held[0], self.held[-1], len(self.held) - 1
             self.held = [first + (last - first) // left, *self.held[2:]] if left else []
+        if cuts:
+            periods = spacing_us // self.p.alpha_timer_us
+            if self.heard_cnps and cuts > 1 and periods > 1:
+                self.heard_cnps = min(cuts, periods)
             return True
         if self.p.byte_counter_bytes:
             self.count(acked_bytes)
         return False
+
+    def hear(self, cnps: list[float]) -> None:
+        """Hold CNPs of these times back."""
+        self.held += cnps
+        self.since_cnp = self.now - cnps[-1]
+
+    def is_due(self, spacing_us: int) -> bool:
+        """Return True if this ACK is nearest to the time of the oldest CNP."""
+        return not self.p.cnp_delay_us or self.now - self.held[0] + spacing_us // 2 >= self.p.cnp_delay_us
 
     def count(self, acked_bytes: int) -> None:
         """Increase once for each whole byte counter."""
@@ -105,7 +131,7 @@ class Reference:
             self.R_T = self.R_C
         self.R_C = max(self.R_C * (1 - self.alpha / 2), self.p.R_min)
         if self.p.alpha_by_timer:
-            self.heard_cnp = not anew
+            self.heard_cnps = int(not anew)
         else:
             self.alpha += (1 - self.alpha) * self.p.g_q24 / ONE_Q24
             self.alpha_due = self.now + self.p.alpha_timer_us
@@ -324,7 +350,6 @@ def acts_at(acks_us: list[int], marked: set[int], **values: int) -> list[int]:
         if point.ack(at in marked, 0, at - before):
             found.append(at)
         before = at
-    assert point.c.cnps == len(found)
     return found
 
 
@@ -336,6 +361,30 @@ def test_cnps_act_after_their_delay_as_they_were_heard() -> None:
     assert acts_at(every, {1, 9}, cnp_gap_us=4, cnp_delay_us=30) == [31, 39]
 
 
+@pytest.mark.parametrize(("spacing_us", "cnps"), [(1, 25), (3, 25), (7, 25), (16, 25), (37, 3)])
+def test_a_lasting_mark_is_a_cnp_each_gap_however_rare_acks_are(spacing_us: int, cnps: int) -> None:
+    """A flow with fewer ACKs is cut as often, unless they are so rare that they do not tell how long a mark lasted."""
+    p = DcqcnParams(T_us=10**6, F=5, R_min=1, R_max=10**9, g_q24=0, alpha_timer_us=10**6, cnp_gap_us=4)
+    point = InC(p)
+    for _ in range(100 // spacing_us + 1):
+        point.ack(True, 0, spacing_us)
+    assert point.c.cnps == pytest.approx(cnps, abs=1)
+
+
+def test_alpha_rises_for_each_of_the_cnps_that_an_ack_stands_for() -> None:
+    p = DcqcnParams(
+        T_us=10**6, F=5, R_min=1, R_max=10**9, g_q24=ONE_Q24 // 2, alpha_timer_us=1, cnp_gap_us=4, alpha_by_timer=1
+    )
+    point = InC(p)
+    point.rp.alpha_q24 = 0
+    point.ack(True, 0, 1)
+    point.ack(True, 0, 8)
+    assert point.rp.alpha_q24 / ONE_Q24 == 1 / 2 / 2**7  # raised once, and 7 times halved
+    point.rp.alpha_q24 = 0
+    point.ack(False, 0, 2)
+    assert point.rp.alpha_q24 / ONE_Q24 == 3 / 4
+
+
 def test_a_cnp_acts_at_the_ack_that_is_nearest_to_the_end_of_its_delay() -> None:
     every = list(range(0, 200, 10))
     assert acts_at(every, {20}, cnp_delay_us=24) == [40]
@@ -343,8 +392,15 @@ def test_a_cnp_acts_at_the_ack_that_is_nearest_to_the_end_of_its_delay() -> None
     assert acts_at(every, {20}, cnp_delay_us=5) == [20]
 
 
-def test_one_cnp_acts_at_an_ack_however_many_are_due() -> None:
-    assert acts_at([0, 5, 10, 100, 105, 110], {0, 5, 10}, cnp_delay_us=20) == [100, 105, 110]
+def test_cnps_that_are_due_act_at_one_ack() -> None:
+    p = DcqcnParams(T_us=10**6, F=5, R_min=1, R_max=10**9, alpha_timer_us=10**6, cnp_delay_us=20)
+    point = InC(p)
+    for marked, after_us in ((True, 1), (True, 4), (True, 5), (False, 90)):
+        point.ack(marked, 0, after_us)
+    assert point.c.cnps == 3
+
+
+def test_what_a_cnp_was_held_back_is_counted() -> None:
     p = DcqcnParams(T_us=10**6, F=5, R_min=1, R_max=10**9, alpha_timer_us=10**6, cnp_delay_us=20)
     point = InC(p)
     for marked, after_us in ((True, 1), (False, 30), (True, 1), (False, 15)):

@@ -6,58 +6,83 @@
 
 #include "reaction_point.h"
 
+#define MOST_CNPS 8 // that one ACK stands for and that act at one: rarer ACKs do not tell how long the marks lasted
+
 // A flow has no room for the time of each CNP: those between the first and the last are taken as evenly spread.
 struct held_cnps {
   __u32 first_us; // when the oldest was heard
   __u32 last_us;  // when the newest was heard, whether it has acted or not
-  __u32 count;
+  __u16 count;
+  bool is_marked; // whether the last ACK echoed a mark
 };
 
 // Begins without CNPs, and ready for one.
 static __always_inline void held_cnps_begin(struct held_cnps *held, const struct dcqcn_params *p, __u32 now) {
   held->count = 0;
+  held->is_marked = 0;
   held->last_us = now - p->cnp_gap_us;
 }
 
-// Hears a mark, which is a CNP if none was heard in the last `cnp_gap_us`.
-static __always_inline void held_cnps_hear(struct held_cnps *held, const struct dcqcn_params *p, __u32 now) {
-  if (now - held->last_us < p->cnp_gap_us)
+// Hears an ACK. A mark is a CNP if none was heard in the last `cnp_gap_us`. ACKs are rarer in a lab than packets are in
+// a network, so if the ACK before echoed a mark, too, there was a CNP each `cnp_gap_us` in between: otherwise the flow
+// with more ACKs would be cut more often.
+static __always_inline void held_cnps_hear(struct held_cnps *held, const struct dcqcn_params *p, __u32 now,
+                                           bool is_marked) {
+  bool goes_on = held->is_marked && is_marked;
+  __u32 since = now - held->last_us, gap = p->cnp_gap_us, cnps = 1;
+  held->is_marked = is_marked;
+  if (!is_marked || since < gap)
     return;
+  if (goes_on && gap && since / gap <= MOST_CNPS) {
+    cnps = since / gap;
+    now = held->last_us + cnps * gap;
+  }
   if (!held->count)
-    held->first_us = now;
+    held->first_us = now - (cnps - 1) * gap;
   held->last_us = now;
-  held->count++;
+  held->count += cnps;
 }
 
-// Takes the oldest CNP if no later ACK is likely to be nearer to the end of its delay. ACKs come each `spacing` us.
-// Several that are due act at one ACK each, as they were heard.
-static __always_inline bool held_cnps_take(struct held_cnps *held, const struct dcqcn_params *p,
-                                           struct dcqcn_counters *c, __u32 now, __u32 spacing) {
-  __u32 held_us = now - held->first_us;
-  if (!held->count || held_us + spacing / 2 < p->cnp_delay_us)
-    return 0;
-  held->count--;
-  if (held->count)
-    held->first_us += (held->last_us - held->first_us) / held->count;
-  c->held_us += held_us;
-  return 1;
+// Takes the CNPs for which no later ACK is likely to be nearer to the end of their delay, and returns their number.
+// ACKs come each `spacing` us.
+static __always_inline __u32 held_cnps_take(struct held_cnps *held, const struct dcqcn_params *p,
+                                            struct dcqcn_counters *c, __u32 now, __u32 spacing) {
+  __u32 taken = 0;
+  for (; taken < MOST_CNPS && held->count; taken++) {
+    __u32 held_us = now - held->first_us;
+    if (p->cnp_delay_us && held_us + spacing / 2 < p->cnp_delay_us)
+      break;
+    held->count--;
+    if (held->count)
+      held->first_us += (held->last_us - held->first_us) / held->count;
+    c->held_us += held_us;
+  }
+  return taken;
 }
 
-// Applies an ACK that came `spacing` us after the one before. Returns the rate before the cut if a CNP acted, else 0.
+// Applies an ACK that came `spacing` us after the one before. Returns the rate before the cuts if CNPs acted, else 0.
 static __always_inline __u64 reaction_point_on_ack(struct reaction_point *rp, struct held_cnps *held,
                                                    const struct dcqcn_params *p, struct dcqcn_counters *c, __u32 now,
                                                    __u32 spacing, bool is_marked, __u64 acked_bytes) {
   reaction_point_run_timers(rp, p, c, now);
-  if (spacing >= (__u64)MANY_STAGES * p->T_us) // such a silence brings a flow to the line rate, whatever it had heard
+  if (spacing >= (__u64)MANY_STAGES * p->T_us) { // such a silence brings a flow to the line rate, whatever it had heard
     held->count = 0;
-  if (is_marked)
-    held_cnps_hear(held, p, now);
-  if (held_cnps_take(held, p, c, now, spacing)) {
-    c->cnps++;
-    return reaction_point_on_cnp(rp, p, now);
+    held->is_marked = 0;
   }
-  reaction_point_count_bytes(rp, p, c, acked_bytes);
-  return 0;
+  held_cnps_hear(held, p, now, is_marked);
+  __u32 cnps = held_cnps_take(held, p, c, now, spacing);
+  if (!cnps) {
+    reaction_point_count_bytes(rp, p, c, acked_bytes);
+    return 0;
+  }
+  c->cnps += cnps;
+  __u64 before = reaction_point_on_cnp(rp, p, now);
+  for (__u32 i = 1; i < MOST_CNPS && i < cnps; i++)
+    reaction_point_on_cnp(rp, p, now);
+  __u32 periods = p->alpha_timer_us ? spacing / p->alpha_timer_us : 0;
+  if (rp->heard_cnp && cnps > 1 && periods > 1)
+    rp->heard_cnp = cnps < periods ? cnps : periods;
+  return before;
 }
 
 #endif

@@ -30,7 +30,7 @@ struct reaction_point {
   __u32 alpha_us;
   __u16 timer_stage;
   __u16 byte_stage;
-  __u32 heard_cnp; // since alpha's last update, with alpha_by_timer
+  __u32 heard_cnp; // since alpha's last update, with alpha_by_timer: each raises alpha once
 };
 
 // Initializes a flow at the highest rate.
@@ -103,11 +103,12 @@ static __always_inline __u64 reaction_point_on_cnp(struct reaction_point *rp, co
 SUBPROGRAM void reaction_point_run_timers(struct reaction_point *rp, const struct dcqcn_params *p,
                                           struct dcqcn_counters *c, __u32 now) {
   for (int i = 0; i < MANY_STAGES && now - rp->alpha_us >= p->alpha_timer_us; i++) {
-    if (rp->heard_cnp)
+    if (rp->heard_cnp) {
       reaction_point_raise_alpha(rp, p);
-    else
+      rp->heard_cnp--;
+    } else {
       rp->alpha_q24 -= ((__u64)rp->alpha_q24 * p->g_q24) >> 24;
-    rp->heard_cnp = 0;
+    }
     rp->alpha_us += p->alpha_timer_us;
   }
   if (now - rp->alpha_us >= p->alpha_timer_us) {
