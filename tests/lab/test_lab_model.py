@@ -326,6 +326,18 @@ def test_uncalibrated_parameters_come_from_the_published_set():
     assert host_settings.ecn_thresholds(fair.model_copy(update={"jobs": unnamed}), own, 0.5) == own.ecn
 
 
+def test_a_segment_is_marked_for_each_packet_that_it_stands_for_where_a_mark_makes_a_cnp():
+    fair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "fair").spec
+    calibration = load_calibration()
+    for dilation, packets in ((100, 1), (17.4, 6), (4, 25), (1, 100)):
+        own = calibration.for_dilation(100, dilation)
+        assert host_settings.packets_per_segment(fair, own, 100 / dilation) == packets
+    assert host_settings.packets_per_segment(fair, calibration, 100) == 0  # thresholds of the lab's own are of bursts
+    tcp = {name: job.model_copy(update={"transport": Transport(name="dctcp")}) for name, job in fair.jobs.items()}
+    of_tcp = fair.model_copy(update={"jobs": {**fair.jobs, "j2": tcp["j2"]}})
+    assert host_settings.packets_per_segment(of_tcp, calibration.for_dilation(100, 4), 25) == 0
+
+
 def test_tcp_settings_of_an_experiment_reach_tcp_hosts_only():
     calibration = load_calibration()
     causes = {

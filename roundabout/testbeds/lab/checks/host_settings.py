@@ -102,6 +102,18 @@ def ecn_thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: floa
         ) from None
 
 
+def packets_per_segment(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> int:
+    """Return how many packets of the real link a segment stands for where each may be marked and make a CNP.
+
+    It is 0 if any flow is TCP's, which counts marks. It is 0 for a transport with constants of the lab, too: their
+    thresholds are of whole bursts.
+    """
+    using = [each for host in trial.topology.hosts if (each := trial.transport_of(host))]
+    if not using or any(each.stands_for != "RDMA" or _calibrated_values(each, calibration) for each in using):
+        return 0
+    return max(1, round(mtu_bytes(trial.topology, bytes_scale) * bytes_scale / trial.topology.mtu_bytes))
+
+
 def replaced_sets(calibration: Calibration) -> tuple[str, ...]:
     """Return a line for each published set of parameters that the calibration replaces."""
     return tuple(

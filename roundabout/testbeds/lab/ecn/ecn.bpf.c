@@ -34,6 +34,7 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 #define TOS_OFFSET (ETH_HLEN + 1)
 #define ECN_MASK 3
 #define ECN_CE 3
+#define MOST_PACKETS_LOG2 16 // of a super-packet: more are marked almost surely by any probability
 
 // Only what is read, relocated to the running kernel's layout by its BTF.
 struct gnet_stats_queue {
@@ -123,13 +124,23 @@ struct {
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
 
-static __always_inline int exceeds_thresholds(const struct ecn_config *config, __u64 backlog) {
+// Returns whether a super-packet of `segments` is marked. Where a segment stands for several packets of the real link,
+// it is if any of those would be: the echo of one mark makes a CNP. Marked by itself, whatever it stands for, a flow
+// with fewer packets would hear of the same queue later.
+static __always_inline int exceeds_thresholds(const struct ecn_config *config, __u64 backlog, __u32 segments) {
   if (backlog <= config->kmin_bytes)
     return 0;
   if (backlog >= config->kmax_bytes)
     return 1;
   __u64 share = config->pmax_of_65536 * (backlog - config->kmin_bytes) / (config->kmax_bytes - config->kmin_bytes);
-  return (bpf_get_prandom_u32() & (ECN_CERTAIN - 1)) < share;
+  __u64 unmarked = ECN_CERTAIN - share, all_unmarked = ECN_CERTAIN;
+  __u32 packets = config->packets ? config->packets * segments : 1;
+  for (int i = 0; i < MOST_PACKETS_LOG2 && packets; i++, packets >>= 1) {
+    if (packets & 1)
+      all_unmarked = all_unmarked * unmarked / ECN_CERTAIN;
+    unmarked = unmarked * unmarked / ECN_CERTAIN;
+  }
+  return (bpf_get_prandom_u32() & (ECN_CERTAIN - 1)) >= all_unmarked;
 }
 
 // An ACK without data, and nothing else. RFC 3168, 6.1.4, wants it not ECT, but the kernel makes it so for a congestion
@@ -349,7 +360,7 @@ int mark_departing(struct __sk_buff *ctx) {
     return TC_ACT_UNSPEC;
   if (config->queues <= 1)
     left = left_behind(ctx, config, queue);
-  if (exceeds_thresholds(config, left) && !is_pure_ack(ctx) &&
+  if (exceeds_thresholds(config, left, segments) && !is_pure_ack(ctx) &&
       !bpf_skb_pull_data(ctx, ETH_HLEN + sizeof(struct iphdr)) && // a tap may still share the headers: they become ours
       bpf_skb_ecn_set_ce(ctx) == 1) {
     __sync_fetch_and_add(&port->marks, segments);

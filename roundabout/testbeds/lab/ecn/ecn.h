@@ -47,7 +47,9 @@ struct ecn_config {
   __u64 drain_bytes_per_s;
   // Strict priority, where there is more than one queue: a higher one is served first, and 0 last.
   __u32 queues;
-  __u32 unused;
+  // Packets of the real link that a segment stands for, each of which may be marked. 0: a super-packet is marked as
+  // one.
+  __u32 packets;
   __u8 queue_of_dscp[ECN_DSCPS];
 };
 

@@ -33,7 +33,8 @@ class PortCounters:
     """A port's cumulative counters since the lab was built, and its thresholds.
 
     Packets and marks are wire segments. Bytes include Ethernet headers. `echo_ns` is the time from marks to the
-    arrival of their echoes at the sender's device, of all `echoes` together.
+    arrival of their echoes at the sender's device, of all `echoes` together. A super-packet is marked if any of the
+    packets would be that its segments stand for, or as one packet if `packets_per_segment` is 0.
     """
 
     ifindex: int
@@ -46,6 +47,7 @@ class PortCounters:
     kmin_bytes: int
     kmax_bytes: int
     pmax: float
+    packets_per_segment: int
 
 
 def attach(  # noqa: PLR0913, PLR0917 - each is another thing that is attached to
@@ -67,11 +69,16 @@ def attach(  # noqa: PLR0913, PLR0917 - each is another thing that is attached t
 
 
 def set_thresholds(
-    lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn, queue_of: Mapping[int, int] | None = None
+    lab: paths.LabPaths,
+    queues: Mapping[Port, Queue],
+    ecn: Ecn,
+    queue_of: Mapping[int, int] | None = None,
+    packets_per_segment: int = 0,
 ) -> None:
     """Change the thresholds of marking ports, and the queue of each DSCP (`queue_of`). Counters are not reset."""
     waiting = "".join(f" {dscp}:{queue}" for dscp, queue in (queue_of or {}).items())
-    _switchport(["set", str(lab.pins)], [_thresholds(port, queue, ecn) + waiting for port, queue in queues.items()])
+    lines = [_thresholds(port, queue, ecn, packets_per_segment) + waiting for port, queue in queues.items()]
+    _switchport(["set", str(lab.pins)], lines)
 
 
 def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
@@ -80,12 +87,17 @@ def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
     return {port["ifindex"]: PortCounters(**port) for port in found}
 
 
-def find_differences(lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn) -> list[str]:
-    """Return a line for each port whose thresholds differ from `ecn`."""
-    wanted = (ecn.kmin_bytes, ecn.kmax_bytes, ecn.pmax)
-    found = {at: (each.kmin_bytes, each.kmax_bytes, each.pmax) for at, each in counters(lab).items()}
+def find_differences(
+    lab: paths.LabPaths, queues: Mapping[Port, Queue], ecn: Ecn, packets_per_segment: int = 0
+) -> list[str]:
+    """Return a line for each port whose thresholds differ from `ecn`, or whose segments stand for other packets."""
+    wanted = (ecn.kmin_bytes, ecn.kmax_bytes, ecn.pmax, packets_per_segment)
+    found = {
+        at: (each.kmin_bytes, each.kmax_bytes, each.pmax, each.packets_per_segment)
+        for at, each in counters(lab).items()
+    }
     return [
-        f"{port.switch}'s port to {port.towards} marks: found Kmin, Kmax, Pmax {_words(found[port.ifindex])}, "
+        f"{port.switch}'s port to {port.towards} marks: found Kmin, Kmax, Pmax, packets {_words(found[port.ifindex])}, "
         f"expected {_words(wanted)}"
         for port in queues
         if found[port.ifindex] != wanted
@@ -113,8 +125,11 @@ def release(lab: paths.LabPaths) -> None:
         )
 
 
-def _thresholds(port: Port, queue: Queue, ecn: Ecn) -> str:
-    return f"{port.ifindex} {ecn.kmin_bytes} {ecn.kmax_bytes} {ecn.pmax} {queue.limit_bytes} {queue.drain_bytes_per_s}"
+def _thresholds(port: Port, queue: Queue, ecn: Ecn, packets_per_segment: int = 0) -> str:
+    return (
+        f"{port.ifindex} {ecn.kmin_bytes} {ecn.kmax_bytes} {ecn.pmax} {queue.limit_bytes} {queue.drain_bytes_per_s} "
+        f"{packets_per_segment}"
+    )
 
 
 def _switchport(arguments: list[str], lines: list[str], lock: int | None = None) -> str:

@@ -83,9 +83,9 @@ static int read_line(struct port_line *line, int with_places) {
   memset(line, 0, sizeof(*line));
   if (with_places && sscanf(text, "%d %d %u %n", &line->pid, &line->far_pid, &line->far_ifindex, &places) != 3)
     return -EINVAL;
-  if (sscanf(text + places, "%u %u %u %lf %u %llu%n", &line->ifindex, &line->config.kmin_bytes,
+  if (sscanf(text + places, "%u %u %u %lf %u %llu %u%n", &line->ifindex, &line->config.kmin_bytes,
              &line->config.kmax_bytes, &pmax, &line->config.limit_bytes, &line->config.drain_bytes_per_s,
-             &figures) != 6 ||
+             &line->config.packets, &figures) != 7 ||
       !read_queues(text + places + figures, &line->config))
     return -EINVAL;
   if (pmax < 0 || pmax > 1 || line->config.kmin_bytes > line->config.kmax_bytes)
@@ -242,10 +242,10 @@ static int show(const char *pins) {
         !bpf_map_lookup_elem(echoes, &ifindex, &heard)) {
       printf("%s{\"ifindex\":%u,\"packets\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"ect_packets\":%" PRIu64
              ",\"marks\":%" PRIu64 ",\"echoes\":%" PRIu64 ",\"echo_ns\":%" PRIu64
-             ",\"kmin_bytes\":%u,\"kmax_bytes\":%u,\"pmax\":%.17g}",
+             ",\"kmin_bytes\":%u,\"kmax_bytes\":%u,\"pmax\":%.17g,\"packets_per_segment\":%u}",
              separator, ifindex, (uint64_t)port.packets, (uint64_t)port.bytes, (uint64_t)port.ect_packets,
              (uint64_t)port.marks, (uint64_t)heard.count, (uint64_t)heard.ns, config.kmin_bytes, config.kmax_bytes,
-             (double)config.pmax_of_65536 / ECN_CERTAIN);
+             (double)config.pmax_of_65536 / ECN_CERTAIN, config.packets);
       separator = ",";
     }
     previous = &ifindex;

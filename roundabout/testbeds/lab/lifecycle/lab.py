@@ -251,13 +251,14 @@ class Lab(Scaling):
             )
         ecn, queues = self._requested_queues(trial)
         port_queues.update_queues(queues, self.live_pids(), self.record.calibration.burst_bytes)
-        marking.set_thresholds(self.files, queues, ecn, trial.queue_of_priority)
+        packets = self._packets_per_segment(trial)
+        marking.set_thresholds(self.files, queues, ecn, trial.queue_of_priority, packets)
 
     def read_back(self, trial: TrialSpec) -> list[str]:
         """Return a line for each port whose thresholds or queues differ from what `prepare` set."""
         ecn, queues = self._requested_queues(trial)
         return [
-            *marking.find_differences(self.files, queues, ecn),
+            *marking.find_differences(self.files, queues, ecn, self._packets_per_segment(trial)),
             *port_queues.find_differences(queues, self.live_pids()),
         ]
 
@@ -266,6 +267,9 @@ class Lab(Scaling):
         calibration = self.record.calibration
         ecn = host_settings.ecn_thresholds(trial, calibration, self.scale / self.dilation)
         return ecn, port_queues.port_queues(self.layout, calibration, self.scale, self.dilation, trial)
+
+    def _packets_per_segment(self, trial: TrialSpec) -> int:
+        return host_settings.packets_per_segment(trial, self.record.calibration, self.scale / self.dilation)
 
     def echo_times(self) -> EchoTimes:
         """Return how long marks took from the ports to the devices of their senders."""
@@ -292,10 +296,10 @@ class Lab(Scaling):
         """Return the counters of every port since the lab was built, by interface index."""
         return marking.counters(self.files)
 
-    def set_thresholds(self, ecn: Ecn) -> None:
+    def set_thresholds(self, ecn: Ecn, packets_per_segment: int = 0) -> None:
         """Change the marking thresholds of every port. The lab's record keeps the original thresholds."""
         queues = port_queues.port_queues(self.layout, self.record.calibration, self.scale, self.dilation)
-        marking.set_thresholds(self.files, queues, ecn)
+        marking.set_thresholds(self.files, queues, ecn, packets_per_segment=packets_per_segment)
 
 
 def _check_name(name: str) -> str:
