@@ -54,7 +54,8 @@ def main() -> int:
         print(f"error: pages load {address}; what a page shows must lie in the site", file=sys.stderr)
     if status or foreign:
         return status or 1
-    print(f"site  {(SITE / 'index.html').relative_to(ROOT)}")
+    print(f"site    {(SITE / 'index.html').relative_to(ROOT)}")
+    print(f"search  python3 -m http.server --bind 127.0.0.1 --directory {SITE.relative_to(ROOT)}")
     return 0
 
 
