@@ -34,10 +34,20 @@ class Servers(NamedTuple):
 
 
 @pytest.fixture
+def server(tmp_path: Path) -> Servers:
+    """Return an inventory of a ConnectX-5 with OFED. A task of a playbook takes a host a quarter of a second."""
+    return _build_servers(tmp_path, "connectx-5-ofed")
+
+
+@pytest.fixture
 def servers(tmp_path: Path) -> Servers:
-    """A ConnectX-5 with OFED and one without."""
+    """Return an inventory of a ConnectX-5 with OFED and one without."""
+    return _build_servers(tmp_path, "connectx-5-ofed", "connectx-5-inbox")
+
+
+def _build_servers(tmp_path: Path, *names: str) -> Servers:
     hosts, roots = {}, {}
-    for name in ("connectx-5-ofed", "connectx-5-inbox"):
+    for name in names:
         root = roots[name] = tmp_path / name
         TREES.build(name, root)
         for folder in ("etc/systemd/system", "etc/udev/rules.d"):

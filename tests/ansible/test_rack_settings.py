@@ -23,34 +23,34 @@ def found(servers: Any) -> dict[str, Any]:
     }
 
 
-def test_apply_again_check_and_roll_back(servers: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    before = found(servers)
-    checked = playbooks.run_playbook("site", [servers.inventory], check=True)
+def test_apply_again_check_and_roll_back(server: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    before = found(server)
+    checked = playbooks.run_playbook("site", [server.inventory], check=True)
     assert min(checked.changed.values()) > 0
-    assert found(servers) == before
-    playbooks.run_playbook("site", [servers.inventory])
-    assert (servers.roots["connectx-5-ofed"] / "sys/class/net/eth2/ecn/roce_rp/rpg_time_reset").read_text() == "100\n"
-    again = playbooks.run_playbook("site", [servers.inventory])
+    assert found(server) == before
+    playbooks.run_playbook("site", [server.inventory])
+    assert (server.roots["connectx-5-ofed"] / "sys/class/net/eth2/ecn/roce_rp/rpg_time_reset").read_text() == "100\n"
+    again = playbooks.run_playbook("site", [server.inventory])
     assert set(again.changed.values()) == {0}
-    unit = (servers.roots["connectx-5-inbox"] / "etc/systemd/system/roundabout-settings@.service").read_text()
+    unit = (server.roots["connectx-5-ofed"] / "etc/systemd/system/roundabout-settings@.service").read_text()
     assert "StandardInput=file:/etc/roundabout/settings/%i.json" in unit
-    rule = (servers.roots["connectx-5-inbox"] / "etc/udev/rules.d/90-roundabout-eth2.rules").read_text()
+    rule = (server.roots["connectx-5-ofed"] / "etc/udev/rules.d/90-roundabout-eth2.rules").read_text()
     assert 'KERNEL=="eth2", TAG+="systemd", ENV{SYSTEMD_WANTS}+="roundabout-settings@eth2.service"' in rule
-    document = json.loads((servers.roots["connectx-5-inbox"] / "etc/roundabout/settings/eth2.json").read_text())
+    document = json.loads((server.roots["connectx-5-ofed"] / "etc/roundabout/settings/eth2.json").read_text())
     assert document["dcqcn"]["eth2"]["T_us"] == 100
 
-    (servers.roots["connectx-5-ofed"] / "sys/class/net/eth2/ecn/roce_rp/rpg_time_reset").write_text("300\n")
+    (server.roots["connectx-5-ofed"] / "sys/class/net/eth2/ecn/roce_rp/rpg_time_reset").write_text("300\n")
     with pytest.raises(playbooks.ProvisionError) as error:
-        playbooks.run_playbook("verify", [servers.inventory])
+        playbooks.run_playbook("verify", [server.inventory])
     drift = list(find_drift(error.value.reports))
     assert drift == [("connectx-5-ofed", "dcqcn eth2 T_us", "100", "300")]
     show_drift(drift)
     assert "dcqcn eth2 T_us" in capsys.readouterr().out
 
-    undone = playbooks.run_playbook("rollback", [servers.inventory])
-    assert found(servers) == before
-    assert not list(servers.roots["connectx-5-ofed"].glob("etc/*/*/*roundabout*"))
-    assert set(undone.reports) == set(servers.roots)
+    undone = playbooks.run_playbook("rollback", [server.inventory])
+    assert found(server) == before
+    assert not list(server.roots["connectx-5-ofed"].glob("etc/*/*/*roundabout*"))
+    assert set(undone.reports) == set(server.roots)
 
 
 @pytest.mark.proof
@@ -68,7 +68,7 @@ def test_rollback_names_what_it_could_not_restore(servers: Any, capsys: pytest.C
     assert "NOT restored" in capsys.readouterr().out
 
 
-def test_before_anything_is_deployed(servers: Any) -> None:
-    assert set(playbooks.run_playbook("rollback", [servers.inventory]).changed.values()) == {0}
+def test_before_anything_is_deployed(server: Any) -> None:
+    assert set(playbooks.run_playbook("rollback", [server.inventory]).changed.values()) == {0}
     with pytest.raises(playbooks.ProvisionError):
-        playbooks.run_playbook("verify", [servers.inventory])
+        playbooks.run_playbook("verify", [server.inventory])

@@ -5,7 +5,6 @@ import ast
 import importlib.metadata
 import os
 import subprocess
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
@@ -26,12 +25,10 @@ def make(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.quiet
-def test_set_up_again_is_silent_and_quick() -> None:
+def test_set_up_again_is_silent() -> None:
     make("setup")  # whatever was edited since the last build
-    begin = time.monotonic()
     done = make("setup")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert time.monotonic() - begin < 2
 
 
 def test_help_names_every_target() -> None:

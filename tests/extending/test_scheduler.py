@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
 SECTION = (ROOT / "docs/how-to/extending.md").read_text().partition("\n## A scheduler\n")[2].partition("\n## ")[0]

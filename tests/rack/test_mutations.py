@@ -22,7 +22,7 @@ MISTAKES = Mistakes(
     ["", "all", "vars", "hosts", "s0", "s9", "tor0", "L1", "nic", "link", "inbox", "T_us", "-oProxyCommand=x",
      "{{ x }}", "10.10.0.1/24", "0.0.0.0/0", "fe80::1/64", "yes", "1", "~", "a/b", "ü", "\0", "ansible_become_password"]
 )  # fmt: skip
-UNHURRIED = settings(max_examples=400)
+UNHURRIED = settings(max_examples=150)
 KEPT = ("s0", "s2", "L1")  # a small inventory has all that a large one has
 
 

@@ -18,7 +18,7 @@ from roundabout.store import Attempt, Run, StoreError
 from tests.computed_runs import RUNNER, compute_run
 from tests.spec.cluster_traces.test_recorded_traces import JOB, JOBS, NEVER, RUNNING, WORKERS
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.unit
 
 EXPERIMENT = """
 name: small

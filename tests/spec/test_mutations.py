@@ -62,7 +62,7 @@ def library(library: Path) -> Path:
     return library
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_an_experiment_with_spoilt_values_is_read_or_refused(library: Path, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))
@@ -70,7 +70,7 @@ def test_an_experiment_with_spoilt_values_is_read_or_refused(library: Path, data
     Spoilt(library, file, MISTAKES.spoilt(tree, data.draw)).check()
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_an_experiment_with_spoilt_bytes_is_read_or_refused(library: Path, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))

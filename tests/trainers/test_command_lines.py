@@ -19,7 +19,7 @@ from roundabout.spec.training.launch import Launch
 from roundabout.spec.training.trainer import Task
 from roundabout.spec.training.training_spec import Training, read_models
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.unit
 
 GOLDEN = Path(__file__).with_name("golden")
 FRAMEWORKS = {name: kind for name, kind in MODELS.items() if issubclass(kind, Training)}

@@ -10,7 +10,7 @@ import yaml
 from roundabout.models.cluster.models import MODELS_FILE
 from roundabout.spec.training.training_spec import Model, read_models
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.unit
 
 LABELS = 1000
 

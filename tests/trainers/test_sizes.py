@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from tests.trainers.host import load
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.unit
 
 sizes = load("training_sizes")
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.trainers.host import COMPUTING
 
-pytestmark = pytest.mark.lab
+pytestmark = pytest.mark.unit
 
 PYTHON = os.environ.get("TRAINING_PYTHON", "/usr/bin/python3")
 LAYER = {"kind": "layer", "hidden": 64, "heads": 4, "kv_heads": 2, "head": 16, "inner": 96}
