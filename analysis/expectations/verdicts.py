@@ -188,12 +188,23 @@ def _complete(experiment: Experiment) -> list[Expectation]:
         today = load_experiment(experiment.name).expect
     except RoundaboutError:
         return list(experiment.expect)
-    return [next((each for each in today if _same(old, each)), old) for old in experiment.expect]
+
+    def complete(old: Expectation) -> Expectation:
+        found = next((each for each in today if _same(old, each, experiment)), old)
+        return found.model_copy(update={"at": old.at})
+
+    return [complete(old) for old in experiment.expect]
 
 
-def _same(old: Expectation, new: Expectation) -> bool:
-    place = ("kind", "what", "of", "over", "job", "at")
-    return all(getattr(old, name) == getattr(new, name) for name in place) and resolve(old).text == resolve(new).text
+def _same(old: Expectation, new: Expectation, experiment: Experiment) -> bool:
+    """Return True if both expect the same of cells. `experiment` is the old one, which may lack a factor of today."""
+    place = ("kind", "what", "of", "over", "job")
+    at = {factor: level for factor, level in (new.at or {}).items() if factor in experiment.factors}
+    return (
+        all(getattr(old, name) == getattr(new, name) for name in place)
+        and (old.at or {}) == at
+        and resolve(old).text == resolve(new).text
+    )
 
 
 def _measure(reading: CachedReading, expectation: Expectation, quantity: Quantity) -> list[Case] | list[Curve]:
