@@ -205,10 +205,14 @@ class _SentBytes:
     sent: float = 0.0
 
     def weight(self, more: float = 0.0) -> float:
-        """Return the weight once so many more bytes are sent."""
+        """Return the weight once so many more bytes are sent.
+
+        An integration step that is too long may ask for fewer bytes than none, or for more than all.
+        """
         if self.job.factor is None:
             return self.job.weight
-        return self.job.weight * self.job.factor(min((self.sent + more) / self.job.iteration_bytes, 1.0))
+        share = (self.sent + more) / self.job.iteration_bytes
+        return self.job.weight * self.job.factor(min(max(share, 0.0), 1.0))
 
 
 @dataclass

@@ -105,7 +105,7 @@ Job::Job(Plan own, std::size_t place, double now)
       departs_(plan.departs_ms) {}
 
 double Job::weight(const Tally &tally, double more) const {
-  return plan.grows ? plan.weight * plan.factor(std::min((tally.sent + more) / bytes, 1.0)) : plan.weight;
+  return plan.grows ? plan.weight * plan.factor(std::clamp((tally.sent + more) / bytes, 0.0, 1.0)) : plan.weight;
 }
 
 double Job::next_ms() const {
