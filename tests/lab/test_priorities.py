@@ -67,7 +67,7 @@ def test_ports_get_the_transports_queue_for_a_trial_only(topology, lab_name):
     assert lab.read_back(trial("dctcp", queue="step")) == []
     of_cnps = port_queues.CNPS_LIMIT_BYTES
     short = f"found queues of [{deep}, {of_cnps}] bytes, expected [53750, {of_cnps}]"
-    marks = f"marks: found Kmin, Kmax, Pmax 30000 30000 1, expected {never} {never} 1"
+    marks = f"marks: found Kmin, Kmax, Pmax, packets 30000 30000 1 0, expected {never} {never} 1 0"
     drifted = [f"{port.switch}'s port to {port.towards}" for port in lab.ports]
     expected = [f"{port} {marks}" for port in drifted] + [f"{port}: {short}" for port in drifted]
     assert lab.read_back(trial(queue="drop-tail")) == expected

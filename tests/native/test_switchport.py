@@ -28,16 +28,16 @@ def test_setting_a_port_leaves_its_counters_to_the_programs_that_count(pins: Any
     pins.put("configs", IFINDEX, bytes(CONFIG_BYTES))
     pins.make("echoes", 4, 16)
     pins.put("echoes", IFINDEX, struct.pack("<2Q", 3, 450_000))
-    done = switchport(pins, "set", "7 4000 8000 0.5 125000 5000000 46:1\n")
+    done = switchport(pins, "set", "7 4000 8000 0.5 125000 5000000 4 46:1\n")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(switchport(pins, "show").stdout) == [
         {"ifindex": 7, "packets": 100, "bytes": 150_000, "ect_packets": 90, "marks": 17, "echoes": 3,
-         "echo_ns": 450_000, "kmin_bytes": 4000, "kmax_bytes": 8000, "pmax": 0.5},
+         "echo_ns": 450_000, "kmin_bytes": 4000, "kmax_bytes": 8000, "pmax": 0.5, "packets_per_segment": 4},
     ]  # fmt: skip
 
 
 def test_a_port_that_was_never_attached_is_refused(pins: Any) -> None:
     pins.make("configs", 4, CONFIG_BYTES)
-    done = switchport(pins, "set", "7 4000 8000 0.5 125000 5000000\n")
+    done = switchport(pins, "set", "7 4000 8000 0.5 125000 5000000 0\n")
     assert done.returncode == 1
     assert "no such port" in done.stderr
