@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Experiments of the catalog under DCQCN's former rule and parameters, and under their present ones, packet by packet.
 
-    python benchmarks/dcqcn_rules.py [NAME...] [--json]
+    python -m tests.packets.comparisons.dcqcn_rules [NAME...] [--json]
 
 Until sets stated `clamp_target`, all of them had SIGCOMM'15's rule, 1: the target rate follows every cut. And the
 experiments of HotNets'22 named no set. Each experiment is played in short: some of its cells, with seed 1, for as long
@@ -11,15 +11,11 @@ in ms, or the baseline's over another cell's, for the job that gains least.
 
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import roundabout
 from analysis.reading.cells import CellTrials, baseline_of, cells_of, experiment_of, first_shares
