@@ -80,8 +80,9 @@ def test_cnps_act_after_their_delay(lab: Lab, dcqcn: str, tools: Any) -> None:
     counters = counters_of_jobs(lab, tools, f"cnp_delay_us={delay_us}")
     cuts = sum(each["cnps"] for each in counters)
     assert cuts > 20
-    # An ACK comes each few hundred us; a flow that pauses in between hears of its CNPs later, or forgets them.
-    assert sum(each["held_us"] for each in counters) / cuts == pytest.approx(delay_us, rel=0.3)
+    # An ACK comes each few hundred us; a flow that pauses in between hears of its CNPs later, or forgets them. Those
+    # between two ACKs that echo marks count from their own times, and act at the later ACK if that is overdue.
+    assert 0.9 * delay_us < sum(each["held_us"] for each in counters) / cuts < 1.6 * delay_us
     heard = lab.echo_times()
     assert heard.echoes > 20
     assert 10 < heard.total_us / heard.echoes < 20_000
