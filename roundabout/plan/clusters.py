@@ -41,7 +41,7 @@ def trace_requests_of(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
             message = (
                 f"{where}: found an arrival {each.arrives_s:,.0f} s after the first, expected {LATEST_S:,.0f} s at most"
             )
-            raise UsageError(message, "give the trace fewer `jobs`, or its file only those of some days")
+            raise TraceError(message, "give the trace fewer `jobs`, or its file only those of some days")
         if each.iterations > MOST_ITERATIONS and part is None:
             message = f"{where}: found {each.iterations:,} iterations, expected {MOST_ITERATIONS:,} at most"
             raise TraceError(message, "leave longer jobs out of the trace, or play a `slice` of it")
@@ -54,7 +54,7 @@ def check_cluster_trial(spec: TrialSpec, seed: int) -> None:
     Raises EngineError if the flow-level engine is not built.
     """
     if spec.topology.hashes_flows:
-        raise TraceError(
+        raise UsageError(
             f"topology {spec.topology.name}: found routing ecmp, allowed for clusters is static: "
             "schedulers cannot know the ports of later flows",
             "give the experiment `routing: {name: static}`",
