@@ -169,7 +169,7 @@ class Topology(Strict):
         default=1,
         description="GPUs of a host, one for each worker; traffic between workers of one host crosses no link",
     )
-    links: Annotated[Tuple[Link], Field(min_length=1)] = Field(description="links, which form a tree")
+    links: Annotated[Tuple[Link], Field(min_length=1)] = Field(description="links: a tree, or loops with `routing`")
     delays: Delays = Field(default=Delays(), description="what paths' delays consist of, beside sending and queues")
     routing: Routing | None = Field(
         default=None, description="how switches choose among several paths; a tree has no use for it"
