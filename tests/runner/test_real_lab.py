@@ -26,6 +26,7 @@ from tests.traces import traces
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 EVENTS = "runs/*/*/partial/*/events.jsonl"
+LABS = "labs/*/lab.json"
 ROUNDABOUT = [sys.executable, "-m", "roundabout.cli.main"]
 ROOT = Path(__file__).parents[2]
 VARIANTS = "alone: {one_job_at_a_time: true, iterations: 2}, fair: {}, unfair: {jobs: {j1: {transport: {T_us: 100}}}}"
@@ -194,11 +195,12 @@ def test_after_sigkill_clean_leaves_nothing_and_resume_finishes(tmp_path, file, 
 
 @pytest.mark.parametrize("moment", ["while the lab is raised", "during a trial"])
 def test_ctrl_c_leaves_nothing(tmp_path, file, untouched, moment):
+    labs_of_others = set(STATE.glob(LABS))
     with start(tmp_path, file) as process:
         if moment == "during a trial":
             wait_for(lambda: list(tmp_path.glob(EVENTS)))
         else:
-            wait_for(lambda: list(STATE.glob("labs/*/lab.json")))
+            wait_for(lambda: set(STATE.glob(LABS)) - labs_of_others)
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130, stderr
