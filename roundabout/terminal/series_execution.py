@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 
@@ -15,6 +15,9 @@ from roundabout.store import Run
 from roundabout.terminal.lines import print_warning
 from roundabout.terminal.screen import show_page
 from roundabout.terminal.validity import UnmeasuredError
+
+if TYPE_CHECKING:
+    from analysis.reports.testbed_comparison import TestbedComparison
 
 
 class Execution(Protocol):
@@ -54,10 +57,30 @@ def execute_series(providers: Sequence[TestbedProvider], run_on: Execution, cons
 
 def show_comparison(complete: Sequence[Run], console: Console, runs: Path) -> None:
     """Print the comparison of runs on several testbeds, and write its page."""
-    # Only this needs these modules, which take a second to import.
-    from analysis.reports.testbed_comparison import compare_runs, table  # noqa: PLC0415
+    from analysis.reports.testbed_comparison import compare_runs  # noqa: PLC0415 - its import takes a second
+
+    _show(compare_runs(complete), console, runs)
+
+
+def show_comparison_with_newest(run: Run, console: Console, runs: Path) -> None:
+    """Print the comparison of `run` with the newest run of its experiment on each other testbed, and write its page.
+
+    Do nothing if no other testbed has a run, or if `run` is not the one that stands for its testbed.
+    """
+    from analysis.reports.comparison import CompareError  # noqa: PLC0415 - its import takes a second
+    from analysis.reports.testbed_comparison import compare_testbeds  # noqa: PLC0415
+
+    try:
+        comparison = compare_testbeds(run.experiment, runs)
+    except CompareError:
+        return
+    if run.id in {each.run for each in comparison.runs}:
+        _show(comparison, console, runs)
+
+
+def _show(comparison: "TestbedComparison", console: Console, runs: Path) -> None:
+    from analysis.reports.testbed_comparison import table  # noqa: PLC0415 - its import takes a second
     from analysis.reports.testbed_page import write_page  # noqa: PLC0415
 
-    comparison = compare_runs(complete)
     console.print(table(comparison))
     show_page(console, write_page(comparison, runs))

@@ -6,6 +6,8 @@ from pathlib import Path
 from roundabout.terminal.lines import print_warning
 from roundabout.cli.options import Executor, RunJson, Runs, WhichRun
 from roundabout.terminal.execution import execute
+from roundabout.terminal.screen import Screen
+from roundabout.terminal.series_execution import show_comparison_with_newest
 from roundabout.spec import Experiment
 from roundabout.spec.assembly.overrides import SET, overrides_from_values
 from roundabout.spec.load import load_experiment
@@ -19,13 +21,17 @@ def command(
     executor: Executor = None,
     as_json: RunJson = False,
 ) -> None:
-    """Execute the missing trials of an interrupted run. Committed trials do not change."""
+    """Execute the missing trials of an interrupted run. Committed trials do not change.
+
+    At the end it stands beside the newest run of its experiment on each other testbed, as after `run`.
+    """
     run = Run.open(which, runs)
     if fault := run.experiment_fault():
         print_warning(fault)
     experiment = load_experiment_of(run)
     where = find_provider(run.manifest.get("where", {}))
-    execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json, executor=executor)
+    run = execute(lambda runner: runner.resume(run, experiment), where, as_json=as_json, executor=executor)
+    show_comparison_with_newest(run, Screen(stderr=as_json), run.path.parents[1])
 
 
 def load_experiment_of(run: Run) -> Experiment:

@@ -3,6 +3,7 @@
 
 import json
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from roundabout.cli.main import main
-from roundabout.cli.runs import run as command
+from roundabout.cli.runs import resume, run as command
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.packets import UnsupportedError
 from roundabout.runner import run as runner
@@ -208,7 +209,7 @@ def test_nothing_is_computed_beside_a_run_that_measures(two_testbeds, tiny, caps
     assert runs(two_testbeds) == {}
 
 
-def test_an_interrupted_run_leaves_those_before_it_and_resumes(two_testbeds, tiny, monkeypatch):
+def test_an_interrupted_run_leaves_those_before_it_and_resumes_up_to_the_page(two_testbeds, tiny, capsys, monkeypatch):
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
@@ -218,8 +219,24 @@ def test_an_interrupted_run_leaves_those_before_it_and_resumes(two_testbeds, tin
     found = runs(two_testbeds)
     assert len(found["fluid"].committed()) == len(found["fluid"].manifest["plan"])
     assert not found["fake"].committed()
-    path = two_testbeds.folder / "tiny.yaml"
-    assert two_testbeds.runner.resume(found["fake"], load_experiment(path)).committed()
+    monkeypatch.setattr(resume, "find_provider", lambda _where: two_testbeds.provider)
+    assert main(["resume", found["fake"].id, "--runs", str(two_testbeds.runs)]) == 0
+    assert found["fake"].committed()
+    page = two_testbeds.runs / "tiny/testbeds.html"
+    assert capsys.readouterr().out.splitlines()[-1] == f"page    {page}"
+    assert all(run.id in page.read_text() for run in found.values())
+
+
+def test_a_run_that_is_alone_resumes_without_a_comparison(two_testbeds, tiny, capsys, monkeypatch):
+    assert call(two_testbeds, tiny) == 0
+    shutil.rmtree(runs(two_testbeds)["fluid"].path)
+    page = two_testbeds.runs / "tiny/testbeds.html"
+    page.unlink()
+    monkeypatch.setattr(resume, "find_provider", lambda _where: two_testbeds.provider)
+    capsys.readouterr()
+    assert main(["resume", "last", "--runs", str(two_testbeds.runs)]) == 0
+    assert "page " not in capsys.readouterr().out
+    assert not page.exists()
 
 
 def test_a_prediction_without_a_valid_trial_does_not_keep_from_measuring(two_testbeds, tiny, capsys, monkeypatch):
