@@ -132,6 +132,13 @@ class Hop(NamedTuple):
         return Hop(self.link, self.receiver, self.sender)
 
 
+def _root(parents: dict[str, str], node: str) -> str:
+    """Return the root of a node's tree, and halve the way to it (union-find)."""
+    while parents[node] != node:
+        parents[node] = node = parents[parents[node]]
+    return node
+
+
 Direction = tuple[str, ...]
 """One direction of a link: (from, to), and the link's name if several links join the two nodes."""
 
@@ -242,15 +249,16 @@ class Topology(Strict):
         return None
 
     def _misplaced_link(self) -> _Fault | None:
+        hosts = set(self.hosts)
+        counts = Counter(end for link in self.links for end in set(link.ends))
         for host in self.hosts:
-            count = sum(host in link.ends for link in self.links)
-            if count != 1:
-                found = f"{count} links at host {host}"
+            if counts[host] != 1:
+                found = f"{counts[host]} links at host {host}"
                 return _Fault(("links",), found, "exactly one link at each host")
-        if any(all(end in self.hosts for end in link.ends) for link in self.links):
+        if any(hosts.issuperset(link.ends) for link in self.links):
             return _Fault(("links",), "a link between two hosts", "each host linked to a switch")
         for index, link in enumerate(self.links):
-            if link.nic_queue and not any(end in self.hosts for end in link.ends):
+            if link.nic_queue and hosts.isdisjoint(link.ends):
                 return _Fault(("links", index, "nic_queue"), "no host at the link", "one: switch ports always queue")
             if link.ends[0] == link.ends[1]:
                 return _Fault(("links", index, "ends"), f"'{link.ends[0]}' twice", "two different nodes")
@@ -258,13 +266,13 @@ class Topology(Strict):
 
     def _loop_or_gap(self) -> _Fault | None:
         tree = "a tree: one way between any two nodes; for several give `routing: {name: static}` or `{name: ecmp}`"
-        group = {node: node for node in (*self.hosts, *self.switches)}
+        parents = {node: node for node in (*self.hosts, *self.switches)}  # a forest, a tree for nodes that are joined
         for index, link in enumerate(self.links):
-            one, other = (group[end] for end in link.ends)
+            one, other = (_root(parents, end) for end in link.ends)
             if one == other and self.routing is None:
                 return _Fault(("links", index, "ends"), f"a loop closed by {link.name}", tree)
-            group = {node: one if root == other else root for node, root in group.items()}
-        apart = [node for node in group if group[node] != group[self.hosts[0]]]
+            parents[other] = one
+        apart = [node for node in parents if _root(parents, node) != _root(parents, self.hosts[0])]
         if apart:
             return _Fault(("links",), f"no way from {self.hosts[0]} to {apart[0]}", "a way between any two nodes")
         return None
@@ -302,8 +310,11 @@ class Topology(Strict):
 
     @cached_property
     def _hops_by_node(self) -> dict[str, tuple[Hop, ...]]:
-        hops = [Hop(link, *ends) for link in self.links for ends in (link.ends, link.ends[::-1])]
-        return {node: tuple(hop for hop in hops if hop.sender == node) for node in (*self.hosts, *self.switches)}
+        hops: dict[str, list[Hop]] = {node: [] for node in (*self.hosts, *self.switches)}
+        for link in self.links:
+            for sender, receiver in (link.ends, link.ends[::-1]):
+                hops[sender].append(Hop(link, sender, receiver))
+        return {node: tuple(each) for node, each in hops.items()}
 
     @cached_property
     def is_tree(self) -> bool:
@@ -350,35 +361,35 @@ class Topology(Strict):
     def _route(self, flow: FiveTuple) -> tuple[Hop, ...]:
         """Return a flow's path: at each switch, the routing's choice among the cables that lead nearer."""
         assert self.routing is not None
-        route: list[Hop] = []
-        node, entered_by = flow.sender, ""
-        while node != flow.receiver:
-            onward = self._hops_towards(flow.receiver)[node]
-            hop = onward[self.routing.choose(flow, node, entered_by, len(onward))]
-            route.append(hop)
-            node, entered_by = hop.receiver, hop.link.name
-        return tuple(route)
+        if flow.sender == flow.receiver:
+            return ()
+        (first,), (last,) = self._hops_by_node[flow.sender], self._hops_by_node[flow.receiver]
+        route = [first]
+        onward = self._hops_towards(last.receiver)
+        while (node := route[-1].receiver) != last.receiver:
+            route.append(onward[node][self.routing.choose(flow, node, route[-1].link.name, len(onward[node]))])
+        return (*route, last.turned)
 
     @cached_property
     def _towards(self) -> dict[str, dict[str, tuple[Hop, ...]]]:
         return {}
 
-    def _hops_towards(self, receiver: str) -> dict[str, tuple[Hop, ...]]:
-        """Return each node's links on shortest paths to a host, in the order of the topology's links."""
-        if receiver not in self._towards:
-            distances = {receiver: 0}
-            frontier = deque([receiver])
+    def _hops_towards(self, switch: str) -> dict[str, tuple[Hop, ...]]:
+        """Return each node's links on shortest paths to a switch, in the order of the topology's links."""
+        if switch not in self._towards:
+            distances = {switch: 0}
+            frontier = deque([switch])
             while frontier:
                 node = frontier.popleft()
                 for hop in self._hops_by_node[node]:
                     if hop.receiver not in distances:
                         distances[hop.receiver] = distances[node] + 1
                         frontier.append(hop.receiver)
-            self._towards[receiver] = {
+            self._towards[switch] = {
                 node: tuple(hop for hop in hops if distances[hop.receiver] < distances[node])
                 for node, hops in self._hops_by_node.items()
             }
-        return self._towards[receiver]
+        return self._towards[switch]
 
     def path_payload_gbps(self, sender: str, receiver: str) -> float:
         """Return the lowest payload rate on the path from one host to another, in Gbit/s."""
