@@ -12,7 +12,11 @@ from roundabout.spec import TrialSpec
 
 SAMPLES_MS = 10.0
 MOST_SAMPLES = 10_000
-"""Limit of counter samples in a trial. Longer trials multiply the sampling period by 10, 100, and so on."""
+MOST_ROWS = 2_000_000
+"""Limits of counter samples in a trial, and of these over all directions of links.
+
+Longer trials and larger topologies multiply the sampling period by 10, 100, and so on.
+"""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,15 @@ def compute_trial(spec: TrialSpec, left: ResidualCapacity) -> ComputedTrial:
 
 def _sample_ms(spec: TrialSpec) -> float:
     last_ms = max(job.departs_ms or job.begins_ms for job in spec.jobs.values())
+    alone_ms = max(_alone_ms(spec, name) for name in spec.jobs)
     sample_ms = SAMPLES_MS
-    while last_ms > MOST_SAMPLES * sample_ms:
+    while last_ms > MOST_SAMPLES * sample_ms or 2 * len(spec.topology.links) * alone_ms > MOST_ROWS * sample_ms:
         sample_ms *= 10
     return sample_ms
+
+
+def _alone_ms(spec: TrialSpec, name: str) -> float:
+    """Return when a job alone would end, in ms after the trial's start."""
+    job = spec.jobs[name]
+    end_ms = job.begins_ms + spec.iterations_of(name) * job.profile.alone_ms
+    return end_ms if job.departs_ms is None else min(end_ms, job.departs_ms)

@@ -53,12 +53,16 @@ def _iterations(spec: TrialSpec, played: ComputedTrial, when: TrialStart) -> Ite
 
 def _counters(spec: TrialSpec, played: ComputedTrial, when: TrialStart) -> Iterator[Columns]:
     length = len(played.samples_ms)
+    from_node, to_node = defaultdict[str, list[Direction]](list), defaultdict[str, list[Direction]](list)
+    for edge in played.carried:
+        from_node[edge[0]].append(edge)
+        to_node[edge[1]].append(edge)
     for host in spec.topology.hosts:
         yield {
             **when.columns(host, played.samples_ms),
             "interface": ["fluid"] * length,
-            "tx_bytes": _bytes(played, [edge for edge in played.carried if edge[0] == host]),
-            "rx_bytes": _bytes(played, [edge for edge in played.carried if edge[1] == host]),
+            "tx_bytes": _bytes(played, from_node[host]),
+            "rx_bytes": _bytes(played, to_node[host]),
             **{name: np.zeros(length, np.int64) for name in ("tx_packets", "rx_packets")},
             **{name: np.zeros(length, np.int64) for name in ("tx_dropped", "rx_dropped")},
         }
