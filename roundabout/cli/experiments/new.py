@@ -12,25 +12,83 @@ from roundabout.cli.options import check_output
 from roundabout.core.errors import UsageError
 from roundabout.spec.assembly.library import EXPERIMENTS
 from roundabout.spec.base import NAME_RULE, Name
+from roundabout.spec.fabrics import FABRICS, Fabric, write_topology
 from roundabout.store.files import write_text
 from roundabout.terminal.lines import print_line
 
 TEMPLATE = Path(__file__).with_name("new.yaml")
+ON_A_DUMBBELL = {
+    "HOW_TO_RUN": "# In the lab, as root:   roundabout run NAME.yaml --testbed lab\n"
+    "# Packets, then the lab: roundabout run NAME.yaml",
+    "ABOUT": "Two jobs share one link, fair and unfair",
+    "TOPOLOGY": "dumbbell-2x2",
+    "HOSTS": "hosts s0 to s3; s0 and s1 reach s2 and s3 over the link L1, 43 Gbit/s of payload",
+    "FIRST_PAIR": "[s0, s2]",
+    "SECOND_PAIR": "[s1, s3]",
+    "BYTES": "500_000_000",
+    "DEMAND": "32",
+    "FACTOR": "jobs.j1.jitter: [0, 0.01]",
+}
 
 
 def command(
     name: Annotated[str, typer.Argument(help="Name of the experiment. The file is NAME.yaml in this folder.")],
+    fabric: Annotated[
+        str | None,
+        typer.Option("--from", metavar="FABRIC", help=f"Also create its topology: {', '.join(FABRICS)}."),
+    ] = None,
+    servers: Annotated[int, typer.Option(min=2, max=4096, help="Servers of the fabric.")] = 16,
+    oversubscription: Annotated[
+        int, typer.Option(min=1, max=64, help="Hosts below a leaf for each of its links to spines.")
+    ] = 1,
 ) -> None:
-    """Create an experiment file with comments as a starting point. The experiment is valid and can be run."""
+    """Create an experiment file with comments as a starting point. The experiment is valid and can be run.
+
+    With --from, create its topology, too, in topologies/NAME.yaml, with several paths at 400 Gbit/s.
+    """
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError:
         raise UsageError(f"found '{name}', expected a name of {NAME_RULE}") from None
-    path = Path(f"{name}.yaml")
-    if path.exists():
-        raise UsageError(f"found a file {path}, expected none of that name", f"roundabout run {path}")
-    check_output("NAME", path)
-    values = {"NAME": name, "SCHEMA": str(EXPERIMENTS / "schema" / "experiment.json")}
-    write_text(path, re.sub("|".join(values), lambda found: values[found[0]], TEMPLATE.read_text()))
+    if fabric not in (None, *FABRICS):
+        raise UsageError(f"--from: found '{fabric}', expected one of {', '.join(FABRICS)}")
+    path, topology = Path(f"{name}.yaml"), Path("topologies") / f"{name}.yaml"
+    shape = FABRICS[fabric](servers, oversubscription) if fabric else None
+    _check_new(path)
+    if shape:
+        topology.parent.mkdir(exist_ok=True)
+        _check_new(topology)
+        write_text(topology, write_topology(shape.topology(name)))
+        print_line(topology)
+    text = _fill(TEMPLATE.read_text(), _on_a_fabric(shape) if shape else ON_A_DUMBBELL)
+    write_text(path, _fill(text, {"NAME": name, "SCHEMA": str(EXPERIMENTS / "schema" / "experiment.json")}))
     print_line(path)
     print_line(f"  roundabout run {path} --testbed fluid")
+
+
+def _on_a_fabric(fabric: Fabric) -> dict[str, str]:
+    """Return what the template says on a fabric: two jobs from its first leaf to its last."""
+    first, last = (list(fabric.leaves.values())[place] for place in (0, -1))
+    return {
+        "HOW_TO_RUN": "# Packet by packet:      roundabout run NAME.yaml --testbed packets",
+        "ABOUT": "Two jobs across a fabric, whose flows may meet on a link, fair and unfair",
+        "TOPOLOGY": "NAME",
+        "HOSTS": "topologies/NAME.yaml beside this file\n"
+        "routing: {name: ecmp, seed: 1}   # the seed draws which links flows take",
+        "FIRST_PAIR": f"[{first[0]}, {last[-1]}]",
+        "SECOND_PAIR": f"[{first[1]}, {last[-2]}]",
+        "BYTES": "5_000_000_000",
+        "DEMAND": "320",
+        "FACTOR": "routing.seed: [1, 2, 3, 4]",
+    }
+
+
+def _fill(template: str, values: dict[str, str]) -> str:
+    return re.sub("|".join(values), lambda found: values[found[0]], template)
+
+
+def _check_new(path: Path) -> None:
+    """Raise UsageError if there is such a file, or if none can be written."""
+    if path.exists():
+        raise UsageError(f"found a file {path}, expected none of that name", f"roundabout run {path.name}")
+    check_output("NAME", path)
