@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The history of a cluster's jobs: the timeline.json of each trial (docs/how-to/cluster-runs.md), and their iterations.
+"""The history of a cluster's jobs: the timeline.json of each trial (docs/reference/cluster.md), and their iterations.
 
 A cluster trial's jobs are allocations: a trace's job on one placement. No two trials share allocations, so cells.py
 does not read such trials.
