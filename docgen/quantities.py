@@ -11,7 +11,7 @@ HEAD = """# Quantities
 `what` of an expectation names one of these ([experiment fields](experiment-fields.md#value)).
 `roundabout scoreboard --quantities` lists them too. "Cases by" is what tells one figure of a
 quantity from the next, and "needs" lists the fields and jobs without which it is not measured. To
-add a quantity: [extending](../how-to/extending.md).
+add a quantity: [add a quantity](../how-to/add/quantity.md).
 
 """
 

@@ -14,7 +14,7 @@ HEAD = """# Transports and their parameters
 `transport: {name: NAME, PARAMETER: VALUE}` in an experiment chooses one of these, for all jobs or
 for one. The declarations stand in the transports' own headers (`transports/`). "Chosen by" says
 where a value comes from that the experiment does not give. To add a transport:
-[extending](../how-to/extending.md).
+[add a transport](../how-to/add/transport.md).
 
 """
 CHOSEN_BY = {

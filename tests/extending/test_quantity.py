@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/how-to/extending.md, "A quantity": a file outside the tree, and an experiment that expects it."""
+"""docs/how-to/add/quantity.md: a file outside the tree, and an experiment that expects it."""
 
 import json
 import os
@@ -12,10 +12,10 @@ import pytest
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
-SECTION = (ROOT / "docs/how-to/extending.md").read_text().partition("\n## A quantity\n")[2].partition("\n## ")[0]
-QUANTITY, OF_COUNTERS = (part.partition("```")[0] for part in SECTION.split("```python\n")[1:])
-EXPECTED = SECTION.partition("```yaml\n")[2].partition("```")[0]
-PROGRAM = (ROOT / "docs/how-to/extending.md").read_text().partition("```c\n")[2].partition("```")[0]
+PAGE = (ROOT / "docs/how-to/add/quantity.md").read_text()
+QUANTITY, OF_COUNTERS = (part.partition("```")[0] for part in PAGE.split("```python\n")[1:])
+EXPECTED = PAGE.partition("```yaml\n")[2].partition("```")[0]
+PROGRAM = (ROOT / "docs/how-to/add/transport.md").read_text().partition("```c\n")[2].partition("```")[0]
 
 EXPERIMENT = """\
 name: mine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/how-to/extending.md, "A scheduler": its file, from a folder outside the tree, decides."""
+"""docs/how-to/add/scheduler.md: its file, from a folder outside the tree, decides."""
 
 import os
 import subprocess
@@ -11,8 +11,8 @@ import pytest
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
-SECTION = (ROOT / "docs/how-to/extending.md").read_text().partition("\n## A scheduler\n")[2].partition("\n## ")[0]
-SCHEDULER = SECTION.partition("```python\n")[2].partition("```")[0]
+PAGE = (ROOT / "docs/how-to/add/scheduler.md").read_text()
+SCHEDULER = PAGE.partition("```python\n")[2].partition("```")[0]
 
 DECIDES = """
 from functools import partial

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/how-to/extending.md, "A study": its folder, outside the tree, computes, stores and shows results."""
+"""docs/how-to/add/study.md: its folder, outside the tree, computes, stores and shows results."""
 
 import json
 import os
@@ -12,11 +12,11 @@ import pytest
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
-SECTION = (ROOT / "docs/how-to/extending.md").read_text().partition("\n## A study\n")[2].partition("\n## A ")[0]
+PAGE = (ROOT / "docs/how-to/add/study.md").read_text()
 FILES = dict(
     zip(
         ("study.py", "tables.py", "notebook.py"),
-        (part.partition("```")[0] for part in SECTION.split("```python\n")[1:]),
+        (part.partition("```")[0] for part in PAGE.split("```python\n")[1:]),
         strict=True,
     )
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/how-to/extending.md, "A testbed": a folder outside the tree runs an experiment from its file to its report."""
+"""docs/how-to/add/testbed.md: a folder outside the tree runs an experiment from its file to its report."""
 
 import json
 import os
@@ -14,8 +14,8 @@ from roundabout.store import Run
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
-SECTION = (ROOT / "docs/how-to/extending.md").read_text().partition("\n## A testbed\n")[2]
-PROVIDER = SECTION.partition("```python\n")[2].partition("```")[0]
+PAGE = (ROOT / "docs/how-to/add/testbed.md").read_text()
+PROVIDER = PAGE.partition("```python\n")[2].partition("```")[0]
 
 
 @pytest.fixture

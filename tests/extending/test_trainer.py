@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/how-to/extending.md, "A trainer": its program and its model, from a folder outside the tree, in a real lab."""
+"""docs/how-to/add/trainer.md: its program and its model, from a folder outside the tree, in a real lab."""
 
 import json
 import os
@@ -17,8 +17,8 @@ from roundabout.store import Run
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 ROOT = Path(__file__).parents[2]
-SECTION = (ROOT / "docs/how-to/extending.md").read_text().partition("\n## A trainer\n")[2].partition("\n## ")[0]
-PROGRAM, MODEL = (part.partition("```")[0] for part in SECTION.split("```python\n")[1:])
+PAGE = (ROOT / "docs/how-to/add/trainer.md").read_text()
+PROGRAM, MODEL = (part.partition("```")[0] for part in PAGE.split("```python\n")[1:])
 EXPERIMENT = """
 name: napping
 about: One job computes only, the other one sends as ever

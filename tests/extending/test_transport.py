@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/how-to/extending.md, "A transport": a program from outside the tree, in a real kernel and a real lab."""
+"""docs/how-to/add/transport.md: a program from outside the tree, in a real kernel and a real lab."""
 
 import shutil
 import subprocess
@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 ROOT = Path(__file__).parents[2]
 
-SECTION = (ROOT / "docs/how-to/extending.md").read_text().partition("\n## A transport\n")[2]
-PROGRAM = SECTION.partition("```c\n")[2].partition("```")[0]
+PAGE = (ROOT / "docs/how-to/add/transport.md").read_text()
+PROGRAM = PAGE.partition("```c\n")[2].partition("```")[0]
 EXPERIMENT = """
 name: steady
 about: A job at a fixed rate

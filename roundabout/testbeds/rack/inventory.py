@@ -70,7 +70,10 @@ Cells = Annotated[int, Field(ge=1, le=10**6)]
 
 
 class LosslessClasses(Strict):
-    """The priorities and DSCPs of RoCE packets and CNPs, in NICs and switches (sources: docs/how-to/rack.md)."""
+    """The priorities and DSCPs of RoCE packets and CNPs, in NICs and switches.
+
+    Sources: docs/reference/rack/sources.md.
+    """
 
     priority: Priority = 3
     dscp: Dscp = 26

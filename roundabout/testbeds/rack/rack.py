@@ -33,8 +33,8 @@ KNOWN_HOSTS = {
 
 REAL = Fidelity("real", "real: rack", "Measured on real hosts and switches.")
 CANNOT = (
-    "a NIC's, a switch's or a GPU's own part, where what stands for them has none: docs/how-to/rack.md lists what "
-    "`make rack-in-vms` has not",
+    "a NIC's, a switch's or a GPU's own part, where what stands for them has none: "
+    "docs/results/operations/rack-in-vms.md lists what `make rack-in-vms` has not",
     "parameters of transports at their size: they are the experiment's own, neither divided nor stretched, as are "
     "marking thresholds",
     "queues and marks: a rack's switches are not sampled",
@@ -139,7 +139,7 @@ class Rack(Scaling):
             raise RackError(
                 f"jobs.{ranked[0]}.priority: found {trial.jobs[ranked[0]].priority}, expected none: an inventory has "
                 "one class for all jobs",
-                "docs/how-to/rack.md says what NICs and switches must do for priorities",
+                "docs/reference/rack/changes.md says what NICs and switches must do for priorities",
             )
         ecn = self.inventory.all.children.switches.vars.ecn
         for host in self.hosts:

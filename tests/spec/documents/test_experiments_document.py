@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/how-to/experiments.md: its examples run, its commands are taken, and every field is told."""
+"""docs/how-to/experiments.md: its examples run; docs/reference/experiments/files.md: it has every field."""
 
 import re
 import shlex
@@ -21,22 +21,21 @@ from roundabout.store import Run
 
 pytestmark = pytest.mark.unit
 
-TEXT = (Path(__file__).parents[3] / "docs/how-to/experiments.md").read_text()
+DOCS = Path(__file__).parents[3] / "docs"
+TEXT = (DOCS / "how-to/experiments.md").read_text()
 THREE_JOBS, SWEEP = (part.partition("```")[0] for part in TEXT.split("```yaml\n")[1:])
 PROGRAM = TEXT.partition("```python\n")[2].partition("```")[0]
-TABLES = {
-    title: section.partition("\n\n|")[2].partition("\n\n")[0]
-    for title, section in re.findall(r"\nOf (?:a |the )?([a-z ]+)[^\n]*:(\n\n\|.*?)(?=\nOf |\n## )", TEXT, re.DOTALL)
-}
+FIELDS = (DOCS / "reference/experiments/files.md").read_text().split("\n## ")
+TABLES = {title: table for title, _, table in (section.partition("\n") for section in FIELDS)}
 TOLD: dict[str, list[type[BaseModel]]] = {
-    "file": [ExperimentHeader],
-    "trial": [Treatment, ProfileScaling, Tcp, WeightedQueues, Cassini, Capture],
-    "job": [Job],
-    "cluster": [Cluster, TraceWindow],
-    "cross traffic": [CrossTraffic],
-    "profile": [Profile, Phase],
-    "topology": [Topology, Link],
-    "buffer": [SharedBuffer],
+    "The file": [ExperimentHeader],
+    "A trial": [Treatment, ProfileScaling, Tcp, WeightedQueues, Cassini, Capture],
+    "A job": [Job],
+    "A cluster": [Cluster, TraceWindow],
+    "Cross traffic": [CrossTraffic],
+    "A profile": [Profile, Phase],
+    "A topology": [Topology, Link],
+    "A buffer": [SharedBuffer],
 }
 
 
