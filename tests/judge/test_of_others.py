@@ -49,7 +49,7 @@ def test_the_kernels_own_selftests_pass(selftests: Path, tmp_path: Path, name: s
     assert figures["throughput"] > 0.5
     assert (
         figures["jain_8"] > 1 / 8
-    )  # windows run away where the kernel begins reductions unasked (docs/results/mltcp.md)
+    )  # windows run away where the kernel begins reductions unasked (docs/explanation/mltcp.md)
     assert figures["program_ns"] > 0
     assert figures["two_jobs_worst"] < 2
     assert "its window does not grow" not in [each["words"] for each in told["verdicts"]]

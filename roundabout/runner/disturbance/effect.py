@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The estimated effect of a lack of CPU time on a trial's figures.
 
-The estimate is a guess (docs/explanation/trial-validity.md holds it against measured trials), in which losses add up. A
+The estimate is a guess (docs/results/disturbed-trials.md holds it against measured trials), in which losses add up. A
 share s of stolen CPU time makes work that fills the CPU last 1 / (1 - s) times as long, and a link that stands still
 for that share makes transfers last as much longer. A job beside other traffic has only what is left of a link, so that
 it loses a larger share of its own. A late wake-up delays its iteration by as much.

@@ -4,7 +4,7 @@
 They judge effects on the figures: trainers that woke late, links that sent nothing although packets waited, and CPU
 time stolen throughout the trial disturb it; losses and missing data make it invalid. A busy CPU, or one second of
 steal, is only shown beside the result.
-docs/explanation/trial-validity.md has the trials that justify these rules.
+docs/results/disturbed-trials.md has the trials that justify these rules.
 """
 
 from collections import Counter, defaultdict
