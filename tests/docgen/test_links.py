@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Links between pages, and from pages to files of the tree, lead somewhere: on a git host, and so in the site."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from docgen.site import INDEX, format_navigation
 from roundabout.core.paths import ROOT
 
 pytestmark = pytest.mark.unit
+
+TESTS = "tests/docgen/"  # which name pages that are made up
 
 
 def tracked() -> set[str]:
@@ -30,6 +33,14 @@ def test_links_of_all_pages_lead_to_files_and_headings():
     pages = [ROOT / name for name in files if name.endswith(".md") and not name.startswith("tests/")]
     assert len(pages) > 50
     assert [problem for page in sorted(pages) for problem in broken_links(page, ROOT, files)] == []
+
+
+def test_pages_that_the_tree_names_by_path_exist():
+    files = tracked()
+    named = re.compile(r"\bdocs/[a-z-]+/[\w/.-]+\.(?:md|svg|png|json|ya?ml|py)\b")
+    texts = {name: (ROOT / name).read_bytes().decode(errors="replace") for name in files if not name.startswith(TESTS)}
+    absent = {(name, page) for name, text in texts.items() for page in named.findall(text) if page not in files}
+    assert absent == set()
 
 
 def test_the_index_names_every_page_once():
