@@ -29,6 +29,7 @@ _LOADED = re.compile(
     r'<(?:script|img|iframe|source)\b[^>]*\bsrc="((?:https?:)?//[^"]*)|<link\b[^>]*\bhref="((?:https?:)?//[^"]*)'
 )
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+_SUBSECTION = re.compile(r"^### (.+)$", re.MULTILINE)
 _ENTRY = re.compile(r"^\| \[([^]]+)\]\(([^)]+\.md)\)", re.MULTILINE)
 _NAMED = re.compile(r"`?\bdocs/([a-z-]+/(?:[a-z-]+/)?[a-z0-9-]+\.md)`?")
 _CODE_WITH_BAR = re.compile(r"(?<!`)`([^`\n]*\\\|[^`\n]*)`(?!`)")
@@ -104,13 +105,20 @@ def find_foreign(page: str) -> list[str]:
 
 
 def format_navigation(index: str) -> str:
-    """Return the site's navigation as YAML: a section for each of the index that lists pages."""
+    """Return the site's navigation as YAML: each section of the index that lists pages, with its subsections."""
     _, *parts = _SECTION.split(index)
     lines = ["  - Home: index.md\n"]
     for section, text in zip(parts[::2], parts[1::2], strict=True):
         lines.append(f"  - {section}:\n")
-        lines += [f"      - {title}: {path}\n" for title, path in _ENTRY.findall(text)]
+        own, *groups = _SUBSECTION.split(text)
+        lines += _format_entries(own, "      ")
+        for group, listed in zip(groups[::2], groups[1::2], strict=True):
+            lines += [f"      - {group}:\n", *_format_entries(listed, "          ")]
     return "".join(lines)
+
+
+def _format_entries(text: str, indent: str) -> list[str]:
+    return [f"{indent}- {title}: {path}\n" for title, path in _ENTRY.findall(text)]
 
 
 def format_outside(path: Path) -> str:

@@ -42,7 +42,10 @@ def test_files_outside_the_folder_become_pages():
 
 def test_the_navigation_follows_the_index():
     index = "# Title\n\n[no](entry.md)\n\n## Guides\n\n| | |\n|---|---|\n| [One](a/b.md) | text, [other](c.md) |\n"
-    assert format_navigation(index) == "  - Home: index.md\n  - Guides:\n      - One: a/b.md\n"
+    navigation = "  - Home: index.md\n  - Guides:\n      - One: a/b.md\n"
+    assert format_navigation(index) == navigation
+    more = f"{index}\n### Add\n\n| | |\n|---|---|\n| [Two](a/d.md) | text |\n"
+    assert format_navigation(more) == f"{navigation}      - Add:\n          - Two: a/d.md\n"
 
 
 def test_what_a_page_loads_from_elsewhere_is_found():
