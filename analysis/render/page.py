@@ -3,7 +3,9 @@
 
 import base64
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from io import BytesIO
 from itertools import count
 from pathlib import Path
@@ -31,6 +33,18 @@ HEADING = re.compile(r'<h2 id="([^"]+)">(.*?)<a class="anchor-link"')
 FIGURE = re.compile("<figcaption>")
 CODE = re.compile("`([^`]+)`")
 NOTHING = Html("<p>Too little was measured for this.</p>")
+_COLLECTED: ContextVar[list[tuple[Figure, str]] | None] = ContextVar("_COLLECTED", default=None)
+
+
+@contextmanager
+def collect_figures() -> Iterator[list[tuple[Figure, str]]]:
+    """Yield a list, to which every figure that becomes HTML in this block is added with its description."""
+    found: list[tuple[Figure, str]] = []
+    token = _COLLECTED.set(found)
+    try:
+        yield found
+    finally:
+        _COLLECTED.reset(token)
 
 
 def render_document(title: str, body: str) -> str:
@@ -65,6 +79,8 @@ def figure_html(figure: Figure | None, caption: str, alt: str) -> Html:
         return Html("<p>Nothing was measured that could be drawn here.</p>")
     svg = _save_figure(figure, "svg", Date=None)
     figure.set_layout_engine("none")  # keeps the layout that it has by now, which takes longest to find
+    if (collected := _COLLECTED.get()) is not None:
+        collected.append((figure, alt))
     files = [
         ("csv", "text/csv", _base64(csv_of(figure).encode())),
         ("pdf", "application/pdf", _save_figure(figure, "pdf", CreationDate=None)),

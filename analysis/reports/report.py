@@ -4,6 +4,7 @@
 from pathlib import Path
 
 from nbconvert import HTMLExporter
+from nbformat import NotebookNode
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -49,8 +50,8 @@ def describe_disturbed(trial: DisturbedTrial) -> str:
     return describe_effect(trial.effect) if trial.counted else f"{MARK}, left out"
 
 
-def write_report(run: Run) -> Path:
-    """Execute the notebook of the run's study and write its report.html; return the path. Raises ReportError."""
+def execute_report(run: Run) -> NotebookNode:
+    """Return the notebook of the run's study, executed. Raises ReportError."""
     study = study_of(experiment_of(run))
     notebook = notebook_on_run(study.notebook, run)
     try:
@@ -65,6 +66,12 @@ def write_report(run: Run) -> Path:
             f"{study.kind}: {type(error).__name__}: {error}",
             f"the run itself is intact in {run.path}; this is a bug in the notebook",
         ) from error
+    return notebook
+
+
+def write_report(run: Run) -> Path:
+    """Execute the notebook of the run's study and write its report.html; return the path. Raises ReportError."""
+    notebook = execute_report(run)
     exporter = HTMLExporter(  # type: ignore[no-untyped-call]
         template_name="basic", exclude_input=True, exclude_input_prompt=True, exclude_output_prompt=True
     )

@@ -45,6 +45,7 @@ GROUPS = {
         "notebook": "results.notebook",
         "export": "results.export",
         "scoreboard": "results.scoreboard",
+        "publish": "results.publish",
     },
     "Models": {
         "predict": "models.predict",

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishing of a run: its checks, and the files below `results/`."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from datetime import datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from analysis.expectations.results import Summary
+from analysis.render.page import collect_figures
+from analysis.reports.publishing.publication import (
+    FACTS,
+    RESULTS,
+    SUMMARY,
+    Facts,
+    Publication,
+    PublishedFigure,
+    format_json,
+)
+from analysis.reports.report import execute_report
+from analysis.reports.summary import summarize_run
+from roundabout.core.errors import RoundaboutError
+from roundabout.store import Run
+from roundabout.store.files import make_directory, write_text
+from roundabout.store.trial_states import counted_trials, state_of_record
+
+MOST_FIGURES = 2
+LARGEST_BYTES = 60_000
+"""Limit of a figure's file: the publications of all experiments on all testbeds stay below 10 MB together."""
+_PATH_DATA = re.compile(r'(?<= d=")[^"]*')
+_DECIMALS = re.compile(r"-?\d+\.\d+")
+
+
+class PublishError(RoundaboutError):
+    """A run that cannot be published."""
+
+
+def publish_run(run: Run, results: Path = RESULTS, *, force: bool = False) -> Publication:
+    """Write the publication of a run below `results`, in place of the one that is there.
+
+    Raises PublishError if the run was altered, is incomplete or invalid, or ran with uncommitted code, and if a newer
+    run is published there, unless `force` is given. Raises StoreError if a stored file is missing or changed.
+    """
+    check_publishable(run)
+    testbed = str(run.manifest["testbed"]["kind"])
+    published = Publication(results / run.experiment / testbed)
+    if not force and (published.folder / FACTS).exists() and published.facts.run > run.id:
+        raise PublishError(
+            f"{published.folder} has run {published.facts.run}, which is newer than {run.id}",
+            "publish a newer run, or add --force to replace the newer one",
+        )
+    summary = summarize_run(run)
+    drawn = choose_figures(draw_figures(run))
+    facts = describe_run(run, summary, [figure for figure, _ in drawn])
+    make_directory(published.folder)
+    for left in published.folder.glob("figure-*.svg"):
+        left.unlink()
+    for figure, svg in drawn:
+        write_text(published.folder / figure.file, svg)
+    write_text(published.folder / SUMMARY, format_json(summary.record()))
+    write_text(published.folder / FACTS, format_json(facts.model_dump(mode="json")))
+    return Publication(published.folder)
+
+
+def check_publishable(run: Run) -> None:
+    """Raise PublishError with the first reason why the run cannot be published."""
+    experiment = run.manifest["experiment"]
+    fields = experiment.get("set", {}).items()
+    changes = [f"--set {path}={value}" for path, value in fields if path not in ("repetitions", "only")]
+    changes += [f"--only {level}" for level in experiment.get("only", [])]
+    if changes:
+        raise PublishError(
+            f"{run.path} was altered by {', '.join(changes)}",
+            "run the experiment as its file states it, then publish that run",
+        )
+    trials, planned = run.trials(), {each["key"] for each in run.manifest["plan"]}
+    missing = planned - {each["trial"] for each in trials}
+    if missing or not planned:
+        raise PublishError(
+            f"{run.path} is incomplete: {len(planned) - len(missing)} of {len(planned)} trials are committed",
+            f"finish it: roundabout resume {run.path}",
+        )
+    counted = counted_trials(trials)
+    cells = {(each["levels"], each.get("job")) for each in trials}
+    invalid = cells - {(each["levels"], each.get("job")) for each in trials if each["trial"] in counted}
+    if invalid:
+        raise PublishError(
+            f"{run.path} is invalid: {len(invalid)} of {len(cells)} cells have no valid trial",
+            f"see each trial's reason: roundabout status {run.path}; then run the experiment again",
+        )
+    for session in run.manifest.get("sessions", []):
+        code = session.get("code", {})
+        if code.get("dirty") or not code.get("revision"):
+            found = "with uncommitted changes" if code.get("dirty") else "without a known revision"
+            raise PublishError(
+                f"{run.path} ran on {session['started_utc'][:19]} {found} of the code",
+                "commit the changes and run the experiment again, so that others can repeat it",
+            )
+    if not run.manifest.get("sessions"):
+        raise PublishError(f"{run.path} records no session", "run the experiment again with this version")
+
+
+def describe_run(run: Run, summary: Summary, figures: list[PublishedFigure]) -> Facts:
+    """Return the facts of a run that passes `check_publishable`."""
+    trials, manifest = run.trials(), run.manifest
+    counted = counted_trials(trials)
+    states = [state_of_record(each) for each in trials]
+    code = manifest["sessions"][-1]["code"]
+    machine: dict[str, Any] = next((each["machine"] for each in trials if "machine" in each), {})
+    begins, ends = ([datetime.fromisoformat(each[name]) for each in trials] for name in ("started_utc", "ended_utc"))
+    return Facts(
+        run=run.id,
+        experiment=run.experiment,
+        testbed=manifest["testbed"]["kind"],
+        nature=summary.testbed.fidelity.nature,
+        fidelity=summary.testbed.fidelity.stamp,
+        command=command_of(manifest),
+        length=manifest.get("length"),
+        version=code["version"],
+        revision=code["revision"],
+        machine={name: value for name, value in machine.items() if name != "name"},
+        trials={state: states.count(state) for state in dict.fromkeys(states)},
+        disturbed=any(state_of_record(each) == "disturbed" for each in trials if each["trial"] in counted),
+        wall_s=round((max(ends) - min(begins)).total_seconds(), 1),
+        figures=tuple(figures),
+    )
+
+
+def command_of(manifest: Mapping[str, Any]) -> str:
+    """Return the command that repeats a run that was not altered."""
+    experiment, testbed = manifest["experiment"], manifest["testbed"]
+    words = ["roundabout", "run", experiment["name"]]
+    words += [f"--{manifest['length']}"] if manifest.get("length") else []
+    words += [] if testbed["kind"] == "rack" else ["--testbed", testbed["kind"]]
+    repetitions = experiment.get("set", {}).get("repetitions")
+    words += [] if repetitions is None else ["--repetitions", str(repetitions)]
+    for name in ("scale", "dilation"):
+        chosen = testbed.get(name, 1)
+        if testbed["kind"] == "lab" and name == "dilation" and chosen not in (1, experiment.get(name)):
+            words += [f"--{name}", f"{chosen:g}"]
+    return shlex.join(words)
+
+
+def choose_figures(drawn: list[tuple[str, str]]) -> list[tuple[PublishedFigure, str]]:
+    """Return the first `MOST_FIGURES` of (description, SVG) that are small enough, with their files' names."""
+    small = [(about, svg) for about, svg in drawn if len(svg.encode()) <= LARGEST_BYTES][:MOST_FIGURES]
+    return [
+        (PublishedFigure(file=f"figure-{number}.svg", about=about), svg)
+        for number, (about, svg) in enumerate(small, start=1)
+    ]
+
+
+def shrink_svg(svg: str) -> str:
+    """Return an SVG with coordinates of paths in steps of 0.1 points, which is less than a pixel."""
+
+    def shorten(data: re.Match[str]) -> str:
+        return _DECIMALS.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), data[0])
+
+    return _PATH_DATA.sub(shorten, svg)
+
+
+def draw_figures(run: Run) -> list[tuple[str, str]]:
+    """Return the figures of the run's report as descriptions and SVGs, in their order on the page."""
+    with collect_figures() as figures:
+        execute_report(run)
+    return [(about, _save_svg(figure)) for figure, about in figures]
+
+
+def _save_svg(figure: Figure) -> str:
+    """Return a figure as SVG whose text is text; glyphs as paths would be most of a file."""
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        buffer = StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return shrink_svg(buffer.getvalue())

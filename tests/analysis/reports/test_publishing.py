@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishing: what is written below results/, and which runs are refused."""
+
+import json
+
+import pytest
+
+from analysis.reports.publishing import publisher
+from analysis.reports.publishing.publication import (
+    FACTS,
+    RESULTS,
+    SUMMARY,
+    Publication,
+    publications,
+    read_publications,
+)
+from analysis.reports.publishing.publisher import PublishError, choose_figures, publish_run, shrink_svg
+from roundabout.store import Run, StoreError
+
+pytestmark = pytest.mark.unit
+
+CODE = {"version": "1.2.3", "source": "checkout", "revision": "0123456789abcdef" * 2, "dirty": False}
+DRAWN = [("bandwidth over time", "<svg/>"), ("too large", "x" * 100_000), ("iterations", "<svg/>")]
+
+
+@pytest.fixture
+def complete(short_run, results, monkeypatch):
+    """A complete run of one repetition, whose summary is known, and whose report has two small figures."""
+    monkeypatch.setattr(publisher, "draw_figures", lambda _: DRAWN)
+    monkeypatch.setattr(publisher, "summarize_run", lambda _: results)
+    return altered(short_run)
+
+
+def altered(run, code=CODE, **fields):
+    """Return the run with fields of its experiment changed, and with this code in its session."""
+    manifest = run.manifest
+    session = {**manifest["sessions"][0], "code": code}
+    plan = [{"key": key} for key in sorted(run.committed())]
+    experiment = {**manifest["experiment"], **fields}
+    run.write_manifest({**manifest, "plan": plan, "sessions": [session], "experiment": experiment})
+    return Run(run.path)
+
+
+def test_a_publication_has_the_summary_the_figures_and_the_facts(complete, results, tmp_path):
+    published = publish_run(complete, tmp_path / "results")
+    assert published.folder == tmp_path / "results" / "unfair-vgg19" / "lab"
+    assert sorted(path.name for path in published.folder.iterdir()) == [
+        "figure-1.svg", "figure-2.svg", FACTS, SUMMARY,
+    ]  # fmt: skip
+    facts = Publication(published.folder).facts
+    assert (facts.run, facts.experiment, facts.testbed, facts.nature) == (
+        complete.id, "unfair-vgg19", "lab", "emulated",
+    )  # fmt: skip
+    assert (facts.revision, facts.command) == (CODE["revision"], "roundabout run unfair-vgg19 --testbed lab")
+    assert [each.about for each in facts.figures] == ["bandwidth over time", "iterations"]
+    assert Publication(published.folder).verdicts == results.expectations
+
+
+@pytest.mark.parametrize(
+    ("code", "fields", "message"),
+    [
+        (CODE, {"set": {"iterations": 5}}, "was altered by --set iterations=5"),
+        (CODE, {"only": ["fair"]}, "was altered by --only fair"),
+        ({**CODE, "dirty": True}, {}, "with uncommitted changes of the code"),
+        ({**CODE, "revision": None}, {}, "without a known revision of the code"),
+    ],
+)
+def test_altered_runs_and_runs_of_uncommitted_code_are_refused(complete, tmp_path, code, fields, message):
+    with pytest.raises(PublishError, match=message):
+        publish_run(altered(complete, code, **fields), tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_run_with_another_number_of_repetitions_is_published_with_its_command(complete, tmp_path):
+    published = publish_run(altered(complete, set={"repetitions": 1}), tmp_path / "results")
+    assert published.facts.command == "roundabout run unfair-vgg19 --testbed lab --repetitions 1"
+
+
+def test_an_incomplete_run_is_refused(complete, tmp_path):
+    plan = [*complete.manifest["plan"], {"key": "missing"}]
+    complete.write_manifest({**complete.manifest, "plan": plan})
+    with pytest.raises(PublishError, match=f"is incomplete: {len(plan) - 1} of {len(plan)} trials are committed"):
+        publish_run(complete, tmp_path / "results")
+
+
+def test_a_run_with_a_cell_without_a_valid_trial_is_refused(complete, tmp_path):
+    path = next(path for path in complete.path.glob("trials/*/trial.json") if '"fair"' in path.read_text())
+    path.write_text(json.dumps({**json.loads(path.read_text()), "valid": False, "reason": "CPU busy"}))
+    with pytest.raises(PublishError, match="is invalid: 1 of 4 cells have no valid trial"):
+        publish_run(complete, tmp_path / "results")
+
+
+def test_a_run_without_one_of_its_files_is_refused(short_run, tmp_path):
+    next(short_run.path.glob("trials/*/iterations.parquet")).unlink()
+    with pytest.raises(StoreError, match=r"iterations\.parquet"):
+        publish_run(altered(short_run), tmp_path / "results")
+
+
+def test_an_older_run_replaces_a_newer_one_only_by_force(complete, tmp_path):
+    folder = publish_run(complete, tmp_path / "results").folder
+    facts = json.loads((folder / FACTS).read_text())
+    (folder / FACTS).write_text(json.dumps({**facts, "run": "20991121T093012Z-7f3a"}))
+    with pytest.raises(PublishError, match="which is newer than"):
+        publish_run(complete, tmp_path / "results")
+    assert publish_run(complete, tmp_path / "results", force=True).facts.run == complete.id
+
+
+def test_a_damaged_publication_is_left_out_with_its_error(complete, tmp_path):
+    folder = publish_run(complete, tmp_path / "results").folder
+    summary = json.loads((folder / SUMMARY).read_text())
+    (folder / SUMMARY).write_text(json.dumps({**summary, "run": "another"}))
+    errors = []
+    assert list(read_publications(tmp_path / "results", errors.append)) == []
+    assert "of run another" in errors[0].message
+
+
+def test_coordinates_become_short_and_other_numbers_stay():
+    svg = '<g id="d=1.234"><path d="M 12.3456 -7.000001 L 3 4.96" style="width: 1.2345"/></g>'
+    assert shrink_svg(svg) == '<g id="d=1.234"><path d="M 12.3 -7 L 3 5" style="width: 1.2345"/></g>'
+
+
+def test_figures_that_are_too_large_are_left_out():
+    assert [figure.about for figure, _ in choose_figures(DRAWN)] == ["bandwidth over time", "iterations"]
+
+
+def test_all_publications_of_the_project_can_be_read():
+    for each in publications():
+        assert each.verdicts or each.facts.figures
+        assert each.folder == RESULTS / each.facts.experiment / each.facts.testbed
+        assert all((each.folder / figure.file).is_file() for figure in each.facts.figures)
+        assert not any(b"/work" in path.read_bytes() or b"/root" in path.read_bytes() for path in each.folder.iterdir())
+    assert sum(path.stat().st_size for path in RESULTS.rglob("*") if path.is_file()) < 10_000_000
