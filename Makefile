@@ -36,7 +36,7 @@ report: setup ## RUN=runs/...: make the report of a run again (the last one if R
 notebook: setup-notebook ## RUN=last: JupyterLab on a run, for this machine alone
 	@.venv/bin/roundabout notebook $(RUN)
 
-scoreboard: setup ## every result of the papers, which experiment shows it, and what the newest runs have of it
+scoreboard: setup ## every result of the papers beside each testbed's newest or published figures
 	@$(ROUNDABOUT) scoreboard
 
 docs: setup-docs ## the documentation as a site, with search, in build/site

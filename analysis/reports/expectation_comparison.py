@@ -21,6 +21,9 @@ UNCOMPARED = ("document", "repetitions", "seed", "set")
 """Fields of an experiment that change how much is measured, and not what, and its text, whose content the others have.
 """
 
+STATED = ("claim", "what", "of", "over", "job", "at", "only", "source")
+"""Fields of a verdict that name its figure."""
+
 Judged = tuple[Experiment, Sequence[Verdict]]
 
 
@@ -65,7 +68,8 @@ class LineFigure:
 class ExpectationLine:
     """One figure that a paper prints, beside each testbed's. `part` names it if its expectation has several.
 
-    `about` and `note` are empty but on an expectation's first line. `tolerance` is the allowed distance from `paper`.
+    `about` and `note` are empty but on an expectation's first line. `tolerance` is the allowed distance from `paper`;
+    `at_least` and `at_most` are bounds instead.
     """
 
     about: str
@@ -77,6 +81,8 @@ class ExpectationLine:
     tolerance: float | None = None
     tolerance_text: str = ""
     subject: str = ""
+    at_least: float | None = None
+    at_most: float | None = None
 
 
 def match_expectations(judged: Mapping[str, Judged]) -> tuple[ComparedExpectation, ...]:
@@ -89,6 +95,21 @@ def match_expectations(judged: Mapping[str, Judged]) -> tuple[ComparedExpectatio
         seen = Counter[str]()
         for place, verdict in enumerate(verdicts):
             content = _content(experiment, place, verdict)
+            seen[content] += 1
+            found.setdefault(f"{content} {seen[content]}", {})[testbed] = verdict
+    return tuple(_compared(each) for each in found.values())
+
+
+def match_verdicts(judged: Mapping[str, Sequence[Verdict]]) -> tuple[ComparedExpectation, ...]:
+    """Return every expectation of these verdicts of one experiment, by testbed, where no experiment file is at hand.
+
+    Two are the same if they name the same figure of the same cells and expect the same.
+    """
+    found: dict[str, dict[str, Verdict]] = {}
+    for testbed, verdicts in judged.items():
+        seen = Counter[str]()
+        for verdict in verdicts:
+            content = json.dumps([getattr(verdict, name) for name in (*STATED, "kind", "expected")], default=str)
             seen[content] += 1
             found.setdefault(f"{content} {seen[content]}", {})[testbed] = verdict
     return tuple(_compared(each) for each in found.values())
@@ -121,8 +142,7 @@ def _content(experiment: Experiment, place: int, verdict: Verdict) -> str:
     if place < len(experiment.expect):
         stated = experiment.expect[place].model_dump(mode="json", by_alias=True, exclude={"basis"}, exclude_none=True)
     else:
-        names = ("claim", "what", "of", "over", "job", "at", "only", "source")
-        stated = {name: getattr(verdict, name) for name in names}
+        stated = {name: getattr(verdict, name) for name in STATED}
     return json.dumps(stated, sort_keys=True, default=str)
 
 
@@ -165,6 +185,8 @@ def _line(compared: ComparedExpectation, name: str, parts: Mapping[str, Part], *
         tolerance=known.tolerance,
         tolerance_text=f"± {known.tolerance:.3g} {_unit(compared)}".rstrip() if known.tolerance else "",
         subject=f"{compared.about}{f', {name}' if name else ''}",
+        at_least=known.at_least,
+        at_most=known.at_most,
     )
 
 

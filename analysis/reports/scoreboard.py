@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scoreboard: every result of the papers, the experiment that shows it, and the newest valid run's figures."""
+"""The scoreboard: every result of the papers, the experiments that show it, and what each testbed has of it.
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+A testbed's figures are those of its newest run here, or of the publication below `results/` if no newer run is here.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from analysis import papers
 from analysis.expectations.expectations import resolve
 from analysis.expectations.results import Summary
-from analysis.expectations.verdict_tables import TONES, describe
 from analysis.expectations.verdicts import Verdict, Word, combine, expectations
-from analysis.quantities import all_quantities
+from analysis.papers.causes import CAUSES
 from analysis.reading.fidelity import read_fidelity
-from analysis.render.screen import MARKS
+from analysis.reports.expectation_comparison import ComparedExpectation, match_verdicts
+from analysis.reports.publishing.publication import Publication, read_publications
 from analysis.reports.summary import stored_or_new
 from analysis.studies import study_of
 from roundabout.core.errors import RoundaboutError
@@ -30,15 +29,19 @@ from roundabout.store.trial_states import counted_trials
 
 ErrorHandler = Callable[[RoundaboutError], None]
 
-MOST = 3
-"""Largest number of findings that the screen lists for a row; the page and the JSON have all."""
+TESTBEDS = ("packets", "lab", "fluid")
+"""Testbeds that have a column even without a figure; others have one if they have a figure."""
+HEADINGS = {"fluid": "flow level"}
+_REALITY = ("real", "emulated", "computed")
+WORDS: tuple[Word, ...] = ("pass", "fail", "inconclusive", "not measured")
 
 
 @dataclass(frozen=True)
 class ShowingExperiment:
-    """An experiment that shows a row, and its newest valid run's verdicts; `run` is None without one.
+    """An experiment that shows a row, and one testbed's verdicts; `run` is None if no testbed ran it.
 
-    `nature` is real, emulated or computed, and `age_s` the time since the run began.
+    `testbed` is the kind, `nature` is real, emulated or computed, and `age_s` the time since the run began.
+    `is_published` says that the figures come from `results/`, and `is_disturbed` that some rest on disturbed trials.
     """
 
     experiment: str
@@ -46,16 +49,28 @@ class ShowingExperiment:
     age_s: float | None = None
     nature: str | None = None
     expectations: tuple[Verdict, ...] = ()
+    testbed: str | None = None
+    is_published: bool = False
+    is_disturbed: bool = False
 
     @property
     def measured(self) -> list[Verdict]:
         """Return the measured expectations."""
         return [each for each in self.expectations if each.verdict != "not measured"]
 
+    @property
+    def order(self) -> tuple[int, int]:
+        """Return a key that sorts testbeds: real before emulated before computed, and packets before flow level."""
+        nature = _REALITY.index(self.nature) if self.nature in _REALITY else len(_REALITY)
+        return nature, TESTBEDS.index(self.testbed) if self.testbed in TESTBEDS else len(TESTBEDS)
+
 
 @dataclass(frozen=True)
 class ScoreboardRow:
-    """A row of the scoreboard: a paper's result and the experiments that show it."""
+    """A row of the scoreboard: a paper's result and the experiments that show it.
+
+    `cause` says why the row fails, if it does and the reason is known.
+    """
 
     id: str
     paper: str
@@ -63,11 +78,25 @@ class ScoreboardRow:
     headline: str
     source: str
     showings: tuple[ShowingExperiment, ...]
+    cause: str = ""
 
     @property
     def measured(self) -> list[Verdict]:
-        """Return all measured expectations of the row's experiments."""
+        """Return all measured expectations of the row's experiments, on all testbeds."""
         return [each for showing in self.showings for each in showing.measured]
+
+    @cached_property
+    def deciding(self) -> list[ShowingExperiment]:
+        """Return for each experiment the testbed that decides: the most real one that measured anything of the row."""
+        found: dict[str, ShowingExperiment] = {}
+        for each in sorted((each for each in self.showings if each.measured), key=lambda each: each.order):
+            found.setdefault(each.experiment, each)
+        return list(found.values())
+
+    @property
+    def decisive(self) -> list[Verdict]:
+        """Return the measured expectations that decide the row's verdict."""
+        return [each for showing in self.deciding for each in showing.measured]
 
     @property
     def computed(self) -> bool:
@@ -76,13 +105,32 @@ class ScoreboardRow:
 
     @property
     def verdict(self) -> Word:
-        """Return the combined verdict of all measured expectations."""
-        return combine([each.verdict for each in self.measured])
+        """Return the combined verdict of the measured expectations of each experiment's most real testbed."""
+        return combine([each.verdict for each in self.decisive])
+
+    @property
+    def testbeds(self) -> dict[str, Word]:
+        """Return each testbed's combined verdict, for testbeds that measured anything of the row."""
+        known = [each for each in self.showings if each.testbed and each.measured]
+        kinds = dict.fromkeys(each.testbed for each in known if each.testbed)
+        return {
+            kind: combine([verdict.verdict for each in known if each.testbed == kind for verdict in each.measured])
+            for kind in kinds
+        }
 
     @property
     def bases(self) -> list[str]:
-        """Return the bases of the measured figures, such as `predicted`, each once."""
-        return list(dict.fromkeys(each.basis for each in self.measured if each.basis))
+        """Return the bases of the deciding figures, such as `predicted`, each once."""
+        return list(dict.fromkeys(each.basis for each in self.decisive if each.basis))
+
+    @cached_property
+    def compared(self) -> list[ComparedExpectation]:
+        """Return the measured expectations with each testbed's verdict, experiment by experiment."""
+        by_experiment: dict[str, dict[str, Sequence[Verdict]]] = {}
+        for each in self.showings:
+            if each.testbed and each.measured:
+                by_experiment.setdefault(each.experiment, {})[each.testbed] = each.measured
+        return [one for judged in by_experiment.values() for one in match_verdicts(judged)]
 
     @property
     def missing(self) -> str:
@@ -91,7 +139,7 @@ class ScoreboardRow:
             return ""
         if not self.showings:
             return "no experiment shows it yet"
-        ran = ", ".join(showing.experiment for showing in self.showings if showing.run)
+        ran = ", ".join(dict.fromkeys(showing.experiment for showing in self.showings if showing.run))
         waiting = ", ".join(showing.experiment for showing in self.showings if not showing.run)
         return "; ".join(
             [*([f"to be run: {waiting}"] if waiting else []), *([f"not measured by {ran}"] if ran else [])]
@@ -101,7 +149,9 @@ class ScoreboardRow:
         """Return the row as JSON-compatible values."""
         return {
             **asdict(self),
+            "cause": self.cause or None,
             "verdict": self.verdict,
+            "testbeds": self.testbeds,
             "basis": self.bases,
             "measured": len(self.measured),
             "missing": self.missing or None,
@@ -109,23 +159,34 @@ class ScoreboardRow:
 
 
 def read_scoreboard(
-    runs: Path, complain: ErrorHandler, root: Path = EXPERIMENTS, now: datetime | None = None
+    runs: Path,
+    complain: ErrorHandler,
+    root: Path = EXPERIMENTS,
+    now: datetime | None = None,
+    results: Path | None = None,
 ) -> list[ScoreboardRow]:
-    """Return all rows, in the order of the papers, each with its experiments' newest valid runs below `runs`.
+    """Return all rows, in the order of the papers, each with its experiments' figures on each testbed.
 
-    Experiments come from the catalog `root` and from `runs`. Runs with overrides, and computed runs beside measured
-    ones, are left out. A run without a valid trial stands only where there is no other, and only if it has a disturbed
-    trial. Unreadable runs are left out too, and their error is passed to `complain`.
+    Experiments come from the catalog `root`, from the newest valid runs below `runs`, and from the publications below
+    `results`, if it is given. Runs with overrides are left out. A run without a valid trial stands only where there is
+    no other, and only if it has a disturbed trial. Unreadable runs and publications are left out too, and their error
+    is passed to `complain`.
     """
     shown = _rows_by_experiment(root)
-    newest = {run.experiment: (run, summary) for run, summary in newest_runs(runs, complain)}
     at = now or datetime.now(UTC)
+    found = _newest(runs, results, complain, at)
     lines = []
     for paper, row in papers.rows():
         experiments = [name for name, rows in shown.items() if row.id in rows]
-        others = [name for name, (_, summary) in newest.items() if name not in experiments and _of(row.id, summary)]
-        showings = tuple(_showing(name, row.id, newest, at) for name in (*experiments, *others))
-        lines.append(ScoreboardRow(row.id, paper.name, row.what, row.headline, f"{paper.name}, {row.source}", showings))
+        others = [
+            name
+            for name, own in found.items()
+            if name not in experiments and any(row.id in verdict.rows for each in own for verdict in each.expectations)
+        ]
+        showings = tuple(each for name in (*experiments, *others) for each in _showings(name, row.id, found))
+        source = f"{paper.name}, {row.source}"
+        cause = CAUSES.get(row.id, "")
+        lines.append(ScoreboardRow(row.id, paper.name, row.what, row.headline, source, showings, cause))
     return lines
 
 
@@ -133,7 +194,31 @@ def scoreboard_record(lines: Sequence[ScoreboardRow]) -> dict[str, Any]:
     """Return the scoreboard as JSON-compatible values."""
     computed = sum(line.computed for line in lines)
     measured = sum(bool(line.measured) for line in lines) - computed
-    return {"rows": [line.record() for line in lines], "measured": measured, "computed": computed, "of": len(lines)}
+    return {
+        "rows": [line.record() for line in lines],
+        "measured": measured,
+        "computed": computed,
+        "of": len(lines),
+        "verdicts": count_words([line.verdict for line in lines]),
+        "testbeds": count_by_testbed(lines),
+    }
+
+
+def count_words(words: Sequence[Word]) -> dict[str, int]:
+    """Return the number of each verdict."""
+    return {word: words.count(word) for word in WORDS}
+
+
+def count_by_testbed(lines: Sequence[ScoreboardRow]) -> dict[str, dict[str, int]]:
+    """Return for each testbed the number of rows with each verdict."""
+    return {
+        kind: count_words([line.testbeds.get(kind, "not measured") for line in lines]) for kind in columns_of(lines)
+    }
+
+
+def columns_of(lines: Sequence[ScoreboardRow]) -> list[str]:
+    """Return the testbeds that have a column: the usual ones, and others with a figure."""
+    return list(dict.fromkeys((*TESTBEDS, *(kind for line in lines for kind in line.testbeds))))
 
 
 def format_age(seconds: float) -> str:
@@ -143,76 +228,6 @@ def format_age(seconds: float) -> str:
         if count:
             return f"{count} {unit}{'' if count == 1 else 's'}"
     return "now"
-
-
-def table(lines: Sequence[ScoreboardRow]) -> RenderableType:
-    """Return a table for the screen with a row for each result, and its findings below."""
-    result = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
-    result.title = "What the papers show, and what is shown here"
-    result.add_column("result", style="bold", max_width=18)
-    result.add_column("what, and what was found here", ratio=1)
-    result.add_column("verdict", width=15)
-    for line in lines:
-        result.add_row(line.id, _found(line), _verdict_text(line))
-    return Group(result, Text(summarize(lines)))
-
-
-def quantity_table() -> Table:
-    """Return a table of the quantities that `expect:` may name."""
-    result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("quantity", "unit", "what it is"):
-        result.add_column(name)
-    for name, each in all_quantities().items():
-        result.add_row(name, each.unit, each.about)
-    return result
-
-
-def summarize(lines: Sequence[ScoreboardRow]) -> str:
-    """Return a sentence on how many rows were measured and how many agree with the papers."""
-    known = [line for line in lines if line.measured]
-    computed = sum(line.computed for line in known)
-    words = [f"{word} {sum(line.verdict == word for line in known)}" for word in ("pass", "fail", "inconclusive")]
-    open_ = sum(not line.showings for line in lines)
-    return (
-        f"{len(known) - computed} of {len(lines)} rows measured{f', {computed} computed' if computed else ''} "
-        f"({', '.join(words)}); {len(lines) - len(known) - open_} that no run here has measured, {open_} that no "
-        "experiment shows yet"
-    )
-
-
-def _found(line: ScoreboardRow) -> Text:
-    """Describe the row; each of the first findings on a line of its own, with its source."""
-    text = Text(line.what)
-    if line.missing:
-        text.append(f"\n{line.headline}", "dim")
-    if line.missing and line.showings:
-        text.append(f"\n  {line.missing}", "dim")
-    for record in line.measured[:MOST]:
-        mark, colour = MARKS[TONES[record.verdict]]
-        text.append(f"\n{mark} ", colour).append(describe_briefly(record))
-    if len(line.measured) > MOST:
-        text.append(f"\n  and {len(line.measured) - MOST} more", "dim")
-    for showing in line.showings:
-        if showing.measured:
-            text.append(f"\n  {showing.experiment}, {format_age(showing.age_s or 0)} old, {showing.nature}", "dim")
-    return text
-
-
-def _verdict_text(line: ScoreboardRow) -> Text:
-    if line.missing:
-        return Text("not measured" if line.showings else "nothing yet", "dim")
-    mark, colour = MARKS[TONES[line.verdict]]
-    inside = sum(each.verdict == "pass" for each in line.measured)
-    word = Text.assemble((f"{mark} {line.verdict}", colour), f"\n{inside} of {len(line.measured)}")
-    for basis in line.bases:
-        word.append(f"\n{basis}", "dim")
-    return word
-
-
-def describe_briefly(verdict: Verdict) -> str:
-    """Return a verdict's finding beside the paper's figure, as short text."""
-    what = verdict.claim or describe(verdict)
-    return f"{what}: {verdict.found}" + ("" if verdict.claim else f" (paper {verdict.expected})")
 
 
 def _rows_by_experiment(root: Path) -> dict[str, set[str]]:
@@ -228,28 +243,24 @@ def _rows_by_experiment(root: Path) -> dict[str, set[str]]:
 
 
 def newest_runs(runs: Path, complain: ErrorHandler) -> Iterator[tuple[Run, Summary]]:
-    """Yield each experiment's newest run with a valid trial, a measured one before a computed one.
+    """Yield the newest run with a valid trial of each experiment on each testbed.
 
     A run with only disturbed trials comes last.
     """
-    by_experiment: dict[str, list[Run]] = {}
+    by_place: dict[tuple[str, str], list[tuple[bool, Run]]] = {}
     for run in sorted(Run.all(runs), key=lambda run: run.id, reverse=True):
-        by_experiment.setdefault(run.experiment, []).append(run)
-    for own in by_experiment.values():
-        found = []
-        for run in own:
-            try:
-                if is_unaltered(run) and counted_trials(records := run.trials()):
-                    disturbed = not any(record["valid"] for record in records)
-                    found.append((disturbed, read_fidelity(run.manifest["testbed"]).nature == "computed", run))
-            except RoundaboutError as error:
-                complain(error)
-        chosen = min(found, key=itemgetter(0, 1), default=None)
-        if chosen:
-            try:
-                yield chosen[2], stored_or_new(chosen[2])
-            except RoundaboutError as error:
-                complain(error)
+        try:
+            if is_unaltered(run) and counted_trials(records := run.trials()):
+                disturbed = not any(record["valid"] for record in records)
+                by_place.setdefault((run.experiment, _kind_of(run)), []).append((disturbed, run))
+        except RoundaboutError as error:
+            complain(error)
+    for found in by_place.values():
+        _, chosen = min(found, key=itemgetter(0))
+        try:
+            yield chosen, stored_or_new(chosen)
+        except RoundaboutError as error:
+            complain(error)
 
 
 def is_unaltered(run: Run) -> bool:
@@ -258,14 +269,63 @@ def is_unaltered(run: Run) -> bool:
     return changes.keys() <= {"repetitions"}
 
 
-def _of(row: str, summary: Summary) -> tuple[Verdict, ...]:
-    return tuple(each for each in summary.expectations if row in each.rows)
+def _newest(
+    runs: Path, results: Path | None, complain: ErrorHandler, now: datetime
+) -> Mapping[str, list[ShowingExperiment]]:
+    """Return by experiment what each testbed has: its newest run here, or the publication if that is newer."""
+    found: dict[str, dict[str, ShowingExperiment]] = {}
+    for each in read_publications(results, complain) if results else ():
+        found.setdefault(each.facts.experiment, {})[each.facts.testbed] = _published(each, now)
+    for run, summary in newest_runs(runs, complain):
+        local = _local(run, summary, now)
+        own = found.setdefault(run.experiment, {})
+        if local.testbed and _is_newer(local, own.get(local.testbed)):
+            own[local.testbed] = local
+    return {name: sorted(own.values(), key=lambda each: each.order) for name, own in found.items()}
 
 
-def _showing(name: str, row: str, newest: dict[str, tuple[Run, Summary]], now: datetime) -> ShowingExperiment:
-    if name not in newest:
-        return ShowingExperiment(name)
-    run, summary = newest[name]
+def _is_newer(local: ShowingExperiment, published: ShowingExperiment | None) -> bool:
+    """Return True if a run here replaces the publication: it is newer, and not disturbed instead of valid."""
+    if published is None:
+        return True
+    return (local.run or "") > (published.run or "") and published.is_disturbed >= local.is_disturbed
+
+
+def _kind_of(run: Run) -> str:
+    testbed = run.manifest["testbed"]
+    return str(testbed.get("kind") or ("lab" if testbed.get("emulated") else "rack"))
+
+
+def _local(run: Run, summary: Summary, now: datetime) -> ShowingExperiment:
     return ShowingExperiment(
-        name, run.id, (now - run.start_time).total_seconds(), summary.testbed.fidelity.nature, _of(row, summary)
+        run.experiment,
+        run.id,
+        (now - run.start_time).total_seconds(),
+        read_fidelity(run.manifest["testbed"]).nature,
+        summary.expectations,
+        _kind_of(run),
+        is_disturbed=any(each.counted for each in summary.disturbed_trials),
     )
+
+
+def _published(each: Publication, now: datetime) -> ShowingExperiment:
+    facts = each.facts
+    return ShowingExperiment(
+        facts.experiment,
+        facts.run,
+        (now - facts.start_time).total_seconds(),
+        facts.nature,
+        each.verdicts,
+        facts.testbed,
+        is_published=True,
+        is_disturbed=facts.disturbed,
+    )
+
+
+def _showings(name: str, row: str, found: Mapping[str, list[ShowingExperiment]]) -> list[ShowingExperiment]:
+    """Return what each testbed has of a row, with the row's verdicts only; without a run one that says so."""
+    own = [
+        replace(each, expectations=tuple(one for one in each.expectations if row in one.rows))
+        for each in found.get(name, [])
+    ]
+    return own or [ShowingExperiment(name)]

@@ -17,14 +17,19 @@ from matplotlib.figure import Figure
 
 from analysis import papers
 from analysis.expectations.verdict_tables import describe
-from analysis.expectations.verdicts import Part, Verdict
+from analysis.expectations.verdicts import Verdict
 from analysis.render.page import Html, fill_template, render_document
 from analysis.render.style import FAINT, INK, RC, SOFT
-from analysis.reports.scoreboard import ScoreboardRow, ShowingExperiment, format_age, summarize
+from analysis.reports.expectation_comparison import ExpectationLine, expectation_lines
+from analysis.reports.scoreboard import HEADINGS, ScoreboardRow, ShowingExperiment, format_age
+from analysis.reports.scoreboard_table import summarize
 from roundabout.store.files import write_text
 
 COLOURS = {"pass": "#009e73", "fail": "#d55e00", "inconclusive": "#e69f00"}
-WIDTH_IN, LINE_IN = 3.3, 0.24
+MARKERS = {"packets": "o", "lab": "s", "fluid": "D", "rack": "^"}
+OTHERS = "P"
+"""The marker of a plugin's testbed."""
+WIDTH_IN, LINE_IN = 4.2, 0.24
 MOST = 9
 """Largest number of figures in a picture."""
 
@@ -45,71 +50,85 @@ def render_scoreboard(lines: Sequence[ScoreboardRow]) -> str:
 def _shown(showing: ShowingExperiment) -> dict[str, Any]:
     found = [(each.verdict, each.claim or f"{describe(each)} (paper {each.expected})", each.found)
              for each in showing.measured]  # fmt: skip
-    return {"of": showing, "found": found, "age": format_age(showing.age_s or 0)}
+    place = HEADINGS.get(showing.testbed or "", showing.testbed)
+    return {"of": showing, "found": found, "age": format_age(showing.age_s or 0), "place": place}
 
 
 def _image(line: ScoreboardRow) -> Html:
     figure = draw_row(line)
     if figure is None:
         return Html("")
+    data = base64.b64encode(save_row(figure)).decode()
+    return fill_template("picture", data=data, alt=describe_picture(line), width=f"{WIDTH_IN * 96:.0f}")
+
+
+def save_row(figure: Figure) -> bytes:
+    """Return a row's picture as SVG, the same for the same figures."""
     buffer = BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
-    data = base64.b64encode(buffer.getvalue()).decode()
-    alt = f"{line.id}: the paper's figures{' against the measured ones' if line.measured else ''}"
-    return fill_template("picture", data=data, alt=alt, width=f"{WIDTH_IN * 96:.0f}")
+    return buffer.getvalue()
+
+
+def describe_picture(line: ScoreboardRow) -> str:
+    """Return what a row's picture shows, in words."""
+    return f"{line.id}: the paper's figures{' against those of each testbed' if line.measured else ''}"
 
 
 def draw_row(line: ScoreboardRow) -> Figure | None:
-    """Draw the paper's figures and the measured ones, if any. None if the paper printed no figure."""
+    """Draw the paper's figures and each testbed's, if any. None if the paper printed no figure."""
     mpl.rcParams.update(RC)
+    drawn, subject = [], ""
+    for each in expectation_lines(line.compared):
+        subject = each.about or subject
+        if any(own.measured is not None for own in each.figures.values()):
+            drawn.append((each, each.part or subject))
     curves = [each for each in line.measured if any(part.x is not None for part in each.parts)]
-    parts = [
-        (each, part) for each in line.measured for part in each.parts if part.x is None and part.measured is not None
-    ]
-    if parts:
-        figure, axes = _frame(min(len(parts), MOST))
-        for place, (record, part) in enumerate(parts[:MOST]):
-            _against(axes, place, record, part)
+    if drawn:
+        figure, axes = _frame(min(len(drawn), MOST))
+        for place, (each, name) in enumerate(drawn[:MOST]):
+            _against(axes, place, each, name)
         return figure
     return _curve(curves[0]) if curves else _alone(line)
 
 
 def _frame(lines: int) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(WIDTH_IN, 0.12 + LINE_IN * lines))
-    axes = figure.add_axes((0.42, 0.02, 0.57, 0.96))
+    axes = figure.add_axes((0.38, 0.02, 0.61, 0.96))
     axes.set_xlim(0, 1.75)
     axes.set_ylim(lines - 0.5, -0.5)
     axes.set_axis_off()
     return figure, axes
 
 
-def _against(axes: Axes, place: int, record: Verdict, part: Part) -> None:
+def _against(axes: Axes, place: int, line: ExpectationLine, name: str) -> None:
     """Draw one figure on a scale of its own, from 0 (or what is below it) to the highest value."""
-    assert part.measured is not None
-    ends = [end for end in (part.paper, part.at_least, part.at_most) if end is not None]
-    values = [part.measured, *ends, *(part.ci95 or ())]
+    known = {kind: each for kind, each in line.figures.items() if each.measured is not None}
+    ends = [end for end in (line.paper, line.at_least, line.at_most) if end is not None]
+    measured = [each.measured for each in known.values() if each.measured is not None]
+    values = [*measured, *ends, *(end for each in known.values() for end in each.ci95 or ())]
     low, high = min(0.0, *values), max(0.0, *values)
     scale = (high - low) or 1.0
 
     def at(value: float) -> float:
         return float((value - low) / scale)
 
-    colour = COLOURS.get(part.verdict, SOFT)
     axes.plot([0, 1], [place, place], color=FAINT, linewidth=1)
-    if part.paper is not None and part.tolerance:
-        begin, end = (min(max(at(part.paper + side * part.tolerance), 0), 1.03) for side in (-1, 1))
+    if line.paper is not None and line.tolerance:
+        begin, end = (min(max(at(line.paper + side * line.tolerance), 0), 1.03) for side in (-1, 1))
         axes.barh(place, end - begin, left=begin, height=0.62, color=FAINT)
-    if part.at_least is not None or part.at_most is not None:
-        begin = at(part.at_least) if part.at_least is not None else 0.0
-        end = at(part.at_most) if part.at_most is not None else 1.0
+    if line.at_least is not None or line.at_most is not None:
+        begin = at(line.at_least) if line.at_least is not None else 0.0
+        end = at(line.at_most) if line.at_most is not None else 1.0
         axes.barh(place, end - begin, left=begin, height=0.62, color=FAINT)
     for end in ends:
         axes.plot([at(end)] * 2, [place - 0.31, place + 0.31], color=INK, linewidth=1.6)
-    if part.ci95:
-        axes.plot([at(each) for each in part.ci95], [place, place], color=colour, linewidth=1.6)
-    axes.plot(at(part.measured), place, "o", color=colour, markersize=5)
-    name = part.name if len(record.parts) > 1 else record.what
-    _label(axes, place, name, f"{part.measured:.4g} {record.unit}")
+    for kind, each in known.items():
+        colour = COLOURS.get(each.verdict, SOFT)
+        if each.ci95:
+            axes.plot([at(end) for end in each.ci95], [place, place], color=colour, linewidth=1.6)
+        assert each.measured is not None
+        axes.plot(at(each.measured), place, MARKERS.get(kind, OTHERS), color=colour, markersize=4.5, alpha=0.85)
+    _label(axes, place, name, ", ".join(each.text for each in known.values()))
 
 
 def _label(axes: Axes, place: int, name: str, value: str) -> None:

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from analysis.reports.scoreboard import quantity_table, read_scoreboard, scoreboard_record, table
+from analysis.reports.publishing.publication import RESULTS
+from analysis.reports.scoreboard import read_scoreboard, scoreboard_record
 from analysis.reports.scoreboard_page import write_page
+from analysis.reports.scoreboard_table import ScoreboardTable, quantity_table
 from roundabout.cli.options import Json, Runs, check_output
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine.journal import raise_together
@@ -17,15 +19,19 @@ from roundabout.terminal.screen import Screen
 
 def command(
     runs: Runs = Path("runs"),
+    results: Annotated[
+        Path | None, typer.Option(help="Folder of publications. Default: the project's results.")
+    ] = None,
     page: Annotated[Path | None, typer.Option(help="File of the page. Default: runs/scoreboard.html.")] = None,
     list_quantities: Annotated[
         bool, typer.Option("--quantities", help="List the quantities for `expect:` instead.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show every result of the papers beside the newest valid run's figures, and write a page.
+    """Show every result of the papers beside each testbed's newest figures, and write a page.
 
-    Unreadable runs are left out and listed at the end, and the exit status is 1.
+    Published figures stand where no newer run is here. Unreadable runs are left out and listed at the end, and the exit
+    status is 1.
     """
     if page:
         check_output("--page", page)
@@ -34,10 +40,10 @@ def command(
         console.print(quantity_table())
         return
     unread: list[RoundaboutError] = []
-    lines = read_scoreboard(runs, unread.append)
+    lines = read_scoreboard(runs, unread.append, results=results or RESULTS)
     if as_json:
         print(json.dumps(scoreboard_record(lines), indent=2))
     else:
-        console.print(table(lines))
+        console.print(ScoreboardTable(lines))
         console.print(f"page  {write_page(lines, page or runs / 'scoreboard.html')}", soft_wrap=True, highlight=False)
     raise_together(unread)

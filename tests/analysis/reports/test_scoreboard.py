@@ -3,12 +3,16 @@
 
 import json
 from datetime import UTC, datetime
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from analysis.reading.cells import cells_of
-from analysis.reports.scoreboard import format_age, read_scoreboard, scoreboard_record, summarize
+from analysis.reports.publishing.publication import FACTS, SUMMARY
+from analysis.reports.scoreboard import format_age, read_scoreboard, scoreboard_record
 from analysis.reports.scoreboard_page import draw_row, render_scoreboard
+from analysis.reports.scoreboard_table import ScoreboardTable, summarize
 from roundabout.cli.main import main
 
 pytestmark = pytest.mark.unit
@@ -81,7 +85,7 @@ def test_the_page_has_every_row_with_a_picture_where_there_are_figures(lines):
 
 def test_the_command_shows_all_rows_and_makes_the_page(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(["scoreboard", "--runs", str(tmp_path)]) == 0
+    assert main(["scoreboard", "--runs", str(tmp_path), "--results", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines()[:-1])) <= 80
     assert "MLTCP" in shown
@@ -91,3 +95,56 @@ def test_the_command_shows_all_rows_and_makes_the_page(tmp_path, capsys, monkeyp
 def test_quantities_are_listed(capsys):
     assert main(["scoreboard", "--quantities"]) == 0
     assert "speedup of median iteration time" in capsys.readouterr().out
+
+
+def published(results, run, name, kind, **fields):
+    """Publish made-up results as those of another run and testbed."""
+    folder = results_folder(run) / "unfair-vgg19" / kind
+    folder.mkdir(parents=True)
+    facts = {
+        "run": name, "experiment": "unfair-vgg19", "testbed": kind, "nature": "computed", "fidelity": "computed",
+        "command": "roundabout run", "length": None, "version": "1", "revision": "0", "machine": {}, "trials": {},
+        "disturbed": False, "wall_s": 1.0, "figures": [],
+    }  # fmt: skip
+    (folder / FACTS).write_text(json.dumps({"schema": 1, **facts, **fields}))
+    (folder / SUMMARY).write_text(json.dumps({**results.record(), "run": name}))
+    return folder
+
+
+def results_folder(folder):
+    return folder / "results"
+
+
+def read_beside(run, folder):
+    """Read the scoreboard of a run and of what is published in a folder, without the catalog, which takes seconds."""
+    runs, results = run.path.parents[1], results_folder(folder)
+    return read_scoreboard(runs, pytest.fail, root=folder / "no catalog", now=NOW, results=results)
+
+
+def test_testbeds_stand_side_by_side_and_a_publication_gives_way_to_a_newer_run(run, results, tmp_path):
+    older, newer = "20261120T093012Z-7f3a", "20261122T093012Z-7f3a"
+    published(results, tmp_path, newer, "packets")
+    published(results, tmp_path, older, "lab", nature="emulated")
+    lines = read_beside(run, tmp_path)
+    first = line(lines, "A Fig 1b, 1c, 1d")
+    shown = {each.testbed: (each.run, each.is_published) for each in first.showings}
+    assert shown == {"lab": (run.id, False), "packets": (newer, True)}
+    assert [each.testbed for each in first.deciding] == ["lab"]
+    assert first.testbeds.keys() == {"lab", "packets"}
+    assert all(each.testbeds.keys() == {"lab", "packets"} for each in first.compared)
+    published_lab = tmp_path / "again"
+    published(results, published_lab, newer, "lab", nature="emulated")
+    assert line(read_beside(run, published_lab), "A Fig 1b, 1c, 1d").deciding[0].run == newer
+
+
+def test_the_screen_has_a_column_for_the_paper_and_each_testbed(run, results, tmp_path):
+    published(results, tmp_path, "20261122T093012Z-7f3a", "packets")
+    lines = read_beside(run, tmp_path)
+    for width in (80, 120):
+        console = Console(width=width, file=StringIO())
+        console.print(ScoreboardTable(lines))
+        shown = console.file.getvalue().splitlines()
+        assert shown[1].split() == ["paper", "packets", "lab", "flow", "level"]
+        assert max(map(len, shown)) <= width
+        assert any(text.count("✓ 1.2") == 2 and " 1.23 " in text for text in shown)
+    assert "unfair-vgg19: lab 2 days old, packets published" in " ".join(console.file.getvalue().split())

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scoreboard on a screen: a block for each result, with the paper and each testbed in a column of its own."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from analysis.expectations.verdict_tables import TONES
+from analysis.expectations.verdicts import NOT_MEASURED, Word
+from analysis.quantities import all_quantities
+from analysis.render.screen import MARKS
+from analysis.reports.expectation_comparison import ExpectationLine, LineFigure, expectation_lines
+from analysis.reports.scoreboard import (
+    HEADINGS,
+    ScoreboardRow,
+    ShowingExperiment,
+    columns_of,
+    count_by_testbed,
+    count_words,
+    format_age,
+)
+
+MOST = 4
+"""Largest number of figures that the screen lists for a row; the page and the JSON have all."""
+NARROW, WIDE = 11, 15
+"""Width of a column of figures, in characters, on a screen of 80 and on one of `BROAD` or more."""
+BROAD = 110
+INDENT = (0, 0, 0, 2)
+
+
+class ScoreboardTable:
+    """The scoreboard for a screen, as wide as that is."""
+
+    def __init__(self, lines: Sequence[ScoreboardRow]) -> None:
+        self.lines = lines
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield a heading, a block for each row, and the counts."""
+        kinds = columns_of(self.lines)
+        width = WIDE if options.max_width >= BROAD else NARROW
+        yield Text("What the papers show, and what is shown here", "bold")
+        head = _grid(kinds, width)
+        head.add_row("", *(Text(HEADINGS.get(kind, kind), "bold") for kind in ("paper", *kinds)))
+        yield head
+        for line in self.lines:
+            yield Text("─" * options.max_width, "dim")
+            yield from _block(line, kinds, width)
+        yield Text("─" * options.max_width, "dim")
+        yield Text(summarize(self.lines))
+
+
+def quantity_table() -> Table:
+    """Return a table of the quantities that `expect:` may name."""
+    result = Table(box=None, pad_edge=False)
+    for name in ("quantity", "unit", "what it is"):
+        result.add_column(name)
+    for name, each in all_quantities().items():
+        result.add_row(name, each.unit, each.about)
+    return result
+
+
+def summarize(lines: Sequence[ScoreboardRow]) -> str:
+    """Return sentences on how many rows were measured and computed, and how many agree with the papers."""
+    known = [line for line in lines if line.measured]
+    computed = sum(line.computed for line in known)
+    open_ = sum(not line.showings for line in lines)
+    failed = [line for line in known if line.verdict == "fail"]
+    words = _describe_counts(count_words([line.verdict for line in known]))
+    also = f", {computed} computed" if computed else ""
+    sentences = [
+        f"{len(known) - computed} of {len(lines)} rows measured{also} ({words}); "
+        f"{len(lines) - len(known) - open_} that no run has measured, {open_} that no experiment shows yet"
+    ]
+    if failed:
+        sentences.append(f"{sum(bool(line.cause) for line in failed)} of {len(failed)} failed rows have a known cause")
+    if known:
+        by_testbed = count_by_testbed(lines)
+        sentences += [f"{HEADINGS.get(kind, kind)}: {_describe_counts(counts)}" for kind, counts in by_testbed.items()]
+    return "\n".join(sentences)
+
+
+def _describe_counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{word} {counts[word]}" for word in ("pass", "fail", "inconclusive"))
+
+
+def _grid(kinds: Sequence[str], width: int) -> Table:
+    """Return a grid with a column for text, and one of `width` characters for the paper and each testbed."""
+    grid = Table.grid(padding=(0, 1, 0, 0), expand=True)
+    grid.add_column(ratio=1)
+    for _ in ("paper", *kinds):
+        grid.add_column(width=width)
+    return grid
+
+
+def _block(line: ScoreboardRow, kinds: Sequence[str], width: int) -> Iterator[Text | Table | Padding]:
+    verdict = Text("nothing yet" if not line.showings else NOT_MEASURED, "dim")
+    yield Text.assemble((line.id, "bold"), "  ", line.what, ": ", verdict if line.missing else marked(line.verdict))
+    if line.missing:
+        yield Padding(Text(f"{line.headline}\n{line.missing}", "dim"), INDENT)
+        return
+    grid = _grid(kinds, width)
+    inside = sum(each.verdict == "pass" for each in line.decisive)
+    basis = f"{inside} of {len(line.decisive)} pass; {', '.join(line.bases) or 'claims'}"
+    grid.add_row(Padding(Text(basis, "dim"), INDENT), "", *(_word(line.testbeds.get(kind)) for kind in kinds))
+    lines = [each for one in line.compared for each in expectation_lines([one])]
+    subject = ""
+    for each in lines[:MOST]:
+        subject = each.about or subject
+        grid.add_row(*_cells(each, subject, kinds))
+    if len(lines) > MOST:
+        grid.add_row(Padding(Text(f"and {len(lines) - MOST} more", "dim"), INDENT))
+    yield grid
+    notes = [*([f"why: {line.cause}"] if line.cause and line.verdict == "fail" else []), describe_sources(line)]
+    yield Padding(Text("\n".join(notes), "dim"), INDENT)
+
+
+def marked(word: Word) -> Text:
+    """Return a verdict with its mark, in its color."""
+    mark, colour = MARKS[TONES[word]]
+    return Text(f"{mark} {word}", colour)
+
+
+def describe_sources(line: ScoreboardRow) -> str:
+    """Return the experiments with figures, and for each testbed if its figures are published, or how old its run is."""
+    sources: dict[str, list[str]] = {}
+    for each in line.showings:
+        if each.measured and each.testbed:
+            sources.setdefault(each.experiment, []).append(f"{each.testbed} {_origin(each)}")
+    return "; ".join(f"{name}: {', '.join(origins)}" for name, origins in sources.items())
+
+
+def _origin(each: ShowingExperiment) -> str:
+    """Return if a testbed's figures are published or how old they are, and if they are disturbed."""
+    age = "published" if each.is_published else f"{format_age(each.age_s or 0)} old"
+    return f"{age}, disturbed" if each.is_disturbed else age
+
+
+def _word(word: Word | None) -> Text:
+    if word is None:
+        return Text("")
+    mark, colour = MARKS[TONES[word]]
+    return Text(f"{mark} {'open' if word == 'inconclusive' else word}", colour)
+
+
+def _cells(each: ExpectationLine, subject: str, kinds: Sequence[str]) -> Iterator[Text | Padding]:
+    about = each.part if each.part and not each.about else ", ".join(filter(None, (subject, each.part)))
+    yield Padding(about, INDENT)
+    is_figure = bool(each.part) or each.paper is not None or each.at_least is not None or each.at_most is not None
+    yield Text("\n".join(filter(None, (each.paper_text if is_figure else "", each.tolerance_text))), "dim")
+    for kind in kinds:
+        yield _figure(each.figures.get(kind), is_figure=is_figure)
+
+
+def _figure(figure: LineFigure | None, *, is_figure: bool) -> Text:
+    """Return a testbed's figure with its mark; of a finding in words only the verdict."""
+    if figure is None or figure.verdict == NOT_MEASURED:
+        return Text("")
+    if figure.measured is None or not is_figure:
+        return _word(figure.verdict)
+    mark, colour = MARKS[TONES[figure.verdict]]
+    return Text(f"{mark} {figure.text}", colour)
