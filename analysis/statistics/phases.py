@@ -113,7 +113,7 @@ def _fit_fewest_vertices(points: Floats, outline: Floats) -> Floats:
     Near is `DETAIL`, or more if one sample in ten is farther off.
     """
     detail = max(DETAIL, float(np.percentile(_distances(outline, points), 90)))
-    line = _simplified(outline, detail)
+    line = simplify_line(outline, detail)
     while len(line) > 2:
         chords = [np.interp(line[each, 0], *line[[each - 1, each + 1]].T) for each in range(1, len(line) - 1)]
         bends = np.abs(line[1:-1, 1] - chords)
@@ -129,13 +129,14 @@ def _distances(line: Floats, points: Floats) -> Floats:
     return np.abs(np.interp(points[:, 0], *line.T) - points[:, 1])
 
 
-def _simplified(points: Floats, detail: float) -> Floats:
-    """Return the points that a broken line needs to stay within `detail` of all (Douglas and Peucker, 1973)."""
-    distance = _distances(points[[0, -1]], points)
-    farthest = int(distance.argmax())
-    if distance[farthest] <= detail:
+def simplify_line(points: Floats, detail: float) -> Floats:
+    """Return those of `points` that a broken line needs to stay within `detail` of all (Douglas and Peucker, 1973)."""
+    # The ends stay in any case. Where both are at one instant, the line misses one of them however it is split.
+    distance = _distances(points[[0, -1]], points)[1:-1]
+    if distance.max(initial=0.0) <= detail:
         return points[[0, -1]]
-    return np.vstack([_simplified(points[: farthest + 1], detail)[:-1], _simplified(points[farthest:], detail)])
+    farthest = int(distance.argmax()) + 1
+    return np.vstack([simplify_line(points[: farthest + 1], detail)[:-1], simplify_line(points[farthest:], detail)])
 
 
 def _merge_short_pieces(line: Floats, points: Floats) -> Floats:

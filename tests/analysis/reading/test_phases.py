@@ -218,3 +218,11 @@ def test_a_played_profile_is_turned_to_what_was_found():
 
 def _parts(played):
     return [phase.model_dump(include={"compute_ms", "bytes", "alone_ms"}, exclude_none=True) for phase in played.phases]
+
+
+def test_points_at_one_instant_end_the_search_for_a_line():
+    """Iterations as long as many samples put many samples at the same instants, where no line is near all of them."""
+    step = np.array([(0.0, 0.0), (0.5, 0.0), (0.5, 0.4), (0.5, 1.0), (1.0, 1.0)])
+    line = phases.simplify_line(step, 0.01)
+    assert [tuple(each) for each in line] == [(0, 0), (0.5, 0), (0.5, 0.4), (0.5, 1), (1, 1)]
+    assert len(phases.simplify_line(np.array([(0.5, 0.0), (0.5, 1.0)]), 0.01)) == 2
