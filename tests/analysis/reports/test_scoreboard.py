@@ -35,7 +35,7 @@ def test_without_a_run_every_row_says_so(tmp_path):
     lines = read_scoreboard(tmp_path, pytest.fail)
     assert len(lines) == 37
     assert all(each.verdict == "not measured" and each.missing for each in lines)
-    assert line(lines, "B Fig 4.1").missing == "no experiment shows it yet"
+    assert line(lines, "B Fig 4.1").missing == "to be run: traffic-patterns"
     assert line(lines, "C Fig 3-10, 3-11, Table 3.11").missing == "to be run: cross-traffic-all, iteration-flows"
     assert "0 of 37 rows measured" in summarize(lines)
 
@@ -70,7 +70,7 @@ def test_the_scoreboard_has_a_json_form(lines):
     record = json.loads(json.dumps(scoreboard_record(lines), allow_nan=False))
     assert (len(record["rows"]), record["of"], record["measured"]) == (37, 37, 2)
     assert record["rows"][0]["verdict"] in ("pass", "fail")
-    assert record["rows"][6]["missing"] == "no experiment shows it yet"
+    assert record["rows"][6]["missing"] == "to be run: traffic-patterns"
 
 
 def test_the_page_has_every_row_with_a_picture_where_there_are_figures(lines):
