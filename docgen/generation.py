@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docgen import commands, diagram, experiment_fields, quantities, transports
+from docgen import commands, diagram, experiment_fields, gallery, main_result, quantities, transports
 from roundabout.core.paths import ROOT
 
 DOCS = ROOT / "docs"
@@ -14,14 +14,21 @@ FILES: dict[str, Callable[[], str]] = {
     "reference/experiment-fields.md": experiment_fields.format_page,
     "reference/quantities.md": quantities.format_page,
     "reference/transports.md": transports.format_page,
+    "results/gallery.md": gallery.format_page,
+    "results/main-result.svg": main_result.draw,
 }
 
 
 def write_all() -> Iterator[Path]:
     """Write the generated files that are not current, and yield their paths."""
-    for name, generate in FILES.items():
+    pictures = gallery.draw_pictures()
+    for path in (DOCS / gallery.PICTURES).glob("*/*.svg"):
+        if str(path.relative_to(DOCS)) not in pictures:
+            path.unlink()
+            yield path
+    for name, text in (*((name, generate()) for name, generate in FILES.items()), *pictures.items()):
         path = DOCS / name
-        text = generate()
         if not path.exists() or path.read_text() != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             yield path

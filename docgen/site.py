@@ -24,6 +24,7 @@ PAGES = BUILD / "docs"
 SITE = BUILD / "site"
 INDEX = "README.md"
 OUTSIDE = "files"  # folder of the site that holds files from outside docs/
+PICTURES = (".svg", ".png")
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".c": "c", ".h": "c", ".cpp": "cpp"}
 _LOADED = re.compile(
     r'<(?:script|img|iframe|source)\b[^>]*\bsrc="((?:https?:)?//[^"]*)|<link\b[^>]*\bhref="((?:https?:)?//[^"]*)'
@@ -75,7 +76,10 @@ def stage(docs: Path, pages: Path) -> None:
     for path in sorted(outside):
         target = pages / _outside_name(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(format_outside(path))
+        if path.suffix in PICTURES:
+            shutil.copyfile(path, target)
+        else:
+            target.write_text(format_outside(path))
 
 
 def convert(text: str, page: Path, docs: Path) -> tuple[str, set[Path]]:
@@ -179,7 +183,7 @@ def _site_name(name: Path) -> Path:
 
 def _outside_name(path: Path) -> Path:
     name = Path(OUTSIDE) / path.relative_to(ROOT)
-    return name if path.suffix == ".md" else name.with_name(f"{name.name}.md")
+    return name if path.suffix in (".md", *PICTURES) else name.with_name(f"{name.name}.md")
 
 
 def _relative(target: Path, page: Path) -> str:
