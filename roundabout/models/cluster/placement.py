@@ -146,6 +146,14 @@ class HostTree:
             _take(free, taken, slice(self.begins[room], self.ends[room]), workers - int(taken.sum()))
         return placement if workers == len(placement) else self.placement(taken)
 
+    def most_free(self, free: Ints, below: int, around: Placement = ()) -> int:
+        """Return the most free GPUs of a subtree that is lower than height `below` and holds the hosts of `around`."""
+        places = [self.at[host] for host in around]
+        holds = np.all([(self.begins <= place) & (self.ends > place) for place in places], axis=0)
+        before = np.concatenate(([0], np.cumsum(free)))
+        counts = before[self.ends] - before[self.begins]
+        return int(counts[holds & (self.heights < below)].max(initial=0))
+
     def take(self, free: Ints, placement: Placement) -> bool:
         """Take a placement's GPUs from `free`. Return False if they are not free, or not as near as possible."""
         taken = self.gpus_of(placement)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from roundabout.models.cluster.locality import Locality, check_locality, view_by_locality
 from roundabout.models.cluster.placement import HostTree, Ints, check_cluster, draw_alternatives
 from roundabout.models.cluster.state import Job, JobKnowledge, Placement, Placements, Request, State
 
@@ -27,9 +28,13 @@ WAITING = 1e9
 """Cost of a job without GPUs, larger than any sum of inverse speedups of jobs with GPUs."""
 
 
-def scheduler(known: JobKnowledge, interval_s: float = INTERVAL_S) -> "Pollux":
-    """Return the scheduler, which decides at least every `interval_s`."""
-    return Pollux(known, interval_s)
+def scheduler(known: JobKnowledge, interval_s: float = INTERVAL_S, locality: Locality = "packed") -> "Pollux":
+    """Return the scheduler, which decides at least every `interval_s`.
+
+    `locality` is the nearness that placements distinguish; the paper's is `host`. Raises UsageError for an unknown one.
+    """
+    check_locality(locality)
+    return Pollux(known, interval_s, locality)
 
 
 def goodput(known: JobKnowledge, request: Request, workers: int) -> float:
@@ -53,11 +58,12 @@ class Pollux:
 
     known: JobKnowledge
     interval_s: float
+    locality: Locality = "packed"
     dedicated = False
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
         """Return placements of the best numbers of workers; alternatives move changed jobs. Raises SchedulingError."""
-        ground = check_cluster(state)
+        ground = view_by_locality(check_cluster(state), self.locality, random.Random(f"{seed} {state.now_s}"))
         workers = self._workers(ground, state)
         stay = {job: each for job, each in state.placements.items() if len(each) == workers[job]}
         first = _place_workers(ground, workers, stay, None)

@@ -7,11 +7,14 @@ Source: Mahajan et al., Themis: Fair and Efficient GPU Cluster Scheduling, NSDI 
 
 import heapq
 import math
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
+from roundabout.core.errors import UsageError
+from roundabout.models.cluster.locality import Locality, check_locality, view_by_locality
 from roundabout.models.cluster.placement import HostTree, check_cluster, draw_alternatives, place_jobs, swap_places
 from roundabout.models.cluster.state import Job, JobKnowledge, Placements, State
 
@@ -29,9 +32,26 @@ They are guesses: jobs do not share links within a rack, and two VGG19 that shar
 """
 
 
-def scheduler(known: JobKnowledge, epoch_min: float = MINUTES, lease_min: float = MINUTES) -> "Themis":
-    """Return the scheduler, with an auction at least every `epoch_min` minutes for leases of `lease_min` minutes."""
-    return Themis(known, 60 * epoch_min, 60 * lease_min)
+Leftover = Literal["free", "random"]
+"""The use of GPUs that no bid wins: they stay free, or random jobs get them (NSDI 2020, section 5.1)."""
+
+
+def scheduler(
+    known: JobKnowledge,
+    epoch_min: float = MINUTES,
+    lease_min: float = MINUTES,
+    leftover: Leftover = "free",
+    locality: Locality = "packed",
+) -> "Themis":
+    """Return the scheduler, with an auction at least every `epoch_min` minutes for leases of `lease_min` minutes.
+
+    `leftover` is the use of GPUs that no bid wins, and `locality` the nearness that placements distinguish. Raises
+    UsageError for an unknown one.
+    """
+    if leftover not in get_args(Leftover):
+        raise UsageError(f"found leftover '{leftover}', expected one of: {', '.join(get_args(Leftover))}")
+    check_locality(locality)
+    return Themis(known, 60 * epoch_min, 60 * lease_min, leftover, locality)
 
 
 @dataclass(frozen=True)
@@ -45,6 +65,8 @@ class Themis:
     known: JobKnowledge
     epoch_s: float
     lasts_s: float
+    leftover: Leftover = "free"
+    locality: Locality = "packed"
     dedicated = False
 
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
@@ -52,8 +74,9 @@ class Themis:
 
         Raises SchedulingError.
         """
-        ground = check_cluster(state)
-        won = self._auction(ground, state)
+        rng = random.Random(f"{seed} {state.now_s}")
+        ground = view_by_locality(check_cluster(state), self.locality, rng)
+        won = self._auction(ground, state, rng)
         leased = [job.request.name for job in state.jobs if _is_leased(state, job)]
         first = place_jobs(ground, won, state.placements, leased)
         others = [job for job in first if job not in leased]
@@ -67,12 +90,12 @@ class Themis:
         """Return the begin of the next epoch, s."""
         return (state.now_s // self.epoch_s + 1) * self.epoch_s
 
-    def _auction(self, ground: HostTree, state: State) -> dict[str, int]:
+    def _auction(self, ground: HostTree, state: State, rng: random.Random) -> dict[str, int]:
         """Return the GPUs of each job after the auction, in the order of placement: those with leases first.
 
         Jobs without any get one each first, the least fair one before the others. Then the GPUs go, few at a time, to
         the bid that lowers the logarithm of rho most for each of them: the product of all rho gets as small as
-        possible, as in Themis' partial allocation.
+        possible, as in Themis' partial allocation. GPUs that are left go to random jobs if `leftover` says so.
         """
         every = {job.request.name: _Bidder(self.known, ground, state, job) for job in state.jobs}
         leased = [job.request.name for job in state.jobs if _is_leased(state, job)]
@@ -92,7 +115,20 @@ class Themis:
                 free -= offer.more
             if again := every[offer.job].best(has[offer.job], free):
                 heapq.heappush(offers, again)
+        if self.leftover == "random":
+            others = [name for name in leased if name not in bidders]
+            for names in (others, bidders):
+                wanted = {name: every[name].job.request.workers for name in names}
+                free = _hand_out(has, wanted, free, rng)
         return has
+
+
+def _hand_out(has: dict[str, int], wanted: Mapping[str, int], free: int, rng: random.Random) -> int:
+    """Give free GPUs one by one to random jobs that want more than they have, and return the number that is left."""
+    while free and (short := [name for name, most in wanted.items() if has[name] < most]):
+        has[rng.choice(short)] += 1
+        free -= 1
+    return free
 
 
 class _Bid(NamedTuple):
