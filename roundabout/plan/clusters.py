@@ -12,7 +12,7 @@ from roundabout.models.cluster.cassini import PlacementDecision, decide_with_cas
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
 from roundabout.models.cluster.timeline import Allocation, Timeline
-from roundabout.models.cluster.traces import TraceError, trace_requests
+from roundabout.models.cluster.traces import TraceError, initial_placements, trace_requests
 from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.models.schedulers import make_scheduler
@@ -97,6 +97,7 @@ def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline
         employ=partial(_resolve_job, spec, known, {each.name: each for each in wanted}),
         move_s=_move_s(spec, guesses),
         seed=seed,
+        present=initial_placements(spec.cluster.trace, wanted, spec.topology, seed),
     )
     part = spec.cluster.slice
     window = (part.from_s, part.lasts_s) if part else None

@@ -5,11 +5,11 @@
 (all equally likely), numbers of `workers` and `iterations` from their ranges, and a batch from the model's range.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text, Tuple
+from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text, Tuple, drop_defaults
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Jobs = Annotated[int, Field(ge=1, le=100_000)]
@@ -82,6 +82,15 @@ class Dynamic(RandomJobs):
     arrive_s: NotNegative = Field(
         default=60.0, description="arrival in seconds; a guess, because the thesis prints no instant"
     )
+    state: Literal["empty", "fragmented"] = Field(
+        default="empty",
+        description="cluster at the start: the scheduler places the present jobs (`empty`), or the seed draws the GPUs "
+        "of their workers (`fragmented`)",
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return drop_defaults({"state": "empty"}, handler(self))
 
 
 class Snapshot(RandomJobs):

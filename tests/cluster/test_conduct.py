@@ -102,6 +102,22 @@ def test_a_new_timetable_does_not_interrupt_a_job() -> None:
     assert before.iterations + after.iterations == 100
 
 
+def test_jobs_that_are_present_keep_their_gpus_and_their_lease() -> None:
+    requests = [A, replace(A, name="b", workers=4, iterations=50, arrives_s=1.0)]
+    themis = make_scheduler("themis", KNOWN)
+
+    def decide(state: State, seed: int) -> PlacementDecision:
+        assert {job.request.name: job.lease_s for job in state.jobs if job.placement}.get("a", 600.0) == 600.0
+        return PlacementDecision(themis.decide(state, seed)[0], {}, ())
+
+    employ = partial(employed, {each.name: each for each in requests})
+    own = Cluster(TOPOLOGY, themis, KNOWN, decide, employ, MOVE_S, seed=1, present={"a": ("s1", "s4")})
+    timeline = simulate_trace(requests, own)
+    (stint,) = [each for each in timeline.stints if each.job == "a"]
+    assert (stint.workers, stint.begins_s, timeline.lives[0].moves) == (("s1", "s4"), 0.0, 0)
+    assert {host for each in timeline.stints if each.job == "b" for host in each.workers} <= {"s0", "s2", "s3", "s5"}
+
+
 def test_the_order_of_workers_alone_is_no_move() -> None:
     timeline = played([A], lambda now_s: ({"a": ("s0", "s1") if now_s < 5 else ("s1", "s0")}, {}), 5.0)
     assert [stint.workers for stint in timeline.stints] == [("s0", "s1")]

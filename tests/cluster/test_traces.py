@@ -8,7 +8,9 @@ from hypothesis import given, strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from roundabout.models.cluster.models import ModelError, expand_sets, find_model, make_profile
-from roundabout.models.cluster.traces import TraceError, trace_requests
+from roundabout.models.cluster.placement import host_tree_of
+from roundabout.models.cluster.traces import TraceError, initial_placements, trace_requests
+from roundabout.spec import load_topology
 from roundabout.spec.trace import SubmittedJob, Trace
 
 pytestmark = pytest.mark.unit
@@ -81,6 +83,40 @@ def test_dynamic_jobs_are_there_or_arrive_together():
     assert [each.arrives_s for each in found] == [0, 0, 90, 90]
     assert (found[0].model, found[0].workers) == ("VGG16", 4)
     assert [each.name for each in found[2:]] == ["dlrm-3", "resnet50-4"]
+
+
+@given(st.integers(0, 2**63), st.lists(st.integers(1, 12), min_size=1, max_size=6))
+def test_a_fragmented_state_gives_each_gpu_once_and_is_the_seeds(seed, workers):
+    fabric = load_topology("cluster-24")
+    listed = {"present": [{"workers": each} for each in workers], "arriving": [{"workers": 3}]}
+    asked = trace("dynamic", **listed, state="fragmented")
+    requests = trace_requests(asked, GPUS, seed)
+    found = initial_placements(asked, requests, fabric, seed)
+    hosts = [host for placement in found.values() for host in placement]
+    assert len(hosts) == len(set(hosts)) and set(hosts) <= set(fabric.hosts)
+    free = GPUS
+    for request in requests[:-1]:
+        if request.workers <= free:
+            assert len(found[request.name]) == request.workers
+            free -= request.workers
+    assert free == GPUS - len(hosts) and requests[-1].name not in found
+    assert initial_placements(asked, requests, fabric, seed) == found
+
+
+def test_fragmented_states_differ_by_seed_and_are_spread_over_racks():
+    fabric = load_topology("cluster-24")
+    listed = {"present": [{"model": "VGG16", "workers": 5}], "arriving": [{}]}
+    asked, empty = (trace("dynamic", **listed, state=state) for state in ("fragmented", "empty"))
+    requests = trace_requests(asked, GPUS, 1)
+    drawn = [initial_placements(asked, requests, fabric, seed)["vgg16-1"] for seed in range(20)]
+    assert len(set(drawn)) == 20
+    assert fmean(len({host_tree_of(fabric).racks[host] for host in each}) for each in drawn) > 2
+    assert initial_placements(empty, requests, fabric, 1) == {}
+
+
+def test_an_empty_state_is_stored_as_before_the_field_existed():
+    assert "state" not in trace("dynamic", present=[{}], arriving=[{}]).model_dump()
+    assert trace("dynamic", present=[{}], arriving=[{}], state="fragmented").model_dump()["state"] == "fragmented"
 
 
 def test_a_snapshot_is_table_4_3s():

@@ -6,11 +6,11 @@ cases the current iteration is lost. Source: the interleaving thesis, sections 4
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from roundabout.models.cluster.cassini import PlacementDecision
-from roundabout.models.cluster.state import Job, JobKnowledge, Placement, Request, Scheduler, State
+from roundabout.models.cluster.state import Job, JobKnowledge, Placement, Placements, Request, Scheduler, State
 from roundabout.models.cluster.timeline import Allocation, Decision, JobHistory, Timeline, Why
 from roundabout.models.fluid.cross_traffic import capacities
 from roundabout.models.fluid.engine import Engine
@@ -39,6 +39,7 @@ class Cluster:
     employ: JobForAllocation
     move_s: float  # pause of a job whose workers change, or that resumes after it waited
     seed: int
+    present: Placements = field(default_factory=dict)  # of jobs that run before the scheduler is asked first
 
 
 def simulate_trace(
@@ -149,6 +150,10 @@ class _Simulation:
         come = [request.name for request in self.coming if request.arrives_s <= now_s]
         self.coming = self.coming[len(come) :]
         self.here |= {name: self.courses[name] for name in come}
+        running = [name for name in come if name in self.cluster.present]
+        for name in running:
+            self._move_job(self.here[name], self.cluster.present[name], None)
+        self._grant_leases(running)
         left = [name for name, course in self.here.items() if course.lease_s is not None and course.lease_s <= now_s]
         happened: dict[Why, list[str]] = {"end": gone, "arrival": come, "lease": left}
         return next(((why, names[0]) for why, names in happened.items() if names), ("epoch", None))
@@ -159,9 +164,14 @@ class _Simulation:
         self.decisions.append(Decision(self.now_s, why, job, dict(decided.placements), scores or None))
         for name, course in self.here.items():
             self._move_job(course, decided.placements.get(name, ()), decided.timetables.get(name))
+        self._grant_leases(self.here)
+
+    def _grant_leases(self, names: Collection[str]) -> None:
+        """Ask the scheduler for a lease of each of these jobs that is placed and has none, or whose lease ended."""
         state = self._state()
-        for each in state.jobs:
-            if each.placement and (each.lease_s is None or each.lease_s <= self.now_s + SAME_S):
+        placed = [each for each in state.jobs if each.placement and each.request.name in names]
+        for each in placed:
+            if each.lease_s is None or each.lease_s <= self.now_s + SAME_S:
                 self.here[each.request.name].lease_s = self.cluster.scheduler.lease_s(state, each)
 
     def _move_job(self, course: _JobState, workers: Placement, timetable: Timetable | None) -> None:

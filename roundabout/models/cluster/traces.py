@@ -13,7 +13,9 @@ from statistics import fmean
 
 from roundabout.core.errors import UsageError
 from roundabout.models.cluster.models import Guesses, expand_sets, find_model, make_profile
-from roundabout.models.cluster.state import Request
+from roundabout.models.cluster.placement import host_tree_of
+from roundabout.models.cluster.state import Placements, Request
+from roundabout.spec.topology import Topology
 from roundabout.spec.trace import Dynamic, ListedJob, Poisson, RandomJobs, RecordedTrace, Snapshot, SubmittedJob, Trace
 
 WHOLE_GROUP = ListedJob()
@@ -73,6 +75,23 @@ def trace_requests(
                 "give `workers` of the trace a smaller `most`, or the topology more hosts",
             )
     return found
+
+
+def initial_placements(trace: Trace, requests: Sequence[Request], topology: Topology, seed: int) -> Placements:
+    """Return the GPUs that the jobs at the start have before the scheduler is asked; none unless the state says so.
+
+    The seed draws them from all GPUs, so that the free GPUs and each job's are spread over the cluster, as arrivals and
+    departures leave them. A job that no GPUs are left for waits.
+    """
+    if not isinstance(trace, Dynamic) or trace.state == "empty":
+        return {}
+    ground, rng = host_tree_of(topology), Random(f"{seed} placements")
+    free = ground.free(())
+    return {
+        each.name: ground.scatter(free, each.workers, rng)
+        for each in requests[: len(trace.present)]
+        if each.workers <= free.sum()
+    }
 
 
 def _requests_of_kind(trace: Trace, draw: _Draw, gpus: int, submitted: Sequence[SubmittedJob]) -> Iterator[Request]:
