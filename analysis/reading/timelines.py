@@ -64,7 +64,7 @@ class Allocation(_StoredModel):
 class Decision(_StoredModel):
     """A scheduler's answer.
 
-    `scores` are those of its candidates if Cassini ranked them, None for a candidate with loops.
+    `scores` are those of its candidates if Cassini ranked them, None for a candidate that its rule left out.
     """
 
     at_s: float
@@ -75,7 +75,7 @@ class Decision(_StoredModel):
 
     @property
     def known_scores(self) -> list[float]:
-        """Return the scores of the candidates without loops; the best of these was chosen."""
+        """Return the scores of the candidates that the rule did not leave out; the best of these was chosen."""
         return [score for score in self.scores or () if score is not None]
 
 

@@ -8,7 +8,7 @@ from random import Random
 
 from roundabout.core.errors import UsageError
 from roundabout.models.cluster import models
-from roundabout.models.cluster.cassini import PlacementDecision, decide_with_cassini
+from roundabout.models.cluster.cassini import PlacementDecision, RankingRules, decide_with_cassini
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
 from roundabout.models.cluster.timeline import Allocation, Timeline
@@ -146,5 +146,6 @@ def _move_s(spec: TrialSpec, guesses: models.Guesses) -> float:
 def _policy(cassini: CassiniRanking | None, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
     """Return the scheduler's own policy, or Cassini's around it."""
     if cassini:
-        return lambda state, seed: decide_with_cassini(scheduler, state, seed, known, cassini.threshold)
+        rules = RankingRules(cassini.rank, cassini.threshold)
+        return lambda state, seed: decide_with_cassini(scheduler, state, seed, known, rules)
     return lambda state, seed: PlacementDecision(scheduler.decide(state, seed)[0], {}, ())

@@ -23,6 +23,10 @@ MOVES_S = (15.0, 120.0)
 """Range of `MOVE_S` for drawn guesses, in seconds: times of checkpoint and restart that Pollux's authors measured."""
 
 
+Rank = Literal["algorithm-2", "worst-link", "played"]
+"""The rule that ranks candidate placements."""
+
+
 class SchedulerChoice(Strict):
     """A scheduler's name and its options, as further fields (docs/reference/schedulers.md)."""
 
@@ -47,6 +51,16 @@ class CassiniRanking(Strict):
         default=THRESHOLD,
         description="largest tolerated deviation of an iteration from the timetable, as a share of the period",
     )
+    rank: Rank = Field(
+        default="algorithm-2",
+        description="rule that ranks placements: the mean compatibility score over shared links, without loops "
+        "(`algorithm-2`, the thesis), the mean over jobs of the worst link's score at random phases (`worst-link`), or "
+        "the mean slowdown of jobs in the flow-level engine (`played`)",
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return drop_defaults({"rank": "algorithm-2"}, handler(self))
 
 
 class TraceWindow(Strict):

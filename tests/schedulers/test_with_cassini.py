@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from roundabout.models.cassini import Arc, Circle
-from roundabout.models.cluster.cassini import DemandFinder, PlacementScore, decide_with_cassini, random_score
+from roundabout.models.cluster.cassini import PlacementScore, RankingRules, decide_with_cassini
+from roundabout.models.cluster.demands import DemandFinder, random_score
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, JobKnowledge, Request, State
 from roundabout.models.cluster.timetable_fit import mean_slowdown
@@ -28,6 +29,8 @@ SENDS_MS = {
     "other": (33, 90.1),
     "few": (550.0, 250.0),
     "many": (70.0, 130.0),
+    "most": (40.0, 160.0),
+    "little": (150.0, 50.0),
 }
 """Computing, and sending at 43 Gbit/s in a ring of two."""
 
@@ -55,9 +58,9 @@ class Offers:
         return self.offered
 
 
-def decide(models, *offered):
+def decide(models, *offered, rank="algorithm-2"):
     jobs = tuple(Job(Request(job, model, 8, 2, 500, 0.0)) for job, model in models.items())
-    return decide_with_cassini(Offers(*offered), State(0.0, TREE, jobs), 1, KNOWN)
+    return decide_with_cassini(Offers(*offered), State(0.0, TREE, jobs), 1, KNOWN, RankingRules(rank))
 
 
 def test_jobs_that_fit_are_put_together_and_shifted():
@@ -137,6 +140,30 @@ def test_compatible_jobs_that_run_faster_unshifted_are_not_shifted():
     decided = decide({"a": "few", "b": "many"}, {"a": "s0 s3", "b": "s1 s4"})
     assert decided.scores == (pytest.approx(0.84, abs=0.01),)
     assert decided.timetables == {}
+
+
+def test_a_mild_link_hides_a_full_one_from_algorithm_2_alone():
+    """Where a meets b, the link of c and d has room for 0.95 of their demand, which raises the mean over links."""
+    models = {"a": "full", "b": "full", "c": "most", "d": "little"}
+    full_and_mild = {"a": "s0 s3", "b": "s1 s4", "c": "s6 s9", "d": "s7 s10"}
+    one_link = {"a": "s0 s3", "c": "s1 s4", "b": "s6 s7", "d": "s9 s10"}
+    by_mean = decide(models, one_link, full_and_mild)
+    assert (by_mean.scores, by_mean.placements["c"]) == (pytest.approx((0.3, 0.575), abs=0.02), ("s6", "s9"))
+    worst = decide(models, one_link, full_and_mild, rank="worst-link")
+    # At random phases the excess is 0.9 x 0.8 for a and c, 0.9 x 0.9 for a and b, and 0.8 x 0.25 for c and d.
+    assert worst.scores == pytest.approx((1 - 2 * 0.72 / 4, 1 - (2 * 0.81 + 2 * 0.2) / 4), abs=0.01)
+    assert worst.placements["c"] == ("s1", "s4")
+    played = decide(models, one_link, full_and_mild, rank="played")
+    assert 1 > played.scores[0] > played.scores[1] > 0.5
+    assert played.placements["c"] == ("s1", "s4")
+
+
+def test_a_loop_is_a_candidate_by_worst_links():
+    models = dict.fromkeys("abc", "half")
+    apart = {"a": "s0 s1", "b": "s3 s4", "c": "s6 s7"}
+    decided = decide(models, LOOP, apart, rank="worst-link")
+    assert decided.scores == (pytest.approx(0.75), 1.0)
+    assert decide(models, LOOP, rank="worst-link").placements["a"] == ("s0", "s3")
 
 
 def test_mean_slowdown_is_1_alone_and_more_on_a_full_link():

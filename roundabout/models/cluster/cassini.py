@@ -8,15 +8,12 @@ real jobs need in addition: links with room for all demands, jobs without a unif
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, pairwise
 from statistics import fmean
 
 import numpy as np
 
 from roundabout.models.cassini import (
-    Arc,
     CassiniError,
-    Circle,
     Rotations,
     find_loop,
     joint_timetables,
@@ -24,24 +21,44 @@ from roundabout.models.cassini import (
     unify,
     with_most_room,
 )
-from roundabout.models.cluster.placement import HostTree, host_tree_of
-from roundabout.models.cluster.state import JobKnowledge, Placement, Placements, Request, Scheduler, State
-from roundabout.models.cluster.timetable_fit import Links, fit_timetables
+from roundabout.models.cluster import demands
+from roundabout.models.cluster.demands import (
+    DemandFinder,
+    JobDemands,
+    demand_levels,
+    random_score,
+    worst_excess,
+)
+from roundabout.models.cluster.placement import host_tree_of
+from roundabout.models.cluster.state import JobKnowledge, Placements, Scheduler, State
+from roundabout.models.cluster.timetable_fit import Links, fit_timetables, mean_slowdown
 from roundabout.spec.cassini import THRESHOLD, Timetable
+from roundabout.spec.cluster import Rank
+
+PLAYED = 2
+"""Number of times that a candidate is played, each time with other random starts. More would rank equals surer."""
 
 MOST = 2_000_000
 """Largest number of sectors examined for a link, which takes some ms; then the best rotation so far is taken."""
 
-JobDemands = tuple[Circle, ...]
-"""The demands of a link's jobs, as circles."""
+
+@dataclass(frozen=True)
+class RankingRules:
+    """The rules of Cassini's choice: `threshold` is the tolerated earliness of iterations, a share of their periods."""
+
+    rank: Rank = "algorithm-2"
+    threshold: float = THRESHOLD
+
+
+DEFAULT_RULES = RankingRules()
 
 
 @dataclass(frozen=True)
 class PlacementDecision:
     """The placements of jobs, and the timetables of their agents; jobs without a timetable are unconstrained.
 
-    A job that shares links with the same jobs as before keeps its timetable. `scores` are the compatibility scores of
-    the scheduler's candidates in their order; None for a candidate with a loop.
+    A job that shares links with the same jobs as before keeps its timetable. `scores` are the scores of the scheduler's
+    candidates in their order, by the rule that ranked them; None for a candidate that Algorithm 2 leaves out.
     """
 
     placements: Placements
@@ -50,72 +67,48 @@ class PlacementDecision:
 
 
 def decide_with_cassini(
-    scheduler: Scheduler, state: State, seed: int, known: JobKnowledge, threshold: float = THRESHOLD
+    scheduler: Scheduler, state: State, seed: int, known: JobKnowledge, rules: RankingRules = DEFAULT_RULES
 ) -> PlacementDecision:
-    """Choose the most compatible of a scheduler's candidates, the first of equals, with time-shifts for its jobs.
+    """Choose the best of a scheduler's candidates, the first of equals, with time-shifts for its jobs.
 
-    If all candidates have a loop, choose the best of them, in which jobs of loops are not shifted. Timetables count
-    from the cluster's start; `threshold` is a share of their periods.
+    By Algorithm 2 candidates without a loop go first. If all candidates have a loop, choose the best of them, in which
+    jobs of loops are not shifted. Timetables count from the cluster's start.
     """
     offered = scheduler.decide(state, seed)
     requests = {job.request.name: job.request for job in state.jobs}
     asked = DemandFinder(host_tree_of(state.topology), requests, known)
-    found = [PlacementScore(asked.shared_links(placements)) for placements in offered]
-    best = max(found, key=lambda each: (not each.loops, each.score))
-    scores = tuple(None if each.loops else each.score for each in found)
-    return PlacementDecision(offered[found.index(best)], best.timetables(threshold), scores)
+    meetings = [asked.shared_links(placements) for placements in offered]
+    if rules.rank == "algorithm-2":
+        found = [PlacementScore(each) for each in meetings]
+        best = max(range(len(found)), key=lambda place: (not found[place].loops, found[place].score))
+        scores = tuple(None if each.loops else each.score for each in found)
+        return PlacementDecision(offered[best], found[best].timetables(rules.threshold), scores)
+    ranked = [rank_score(rules.rank, each, len(offered[0])) for each in meetings]
+    best = ranked.index(max(ranked))
+    return PlacementDecision(offered[best], PlacementScore(meetings[best]).timetables(rules.threshold), tuple(ranked))
+
+
+def rank_score(rank: Rank, meetings: Mapping[JobDemands, float], jobs: int) -> float:
+    """Return the score of a candidate with `jobs` placed jobs by its worst links, or as it was played; 1 is the best.
+
+    By `worst-link`, each job counts with the score of its worst link at random phases. By `played`, the jobs that share
+    links are played by the flow-level engine without time-shifts, and the score is the inverse of the mean slowdown
+    over all jobs.
+    """
+    sharing = {circle.job for meeting in meetings for circle in meeting}
+    if not sharing:
+        return 1.0
+    if rank == "worst-link":
+        return 1 - sum(worst_excess(meetings).values()) / jobs
+    slowdown = fmean(mean_slowdown(tuple(meetings.items()), draw=draw) for draw in range(PLAYED))
+    return jobs / (jobs - len(sharing) + len(sharing) * slowdown)
 
 
 def clear_caches() -> None:
     """Forget what decisions keep for later ones: rotations, timetables and scores of links."""
-    for cached in (_fits_on_circle, _rotations, _rotations_with_room, _timetables, random_score, _levels):
+    for cached in (_fits_on_circle, _rotations, _rotations_with_room, _timetables):
         cached.cache_clear()
-
-
-class DemandFinder:
-    """A finder of the demands that placed jobs have on links."""
-
-    def __init__(self, ground: HostTree, requests: Mapping[str, Request], known: JobKnowledge) -> None:
-        self._ground, self._requests, self._known = ground, requests, known
-        self._circles: dict[tuple[str, Placement], dict[str, Circle]] = {}
-
-    def shared_links(self, placements: Placements) -> dict[JobDemands, float]:
-        """Return the sets of demands that share links, each with its narrowest link's payload rate, Gbit/s.
-
-        Links with equal demands of the same jobs, such as the uplinks of two racks, need equal time-shifts and count as
-        one.
-        """
-        crossing: dict[str, list[Circle]] = {}
-        for job in (job for job in self._requests if job in placements):  # in one order, for the same time-shifts
-            for link, circle in self._circles_of(job, placements[job]).items():
-                crossing.setdefault(link, []).append(circle)
-        found: dict[JobDemands, float] = {}
-        for link, circles in crossing.items():
-            if len(circles) > 1:
-                capacity_gbps = self._ground.capacity_gbps[link]
-                found[tuple(circles)] = min(found.get(tuple(circles), capacity_gbps), capacity_gbps)
-        return found
-
-    def _circles_of(self, job: str, placement: Placement) -> dict[str, Circle]:
-        if (job, placement) not in self._circles:
-            self._circles[job, placement] = self._compute_circles(job, placement)
-        return self._circles[job, placement]
-
-    def _compute_circles(self, job: str, placement: Placement) -> dict[str, Circle]:
-        """Compute a job's circle on each link that it crosses, as its agents see it, in its busier direction."""
-        profile = self._known.profile(self._requests[job], len(placement))
-        ends_ms = list(accumulate(phase.duration_ms for phase in profile.phases))
-        arcs: dict[str, list[Arc]] = {}
-        for phase, end_ms in zip(profile.phases, ends_ms, strict=True):
-            sizes: dict[tuple[str, bool], int] = {}
-            for each in phase.transfers(len(placement)):
-                for crossed in self._ground.links_between(placement[each.sender], placement[each.receiver]):
-                    sizes[crossed] = sizes.get(crossed, 0) + each.bytes
-            for link in dict.fromkeys(link for link, _ in sizes):
-                size = max(sizes.get((link, up), 0) for up in (True, False))
-                gbps = size * 8 / phase.duration_ms / 1e6
-                arcs.setdefault(link, []).append(Arc(end_ms - phase.duration_ms, end_ms, gbps))
-        return {link: Circle(job, ends_ms[-1], tuple(each)) for link, each in arcs.items()}
+    demands.clear_caches()
 
 
 class PlacementScore:
@@ -173,7 +166,7 @@ class PlacementScore:
 
 
 def _most_gbps(meeting: JobDemands) -> float:
-    return sum(max(_levels(circle)) for circle in meeting)
+    return sum(max(demand_levels(circle)) for circle in meeting)
 
 
 def _connected_parts(meetings: Iterable[JobDemands]) -> list[list[JobDemands]]:
@@ -222,27 +215,3 @@ def _timetables(links: Links, parts: tuple[tuple[JobDemands, ...], ...], thresho
         }
         found |= joint_timetables(rotations, threshold, {})
     return fit_timetables(links, found)
-
-
-@lru_cache(maxsize=4096)
-def random_score(meeting: JobDemands, capacity_gbps: float) -> float:
-    """Return the mean compatibility score of jobs on a link of this payload rate over random rotations."""
-    together = {0.0: 1.0}
-    for circle in meeting:
-        longer: dict[float, float] = {}
-        for gbps, share in together.items():
-            for more, part in _levels(circle).items():
-                longer[gbps + more] = longer.get(gbps + more, 0.0) + share * part
-        together = longer
-    return 1 - sum(share * max(gbps - capacity_gbps, 0) for gbps, share in together.items()) / capacity_gbps
-
-
-@lru_cache(maxsize=4096)
-def _levels(circle: Circle) -> dict[float, float]:
-    """Return a job's demands, Gbit/s, and the share of its iteration with each."""
-    edges = sorted({0.0, circle.iteration_ms, *(ms for arc in circle.arcs for ms in (arc.begin_ms, arc.end_ms))})
-    levels: dict[float, float] = {}
-    for begin, end in pairwise(edges):
-        gbps = sum(arc.gbps for arc in circle.arcs if arc.begin_ms <= begin < arc.end_ms)
-        levels[gbps] = levels.get(gbps, 0.0) + (end - begin) / circle.iteration_ms
-    return levels
