@@ -79,6 +79,15 @@ def fairness(asked: QuantityRequest) -> list[Case]:
     return _lives(asked, lambda life: life.fairness, max)
 
 
+@quantity("jobs that swaps move an hour", unit="1/h", digits=1, by="variant")
+def migrations(asked: QuantityRequest) -> list[Case]:
+    """Return the number of jobs that swaps of workers moved, each time anew, in an hour; the mean of repetitions."""
+    return [
+        _case(cell, *mean_of([trial.timeline.migrations_an_hour for trial in cell.trials.values()], at_least=0))
+        for cell in _cells(asked, asked.of)
+    ]
+
+
 def _case(cell: ClusterCell, value: float, ci95: Interval | None, **properties: str) -> Case:
     name = ", ".join([cell.id.name, *properties.values()])
     levels = {factor: str(level) for factor, level in cell.id.levels.items()}

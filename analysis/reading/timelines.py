@@ -65,6 +65,7 @@ class Decision(_StoredModel):
     """A scheduler's answer.
 
     `scores` are those of its candidates if Cassini ranked them, None for a candidate that its rule left out.
+    `migrated` names the jobs of which a swap moved a worker.
     """
 
     at_s: float
@@ -72,6 +73,7 @@ class Decision(_StoredModel):
     job: str | None
     placements: Mapping[str, tuple[str, ...]]
     scores: tuple[float | None, ...] | None = None
+    migrated: tuple[str, ...] = ()
 
     @property
     def known_scores(self) -> list[float]:
@@ -120,6 +122,12 @@ class Timeline(_StoredModel):
     def models(self) -> dict[str, str]:
         """Return each job's model, by the job's name."""
         return {each.name: each.model for each in self.requests}
+
+    @property
+    def migrations_an_hour(self) -> float:
+        """Return the number of jobs that swaps moved, each time that one was moved, by the hours of the trace."""
+        end_s = max((stint.ends_s for stint in self.stints), default=0.0)
+        return 3600 * sum(len(each.migrated) for each in self.decisions) / end_s if end_s else 0.0
 
     @property
     def moves(self) -> list[Allocation]:

@@ -8,7 +8,7 @@ from random import Random
 
 from roundabout.core.errors import UsageError
 from roundabout.models.cluster import models
-from roundabout.models.cluster.cassini import PlacementDecision, RankingRules, decide_with_cassini
+from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
 from roundabout.models.cluster.timeline import Allocation, Timeline
@@ -16,7 +16,7 @@ from roundabout.models.cluster.traces import TraceError, initial_placements, tra
 from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.models.schedulers import make_scheduler
-from roundabout.spec.cluster import MOVE_S, MOVES_S, CassiniRanking
+from roundabout.spec.cluster import MOVE_S, MOVES_S, Cluster as ClusterSpec
 from roundabout.spec.experiment import MOST_ITERATIONS, ResolvedJob, TrialSpec
 
 AT_ONCE_MS = 0.001
@@ -93,7 +93,7 @@ def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline
         topology=spec.topology,
         scheduler=scheduler,
         known=known,
-        decide=_policy(spec.cluster.cassini, scheduler, known),
+        decide=_policy(spec.cluster, scheduler, known),
         employ=partial(_resolve_job, spec, known, {each.name: each for each in wanted}),
         move_s=_move_s(spec, guesses),
         seed=seed,
@@ -143,9 +143,9 @@ def _move_s(spec: TrialSpec, guesses: models.Guesses) -> float:
     return MOVE_S if guesses is None else Random(f"{guesses} move_s").uniform(*MOVES_S)
 
 
-def _policy(cassini: CassiniRanking | None, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
-    """Return the scheduler's own policy, or Cassini's around it."""
-    if cassini:
-        rules = RankingRules(cassini.rank, cassini.threshold)
+def _policy(cluster: ClusterSpec, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
+    """Return the scheduler's own policy, or Cassini's around it, with the swaps of workers that the cluster allows."""
+    if cassini := cluster.cassini:
+        rules = RankingRules(cassini.rank, cassini.threshold, cluster.migrate)
         return lambda state, seed: decide_with_cassini(scheduler, state, seed, known, rules)
-    return lambda state, seed: PlacementDecision(scheduler.decide(state, seed)[0], {}, ())
+    return lambda state, seed: decide_alone(scheduler, state, seed, known, cluster.migrate)

@@ -79,6 +79,11 @@ class Cluster(Strict):
     cassini: CassiniRanking | None = Field(
         default=None, description="ranking of the scheduler's placements by Cassini; default: none"
     )
+    migrate: Annotated[int, Field(ge=0, le=100)] = Field(
+        default=0,
+        description="most swaps of two workers at a decision, each where the sum over jobs of the worst link's excess "
+        "falls by 0.10 or more; the jobs that it moves stand still for `move_s`",
+    )
     trace: Trace = Field(description="where the jobs come from")
     guesses: Literal["stated", "drawn"] = Field(
         default="stated", description="guesses about models and `move_s`: as stated, or drawn from ranges by the seed"
@@ -91,9 +96,10 @@ class Cluster(Strict):
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return drop_defaults({"move_s": None, "slice": None}, handler(self))
+        return drop_defaults({"migrate": 0, "move_s": None, "slice": None}, handler(self))
 
     @property
     def describe(self) -> str:
-        """Return a short description of the cluster: the scheduler's name, and `with cassini` if used."""
-        return f"{self.scheduler.name} with cassini" if self.cassini else self.scheduler.name
+        """Return a short description of the cluster: the scheduler's name, with `cassini` and `migration` if used."""
+        used = [name for name, value in (("cassini", self.cassini), ("migration", self.migrate)) if value]
+        return f"{self.scheduler.name} with {' and '.join(used)}" if used else self.scheduler.name

@@ -66,7 +66,8 @@ def _add(run, cell, repetition, jobs, iterations, *, marks):
         "stints": [stint for _, stints, _, _ in played for stint in stints],
         "decisions": [
             {"at_s": life["arrived_s"], "why": "arrival", "job": life["name"], "placements": {},
-             "scores": [0.7, None, 0.9] if "cassini" in variant else None}
+             "scores": [0.7, None, 0.9] if "cassini" in variant else None,
+             "migrated": ["j01", "j02"] if (variant, life["name"]) == ("th-cassini", "j02") else []}
             for life, *_ in played
         ],
         "jobs": [*(life for life, *_ in played), {**waits, "moves": 0}],

@@ -68,6 +68,20 @@ def test_iterations_are_pooled_over_all_jobs_and_repetitions(results):
     assert pooled["ideal"].slowed.p99.value == pytest.approx(1, abs=1e-6)
 
 
+def test_jobs_that_swaps_move_are_counted_by_the_hour(run, reading):
+    ends_s = [
+        max(
+            stint["ends_s"]
+            for stint in json.loads((run.path / "trials" / each["trial"] / "timeline.json").read_text())["stints"]
+        )
+        for each in run.trials()
+        if each["variant"] == "th-cassini"
+    ]
+    found = measured(reading, "jobs that swaps move an hour")
+    assert found["th-cassini"].value == pytest.approx(np.mean([2 * 3600 / each for each in ends_s]))
+    assert found["themis"].value == 0
+
+
 def test_cassini_variants_are_compared_with_the_scheduler_they_extend(results):
     pooled = by_name(results.pooled)
     assert {name: each.baseline for name, each in pooled.items()} == {

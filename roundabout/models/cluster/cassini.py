@@ -29,6 +29,7 @@ from roundabout.models.cluster.demands import (
     random_score,
     worst_excess,
 )
+from roundabout.models.cluster.migration import swap_workers
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import JobKnowledge, Placements, Scheduler, State
 from roundabout.models.cluster.timetable_fit import Links, fit_timetables, mean_slowdown
@@ -44,10 +45,15 @@ MOST = 2_000_000
 
 @dataclass(frozen=True)
 class RankingRules:
-    """The rules of Cassini's choice: `threshold` is the tolerated earliness of iterations, a share of their periods."""
+    """The rules of Cassini's choice.
+
+    `threshold` is the tolerated earliness of iterations, as a share of their periods, and `migrate` the most swaps of
+    workers after the choice.
+    """
 
     rank: Rank = "algorithm-2"
     threshold: float = THRESHOLD
+    migrate: int = 0
 
 
 DEFAULT_RULES = RankingRules()
@@ -59,11 +65,31 @@ class PlacementDecision:
 
     A job that shares links with the same jobs as before keeps its timetable. `scores` are the scores of the scheduler's
     candidates in their order, by the rule that ranked them; None for a candidate that Algorithm 2 leaves out.
+    `migrated` names the jobs of which a swap moved a worker.
     """
 
     placements: Placements
     timetables: Mapping[str, Timetable]
     scores: tuple[float | None, ...]
+    migrated: tuple[str, ...] = ()
+
+
+def decide_alone(
+    scheduler: Scheduler, state: State, seed: int, known: JobKnowledge, migrate: int = 0
+) -> PlacementDecision:
+    """Return the scheduler's own choice, after at most `migrate` swaps of workers."""
+    placements, migrated = _migrate(state, scheduler.decide(state, seed)[0], known, migrate)
+    return PlacementDecision(placements, {}, (), migrated)
+
+
+def _migrate(
+    state: State, placements: Placements, known: JobKnowledge, most: int
+) -> tuple[Placements, tuple[str, ...]]:
+    """Return the placements after at most `most` swaps, and the jobs that these move."""
+    if not most:
+        return placements, ()
+    placements, swaps = swap_workers(state, placements, known, most)
+    return placements, tuple(dict.fromkeys(job for swap in swaps for job in swap.moved))
 
 
 def decide_with_cassini(
@@ -72,7 +98,8 @@ def decide_with_cassini(
     """Choose the best of a scheduler's candidates, the first of equals, with time-shifts for its jobs.
 
     By Algorithm 2 candidates without a loop go first. If all candidates have a loop, choose the best of them, in which
-    jobs of loops are not shifted. Timetables count from the cluster's start.
+    jobs of loops are not shifted. Swaps of workers come after the choice, and before the time-shifts. Timetables count
+    from the cluster's start.
     """
     offered = scheduler.decide(state, seed)
     requests = {job.request.name: job.request for job in state.jobs}
@@ -81,11 +108,13 @@ def decide_with_cassini(
     if rules.rank == "algorithm-2":
         found = [PlacementScore(each) for each in meetings]
         best = max(range(len(found)), key=lambda place: (not found[place].loops, found[place].score))
-        scores = tuple(None if each.loops else each.score for each in found)
-        return PlacementDecision(offered[best], found[best].timetables(rules.threshold), scores)
-    ranked = [rank_score(rules.rank, each, len(offered[0])) for each in meetings]
-    best = ranked.index(max(ranked))
-    return PlacementDecision(offered[best], PlacementScore(meetings[best]).timetables(rules.threshold), tuple(ranked))
+        scores: tuple[float | None, ...] = tuple(None if each.loops else each.score for each in found)
+    else:
+        ranked = [rank_score(rules.rank, each, len(offered[0])) for each in meetings]
+        best, scores = ranked.index(max(ranked)), tuple(ranked)
+    placements, migrated = _migrate(state, offered[best], known, rules.migrate)
+    chosen = PlacementScore(asked.shared_links(placements))
+    return PlacementDecision(placements, chosen.timetables(rules.threshold), scores, migrated)
 
 
 def rank_score(rank: Rank, meetings: Mapping[JobDemands, float], jobs: int) -> float:

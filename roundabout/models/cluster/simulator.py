@@ -161,9 +161,15 @@ class _Simulation:
     def _decide(self, why: Why, job: str | None) -> None:
         decided = self.cluster.decide(self._state(), self.cluster.seed)
         scores = tuple(score for score in decided.scores if score is not None)
-        self.decisions.append(Decision(self.now_s, why, job, dict(decided.placements), scores or None))
+        self.decisions.append(
+            Decision(self.now_s, why, job, dict(decided.placements), scores or None, decided.migrated)
+        )
         for name, course in self.here.items():
-            self._move_job(course, decided.placements.get(name, ()), decided.timetables.get(name))
+            lease_s, workers = course.lease_s, decided.placements.get(name, ())
+            is_same_number = len(workers) == len(course.placement)
+            self._move_job(course, workers, decided.timetables.get(name))
+            if name in decided.migrated and is_same_number:
+                course.lease_s = lease_s
         self._grant_leases(self.here)
 
     def _grant_leases(self, names: Collection[str]) -> None:

@@ -37,13 +37,14 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Decision:
-    """A scheduler's answer, and the compatibility scores of its candidates if Cassini ranked them."""
+    """A scheduler's answer, and the scores of its candidates if Cassini ranked them."""
 
     at_s: float
     why: Why
     job: str | None  # the job that arrived, ended or gave up its lease
     placements: Placements
-    scores: tuple[float, ...] | None = None  # of the candidates without loops
+    scores: tuple[float, ...] | None = None  # of the candidates that Cassini did not leave out
+    migrated: tuple[str, ...] = ()  # the jobs of which a swap moved a worker
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Swaps of running workers: what they keep, what they gain, and when none is made."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from roundabout.models.cluster import migration
+from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
+from roundabout.models.cluster.demands import DemandFinder, worst_excess
+from roundabout.models.cluster.migration import LEAST_FALL, SwapSearch, swap_workers
+from roundabout.models.cluster.placement import host_tree_of
+from roundabout.models.cluster.state import Job, Request, State
+from tests.schedulers.clusters import KNOWN, MODELS, cluster
+from tests.schedulers.test_with_cassini import KNOWN as BY_HAND, TREE, Offers
+
+pytestmark = pytest.mark.unit
+
+TWO_GPUS = cluster(3, 2, gpus=2).with_rates(None, 8.0)
+
+
+@st.composite
+def placed(draw):
+    """A cluster whose jobs are anywhere, on links that few of them fill."""
+    topology = draw(st.sampled_from((TREE, TWO_GPUS)))
+    ground = host_tree_of(topology)
+    free, jobs = ground.free(()), []
+    for place in range(draw(st.integers(1, 5))):
+        request = Request(f"j{place}", draw(st.sampled_from(sorted(MODELS))), 8, draw(st.integers(1, 4)), 500, 0.0)
+        if request.workers <= free.sum():
+            hosts = ground.scatter(free, request.workers, draw(st.randoms(use_true_random=False)))
+            jobs.append(Job(request, 0.0, hosts))
+    return State(0.0, topology, tuple(jobs))
+
+
+def summed_excess(state, placements):
+    """Compute the excess of every link anew, as the search does not."""
+    requests = {job.request.name: job.request for job in state.jobs}
+    meetings, asked = {}, DemandFinder(host_tree_of(state.topology), requests, KNOWN)
+    for job in requests:
+        for link, circle in asked.circles_of(job, placements[job]).items():
+            meetings.setdefault(link, []).append(circle)
+    gbps = host_tree_of(state.topology).capacity_gbps
+    shared = {link: tuple(circles) for link, circles in meetings.items() if len(circles) > 1}
+    each = [worst_excess({circles: gbps[link]}) for link, circles in shared.items()]
+    return sum(max((one.get(job, 0.0) for one in each), default=0.0) for job in requests)
+
+
+@settings(deadline=None, max_examples=25)
+@given(placed(), st.integers(1, 3))
+def test_swaps_keep_each_jobs_workers_and_lower_the_excess_as_they_say(state, most):
+    placements, swaps = swap_workers(state, state.placements, KNOWN, most)
+    assert len(swaps) <= most
+    assert {job: len(each) for job, each in placements.items()} == {
+        job: len(each) for job, each in state.placements.items()
+    }
+    taken = Counter(host for placement in placements.values() for host in placement)
+    assert all(count <= state.topology.gpus_per_host for count in taken.values())
+    moved = {job for swap in swaps for job in swap.moved}
+    assert {job for job, each in placements.items() if each != state.placements[job]} <= moved
+    assert all(swap.fall > LEAST_FALL - 1e-6 for swap in swaps)
+    before, after = (summed_excess(state, each) for each in (state.placements, placements))
+    assert before - after == pytest.approx(sum(swap.fall for swap in swaps), abs=1e-9)
+    assert swap_workers(state, state.placements, KNOWN, most) == (placements, swaps)
+
+
+@settings(deadline=None, max_examples=6)
+@given(placed())
+def test_no_swap_is_better_than_the_best_one(state):
+    ground = host_tree_of(state.topology)
+    requests = {job.request.name: job.request for job in state.jobs}
+    best = SwapSearch(ground, DemandFinder(ground, requests, KNOWN), state.placements).best_swap(0.0)
+    least = summed_excess(state, state.placements)
+    before = least
+    for job, hosts in state.placements.items():
+        for host in set(hosts):
+            for other in set(ground.hosts) - {host}:
+                for taken in [name for name, each in state.placements.items() if other in each and name != job] or [""]:
+                    placements = {**state.placements, job: exchanged(ground, hosts, host, other)}
+                    if taken:
+                        placements[taken] = exchanged(ground, state.placements[taken], other, host)
+                    if all(ground.free(placements.values()) >= 0):
+                        least = min(least, summed_excess(state, placements))
+    assert before - least == pytest.approx(max(best.fall, 0.0) if best else 0.0, abs=1e-9)
+
+
+def exchanged(ground, hosts, host, by):
+    found = list(hosts)
+    found[found.index(host)] = by
+    return tuple(sorted(found, key=ground.at.__getitem__))
+
+
+def test_two_jobs_that_cross_are_put_apart_by_one_swap():
+    """Each has a worker in either rack. One swap gives each a rack of its own."""
+    jobs = tuple(
+        Job(Request(job, "full", 8, 2, 500, 0.0), 0.0, hosts)
+        for job, hosts in (("a", ("s0", "s3")), ("b", ("s1", "s4")))
+    )
+    state = State(0.0, TREE, jobs)
+    placements, (swap,) = swap_workers(state, state.placements, BY_HAND, 1)
+    racks = host_tree_of(TREE).racks
+    assert [len({racks[host] for host in placements[job]}) for job in "ab"] == [1, 1] or swap.other_job == ""
+    assert swap.fall == pytest.approx(2 * 0.81, abs=0.01)  # each sends for 180 of 200 ms, so both do for 0.81
+    offered = Offers({"a": "s0 s3", "b": "s1 s4"})
+    alone = decide_alone(offered, state, 1, BY_HAND, 1)
+    assert alone.placements == placements and set(alone.migrated) == set(swap.moved)
+    with_cassini = decide_with_cassini(offered, state, 1, BY_HAND, RankingRules(migrate=1))
+    assert (with_cassini.placements, with_cassini.timetables) == (placements, {})
+    assert decide_alone(offered, state, 1, BY_HAND).placements == state.placements
+
+
+def test_nobody_moves_for_less_than_the_least_fall(monkeypatch):
+    jobs = tuple(
+        Job(Request(job, "full", 8, 2, 500, 0.0), 0.0, hosts)
+        for job, hosts in (("a", ("s0", "s3")), ("b", ("s1", "s4")))
+    )
+    state = State(0.0, TREE, jobs)
+    monkeypatch.setattr(migration, "LEAST_FALL", 1.7)
+    assert swap_workers(state, state.placements, BY_HAND, 1) == (state.placements, [])
