@@ -2,11 +2,13 @@
 """docs/how-to/ten-servers.md: its inventory has what its experiment, and the paper, ask for."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from roundabout.cli.main import main
+from roundabout.testbeds.rack.inventory import read_inventory
 from tests.rack.conftest import examples
 
 pytestmark = pytest.mark.unit
@@ -31,3 +33,25 @@ def test_the_experiment_can_be_planned_on_ten_servers(
 def test_all_ten_servers_have_a_worker() -> None:
     assert {f"s{number}" for number in range(11) if number != 7} == set(re.findall(r"ends: \[(s\d+)", FILE))
     assert len(re.findall(r"workers: ", FILE)) == 5
+
+
+@pytest.mark.parametrize("has_config", [False, True])
+def test_servers_are_reached_whether_or_not_the_user_has_a_configuration_of_ssh(
+    *, has_config: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    config = tmp_path / ".ssh" / "config"
+    if has_config:
+        config.parent.mkdir()
+        config.touch()
+    inventory = tmp_path / "inventory"
+    inventory.write_text(examples()["twelve"])
+    found = read_inventory(inventory).ssh_config
+    assert found == (config if has_config else Path("/dev/null"))
+    assert subprocess.run(["ssh", "-G", "-F", found, "gpu0.example.org"], capture_output=True).returncode == 0
+
+
+def test_a_configuration_of_ssh_that_is_named_must_be_there(tmp_path: Path) -> None:
+    inventory = tmp_path / "inventory"
+    inventory.write_text(examples()["twelve"].replace("vars:", f"vars:\n    ssh_config: {tmp_path / 'absent'}", 1))
+    assert read_inventory(inventory).ssh_config == tmp_path / "absent"

@@ -194,7 +194,7 @@ def run_over_ssh(inventory: Inventory, server: Server, words: list[str], stdin: 
 
     Raises RoundaboutError if the command fails or takes longer than `patience_s`.
     """
-    config = str(Path(inventory.all.vars.ssh_config).expanduser())
+    config = str(inventory.ssh_config)
     ssh = ["ssh", "-F", config, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-l", inventory.common.ansible_user]
     mend = f"`ssh -F {config} -l {inventory.common.ansible_user} {server.ansible_host}` must work without a question"
     try:

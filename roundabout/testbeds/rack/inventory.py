@@ -5,6 +5,7 @@ Hosts, switches and links have the names that topologies use. The inventory maps
 ports. Users, keys and jump hosts belong in the SSH configuration, and secrets in ansible-vault.
 """
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property, reduce
@@ -119,10 +120,14 @@ class Emulated(Strict):
         return self
 
 
+USERS_SSH_CONFIG = "~/.ssh/config"
+"""Default of SSH's configuration file, which a user need not have; `ssh -F` would refuse an absent one."""
+
+
 class CommonVars(Rates):
     """The variables that hosts and switches share."""
 
-    ssh_config: UserPath = "~/.ssh/config"
+    ssh_config: UserPath = USERS_SSH_CONFIG
     lease_host: SshAlias | None = None  # must be the same in every user's inventory; default: the first server
     link_rates: Annotated[dict[Name, Rates], Field(max_length=1000, default_factory=dict)]
     emulated: Emulated | None = None
@@ -354,6 +359,12 @@ class Inventory(Strict):
         self._check_links()
         self._check_system()
         return self
+
+    @property
+    def ssh_config(self) -> Path:
+        """Return SSH's configuration file, for `ssh -F`: an empty one if the user has none and none is named."""
+        path = Path(self.all.vars.ssh_config).expanduser()
+        return path if self.all.vars.ssh_config != USERS_SSH_CONFIG or path.exists() else Path(os.devnull)
 
     @property
     def servers(self) -> Mapping[str, Server]:

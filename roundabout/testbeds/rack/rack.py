@@ -115,7 +115,7 @@ class Rack(Scaling):
 
     def ssh_config(self) -> Path:
         """Return the path of the inventory's SSH configuration, for `ssh -F`."""
-        return Path(self.inventory.all.vars.ssh_config).expanduser()
+        return self.inventory.ssh_config
 
     def connect(self, host: str) -> "Connection":
         """Return a Fabric connection to `host` that is not open yet."""
@@ -202,7 +202,7 @@ def connect_machine(inventory: Inventory, alias: str) -> "Connection":
     from fabric import Config, Connection  # noqa: PLC0415 - half a second that most commands need not pay
     from paramiko import RejectPolicy  # noqa: PLC0415
 
-    config = Config(runtime_ssh_path=str(Path(inventory.all.vars.ssh_config).expanduser()))
+    config = Config(runtime_ssh_path=str(inventory.ssh_config))
     connection = Connection(alias, user=inventory.common.ansible_user, config=config, connect_timeout=CONNECT_TIMEOUT_S)
     asked = config.base_ssh_config.lookup(alias)
     for option, usual in KNOWN_HOSTS.items():

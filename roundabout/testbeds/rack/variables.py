@@ -6,7 +6,6 @@ They contain settings documents of servers and configurations of switches, by ho
 
 from collections.abc import Iterable
 from ipaddress import IPv4Interface
-from pathlib import Path
 from typing import Any
 
 from roundabout.core.errors import RoundaboutError
@@ -33,11 +32,10 @@ HIGHEST_ALPHA = 1023 / 1024
 
 def playbook_variables(inventory: Inventory) -> dict[str, Any]:
     """Return an Ansible inventory with the roles' variables by host. Ansible reads it after the user's inventory."""
-    config = str(Path(inventory.all.vars.ssh_config).expanduser())
     servers = {name: server_variables(inventory, server) for name, server in inventory.servers.items()}
     switches = {name: switch_variables(inventory, name) for name in inventory.switches}
     children = {"rack": {"hosts": servers}, "switches": {"hosts": switches}, "testbed": {"hosts": {}}}
-    return {"all": {"vars": {"ansible_ssh_common_args": f"-F {config}"}, "children": children}}
+    return {"all": {"vars": {"ansible_ssh_common_args": f"-F {inventory.ssh_config}"}, "children": children}}
 
 
 def server_variables(inventory: Inventory, server: Server) -> dict[str, Any]:
@@ -64,7 +62,7 @@ def switch_variables(inventory: Inventory, name: str) -> dict[str, Any]:
     return {
         "ansible_host": inventory.switches[name].ansible_host,
         "ansible_user": inventory.all.children.switches.vars.ansible_user,
-        "switches_ssh_config": str(Path(inventory.all.vars.ssh_config).expanduser()),
+        "switches_ssh_config": str(inventory.ssh_config),
         "switches_facts": switch_facts(inventory, name),
     }
 
