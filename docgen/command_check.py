@@ -44,6 +44,7 @@ RUNS = {
 _PLACEHOLDER = re.compile(r"[\[<.]|[A-Z][A-Z|_]*(?:[.]\w+|[.]{3})?$")
 _TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
 _PARTS = re.compile(r"^  ([\w |]+\|[\w |]+)\) ;;$", re.MULTILINE)
+_C = re.compile(r"^```c\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _YAML = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -74,7 +75,10 @@ class Commands:
                     yield f"{self._page.relative_to(self._root)}:{command.line}: {shown}: {message}"
 
     def _write_examples(self) -> None:
-        """Write the experiments that the page lets its reader save, and those in the folder beside it."""
+        """Write the files that the page lets its reader save, and the experiments in the folder beside it."""
+        for block in _C.findall(self._text):
+            if named := re.search(r"^// ([\w-]+\.bpf\.c)\b", block, re.MULTILINE):
+                Path(named[1]).write_text(block)
         for block in _YAML.findall(self._text):
             if named := re.search(r"^name: ([\w-]+)$", block, re.MULTILINE):
                 Path(f"{named[1]}.yaml").write_text(block)
