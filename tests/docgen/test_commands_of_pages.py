@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from docgen.command_check import Commands
-from docgen.command_lines import CommandLine, find_commands
 from docgen.generation import DOCS
+from docgen.page_commands.check import Commands
+from docgen.page_commands.lines import CommandLine, find_commands
 from roundabout.core.paths import ROOT
 
 pytestmark = pytest.mark.unit

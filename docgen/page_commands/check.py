@@ -20,7 +20,7 @@ from typer import Context
 from typer.exceptions import TyperException
 
 from analysis.reports.guard import parse_rule
-from docgen.command_lines import CommandLine, find_commands
+from docgen.page_commands.lines import CommandLine, find_commands
 from roundabout.cli.main import COMMANDS, import_command, main
 from roundabout.cli.options import chosen_length, collect_overrides
 from roundabout.core.errors import RoundaboutError
