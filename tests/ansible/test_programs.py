@@ -59,6 +59,7 @@ OUR_WORDS = {
         "judge",
         "list",
         "load",
+        "new",
         "plan",
         "predict",
         "profile",
