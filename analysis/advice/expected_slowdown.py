@@ -178,16 +178,30 @@ def fluid_job(
     return FluidJob(tuple(parts), 1, stretches=tuple(stretches))
 
 
+@dataclass(frozen=True)
+class DrawnPhases:
+    """A job's phases, each with its length in ms and its bytes (None while computing), and its jitter."""
+
+    phases: tuple[tuple[float, float | None], ...]
+    stretches: tuple[float, ...]
+
+
 def _draw_job(job: ObservedJob, crossing: Crossing, generator: np.random.Generator) -> FluidJob:
-    """Return the job with figures from within their intervals; its longest quiet phase takes the remaining time."""
+    """Return the job with figures from within their intervals, on the links that it crosses."""
+    drawn = draw_phases(job, generator)
+    path = [(link, "") for link, members in crossing.items() if job.job in members]
+    return fluid_job(drawn.phases, path, drawn.stretches)
+
+
+def draw_phases(job: ObservedJob, generator: np.random.Generator) -> DrawnPhases:
+    """Return phases with figures from within their intervals; the longest quiet phase takes the remaining time."""
     assert job.found is not None
     phases = job.found.phases
     ms = [max(_normal(phase.duration_ms, generator), LEAST_MS) for phase in phases]
     rest = phases.index(max(phases, key=lambda phase: (not phase.sends, phase.duration_ms.value)))
     ms[rest] = max(_normal(job.found.period_ms, generator) - sum(ms) + ms[rest], LEAST_MS)
-    parts = [(each, _draw_size(phase, generator)) for each, phase in zip(ms, phases, strict=True)]
-    path = [(link, "") for link, members in crossing.items() if job.job in members]
-    return fluid_job(parts, path, _stretches(job, generator))
+    parts = tuple((each, _draw_size(phase, generator)) for each, phase in zip(ms, phases, strict=True))
+    return DrawnPhases(parts, _stretches(job, generator))
 
 
 def _draw_size(phase: FoundPhase, generator: np.random.Generator) -> float | None:

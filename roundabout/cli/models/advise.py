@@ -3,13 +3,13 @@
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roundabout.cli.experiments.experiments import load_checked_experiment
+from roundabout.cli.models.migration import MigrationOptions, parse_seconds, show_migration
 from roundabout.cli.options import Json, Runs, check_capacity, check_output
 from roundabout.core.errors import UsageError
 from roundabout.spec.reader.yaml_source import dump
@@ -59,22 +59,37 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
             help="For a run: also write an experiment that runs the pairs or --placements to test the predictions.",
         ),
     ] = None,
+    migrate: Annotated[
+        bool, typer.Option("--migrate", help="Recommend which running workers to swap between hosts, instead.")
+    ] = False,
+    topology: Annotated[
+        str | None,
+        typer.Option(metavar="NAME|FILE", help="For --migrate: hosts, cables and routes. Default: those of the run."),
+    ] = None,
+    move: Annotated[
+        str | None,
+        typer.Option(metavar="SECONDS", help="For --migrate: time that a moved job stands still. Default: 30s."),
+    ] = None,
     runs: Runs = Path("runs"),
     as_json: Json = False,
 ) -> None:
     """Recommend which jobs should share a link, their time-shifts and the gain, and which jobs to separate.
 
-    Neither the run nor any host is changed. With --inventory, samplers run on the hosts.
+    Neither the run nor any host is changed. With --inventory, samplers run on the hosts. With --migrate, recommend
+    swaps of running workers, with their gain and the time after which they pay.
     """
     from analysis.advice import advice, advice_tables  # noqa: PLC0415
     from analysis.render import screen  # noqa: PLC0415
 
     source = _source_of(source, inventory)
-    _check_options(capacity, page, check, is_run=inventory is None and _is_run(source))
-    if inventory:
-        observed, capacity_gbps = _observe_live(inventory, jobs, capacity, _seconds(lasting))
-    else:
-        observed, capacity_gbps = _observe_stored(source, jobs, capacity, runs)
+    is_run = inventory is None and _is_run(source)
+    _check_options(capacity, page, check, is_run=is_run)
+    migration = MigrationOptions(migrate, topology, move)
+    migration.check(placements or check, is_run=is_run)
+    observed, capacity_gbps = _observe(source, inventory, jobs, migration.capacity_gbps(capacity), lasting, runs)
+    if migrate:
+        show_migration(observed, migration, source, (jobs, page, runs), as_json=as_json)
+        return
     candidates = advice.read_placements(placements, observed) if placements else advice.partitions(observed, links)
     found = advice.advise(observed, capacity_gbps, candidates)
     if page:
@@ -103,13 +118,6 @@ def _source_of(source: str | None, inventory: Path | None) -> str:
     return str(inventory) if source is None else source
 
 
-def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d{1,5}(?:\.\d+)?)s?", text)
-    if not found or float(found[1]) <= 0:
-        raise UsageError(f"--for: found '{text}', expected seconds, as in 60s")
-    return float(found[1])
-
-
 def _check_options(capacity: float | None, page: Path | None, check: Path | None, *, is_run: bool) -> None:
     for option, path in (("--page", page), ("--check", check)):
         if path:
@@ -135,6 +143,15 @@ def _write_check(path: Path, run: Run, jobs: "Sequence[ObservedJob]", meetings: 
     document = advice_check.experiment(path.stem, run, jobs, meetings)
     write_text(path, dump(document, width=118))
     load_checked_experiment(str(path))
+
+
+def _observe(  # noqa: PLR0913, PLR0917 - one an option
+    source: str, inventory: Path | None, jobs: Path | None, capacity: float | None, lasting: str, runs: Path
+) -> "tuple[list[ObservedJob], float]":
+    """Return the observed jobs, and the capacity of a link, Gbit/s."""
+    if inventory:
+        return _observe_live(inventory, jobs, capacity, parse_seconds("--for", lasting))
+    return _observe_stored(source, jobs, capacity, runs)
 
 
 def _observe_stored(

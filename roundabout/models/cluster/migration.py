@@ -7,6 +7,7 @@ It is ours. MonkeyTree (arXiv 2602.08296) migrates workers to defragment a clust
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Protocol
 
 from roundabout.models.cassini import Circle
 from roundabout.models.cluster.demands import DemandFinder, random_score
@@ -58,10 +59,18 @@ def swap_workers(state: State, placements: Placements, known: JobKnowledge, most
     return search.placements, swaps
 
 
+class LinkDemands(Protocol):
+    """The demands of placed jobs on links."""
+
+    def circles_of(self, job: str, placement: Placement) -> Mapping[str, Circle]:
+        """Return a job's circle on each link that it crosses, by link."""
+        ...
+
+
 class SwapSearch:
     """A search of all swaps of two workers. `placements` are the present ones."""
 
-    def __init__(self, ground: HostTree, asked: DemandFinder, placements: Placements) -> None:
+    def __init__(self, ground: HostTree, asked: LinkDemands, placements: Placements) -> None:
         self._ground, self._asked = ground, asked
         self.placements = dict(placements)
         self._links: dict[str, dict[str, Circle]] = {}  # by link, each job's circle
