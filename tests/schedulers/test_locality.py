@@ -22,7 +22,7 @@ GROUND = host_tree_of(TREE)
 WHOLE = {"leftover": "random", "locality": "rack"}
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(states(), st.integers(0, 3), st.sampled_from([WHOLE, {"leftover": "random"}, {"locality": "rack"}]))
 def test_themis_options_give_each_gpu_once_and_nobody_more_than_it_asks_for(state, seed, options):
     scheduler, ground = make_scheduler("themis", KNOWN, **options), host_tree_of(state.topology)
@@ -71,7 +71,7 @@ def test_leftover_gpus_go_to_jobs_that_do_not_bid_before_those_that_do():
         assert len(handed_out["unfair"]) == 4
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.sets(st.sampled_from(GROUND.hosts)), st.integers(1, 8), st.integers(0, 99))
 def test_a_rack_is_taken_where_one_has_room_and_any_gpus_elsewhere(hosts, workers, seed):
     free = GROUND.free([hosts])

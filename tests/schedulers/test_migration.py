@@ -47,7 +47,7 @@ def summed_excess(state, placements):
     return sum(max((one.get(job, 0.0) for one in each), default=0.0) for job in requests)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(placed(), st.integers(1, 3))
 def test_swaps_keep_each_jobs_workers_and_lower_the_excess_as_they_say(state, most):
     placements, swaps = swap_workers(state, state.placements, KNOWN, most)
@@ -65,7 +65,7 @@ def test_swaps_keep_each_jobs_workers_and_lower_the_excess_as_they_say(state, mo
     assert swap_workers(state, state.placements, KNOWN, most) == (placements, swaps)
 
 
-@settings(deadline=None, max_examples=6)
+@settings(deadline=None, max_examples=4)
 @given(placed())
 def test_no_swap_is_better_than_the_best_one(state):
     ground = host_tree_of(state.topology)
