@@ -121,18 +121,21 @@ def test_jobs_that_are_present_keep_their_gpus_and_their_lease() -> None:
 def test_a_migrated_job_stands_still_and_keeps_its_lease() -> None:
     def decide(state: State, seed: int) -> PlacementDecision:
         leases_s.append(state.jobs[0].lease_s if state.jobs else None)
+        resumes_s.append(state.jobs[0].resumes_s if state.jobs else None)
         is_late = state.now_s > 10
         hosts = ("s0", "s1") if is_late else ("s0", "s3")
         return PlacementDecision({"a": hosts} if state.jobs else {}, {}, (), ("a",) if is_late and state.jobs else ())
 
     leases_s: list[float | None] = []
-    themis = make_scheduler("themis", KNOWN, epoch_min=0.2)
+    resumes_s: list[float | None] = []
+    themis = make_scheduler("themis", KNOWN, epoch_min=0.05)
     employ = partial(employed, {"a": A})
     timeline = simulate_trace([A], Cluster(TOPOLOGY, themis, KNOWN, decide, employ, MOVE_S, seed=1))
-    assert leases_s[:3] == [None, 600.0, 600.0]  # at 0, 12 and 24 s
+    assert leases_s[:6] == [None, *[600.0] * 5]  # at 0, 3, 6, 9, 12 and 15 s
+    assert resumes_s[:7] == [*[None] * 5, pytest.approx(12.0 + MOVE_S), None]
     before, after = timeline.stints
     assert (before.ends_s, after.begins_s) == pytest.approx((12.0, 12.0 + MOVE_S))
-    assert [each.migrated for each in timeline.decisions[:2]] == [(), ("a",)]
+    assert [each.migrated for each in timeline.decisions[:5]] == [(), (), (), (), ("a",)]
 
 
 def test_the_order_of_workers_alone_is_no_move() -> None:

@@ -2,6 +2,7 @@
 """Swaps of running workers: what they keep, what they gain, and when none is made."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -108,6 +109,23 @@ def test_two_jobs_that_cross_are_put_apart_by_one_swap():
     with_cassini = decide_with_cassini(offered, state, 1, BY_HAND, RankingRules(migrate=1))
     assert (with_cassini.placements, with_cassini.timetables) == (placements, {})
     assert decide_alone(offered, state, 1, BY_HAND).placements == state.placements
+
+
+def test_a_job_that_stands_still_is_not_moved_again():
+    """Only c could make room for either; a and b have not resumed yet."""
+    hosts = {"a": ("s0", "s3"), "b": ("s1", "s4"), "c": ("s6", "s7")}
+    still = State(
+        5.0,
+        TREE,
+        tuple(
+            Job(Request(job, "full", 8, 2, 500, 0.0), 0.0, each, resumes_s=None if job == "c" else 30.0)
+            for job, each in hosts.items()
+        ),
+    )
+    assert swap_workers(still, still.placements, BY_HAND, 1) == (hosts, [])
+    one = replace(still, jobs=(replace(still.jobs[0], resumes_s=None), *still.jobs[1:]))
+    _, (swap,) = swap_workers(one, one.placements, BY_HAND, 1)
+    assert "b" not in swap.moved
 
 
 def test_nobody_moves_for_less_than_the_least_fall(monkeypatch):

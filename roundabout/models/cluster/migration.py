@@ -4,7 +4,7 @@
 It is ours. MonkeyTree (arXiv 2602.08296) migrates workers to defragment a cluster, by another rule.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Protocol
@@ -48,11 +48,13 @@ class Swap:
 def swap_workers(state: State, placements: Placements, known: JobKnowledge, most: int) -> tuple[Placements, list[Swap]]:
     """Swap workers at most `most` times, each time those whose swap lowers the excess most, by `LEAST_FALL` or more.
 
-    Return the new placements, in which each job has as many workers as before, and the swaps.
+    Return the new placements, in which each job has as many workers as before, and the swaps. A job that stands still
+    after a move is not moved again until it runs, because it would have stood still for nothing.
     """
     requests = {job.request.name: job.request for job in state.jobs}
     ground, swaps = host_tree_of(state.topology), list[Swap]()
-    search = SwapSearch(ground, DemandFinder(ground, requests, known), placements)
+    still = {job.request.name for job in state.jobs if job.resumes_s is not None}
+    search = SwapSearch(ground, DemandFinder(ground, requests, known), placements, still)
     while len(swaps) < most and (best := search.best_swap(LEAST_FALL)):
         swaps.append(best)
         search.apply(best)
@@ -68,10 +70,12 @@ class LinkDemands(Protocol):
 
 
 class SwapSearch:
-    """A search of all swaps of two workers. `placements` are the present ones."""
+    """A search of all swaps of two workers. `placements` are the present ones; jobs in `fixed` are not moved."""
 
-    def __init__(self, ground: HostTree, asked: LinkDemands, placements: Placements) -> None:
-        self._ground, self._asked = ground, asked
+    def __init__(
+        self, ground: HostTree, asked: LinkDemands, placements: Placements, fixed: Collection[str] = ()
+    ) -> None:
+        self._ground, self._asked, self._fixed = ground, asked, fixed
         self.placements = dict(placements)
         self._links: dict[str, dict[str, Circle]] = {}  # by link, each job's circle
         self._crossed = {job: asked.circles_of(job, placement) for job, placement in self.placements.items()}
@@ -130,7 +134,8 @@ class SwapSearch:
     def _pairs(self) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
         """Yield all pairs of a worker (job and host) with another job's worker, or a free GPU, on another host."""
         free = self._ground.free(self.placements.values())
-        places = [(job, host) for job, placement in self.placements.items() for host in dict.fromkeys(placement)]
+        movable = {job: each for job, each in self.placements.items() if job not in self._fixed}
+        places = [(job, host) for job, placement in movable.items() for host in dict.fromkeys(placement)]
         places += [(FREE, host) for host, count in zip(self._ground.hosts, free, strict=True) if count > 0]
         for one, other in combinations(places, 2):
             if one[0] != other[0] and one[1] != other[1]:

@@ -233,8 +233,11 @@ class _Simulation:
         return State(self.now_s, self.cluster.topology, tuple(self._job(each) for each in self.here.values()))
 
     def _job(self, course: _JobState) -> Job:
-        done, ran_s, stint = course.done, course.ran_s, course.stint
+        done, ran_s, stint, resumes_s = course.done, course.ran_s, course.stint, None
         if stint:
+            resumes_s = stint.begins_s if stint.begins_s > self.now_s + SAME_S else None
             done += course.equivalent_iterations(self.engine.completed(stint.name), len(stint.workers))
             ran_s += max(self.now_s - stint.begins_s, 0.0)
-        return Job(course.request, done, course.placement, course.placed_s, course.lease_s, ran_s, course.moves)
+        return Job(
+            course.request, done, course.placement, course.placed_s, course.lease_s, ran_s, course.moves, resumes_s
+        )

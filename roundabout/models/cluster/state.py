@@ -39,6 +39,7 @@ class Job:
     lease_s: float | None = None  # when the lease ends
     ran_s: float = 0.0  # in total, on any placement
     moves: int = 0  # number of changes of placement while it ran
+    resumes_s: float | None = None  # when it runs again, if it stands still after a move
 
     @property
     def remaining_iterations(self) -> float:
