@@ -36,7 +36,7 @@ MODULES_OF_PYTHON = ("venv", "http.server")
 # Arguments and options that name runs, by command.
 RUNS = {
     "compare": ("one", "others"),
-    **dict.fromkeys(("report", "status", "export", "resume", "watch", "notebook"), ("which",)),
+    **dict.fromkeys(("report", "status", "export", "resume", "watch", "notebook", "publish"), ("which",)),
     "calibrate": ("source",),
     "rm": ("names",),
 }
