@@ -14,7 +14,6 @@ WORDS = "word " * 30
 STILL_WIDE = {
     "results/calibration.md",
     "results/identification.md",
-    "results/packet-level.md",
 }
 
 
