@@ -8,8 +8,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from analysis.papers.causes import CAUSES
 from analysis.reading.cells import cells_of
-from analysis.reports.publishing.publication import FACTS, SUMMARY
+from analysis.reports.publishing.publication import FACTS, RESULTS, SUMMARY
 from analysis.reports.scoreboard import format_age, read_scoreboard, scoreboard_record
 from analysis.reports.scoreboard_page import draw_row, render_scoreboard
 from analysis.reports.scoreboard_table import ScoreboardTable, summarize
@@ -148,3 +149,9 @@ def test_the_screen_has_a_column_for_the_paper_and_each_testbed(run, results, tm
         assert max(map(len, shown)) <= width
         assert any(text.count("✓ 1.2") == 2 and " 1.23 " in text for text in shown)
     assert "unfair-vgg19: lab 2 days old, packets published" in " ".join(console.file.getvalue().split())
+
+
+def test_every_failed_row_of_the_projects_publications_has_a_cause(tmp_path):
+    lines = read_scoreboard(tmp_path, pytest.fail, root=tmp_path / "no catalog", results=RESULTS)
+    assert [each.id for each in lines if each.verdict == "fail" and not each.cause] == []
+    assert CAUSES.keys() <= {each.id for each in lines}
