@@ -83,12 +83,14 @@ def training_experiment(run: Run) -> Experiment:
     It has each of the run's cells in which jobs share links, with one repetition and without expectations.
 
     Raises:
-        StoreError: time was not dilated in this run, it has too few iterations, or its cells name several sets of
-            parameters or thresholds, of which a calibration replaces all.
+        StoreError: time was not dilated in this run, or not alike; it has too few iterations, or its cells name
+            several sets of parameters or thresholds, of which a calibration replaces all.
     """
     stretched = run.manifest["testbed"].get("dilation", 1.0)
     if stretched <= 1:
         raise StoreError(f"{run.path}: found a dilation of {stretched:g}, expected a run with one above 1")
+    if own := run.manifest["testbed"].get("identity", {}).get("transport_dilation"):
+        raise StoreError(f"{run.path}: found a transport_dilation of {own:g}, expected times stretched alike")
     experiment = experiment_of(run)
     cells = tuple(cell for cell in experiment.cells if cell.spec.has_concurrent_jobs)
     if (fewest := min((cell.spec.iterations for cell in cells), default=LEAST_ITERATIONS)) < LEAST_ITERATIONS:

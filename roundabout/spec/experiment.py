@@ -10,6 +10,8 @@ from pydantic import (
     ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -563,7 +565,10 @@ def _by_name(value: Any) -> Any:
 
 
 # Header fields that do not affect a trial's measurements.
-ASIDE = ("name", "about", "source", "study", "exclude", "repetitions", "seed", "only", "scale", "dilation")
+ASIDE = (
+    *("name", "about", "source", "study", "exclude", "repetitions", "seed", "only"),
+    *("scale", "dilation", "transport_dilation"),
+)
 
 
 class ExperimentHeader(Strict):
@@ -593,12 +598,25 @@ class ExperimentHeader(Strict):
     dilation: Annotated[float, Field(ge=1, le=1000)] | None = Field(
         default=None, description="factor of all times in the lab; `--dilation` replaces it"
     )
+    transport_dilation: Annotated[float, Field(ge=1, le=1000)] | None = Field(
+        default=None,
+        description="factor of the transport's times and thresholds in the lab, from `dilation` on, which is the "
+        "default; with `--dilation` it does not apply",
+    )
     profiles: Annotated[dict[Name, Profile], BeforeValidator(_by_name)] = Field(
         default={}, description="profiles of this experiment, by name; they hide the library's"
     )
     topologies: Annotated[dict[Name, Topology], BeforeValidator(_by_name)] = Field(
         default={}, description="topologies of this experiment, by name; they hide the library's"
     )
+
+    @field_validator("transport_dilation")
+    @classmethod
+    def _above_dilation(cls, value: float | None, info: ValidationInfo) -> float | None:
+        dilation = info.data.get("dilation")
+        if value is not None and (dilation is None or value < dilation):
+            raise ValueError("a `dilation` beside it, and no less than that")
+        return value
 
     @property
     def altered_fields(self) -> dict[str, Any]:

@@ -27,6 +27,9 @@ ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 AGAIN_S = 0.05
 LAB_FACTORS = ("scale", "dilation")
 """Options of the lab, for which an experiment may have values of its own."""
+TRANSPORT_DILATION = "transport_dilation"
+"""The lab's option that only experiments have. It applies with the experiment's own dilation only."""
+EVERY_LAB_FACTOR = (*LAB_FACTORS, TRANSPORT_DILATION)
 
 
 def requested_provider(testbed: str | None, inventory: Path | None, **options: float | None) -> TestbedProvider:
@@ -47,13 +50,15 @@ def provider_for_experiment(
 ) -> TestbedProvider:
     """Return the testbed provider for an experiment. `options` are those of a testbed: `scale`, `dilation`, `jobs`.
 
-    On the lab, the experiment's scale and dilation apply unless `options` has others. Raises UsageError and SpecError
-    like `requested_provider`.
+    On the lab, the experiment's scale and dilation apply unless `options` has others; another dilation is the
+    transport's, too. Raises UsageError and SpecError like `requested_provider`.
     """
     where = requested_provider(testbed, inventory, **options)
     if where.where["testbed"] != "lab":
         return where
     of_lab = {name: options.get(name) or getattr(experiment, name) for name in LAB_FACTORS}
+    if not options.get("dilation"):
+        of_lab[TRANSPORT_DILATION] = experiment.transport_dilation
     return requested_provider(testbed, inventory, **of_lab)
 
 

@@ -132,6 +132,17 @@ def dcqcn(**given: Any) -> dict[str, Any]:
             r"ecn.Pmax: found 1e-06, expected 0, or 1.53e-05 to 1",
         ),
         (dcqcn(), {"scale": "2", "dilation": "17.4"}, r"a lab at 1:2 cannot stretch time 17.4 times"),
+        (dcqcn(), {"dilation": "4", "transport_dilation": "101"}, r"a lab at 1:100 cannot stretch time 101 times"),
+        (
+            {"name": "reno", "stands_for": "TCP"},
+            {"dilation": "4", "transport_dilation": "16"},
+            r"transport_dilation: found transport reno, expected one of NICs, such as dcqcn",
+        ),
+        (
+            {"name": "mltcp_dcqcn", "stands_for": "RDMA"},
+            {"dilation": "4", "transport_dilation": "16"},
+            r"transport_dilation: found transport mltcp_dcqcn",
+        ),
     ],
 )
 def test_settings_that_a_lab_cannot_hold_are_refused_before_it_is_built(

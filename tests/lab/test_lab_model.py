@@ -6,6 +6,7 @@ import os
 import re
 import threading
 import time
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -19,6 +20,8 @@ from roundabout.spec.transports import registry
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.calibration.calibration import DEFAULT, Ecn, load_calibration
 from roundabout.testbeds.lab.checks import host_requirements, host_settings
+from roundabout.testbeds.lab.ecn import marking
+from roundabout.testbeds.lab.lifecycle.lab_record import LabRecord
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.lab.network import kernel_refusal, paths, port_queues, rates
 from roundabout.testbeds.lab.network.feedback import ROUND_TRIP_US, held_us
@@ -260,6 +263,38 @@ def test_a_dilated_lab_stretches_published_settings_alike():
     assert host_settings.settings_document(at_once, "s0", load_calibration(), 1)["route"] == {
         "10.77.0.0/16": {"quickack": 1}
     }
+
+
+def test_a_transport_may_be_dilated_more_than_jobs_are(monkeypatch):
+    unfair = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec
+    labs = LabProvider(dilation=4, transport_dilation=16)
+    labs.check_trial(unfair)
+    record = LabRecord(
+        name="a",
+        state="up",
+        created_utc=datetime.now(UTC),
+        scale=100,
+        dilation=4,
+        transport_dilation=16,
+        calibration=labs.calibration,
+        topology=unfair.topology,
+    )
+    lab, alike = Lab(record), Lab(record.model_copy(update={"transport_dilation": None}))
+    assert (lab.dilation, lab.bytes_on_host(100e6), lab.ms_on_host(1)) == (4, 4e6, 4)
+    asked = lab.settings_document(unfair, "s0")["transport"]["dcqcn"]
+    assert (asked["T_us"], asked["cnp_gap_us"], asked["alpha_timer_us"], asked["R_AI_mbps"]) == (1600, 64, 16, 0.05)
+    assert asked["cnp_delay_us"] == round(16 * unfair.feedback_delay.mean_us - ROUND_TRIP_US)
+    told = []
+    monkeypatch.setattr(Lab, "live_pids", lambda _: {})
+    monkeypatch.setattr(port_queues, "update_queues", lambda *_: None)
+    monkeypatch.setattr(marking, "set_thresholds", lambda *given: told.extend(given))
+    lab.prepare(unfair)
+    assert (told[2], told[-1]) == (Ecn(kmin_bytes=12_800, kmax_bytes=25_600, pmax=1), 6)
+    assert "time stretched 4 times, the transport's 16 times" in lab.fidelity.stamp
+    assert any("4 times fewer cuts" in line for line in lab.fidelity.cannot)
+    assert any("which stand for 27.1 kB" in line for line in lab.fidelity.cannot)
+    assert lab.identity()["transport_dilation"] == 16
+    assert "transport_dilation" not in alike.identity()  # so that keys of trials without it stay valid
 
 
 @pytest.mark.parametrize(("dilation", "delays"), [(100, {}), (100, {"cnp_to_cut_us": 20.0}), (17.4, {}), (1, {})])

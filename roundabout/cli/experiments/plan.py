@@ -28,6 +28,7 @@ from roundabout.runner.run import REPEATS, make_run_plan
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import Experiment, TrialSpec
 from roundabout.spec.load import load_experiment
+from roundabout.terminal.execution import EVERY_LAB_FACTOR
 from roundabout.terminal.lines import format_duration
 from roundabout.terminal.screen import Screen
 from roundabout.terminal.testbed_series import choose_series
@@ -57,7 +58,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
     plans = [make_run_plan(where, experiment, testbed_identity={}, artefacts={}) for where in series.providers]
     if as_json:
-        print(json.dumps(_record(plans[-1]), indent=2))
+        print(json.dumps(_record(plans[-1], series.providers[-1]), indent=2))
         return
     console = Screen()
     for line in (*describe_changes(experiment), *series.notes):
@@ -68,8 +69,15 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     for line in describe_feedback(cell.spec for cell in experiment.cells):
         console.print(line, highlight=False)
     for where, plan in zip(series.providers, plans, strict=True):
-        named = f"{where.where['testbed']}: " if len(plans) > 1 else ""
-        console.print(f"{named}{_describe_amount(plan, where)}")
+        console.print(f"{_describe_testbed(where, len(plans))}{_describe_amount(plan, where)}", soft_wrap=True)
+
+
+def _describe_testbed(where: TestbedProvider, of: int) -> str:
+    """Return the testbed's name, if it is one of several, and its scale and dilations, if any are given."""
+    factors = [f"{name} {where.where[name]}" for name in EVERY_LAB_FACTOR if name in where.where]
+    if not factors:
+        return f"{where.where['testbed']}: " if of > 1 else ""
+    return f"{where.where['testbed']} ({', '.join(factors)}): "
 
 
 def _describe_amount(plan: Plan, where: TestbedProvider) -> str:
@@ -122,9 +130,10 @@ def describe_routes(specs: Iterable[TrialSpec]) -> list[str]:
     return list(lines)
 
 
-def _record(plan: Plan) -> dict[str, Any]:
+def _record(plan: Plan, where: TestbedProvider) -> dict[str, Any]:
     return {
         "experiment": plan.experiment.name,
+        "where": dict(where.where),
         "changes": plan.experiment.changes,
         "expected_s": round(plan.expected_s, 1),
         "trials": [_trial(trial) for trial in plan.trials],

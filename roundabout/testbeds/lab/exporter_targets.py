@@ -34,7 +34,7 @@ def lab_targets(lab: Lab) -> Iterator[ExporterTarget]:
                 transports=TRANSPORTS,
                 settings=[*enter, *settings_command(host, lab.settings_state)],
             )
-    queues = port_queues.port_queues(lab.layout, lab.record.calibration, lab.scale, lab.dilation)
+    queues = port_queues.port_queues(lab.layout, lab.record.calibration, lab.scale, lab.transport_dilation)
     for switch in lab.topology.switches:
         ports = [port for port in lab.ports if port.switch == switch]
         ways = {port.interface: LinkDirection(port.link, switch, port.towards) for port in ports}

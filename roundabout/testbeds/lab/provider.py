@@ -30,10 +30,13 @@ from roundabout.testbeds.lab.lifecycle.inventory import lab_inventory
 from roundabout.testbeds.lab.network import cc_allowlist, port_queues
 from roundabout.testbeds.lab.network.layout import lay_out
 
+FACTORS = ("scale", "dilation", "transport_dilation")
+"""Options of a lab: the divisor of rates, the factor of times, and that of the times of transports and switches."""
+
 
 def create_provider(where: Mapping[str, str]) -> "LabProvider":
-    """Return the provider of labs with the `scale` and `dilation` in `where`. Raises UsageError if one is invalid."""
-    return LabProvider(None, *(_number(name, where) for name in ("scale", "dilation")))
+    """Return the provider of labs with the numbers of FACTORS in `where`. Raises UsageError if one is invalid."""
+    return LabProvider(None, **{name: _number(name, where) for name in FACTORS})
 
 
 def _number(name: str, where: Mapping[str, str]) -> float | None:
@@ -53,21 +56,29 @@ class LabProvider(SshTestbedProvider):
     program_groups = ("hosts", "controller", "lab")
 
     def __init__(
-        self, calibration: Calibration | None = None, scale: float | None = None, dilation: float | None = None
+        self,
+        calibration: Calibration | None = None,
+        scale: float | None = None,
+        dilation: float | None = None,
+        transport_dilation: float | None = None,
     ) -> None:
         """Build labs with `calibration`, or with the stored one, at its scale unless one is given.
 
-        With a `dilation` time is stretched, and nothing is calibrated.
+        With a `dilation` time is stretched, and nothing is calibrated. Times of transports and switches are stretched
+        by `transport_dilation` if it is given.
         """
         self._calibration, self._scale, self._dilation = calibration, scale, dilation
+        self._transport_dilation = transport_dilation
         self.dilation = dilation or 1.0
-        asked = {"scale": scale, "dilation": dilation}
+        asked = {"scale": scale, "dilation": dilation, "transport_dilation": transport_dilation}
         self.where = {"testbed": "lab", **{name: f"{value:g}" for name, value in asked.items() if value}}
 
     @property
     def calibration(self) -> Calibration:
         """Return the calibration of the provider's labs. Raises LabError if scale and dilation do not fit."""
-        return (self._calibration or load_calibration()).for_scale(self._scale, self._dilation)
+        return (self._calibration or load_calibration()).for_scale(
+            self._scale, self._transport_dilation or self._dilation
+        )
 
     def checks(self) -> Iterator[Check]:
         """Yield the results of checking this machine and the built programs."""
@@ -78,18 +89,27 @@ class LabProvider(SshTestbedProvider):
         refuse_switch_features(
             trial, trial.switch_features, "a lab's port has queues of fixed lengths, which mark as they stand"
         )
-        calibration = self.calibration
+        calibration, dilation = self.calibration, self._transport_dilation or self.dilation
+        if dilation != self.dilation:
+            host_settings.refuse_times_of_jobs(trial)
         own = {name for name, values in calibration.transports.items() if values}
         if refused := find_nic_setting(trial, own):
             raise LabError(refused, "play it with --testbed packets: a lab has no NICs")
         for host in trial.topology.hosts:
-            host_settings.settings_document(trial, host, calibration, self.dilation)
-        host_settings.ecn_thresholds(trial, calibration, calibration.scale / self.dilation)
-        port_queues.port_queues(lay_out(trial.topology), calibration, calibration.scale, self.dilation, trial)
+            host_settings.settings_document(trial, host, calibration, dilation)
+        host_settings.ecn_thresholds(trial, calibration, calibration.scale / dilation)
+        port_queues.port_queues(lay_out(trial.topology), calibration, calibration.scale, dilation, trial)
 
     def create_hosts(self, topology: Topology, name: str) -> HostGroup:
         """Create the lab called `name`."""
-        return Lab.create(topology, name, scale=self._scale, dilation=self._dilation, calibration=self._calibration)
+        return Lab.create(
+            topology,
+            name,
+            scale=self._scale,
+            dilation=self._dilation,
+            transport_dilation=self._transport_dilation,
+            calibration=self._calibration,
+        )
 
     def provision(self, site: HostGroup) -> None:
         """Install the programs of trials on the lab's hosts."""

@@ -70,6 +70,15 @@ def test_an_undilated_run_is_refused(run, short_run, dilation):
         training_experiment(refused)
 
 
+def test_a_run_whose_transport_is_dilated_more_than_jobs_is_refused(short_run):
+    refused = stretched(short_run)
+    manifest = refused.manifest
+    manifest["testbed"]["identity"] = {"transport_dilation": 16.0}
+    refused.write_manifest(manifest)
+    with pytest.raises(StoreError, match="found a transport_dilation of 16, expected times stretched alike"):
+        training_experiment(refused)
+
+
 def several(experiment):
     for job in experiment["cells"][-1]["spec"]["jobs"].values():
         job["transport"]["ecn"] = ECN

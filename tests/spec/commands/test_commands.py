@@ -80,6 +80,20 @@ def test_plan_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert {tuple(trial["jobs"]) for trial in plan["trials"] if trial["variant"] == "alone"} == {("j1",), ("j2",)}
 
 
+@pytest.mark.parametrize("fields", [["transport_dilation=16"], ["dilation=20", "transport_dilation=16"]])
+def test_a_transport_is_dilated_by_no_less_than_jobs(fields: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "calibrate-dcqcn", *(word for each in fields for word in ("--set", each))]) == 2
+    assert "transport_dilation: found 16, expected a `dilation` beside it" in capsys.readouterr().err
+
+
+def test_plan_names_dilations(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "calibrate-dcqcn", "--testbed", "lab", "--set", "dilation=4", "--set", "transport_dilation=16"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("lab (dilation 4, transport_dilation 16): ")
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["where"] == {"testbed": "lab", **APART}
+
+
 def test_plan_for_an_inventory(capsys: pytest.CaptureFixture[str]) -> None:
     inventory = str(ROOT / "inventory.example")
     assert main(["plan", "websearch-bert", "--quick", "--inventory", inventory]) == 0
@@ -169,12 +183,17 @@ def test_commands_print_on_our_screen_alone() -> None:
     assert [path.name for path in sources if re.search(r"\bConsole\(", path.read_text())] == []
 
 
+APART = {"dilation": "4", "transport_dilation": "16"}
+
+
 @pytest.mark.parametrize(
     ("words", "found"),
     [
         ("mltcp-vgg19", {"dilation": "4"}),
         ("mltcp-vgg19 --dilation 2", {"dilation": "2"}),
         ("mltcp-vgg19 --scale 200", {"dilation": "4", "scale": "200"}),
+        ("calibrate-dcqcn --testbed lab --set dilation=4 --set transport_dilation=16", APART),
+        ("calibrate-dcqcn --dilation 2 --set dilation=4 --set transport_dilation=16", {"dilation": "2"}),
         ("cluster-slice", {"scale": "1000"}),
         ("cluster-slice --scale 500", {"scale": "500"}),
         ("cluster-slice --testbed fluid", {}),

@@ -92,7 +92,7 @@ class Calibration(Strict):
     derived_from: Derivation | None = None
 
     def for_scale(self, scale: float | None, dilation: float | None) -> "Calibration":
-        """Return the calibration for the given scale and dilation. None keeps the calibration's own.
+        """Return the calibration for the given scale and transport's dilation. None keeps the calibration's own.
 
         Raises LabError if the dilation is too large for the scale.
         """
@@ -109,7 +109,7 @@ class Calibration(Strict):
     def for_dilation(self, scale: float, dilation: float) -> "Calibration":
         """Return the calibration of a time-dilated lab.
 
-        All times are multiplied by `dilation`, so that published parameters need no replacement.
+        All times of transports are multiplied by `dilation`, so that published parameters need no replacement.
         """
         kmin, kmax = (round(size * dilation / scale) for size in THRESHOLDS_BYTES)
         lossy = round(self.queue_bytes.lossy * self.scale * dilation / scale)

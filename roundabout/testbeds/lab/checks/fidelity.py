@@ -25,6 +25,10 @@ FEEDBACK = (
     "a feedback that is faster than the lab's own, some {:.2g} us of the papers' time from a mark to its echo; where "
     "the topology says longer, CNPs are held back by the rest"
 )
+FEWER_CUTS = (
+    "as many cuts of rates in an iteration as in the network: times and marking thresholds of the transport are "
+    "stretched {:.3g} times more than those of jobs, which gives {:.3g} times fewer cuts"
+)
 BURST_BYTES = 3 * 1448
 """Payload bytes of the packets in a burst of the calibration's `gso_max_bytes`."""
 BURSTS = (
@@ -33,10 +37,13 @@ BURSTS = (
 )
 
 
-def lab_fidelity(calibration: Calibration, dilation: float, replaced: Iterable[str]) -> Fidelity:
+def lab_fidelity(
+    calibration: Calibration, dilation: float, replaced: Iterable[str], transport_dilation: float | None = None
+) -> Fidelity:
     """Return the fidelity of a lab with this calibration and time dilation.
 
-    `replaced` has a line for each published set of parameters that the calibration replaces.
+    `replaced` has a line for each published set of parameters that the calibration replaces. `transport_dilation` is
+    the dilation of transports and switches, by default that of jobs.
     """
     scale, derived_from = calibration.scale, calibration.derived_from
     rates = f"links are shaped to 1:{scale:g} of their rate"
@@ -52,18 +59,24 @@ def lab_fidelity(calibration: Calibration, dilation: float, replaced: Iterable[s
             (*CANNOT[:2], MICROSECONDS.format(constants), *CANNOT[2:], *lines),
         )
     packets = f"{scale / dilation:.3g}"
+    of_transport = transport_dilation or dilation
+    more = of_transport / dilation
+    stretched = f"time stretched {dilation:g} times"
+    if more != 1:
+        stretched += f", the transport's {of_transport:g} times"
     return Fidelity(
         "emulated",
-        f"emulated: lab, rates at 1:{scale:g}, time stretched {dilation:g} times, a packet for {packets}",
+        f"emulated: lab, rates at 1:{scale:g}, {stretched}, a packet for {packets}",
         f"Everything ran on one machine: hosts are Linux namespaces, {rates}, and all takes {dilation:g} times as "
         f"long, TCP's retransmission timers included; messages are 1:{packets} of their size, and a packet stands for "
         f"{packets}. DCQCN's parameters are published ones, and nothing of it was calibrated here. Times, rates and "
         "bytes on this page are the papers'. What this cannot show:",
         (
             *CANNOT[:2],
-            FEEDBACK.format(ROUND_TRIP_US / dilation),
+            *([FEWER_CUTS.format(more, more)] if more != 1 else []),
+            FEEDBACK.format(ROUND_TRIP_US / of_transport),
             NOT_STRETCHED,
-            BURSTS.format(BURST_BYTES * scale / dilation / 1e3),
+            BURSTS.format(BURST_BYTES * scale / of_transport / 1e3),
             *CANNOT[2:],
         ),
     )

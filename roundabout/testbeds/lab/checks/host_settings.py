@@ -74,6 +74,21 @@ def settings_document(trial: TrialSpec, host: str, calibration: Calibration, dil
     return asked
 
 
+def refuse_times_of_jobs(trial: TrialSpec) -> None:
+    """Raise LabError if a transport cannot have another dilation than jobs.
+
+    TCP depends on windows of bytes, and a transport that varies another one has times and bytes of jobs.
+    """
+    for transport in trial.transports.values():
+        declared = transport.declaration
+        if transport.stands_for != "RDMA" or declared is None or declared.varied:
+            raise LabError(
+                f"transport_dilation: found transport {transport.name}, expected one of NICs, such as dcqcn: others "
+                "depend on bytes and times of jobs",
+                "leave transport_dilation out",
+            )
+
+
 def ecn_thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> Ecn:
     """Return the marking thresholds of the lab's switches for the trial.
 

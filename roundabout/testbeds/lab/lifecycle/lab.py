@@ -55,14 +55,16 @@ class Lab(Scaling):
         *,
         scale: float | None = None,
         dilation: float | None = None,
+        transport_dilation: float | None = None,
         calibration: Calibration | None = None,
         clock_shift_ns: Mapping[str, int] | None = None,
         verify: bool = True,
     ) -> "Lab":
         """Build a lab with `topology`, and measure its links if `verify`. After a failure, remove all parts.
 
-        With `dilation`, times are dilated and published parameters are used. Hosts in `clock_shift_ns` get a monotonic
-        clock of their own, which is ahead of the machine's by this time.
+        With `dilation`, times are dilated and published parameters are used; those of the transport are dilated by
+        `transport_dilation` if it is given. Hosts in `clock_shift_ns` get a monotonic clock of their own, which is
+        ahead of the machine's by this time.
 
         Raises:
             LabError: a requirement is missing, the name exists, the kernel refuses, or a link misses its rate.
@@ -72,7 +74,7 @@ class Lab(Scaling):
         if shifts:
             host_requirements.require_own_clocks()
             _refuse_unknown_hosts(shifts, topology)
-        calibration = (calibration or load_calibration()).for_scale(scale, dilation)
+        calibration = (calibration or load_calibration()).for_scale(scale, transport_dilation or dilation)
         lab = paths.LabPaths(_check_name(name or topology.name))
         plan = record.LabRecord(
             name=lab.name,
@@ -80,6 +82,7 @@ class Lab(Scaling):
             created_utc=datetime.now(UTC),
             scale=calibration.scale,
             dilation=dilation or 1.0,
+            transport_dilation=transport_dilation,
             calibration=calibration,
             topology=topology,
             clock_shift_ns=shifts,
@@ -156,10 +159,16 @@ class Lab(Scaling):
         return self.record.dilation
 
     @property
+    def transport_dilation(self) -> float:
+        """Return the factor of the times of transports and switches."""
+        return self.record.transport_dilation or self.record.dilation
+
+    @property
     def fidelity(self) -> Fidelity:
         """Return the statement of fidelity: emulated, at the lab's scale."""
         calibration = self.record.calibration
-        return lab_fidelity(calibration, self.dilation, host_settings.replaced_sets(calibration))
+        replaced = host_settings.replaced_sets(calibration)
+        return lab_fidelity(calibration, self.dilation, replaced, self.transport_dilation)
 
     @property
     def topology(self) -> Topology:
@@ -213,6 +222,8 @@ class Lab(Scaling):
             "kind": self.kind,
             "scale": self.scale,
             "dilation": self.dilation,
+            # Not otherwise, so that keys of trials without it stay valid.
+            **({"transport_dilation": own} if (own := self.record.transport_dilation) else {}),
             "calibration_version": self.record.calibration.version,
             "calibration_sha256": hashlib.sha256(calibration.encode()).hexdigest(),
             "marking": self.record.marking,
@@ -236,7 +247,7 @@ class Lab(Scaling):
 
     def settings_document(self, trial: TrialSpec, host: str) -> dict[str, Any]:
         """Return the input of `settings.py apply` on `host` for `trial`, in the lab's units."""
-        return host_settings.settings_document(trial, host, self.record.calibration, self.dilation)
+        return host_settings.settings_document(trial, host, self.record.calibration, self.transport_dilation)
 
     def prepare(self, trial: TrialSpec) -> None:
         """Set the queues and marking thresholds of ports for the trial and its transports.
@@ -265,11 +276,11 @@ class Lab(Scaling):
     def _requested_queues(self, trial: TrialSpec) -> tuple[Ecn, dict[Port, port_queues.Queue]]:
         """Return the marking and queues of ports in a trial."""
         calibration = self.record.calibration
-        ecn = host_settings.ecn_thresholds(trial, calibration, self.scale / self.dilation)
-        return ecn, port_queues.port_queues(self.layout, calibration, self.scale, self.dilation, trial)
+        ecn = host_settings.ecn_thresholds(trial, calibration, self.scale / self.transport_dilation)
+        return ecn, port_queues.port_queues(self.layout, calibration, self.scale, self.transport_dilation, trial)
 
     def _packets_per_segment(self, trial: TrialSpec) -> int:
-        return host_settings.packets_per_segment(trial, self.record.calibration, self.scale / self.dilation)
+        return host_settings.packets_per_segment(trial, self.record.calibration, self.scale / self.transport_dilation)
 
     def echo_times(self) -> EchoTimes:
         """Return how long marks took from the ports to the devices of their senders."""
@@ -298,7 +309,7 @@ class Lab(Scaling):
 
     def set_thresholds(self, ecn: Ecn, packets_per_segment: int = 0) -> None:
         """Change the marking thresholds of every port. The lab's record keeps the original thresholds."""
-        queues = port_queues.port_queues(self.layout, self.record.calibration, self.scale, self.dilation)
+        queues = port_queues.port_queues(self.layout, self.record.calibration, self.scale, self.transport_dilation)
         marking.set_thresholds(self.files, queues, ecn, packets_per_segment=packets_per_segment)
 
 
@@ -356,9 +367,10 @@ def _build(lab: paths.LabPaths, plan: record.LabRecord, lock: int, *, verify: bo
     lab.pid_file("any").parent.mkdir(mode=0o700)
     ssh.write_files(lab, layout.hosts, lock)
     pids = nodes.start_all(lab, topology.hosts, topology.switches, plan.clock_shift_ns)
-    queues = port_queues.port_queues(layout, plan.calibration, plan.scale, plan.dilation)
-    nic_queues = port_queues.nic_queues(layout, plan.calibration, plan.scale, plan.dilation)
-    mtu = port_queues.mtu_bytes(topology, plan.scale / plan.dilation)
+    dilation = plan.transport_dilation or plan.dilation
+    queues = port_queues.port_queues(layout, plan.calibration, plan.scale, dilation)
+    nic_queues = port_queues.nic_queues(layout, plan.calibration, plan.scale, dilation)
+    mtu = port_queues.mtu_bytes(topology, plan.scale / dilation)
     network.build(layout, queues, nic_queues, pids, burst_bytes=plan.calibration.burst_bytes, mtu=mtu)
     marker = marking.attach(lab, layout, queues, pids, plan.calibration.ecn, lock)
     measured = rates.measure_links(layout, queues, pids, plan.scale) if verify else ()

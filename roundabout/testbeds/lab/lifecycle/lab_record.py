@@ -43,6 +43,7 @@ class LabRecord(BaseModel):
     created_utc: datetime
     scale: float
     dilation: float = 1.0
+    transport_dilation: float | None = None  # None: the dilation
     calibration: Calibration
     topology: Topology
     clock_shift_ns: dict[str, int] = {}  # host -> lead of its own clock over the machine's
