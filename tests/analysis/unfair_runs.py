@@ -183,10 +183,15 @@ def add_trial(run, cell, job, repetition, *, reason="", slowdown=1.0):
 
 
 def one_profile():
-    """unfair-vgg19 with its first profile alone, of which Figure 2 is expected, too."""
+    """unfair-vgg19 with its first profile alone, of which Figure 2 is expected, too, and with more iterations."""
     experiment = load_experiment("unfair-vgg19", ROOT / "experiments")
     cells = tuple(
-        cell.model_copy(update={"levels": {"variant": cell.variant}})
+        cell.model_copy(
+            update={
+                "levels": {"variant": cell.variant},
+                "spec": cell.spec.model_copy(update={"iterations": 10 if cell.spec.one_job_at_a_time else 50}),
+            }
+        )
         for cell in experiment.cells
         if cell.levels["figure"] == "fig-1"
     )

@@ -106,8 +106,8 @@ def test_a_job_alone_is_alone(flagship: Plan) -> None:
 
 def test_expected_time_is_contended_iterations_plus_overhead(flagship: Plan) -> None:
     expected = {trial.variant: trial.expected_s - OVERHEAD_S for trial in flagship.trials}
-    assert expected["alone"] == pytest.approx(10 * 0.293)
-    assert expected["fair"] == pytest.approx(50 * 0.3638, rel=0.001)
+    assert expected["alone"] == pytest.approx(4 * 0.293)
+    assert expected["fair"] == pytest.approx(16 * 0.3638, rel=0.001)
 
 
 def everything(trial: PlannedTrial) -> bool:

@@ -28,6 +28,8 @@ from roundabout.testbeds.fluid.provider import FluidProvider
 
 pytestmark = pytest.mark.unit
 
+DILATED = {"dilation": "4", "transport_dilation": "16"}
+"""Of `unfair-vgg19` in a lab."""
 INVENTORY = Path(__file__).parents[3] / "inventory.example"
 
 
@@ -42,7 +44,7 @@ def where(series: Series) -> list[dict[str, str]]:
 
 def test_the_default_is_a_prediction_and_then_the_lab(vgg19: Experiment) -> None:
     series = choose_series(vgg19, None, is_root=True, jobs=2)
-    assert where(series) == [{"testbed": "packets", "jobs": "2"}, {"testbed": "lab"}]
+    assert where(series) == [{"testbed": "packets", "jobs": "2"}, {"testbed": "lab", **DILATED}]
     assert series.notes == ()
 
 
@@ -85,9 +87,9 @@ def test_a_prediction_that_takes_longer_than_the_lab_is_left_out(
     kind = type(find_provider({"testbed": "packets"}))
     monkeypatch.setattr(kind, "computing_s", lambda *_: 3600.0)
     series = choose_series(vgg19, None, is_root=True)
-    assert where(series) == [{"testbed": "lab"}]
+    assert where(series) == [{"testbed": "lab", **DILATED}]
     assert series.notes == (
-        "packets left out: it would take about 30 h 0 min, and lab 5 min 6 s; --testbed packets,lab runs both",
+        "packets left out: it would take about 30 h 0 min, and lab 7 min 5 s; --testbed packets,lab runs both",
     )
     assert len(choose_series(vgg19, "packets,lab", is_root=True).providers) == 2
     assert choose_series(vgg19, None, is_root=False).lacks_root
@@ -96,9 +98,9 @@ def test_a_prediction_that_takes_longer_than_the_lab_is_left_out(
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ({"scale": 50.0}, {"testbed": "lab", "scale": "50"}),
+        ({"scale": 50.0}, {"testbed": "lab", "scale": "50", **DILATED}),
         ({"dilation": 4.0}, {"testbed": "lab", "dilation": "4"}),
-        ({"executor": "slurm"}, {"testbed": "lab"}),
+        ({"executor": "slurm"}, {"testbed": "lab", **DILATED}),
         ({"inventory": INVENTORY}, {"testbed": "rack", "inventory": str(INVENTORY)}),
         ({"testbed": "fluid"}, {"testbed": "fluid"}),
     ],

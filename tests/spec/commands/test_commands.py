@@ -56,14 +56,16 @@ def test_plan_shows_every_trial_and_the_time(capsys: pytest.CaptureFixture[str])
     assert len(out) == 1 + 30 + 1 + 2
     assert out[-3] == "feedback: a mark cuts a rate after 8.6 to 10.6 us over an empty network"
     assert out[-2].startswith("packets: 30 trials, about ")
-    assert out[-1].startswith("lab: 30 trials, about 5 min")
-    assert main(["plan", "unfair-vgg19", "--testbed", "lab"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("30 trials, about 5 min")
+    assert out[-1].startswith("lab (dilation 4, transport_dilation 16): 30 trials, about 7 min")
+    assert main(["plan", "websearch-bert", "--testbed", "lab"]) == 0
+    assert re.match(r"\d+ trials, about ", capsys.readouterr().out.splitlines()[-1])
+    assert main(["plan", "unfair-vgg19", "--dilation", "17.4"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("lab (dilation 17.4): 30 trials")
 
 
 def test_plan_of_one_trial(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "unfair-vgg19", "--only", "fair", "--only", "fig-1", "--repetitions", "1"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("lab: 1 trial, about ")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("lab (dilation 4, transport_dilation 16): 1 trial")
 
 
 def test_plan_accepts_quick_but_not_quick_and_full(capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,6 +78,7 @@ def test_plan_accepts_quick_but_not_quick_and_full(capsys: pytest.CaptureFixture
 def test_plan_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "unfair-vgg19", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
+    assert plan["where"] == {"testbed": "lab", "dilation": "4", "transport_dilation": "16"}
     assert [trial["repetition"] for trial in plan["trials"]] == sorted([1, 2, 3, 4, 5] * 6)
     assert {tuple(trial["jobs"]) for trial in plan["trials"] if trial["variant"] == "alone"} == {("j1",), ("j2",)}
 
@@ -194,6 +197,8 @@ APART = {"dilation": "4", "transport_dilation": "16"}
         ("mltcp-vgg19 --scale 200", {"dilation": "4", "scale": "200"}),
         ("calibrate-dcqcn --testbed lab --set dilation=4 --set transport_dilation=16", APART),
         ("calibrate-dcqcn --dilation 2 --set dilation=4 --set transport_dilation=16", {"dilation": "2"}),
+        ("unfair-vgg19 --testbed lab", APART),
+        ("unfair-vgg19 --testbed lab --set dilation=null --set transport_dilation=null", {}),
         ("cluster-slice", {"scale": "1000"}),
         ("cluster-slice --scale 500", {"scale": "500"}),
         ("cluster-slice --testbed fluid", {}),
