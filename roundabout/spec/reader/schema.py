@@ -84,6 +84,15 @@ def _experiment() -> dict[str, Any]:
 
 
 def _make_optional(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return `schema` with every property optional, and null (which removes) allowed for each."""
-    properties = {name: {"anyOf": [value, {"type": "null"}]} for name, value in schema["properties"].items()}
+    """Return `schema` with every property optional, and null (which removes) allowed for it and for its entries."""
+    properties = {name: _or_null(_with_removable_entries(value)) for name, value in schema["properties"].items()}
     return {key: value for key, value in schema.items() if key != "required"} | {"properties": properties}
+
+
+def _with_removable_entries(schema: dict[str, Any]) -> dict[str, Any]:
+    names = schema.get("patternProperties", {})
+    return schema | {"patternProperties": {name: _or_null(entry) for name, entry in names.items()}} if names else schema
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
