@@ -20,6 +20,7 @@ from roundabout.cli.main import main
 from roundabout.cli.runs import resume, watch
 from roundabout.core.errors import RoundaboutError
 from roundabout.dashboards.run import run_series
+from roundabout.spec import Experiment
 from roundabout.store import Run, schemas
 from tests.analysis.computed_run import compute
 from tests.analysis.damage.damaged_files import DAMAGES, missing, other_table, pipe, truncated
@@ -93,7 +94,14 @@ READERS: dict[str, Callable[[Run], Any]] = {
 def nothing_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch.os, "nice", lambda _: None)
     monkeypatch.setattr(watch, "undo_when_ended", lambda: None)
-    monkeypatch.setattr(resume, "execute", lambda *_, **__: None)
+    monkeypatch.setattr(resume, "execute", lambda work, *_, **__: work(NothingMissing()))
+
+
+class NothingMissing:
+    """A runner that finds no missing trial."""
+
+    def resume(self, run: Run, _experiment: Experiment) -> Run:
+        return run
 
 
 def read(reader: Callable[[Run], Any], run: Run) -> tuple[Any, str]:
