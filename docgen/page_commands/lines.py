@@ -64,11 +64,12 @@ def _split(code: str, number: int, *, is_inline: bool) -> Iterator[CommandLine]:
     """Yield the commands of a shell line, without comments, redirections and what sudo and variables add."""
     if not re.match(r"(?:sudo |[A-Z_]+=\S+ )*(?:\S*/)?(?:roundabout|rb|make|bootstrap|python3?)(?: |$)", code):
         return
-    lexer = shlex.shlex(code, posix=True, punctuation_chars="&;|" if not is_inline else "&;")
+    without_comment = re.sub(r"(?:^|\s)#.*", "", code)  # before words are told apart: it may have an apostrophe
+    lexer = shlex.shlex(without_comment, posix=True, punctuation_chars="&;|" if not is_inline else "&;")
     lexer.whitespace_split = True
     lexer.commenters = ""
     try:
-        words = _drop_comment(list(lexer))
+        words = list(lexer)
     except ValueError:
         return  # no command: an apostrophe of prose
     command: list[str] = []
@@ -82,10 +83,6 @@ def _split(code: str, number: int, *, is_inline: bool) -> Iterator[CommandLine]:
             program = {"rb": "roundabout", "python3": "python"}.get(found[1], found[1])
             yield CommandLine(number, program, tuple(_drop_redirections(command[1:])), is_inline)
         command = []
-
-
-def _drop_comment(words: list[str]) -> list[str]:
-    return words[: next((place for place, word in enumerate(words) if word.startswith("#")), len(words))]
 
 
 def _drop_redirections(words: list[str]) -> Iterator[str]:

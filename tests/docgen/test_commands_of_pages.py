@@ -55,7 +55,7 @@ def test_commands_of_all_pages_could_be_given() -> None:
 )
 def test_a_mistake_is_named_with_its_line(line: str, mistake: str) -> None:
     page = DOCS / "how-to" / "page.md"
-    (found,) = Commands(page, f"# Title\n\n    {line}  # why\n").check()
+    (found,) = Commands(page, f"# Title\n\n    {line}  # the page's reason\n").check()
     assert found.startswith("docs/how-to/page.md:3: ")
     assert mistake in found
 
