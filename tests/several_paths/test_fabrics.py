@@ -107,6 +107,23 @@ def test_a_new_experiment_has_its_fabric(
     assert not Path("my-pod.yaml").exists()
 
 
+@pytest.mark.parametrize(("name", "servers"), [("leaf-spine", 9), ("leaf-spine", 4), ("rail-optimized", 33)])
+def test_a_leaf_may_have_one_host(name: str, servers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "my-pod", "--from", name, "--servers", str(servers)]) == 0
+    jobs = load_experiment("my-pod.yaml").cells[0].spec.jobs.values()
+    assert len({worker for job in jobs for worker in job.workers}) == 4
+
+
+def test_a_fabric_of_less_than_four_hosts_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "my-pod", "--from", "fat-tree", "--servers", "2"]) == 2
+    assert "--servers: found 2, expected 4 at least" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_unknown_fabric_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,29 +54,35 @@ def command(
         raise UsageError(f"--from: found '{fabric}', expected one of {', '.join(FABRICS)}")
     path, topology = Path(f"{name}.yaml"), Path("topologies") / f"{name}.yaml"
     shape = FABRICS[fabric](servers, oversubscription) if fabric else None
+    values = _on_a_fabric(shape) if shape else ON_A_DUMBBELL
     _check_new(path)
     if shape:
         topology.parent.mkdir(exist_ok=True)
         _check_new(topology)
         write_text(topology, write_topology(shape.topology(name)))
         print_line(topology)
-    text = _fill(TEMPLATE.read_text(), _on_a_fabric(shape) if shape else ON_A_DUMBBELL)
+    text = _fill(TEMPLATE.read_text(), values)
     write_text(path, _fill(text, {"NAME": name, "SCHEMA": str(EXPERIMENTS / "schema" / "experiment.json")}))
     print_line(path)
     print_line(f"  roundabout run {path} --testbed fluid")
 
 
 def _on_a_fabric(fabric: Fabric) -> dict[str, str]:
-    """Return what the template says on a fabric: two jobs from its first leaf to its last."""
-    first, last = (list(fabric.leaves.values())[place] for place in (0, -1))
+    """Return what the template says on a fabric: two jobs from its first hosts to its last.
+
+    Raises UsageError for a fabric of less than four hosts.
+    """
+    hosts = [host for leaf in fabric.leaves.values() for host in leaf]
+    if len(hosts) < 4:
+        raise UsageError(f"--servers: found {len(hosts)}, expected 4 at least: two for each of two jobs")
     return {
         "HOW_TO_RUN": "# Packet by packet:      roundabout run NAME.yaml --testbed packets",
         "ABOUT": "Two jobs across a fabric, whose flows may meet on a link, fair and unfair",
         "TOPOLOGY": "NAME",
         "HOSTS": "topologies/NAME.yaml beside this file\n"
         "routing: {name: ecmp, seed: 1}   # the seed draws which links flows take",
-        "FIRST_PAIR": f"[{first[0]}, {last[-1]}]",
-        "SECOND_PAIR": f"[{first[1]}, {last[-2]}]",
+        "FIRST_PAIR": f"[{hosts[0]}, {hosts[-1]}]",
+        "SECOND_PAIR": f"[{hosts[1]}, {hosts[-2]}]",
         "BYTES": "5_000_000_000",
         "DEMAND": "320",
         "FACTOR": "routing.seed: [1, 2, 3, 4]",

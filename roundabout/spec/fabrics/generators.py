@@ -5,7 +5,7 @@ All links of a fabric have the same rate, its payload is what headers leave at t
 flows are spread by ECMP.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -61,7 +61,7 @@ def leaf_spine(servers: int, oversubscription: int) -> Fabric:
     Leaves have `oversubscription` times as many hosts as links to spines. Raises UsageError if that does not divide.
     """
     uplinks = _uplinks(SERVERS_PER_LEAF, oversubscription)
-    leaves = dict(zip(_names("leaf"), _chunks(_hosts(servers), SERVERS_PER_LEAF), strict=False))
+    leaves = {f"leaf{number}": hosts for number, hosts in enumerate(_chunks(_hosts(servers), SERVERS_PER_LEAF))}
     about = f"{servers} servers below {len(leaves)} leaves, {oversubscription}:1, and {uplinks} spines"
     return Fabric(about, leaves, [(leaf, f"spine{spine}") for leaf in leaves for spine in range(uplinks)])
 
@@ -144,10 +144,6 @@ def _flow(value: object) -> str:
 
 def _hosts(servers: int) -> list[str]:
     return [f"s{number}" for number in range(servers)]
-
-
-def _names(kind: str) -> Iterator[str]:
-    return (f"{kind}{number}" for number in count())
 
 
 def _chunks(hosts: list[str], size: int) -> list[list[str]]:
