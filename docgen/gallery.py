@@ -8,16 +8,15 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-import matplotlib as mpl
-
 from analysis import papers
 from analysis.expectations.verdict_tables import TONES
 from analysis.expectations.verdicts import NOT_MEASURED
+from analysis.render.page import svg_of
 from analysis.render.screen import MARKS
 from analysis.reports.expectation_comparison import LineFigure, expectation_lines
 from analysis.reports.publishing.publication import RESULTS, Publication
 from analysis.reports.scoreboard import HEADINGS, ScoreboardRow, ShowingExperiment, columns_of, read_scoreboard
-from analysis.reports.scoreboard_page import describe_picture, draw_row, save_row
+from analysis.reports.scoreboard_page import describe_picture, draw_row
 from analysis.reports.scoreboard_table import summarize
 from docgen.line_width import wrap
 from docgen.markdown import notice, plain, prose, table
@@ -40,14 +39,10 @@ def format_page() -> str:
     return wrap("".join(parts).rstrip("\n") + "\n")
 
 
+@cache
 def draw_pictures() -> dict[str, str]:
     """Return the pictures of rows as SVG, by their paths below docs/."""
-    found = {}
-    with mpl.rc_context({"svg.fonttype": "none"}):
-        for line in _rows():
-            if (figure := draw_row(line)) is not None:
-                found[_picture(line)] = save_row(figure).decode()
-    return found
+    return {_picture(line): svg_of(figure) for line in _rows() if (figure := draw_row(line)) is not None}
 
 
 _ABOUT = (
@@ -76,8 +71,8 @@ def _picture(line: ScoreboardRow) -> str:
 def _section(line: ScoreboardRow, lines: Sequence[ScoreboardRow], seen: set[str]) -> str:
     """Return a row's heading, picture, numbers and sources."""
     parts = [f"### {line.id}: {line.what}\n\n", prose(f"{line.source}: {line.headline}.")]
-    if draw_row(line) is not None:
-        parts.append(f"![{describe_picture(line)}]({_picture(line).removeprefix('results/')})\n\n")
+    if (picture := _picture(line)) in draw_pictures():
+        parts.append(f"![{describe_picture(line)}]({picture.removeprefix('results/')})\n\n")
     if line.missing:
         return "".join([*parts, prose(f"Not measured: {line.missing}.")])
     parts.append(f"**{line.verdict}** (basis: {', '.join(line.bases) or 'none, a claim in words'})\n\n")
@@ -93,13 +88,10 @@ def _section(line: ScoreboardRow, lines: Sequence[ScoreboardRow], seen: set[str]
 
 
 def _numbers(line: ScoreboardRow, kinds: Sequence[str]) -> Iterator[list[str]]:
-    found = [each for one in line.compared for each in expectation_lines([one])]
-    subject = ""
+    found = list(expectation_lines(line.compared))
     for each in found[:MOST]:
-        subject = each.about or subject
-        name = each.part if each.part and not each.about else ", ".join(filter(None, (subject, each.part)))
         paper = " ".join(filter(None, (each.paper_text, each.tolerance_text)))
-        yield [plain(name), plain(paper), *(_cell(each.figures.get(kind)) for kind in kinds)]
+        yield [plain(each.name), plain(paper), *(_cell(each.figures.get(kind)) for kind in kinds)]
     if len(found) > MOST:
         yield [f"and {len(found) - MOST} more", "", *("" for _ in kinds)]
 

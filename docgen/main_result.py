@@ -2,27 +2,25 @@
 """The picture of README: the main result of HotNets'22 beside the published figures of each testbed, as an SVG."""
 
 from collections.abc import Mapping, Sequence
-from io import StringIO
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from analysis.expectations.verdicts import Part, Verdict
 from analysis.papers import find_printed
+from analysis.render.page import svg_of
 from analysis.render.style import FAINT, INK, JOBS, SOFT, add_note, new_figure
 from analysis.reports.publishing.publication import RESULTS, Publication
+from analysis.reports.scoreboard import HEADINGS, TESTBEDS
 from analysis.statistics.intervals import Interval
 
 EXPERIMENT = "unfair-vgg19"
-TESTBEDS = {"packets": "packets", "lab": "lab", "fluid": "flow level"}
 BAR = 0.36
 """Width of a bar; the two jobs of a pair stand side by side."""
 
 
 def draw() -> str:
     """Return the picture as SVG: bandwidth in the first iteration, and the speed-up of the median iteration."""
-    found = {name: Publication(RESULTS / EXPERIMENT / kind) for kind, name in TESTBEDS.items()}
+    found = {HEADINGS.get(kind, kind): Publication(RESULTS / EXPERIMENT / kind) for kind in TESTBEDS}
     verdicts = {name: each.verdicts for name, each in found.items() if each.folder.is_dir()}
     figure, axes = new_figure(1, 3, 2.7, width_ratios=(1, 1, 1.15))
     for panel, variant, entry in zip(axes, ("fair", "unfair"), ("hotnets/fig-1b", "hotnets/fig-1c"), strict=False):
@@ -35,7 +33,7 @@ def draw() -> str:
                 shown[name] = {part.name: part.measured or 0.0 for part in parts}
         _draw_bandwidth(panel, shown, variant)
     _draw_speedups(axes[2], verdicts)
-    return _save(figure)
+    return svg_of(figure)
 
 
 def _parts(verdicts: Sequence[Verdict], what: str, of: str) -> tuple[Part, ...]:
@@ -82,10 +80,3 @@ def _draw_speedups(axes: Axes, verdicts: Mapping[str, Sequence[Verdict]]) -> Non
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("times as fast as fair (median iteration)")
     axes.set_title("Unfair is faster, for both jobs")
-
-
-def _save(figure: Figure) -> str:
-    with mpl.rc_context({"svg.fonttype": "none"}):
-        text = StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from io import BytesIO
+from io import BytesIO, StringIO
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
@@ -77,13 +78,13 @@ def figure_html(figure: Figure | None, caption: str, alt: str) -> Html:
     """Return a figure as HTML with its caption, and links to its data as CSV and to a PDF. `caption` may be markup."""
     if figure is None:
         return Html("<p>Nothing was measured that could be drawn here.</p>")
-    svg = _save_figure(figure, "svg", Date=None)
+    svg = save_figure(figure, "svg", Date=None)
     figure.set_layout_engine("none")  # keeps the layout that it has by now, which takes longest to find
     if (collected := _COLLECTED.get()) is not None:
         collected.append((figure, alt))
     files = [
         ("csv", "text/csv", _base64(csv_of(figure).encode())),
-        ("pdf", "application/pdf", _save_figure(figure, "pdf", CreationDate=None)),
+        ("pdf", "application/pdf", save_figure(figure, "pdf", CreationDate=None)),
     ]
     name = re.sub(r"\W+", "-", alt.lower()).strip("-")[:60]
     return fill_template("figure", svg=svg, files=files, name=name, caption=caption, alt=alt)
@@ -104,6 +105,19 @@ def bold_heading(words: str) -> Html:
     return fill_template("strong", text=words) if words else Html("")
 
 
+def titled_tables(tables: Iterable[Table]) -> list[Html]:
+    """Return each table below its title."""
+    return [part for table in tables for part in (bold_heading(table.title), table_html(table))]
+
+
+def svg_of(figure: Figure) -> str:
+    """Return a figure as SVG, the same for the same figure. Its text is text; glyphs as paths would be most of it."""
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        buffer = StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
 def named_values(what: str, pairs: Sequence[tuple[str, str]]) -> Html:
     """Return a paragraph that lists names with their values; an empty string without pairs."""
     return fill_template("by_name", what=what, pairs=pairs) if pairs else Html("")
@@ -119,7 +133,8 @@ def fill_template(template: str, **values: Any) -> Html:
     return Html(_TEMPLATES.get_template(f"{template}.html").render(**values))
 
 
-def _save_figure(figure: Figure, kind: str, **metadata: None) -> str:
+def save_figure(figure: Figure, kind: str, **metadata: None) -> str:
+    """Return a figure's file of a kind (svg, pdf) in base64."""
     buffer = BytesIO()
     figure.savefig(buffer, format=kind, metadata=metadata)
     return _base64(buffer.getvalue())

@@ -84,20 +84,23 @@ class ExpectationLine:
     at_least: float | None = None
     at_most: float | None = None
 
+    @property
+    def name(self) -> str:
+        """Return the line's name below the lines before it: that of its part, after an expectation's first line."""
+        return self.part if self.part and not self.about else self.subject
+
 
 def match_expectations(judged: Mapping[str, Judged]) -> tuple[ComparedExpectation, ...]:
     """Return every expectation of these experiments, by testbed, with the testbeds that have the same one.
 
     Two are the same if their documents state the same, apart from the basis. Claims are the same by their words.
     """
-    found: dict[str, dict[str, Verdict]] = {}
-    for testbed, (experiment, verdicts) in judged.items():
-        seen = Counter[str]()
-        for place, verdict in enumerate(verdicts):
-            content = _content(experiment, place, verdict)
-            seen[content] += 1
-            found.setdefault(f"{content} {seen[content]}", {})[testbed] = verdict
-    return tuple(_compared(each) for each in found.values())
+    return _match(
+        {
+            testbed: [(_content(experiment, place, each), each) for place, each in enumerate(verdicts)]
+            for testbed, (experiment, verdicts) in judged.items()
+        }
+    )
 
 
 def match_verdicts(judged: Mapping[str, Sequence[Verdict]]) -> tuple[ComparedExpectation, ...]:
@@ -105,11 +108,21 @@ def match_verdicts(judged: Mapping[str, Sequence[Verdict]]) -> tuple[ComparedExp
 
     Two are the same if they name the same figure of the same cells and expect the same.
     """
+    names = (*STATED, "kind", "expected")
+    return _match(
+        {
+            testbed: [(json.dumps([getattr(each, name) for name in names], default=str), each) for each in verdicts]
+            for testbed, verdicts in judged.items()
+        }
+    )
+
+
+def _match(stated: Mapping[str, Sequence[tuple[str, Verdict]]]) -> tuple[ComparedExpectation, ...]:
+    """Return verdicts of all testbeds together where their content is the same, the first with the first and so on."""
     found: dict[str, dict[str, Verdict]] = {}
-    for testbed, verdicts in judged.items():
+    for testbed, own in stated.items():
         seen = Counter[str]()
-        for verdict in verdicts:
-            content = json.dumps([getattr(verdict, name) for name in (*STATED, "kind", "expected")], default=str)
+        for content, verdict in own:
             seen[content] += 1
             found.setdefault(f"{content} {seen[content]}", {})[testbed] = verdict
     return tuple(_compared(each) for each in found.values())

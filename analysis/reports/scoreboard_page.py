@@ -4,9 +4,7 @@
 Each result has a row with a small picture of the paper's figures and the measured ones.
 """
 
-import base64
 from collections.abc import Mapping, Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from matplotlib.figure import Figure
 from analysis import papers
 from analysis.expectations.verdict_tables import describe
 from analysis.expectations.verdicts import Verdict
-from analysis.render.page import Html, fill_template, render_document
+from analysis.render.page import Html, fill_template, render_document, save_figure
 from analysis.render.style import FAINT, INK, RC, SOFT
 from analysis.reports.expectation_comparison import ExpectationLine, expectation_lines
 from analysis.reports.scoreboard import HEADINGS, ScoreboardRow, ShowingExperiment, format_age
@@ -58,15 +56,8 @@ def _image(line: ScoreboardRow) -> Html:
     figure = draw_row(line)
     if figure is None:
         return Html("")
-    data = base64.b64encode(save_row(figure)).decode()
+    data = save_figure(figure, "svg", Date=None)
     return fill_template("picture", data=data, alt=describe_picture(line), width=f"{WIDTH_IN * 96:.0f}")
-
-
-def save_row(figure: Figure) -> bytes:
-    """Return a row's picture as SVG, the same for the same figures."""
-    buffer = BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
 
 
 def describe_picture(line: ScoreboardRow) -> str:
@@ -77,11 +68,11 @@ def describe_picture(line: ScoreboardRow) -> str:
 def draw_row(line: ScoreboardRow) -> Figure | None:
     """Draw the paper's figures and each testbed's, if any. None if the paper printed no figure."""
     mpl.rcParams.update(RC)
-    drawn, subject = [], ""
-    for each in expectation_lines(line.compared):
-        subject = each.about or subject
-        if any(own.measured is not None for own in each.figures.values()):
-            drawn.append((each, each.part or subject))
+    drawn = [
+        (each, each.part or each.subject)
+        for each in expectation_lines(line.compared)
+        if any(own.measured is not None for own in each.figures.values())
+    ]
     curves = [each for each in line.measured if any(part.x is not None for part in each.parts)]
     if drawn:
         figure, axes = _frame(min(len(drawn), MOST))

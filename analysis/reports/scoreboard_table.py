@@ -105,11 +105,9 @@ def _block(line: ScoreboardRow, kinds: Sequence[str], width: int) -> Iterator[Te
     inside = sum(each.verdict == "pass" for each in line.decisive)
     basis = f"{inside} of {len(line.decisive)} pass; {', '.join(line.bases) or 'claims'}"
     grid.add_row(Padding(Text(basis, "dim"), INDENT), "", *(_word(line.testbeds.get(kind)) for kind in kinds))
-    lines = [each for one in line.compared for each in expectation_lines([one])]
-    subject = ""
+    lines = list(expectation_lines(line.compared))
     for each in lines[:MOST]:
-        subject = each.about or subject
-        grid.add_row(*_cells(each, subject, kinds))
+        grid.add_row(*_cells(each, kinds))
     if len(lines) > MOST:
         grid.add_row(Padding(Text(f"and {len(lines) - MOST} more", "dim"), INDENT))
     yield grid
@@ -145,9 +143,8 @@ def _word(word: Word | None) -> Text:
     return Text(f"{mark} {'open' if word == 'inconclusive' else word}", colour)
 
 
-def _cells(each: ExpectationLine, subject: str, kinds: Sequence[str]) -> Iterator[Text | Padding]:
-    about = each.part if each.part and not each.about else ", ".join(filter(None, (subject, each.part)))
-    yield Padding(about, INDENT)
+def _cells(each: ExpectationLine, kinds: Sequence[str]) -> Iterator[Text | Padding]:
+    yield Padding(each.name, INDENT)
     is_figure = bool(each.part) or each.paper is not None or each.at_least is not None or each.at_most is not None
     yield Text("\n".join(filter(None, (each.paper_text if is_figure else "", each.tolerance_text))), "dim")
     for kind in kinds:

@@ -31,6 +31,7 @@ WhichExperiment = Annotated[
 ]
 WhichRun = Annotated[str, typer.Argument(metavar="[RUN]", help="A run's folder or id, an experiment, or `last`.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder of all runs.")]
+Results = Annotated[Path | None, typer.Option(help="Folder of publications. Default: the project's results.")]
 RunJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and everything else on stderr.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Testbed = Annotated[

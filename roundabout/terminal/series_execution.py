@@ -59,7 +59,7 @@ def show_comparison(complete: Sequence[Run], console: Console, runs: Path) -> No
     """Print the comparison of runs on several testbeds, and write its page."""
     from analysis.reports.testbed_comparison import compare_runs  # noqa: PLC0415 - its import takes a second
 
-    _show(compare_runs(complete), console, runs)
+    print_comparison(compare_runs(complete), console, runs)
 
 
 def show_comparison_with_newest(run: Run, console: Console, runs: Path) -> None:
@@ -75,12 +75,13 @@ def show_comparison_with_newest(run: Run, console: Console, runs: Path) -> None:
     except CompareError:
         return
     if run.id in {each.run for each in comparison.runs}:
-        _show(comparison, console, runs)
+        print_comparison(comparison, console, runs)
 
 
-def _show(comparison: "TestbedComparison", console: Console, runs: Path) -> None:
+def print_comparison(comparison: "TestbedComparison", console: Console, runs: Path, page: Path | None = None) -> None:
+    """Print a comparison of testbeds, and write its page to `page`, by default below `runs`."""
     from analysis.reports.testbed_comparison import table  # noqa: PLC0415 - its import takes a second
     from analysis.reports.testbed_page import write_page  # noqa: PLC0415
 
     console.print(table(comparison))
-    show_page(console, write_page(comparison, runs))
+    show_page(console, write_page(comparison, runs, page))

@@ -3,7 +3,7 @@
 
 import pytest
 
-from docgen import commands, experiment_fields, quantities, transports
+from docgen import commands, experiment_fields, gallery, quantities, transports
 from docgen.generation import DOCS, FILES
 
 pytestmark = pytest.mark.unit
@@ -12,6 +12,11 @@ pytestmark = pytest.mark.unit
 @pytest.mark.parametrize("name", FILES)
 def test_a_generated_file_is_current(name):
     assert (DOCS / name).read_text() == FILES[name](), "run `python -m docgen` and commit what it writes"
+
+
+def test_the_gallerys_pictures_are_current():
+    found = {str(path.relative_to(DOCS)): path.read_text() for path in (DOCS / gallery.PICTURES).rglob("*.svg")}
+    assert found == gallery.draw_pictures(), "run `python -m docgen` and commit what it writes"
 
 
 def test_an_option_has_its_value_its_help_and_its_default():

@@ -5,15 +5,11 @@ import re
 import shlex
 from collections.abc import Mapping
 from datetime import datetime
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
 from analysis.expectations.results import Summary
-from analysis.render.page import collect_figures
+from analysis.render.page import collect_figures, svg_of
 from analysis.reports.publishing.publication import (
     FACTS,
     RESULTS,
@@ -134,16 +130,19 @@ def describe_run(run: Run, summary: Summary, figures: list[PublishedFigure]) -> 
 
 def command_of(manifest: Mapping[str, Any]) -> str:
     """Return the command that repeats a run that was not altered."""
-    experiment, testbed = manifest["experiment"], manifest["testbed"]
+    experiment, testbed, where = manifest["experiment"], manifest["testbed"], manifest.get("where", {})
     words = ["roundabout", "run", experiment["name"]]
     words += [f"--{manifest['length']}"] if manifest.get("length") else []
     words += [] if testbed["kind"] == "rack" else ["--testbed", testbed["kind"]]
     repetitions = experiment.get("set", {}).get("repetitions")
     words += [] if repetitions is None else ["--repetitions", str(repetitions)]
-    for name in ("scale", "dilation"):
-        chosen = testbed.get(name, 1)
-        if testbed["kind"] == "lab" and name == "dilation" and chosen not in (1, experiment.get(name)):
-            words += [f"--{name}", f"{chosen:g}"]
+    for name in ("scale", "dilation") if testbed["kind"] == "lab" else ():
+        own = f"{experiment[name]:g}" if experiment.get(name) else None
+        chosen = where.get(name)
+        # A dilation that is given switches the transport's own off, even if it is the experiment's.
+        switches = name == "dilation" and experiment.get("transport_dilation") and "transport_dilation" not in where
+        if chosen and (chosen != own or switches):
+            words += [f"--{name}", chosen]
     return shlex.join(words)
 
 
@@ -169,12 +168,4 @@ def draw_figures(run: Run) -> list[tuple[str, str]]:
     """Return the figures of the run's report as descriptions and SVGs, in their order on the page."""
     with collect_figures() as figures:
         execute_report(run)
-    return [(about, _save_svg(figure)) for figure, about in figures]
-
-
-def _save_svg(figure: Figure) -> str:
-    """Return a figure as SVG whose text is text; glyphs as paths would be most of a file."""
-    with mpl.rc_context({"svg.fonttype": "none"}):
-        buffer = StringIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return shrink_svg(buffer.getvalue())
+    return [(about, shrink_svg(svg_of(figure))) for figure, about in figures]

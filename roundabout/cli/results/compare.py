@@ -9,12 +9,12 @@ import typer
 
 from analysis.reports import guard, testbed_comparison
 from analysis.reports.comparison import compare, table
-from analysis.reports.testbed_page import write_page
 from roundabout.cli.options import Json, Runs, check_output
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.store import Run
 from roundabout.store.files import write_text
-from roundabout.terminal.screen import Screen, show_page
+from roundabout.terminal.screen import Screen
+from roundabout.terminal.series_execution import print_comparison
 
 
 class RuleViolatedError(RoundaboutError):
@@ -81,9 +81,7 @@ def _compare_testbeds(experiment: str, runs: Path, page: Path | None, *, as_json
     if as_json:
         print(json.dumps(comparison.record(), indent=2))
         return
-    console = Screen()
-    console.print(testbed_comparison.table(comparison))
-    show_page(console, write_page(comparison, runs, page))
+    print_comparison(comparison, Screen(), runs, page)
 
 
 def _refuse_violations(judged: list[guard.RuleVerdict]) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from analysis.reports.publishing.publication import RESULTS
 from analysis.reports.publishing.publisher import publish_run
-from roundabout.cli.options import Runs, WhichRun
+from roundabout.cli.options import Results, Runs, WhichRun
 from roundabout.store import Run
 from roundabout.terminal.screen import Screen
 
@@ -16,9 +16,7 @@ from roundabout.terminal.screen import Screen
 def command(
     which: WhichRun = "last",
     runs: Runs = Path("runs"),
-    results: Annotated[
-        Path | None, typer.Option(help="Folder of publications. Default: the project's results.")
-    ] = None,
+    results: Results = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the publication of a newer run.")] = False,
 ) -> None:
     """Publish a run for the scoreboard: its summary, small figures, and where they come from.

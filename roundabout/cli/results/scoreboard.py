@@ -11,7 +11,7 @@ from analysis.reports.publishing.publication import RESULTS
 from analysis.reports.scoreboard import read_scoreboard, scoreboard_record
 from analysis.reports.scoreboard_page import write_page
 from analysis.reports.scoreboard_table import ScoreboardTable, quantity_table
-from roundabout.cli.options import Json, Runs, check_output
+from roundabout.cli.options import Json, Results, Runs, check_output
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine.journal import raise_together
 from roundabout.terminal.screen import Screen
@@ -19,9 +19,7 @@ from roundabout.terminal.screen import Screen
 
 def command(
     runs: Runs = Path("runs"),
-    results: Annotated[
-        Path | None, typer.Option(help="Folder of publications. Default: the project's results.")
-    ] = None,
+    results: Results = None,
     page: Annotated[Path | None, typer.Option(help="File of the page. Default: runs/scoreboard.html.")] = None,
     list_quantities: Annotated[
         bool, typer.Option("--quantities", help="List the quantities for `expect:` instead.")

@@ -14,7 +14,7 @@ from analysis.reports.publishing.publication import (
     publications,
     read_publications,
 )
-from analysis.reports.publishing.publisher import PublishError, choose_figures, publish_run, shrink_svg
+from analysis.reports.publishing.publisher import PublishError, choose_figures, command_of, publish_run, shrink_svg
 from roundabout.store import Run, StoreError
 
 pytestmark = pytest.mark.unit
@@ -74,6 +74,23 @@ def test_altered_runs_and_runs_of_uncommitted_code_are_refused(complete, tmp_pat
 def test_a_run_with_another_number_of_repetitions_is_published_with_its_command(complete, tmp_path):
     published = publish_run(altered(complete, set={"repetitions": 1}), tmp_path / "results")
     assert published.facts.command == "roundabout run unfair-vgg19 --testbed lab --repetitions 1"
+
+
+@pytest.mark.parametrize(
+    ("of_experiment", "where", "options"),
+    [
+        ({}, {"scale": "50"}, " --scale 50"),
+        ({}, {"dilation": "1"}, " --dilation 1"),
+        ({"dilation": 4.0}, {"dilation": "4"}, ""),
+        ({"dilation": 4.0}, {"dilation": "8"}, " --dilation 8"),
+        ({"dilation": 4.0, "transport_dilation": 16.0}, {"dilation": "4", "transport_dilation": "16"}, ""),
+        ({"dilation": 4.0, "transport_dilation": 16.0}, {"dilation": "4"}, " --dilation 4"),
+    ],
+)
+def test_a_command_has_the_factors_of_a_lab_that_were_given(complete, of_experiment, where, options):
+    fields = {"dilation": None, "transport_dilation": None, **of_experiment}
+    manifest = {**complete.manifest, "experiment": {**complete.manifest["experiment"], **fields}, "where": where}
+    assert command_of(manifest) == f"roundabout run unfair-vgg19 --testbed lab{options}"
 
 
 def test_an_incomplete_run_is_refused(complete, tmp_path):
