@@ -105,6 +105,7 @@ def decide_with_cassini(
     requests = {job.request.name: job.request for job in state.jobs}
     asked = DemandFinder(host_tree_of(state.topology), requests, known)
     meetings = [asked.shared_links(placements) for placements in offered]
+    found: list[PlacementScore] = []
     if rules.rank == "algorithm-2":
         found = [PlacementScore(each) for each in meetings]
         best = max(range(len(found)), key=lambda place: (not found[place].loops, found[place].score))
@@ -113,7 +114,10 @@ def decide_with_cassini(
         ranked = [rank_score(rules.rank, each, len(offered[0])) for each in meetings]
         best, scores = ranked.index(max(ranked)), tuple(ranked)
     placements, migrated = _migrate(state, offered[best], known, rules.migrate)
-    chosen = PlacementScore(asked.shared_links(placements))
+    if migrated:
+        chosen = PlacementScore(asked.shared_links(placements))
+    else:
+        chosen = found[best] if found else PlacementScore(meetings[best])
     return PlacementDecision(placements, chosen.timetables(rules.threshold), scores, migrated)
 
 

@@ -6,9 +6,8 @@ within a rack and one across racks. Pollux's allocations are GPUs by server (OSD
 """
 
 import random
-from typing import Literal, get_args
+from typing import Literal
 
-from roundabout.core.errors import UsageError
 from roundabout.models.cluster.placement import HostTree, Ints
 from roundabout.models.cluster.state import Placement
 
@@ -21,12 +20,6 @@ Locality = Literal["packed", "rack", "host"]
 
 LEVELS: dict[Locality, int] = {"rack": 2, "host": 1}
 """Least height of the subtrees in which all placements are alike; a host has height 0, and a rack height 1."""
-
-
-def check_locality(locality: Locality) -> None:
-    """Raise UsageError for an unknown locality."""
-    if locality not in get_args(Locality):
-        raise UsageError(f"found locality '{locality}', expected one of: {', '.join(get_args(Locality))}")
 
 
 def view_by_locality(ground: HostTree, locality: Locality, rng: random.Random) -> HostTree:

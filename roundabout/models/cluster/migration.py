@@ -7,6 +7,7 @@ It is ours. MonkeyTree (arXiv 2602.08296) migrates workers to defragment a clust
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from math import fsum
 from typing import Protocol
 
 from roundabout.models.cassini import Circle
@@ -52,12 +53,10 @@ def swap_workers(state: State, placements: Placements, known: JobKnowledge, most
     after a move is not moved again until it runs, because it would have stood still for nothing.
     """
     requests = {job.request.name: job.request for job in state.jobs}
-    ground, swaps = host_tree_of(state.topology), list[Swap]()
+    ground = host_tree_of(state.topology)
     still = {job.request.name for job in state.jobs if job.resumes_s is not None}
     search = SwapSearch(ground, DemandFinder(ground, requests, known), placements, still)
-    while len(swaps) < most and (best := search.best_swap(LEAST_FALL)):
-        swaps.append(best)
-        search.apply(best)
+    swaps = list(search.swaps(most))
     return search.placements, swaps
 
 
@@ -77,16 +76,20 @@ class SwapSearch:
     ) -> None:
         self._ground, self._asked, self._fixed = ground, asked, fixed
         self.placements = dict(placements)
-        self._links: dict[str, dict[str, Circle]] = {}  # by link, each job's circle
         self._crossed = {job: asked.circles_of(job, placement) for job, placement in self.placements.items()}
-        for job, circles in self._crossed.items():
-            for link, circle in circles.items():
-                self._links.setdefault(link, {})[job] = circle
-        self._excess = {link: self._excess_of(link, circles.values()) for link, circles in self._links.items()}
+        self._meet()
 
     def worst_excess(self) -> dict[str, float]:
         """Return each job's excess on its worst link, as a share of the link's rate; 0 for one without traffic."""
         return {job: _largest(self._excess, circles) for job, circles in self._crossed.items()}
+
+    def swaps(self, most: int) -> Iterator[Swap]:
+        """Apply the best swaps one after the other, `most` at most, and yield each after it."""
+        for _ in range(most):
+            if (best := self.best_swap(LEAST_FALL)) is None:
+                return
+            self.apply(best)
+            yield best
 
     def best_swap(self, least: float) -> Swap | None:
         """Return the swap that lowers the sum of worst excesses most, by `least` or more; None if there is none.
@@ -95,31 +98,30 @@ class SwapSearch:
         all of these have. Pairs with the largest such bounds are tried first, and the first of equals is taken.
         """
         worst = self.worst_excess()
-        bounds = self._bounds(worst)
+        bounds, now = self._bounds(worst), sum(worst.values())
         pairs = sorted(self._pairs(), key=lambda pair: -bounds[pair[0][0]] - bounds[pair[1][0]])
         best: Swap | None = None
         for (job, host), (other_job, other_host) in pairs:
             needed = best.fall + SAME if best else least - SAME
             if bounds[job] + bounds[other_job] < needed:
                 break
-            fall = sum(worst.values()) - self._sum_after(job, host, other_job, other_host)
+            fall = now - self._sum_after(job, host, other_job, other_host)
             if fall >= needed:
                 best = Swap(job, host, other_job, other_host, fall)
         return best
 
     def apply(self, swap: Swap) -> None:
         """Change the placements by a swap."""
-        changed = self._swapped(swap.job, swap.host, swap.other_job, swap.other_host)
-        for job, placement in changed.items():
-            for link in self._crossed[job]:
-                del self._links[link][job]
-            self.placements[job] = placement
-            self._crossed[job] = self._asked.circles_of(job, placement)
-            for link, circle in self._crossed[job].items():
+        for job, placement in self._swapped(swap.job, swap.host, swap.other_job, swap.other_host).items():
+            self.placements[job], self._crossed[job] = placement, self._asked.circles_of(job, placement)
+        self._meet()
+
+    def _meet(self) -> None:
+        """Find each job's circle by link, in the order of the placements, and each link's excess."""
+        self._links: dict[str, dict[str, Circle]] = {}
+        for job, circles in self._crossed.items():
+            for link, circle in circles.items():
                 self._links.setdefault(link, {})[job] = circle
-        order = list(self.placements)
-        for link, circles in self._links.items():
-            self._links[link] = {job: circles[job] for job in order if job in circles}
         self._excess = {link: self._excess_of(link, circles.values()) for link, circles in self._links.items()}
 
     def _bounds(self, worst: Mapping[str, float]) -> dict[str, float]:
@@ -129,7 +131,7 @@ class SwapSearch:
             if self._excess[link] > 0:
                 for job in circles:
                     near[job].update(circles)
-        return {FREE: 0.0} | {job: sum(worst[each] for each in jobs) for job, jobs in near.items()}
+        return {FREE: 0.0} | {job: fsum(worst[each] for each in jobs) for job, jobs in near.items()}
 
     def _pairs(self) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
         """Yield all pairs of a worker (job and host) with another job's worker, or a free GPU, on another host."""

@@ -122,8 +122,7 @@ class HostTree:
         taken = np.zeros_like(free)
         inside, left = np.ones(len(self.begins), bool), workers
         while left:
-            before = np.concatenate(([0], np.cumsum(free)))
-            counts = before[self.ends] - before[self.begins]
+            counts = self._counts(free)
             fits = np.flatnonzero(inside & (counts >= left))
             lowest = fits[self.heights[fits] == self.heights[fits].min()]
             room = rng.choice(lowest.tolist()) if rng else int(lowest[counts[lowest].argmin()])
@@ -150,9 +149,13 @@ class HostTree:
         """Return the most free GPUs of a subtree that is lower than height `below` and holds the hosts of `around`."""
         places = [self.at[host] for host in around]
         holds = np.all([(self.begins <= place) & (self.ends > place) for place in places], axis=0)
+        return int(self._counts(free)[holds & (self.heights < below)].max(initial=0))
+
+    def _counts(self, free: Ints) -> Ints:
+        """Return the number of free GPUs of each subtree."""
         before = np.concatenate(([0], np.cumsum(free)))
-        counts = before[self.ends] - before[self.begins]
-        return int(counts[holds & (self.heights < below)].max(initial=0))
+        counts: Ints = before[self.ends] - before[self.begins]
+        return counts
 
     def take(self, free: Ints, placement: Placement) -> bool:
         """Take a placement's GPUs from `free`. Return False if they are not free, or not as near as possible."""

@@ -153,7 +153,8 @@ class _Simulation:
         running = [name for name in come if name in self.cluster.present]
         for name in running:
             self._move_job(self.here[name], self.cluster.present[name], None)
-        self._grant_leases(running)
+        if running:
+            self._grant_leases(running)
         left = [name for name, course in self.here.items() if course.lease_s is not None and course.lease_s <= now_s]
         happened: dict[Why, list[str]] = {"end": gone, "arrival": come, "lease": left}
         return next(((why, names[0]) for why, names in happened.items() if names), ("epoch", None))

@@ -11,10 +11,9 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
-from roundabout.core.errors import UsageError
-from roundabout.models.cluster.locality import Locality, check_locality, view_by_locality
+from roundabout.models.cluster.locality import Locality, view_by_locality
 from roundabout.models.cluster.placement import HostTree, check_cluster, draw_alternatives, place_jobs, swap_places
 from roundabout.models.cluster.state import Job, JobKnowledge, Placements, State
 
@@ -45,12 +44,8 @@ def scheduler(
 ) -> "Themis":
     """Return the scheduler, with an auction at least every `epoch_min` minutes for leases of `lease_min` minutes.
 
-    `leftover` is the use of GPUs that no bid wins, and `locality` the nearness that placements distinguish. Raises
-    UsageError for an unknown one.
+    `leftover` is the use of GPUs that no bid wins, and `locality` the nearness that placements distinguish.
     """
-    if leftover not in get_args(Leftover):
-        raise UsageError(f"found leftover '{leftover}', expected one of: {', '.join(get_args(Leftover))}")
-    check_locality(locality)
     return Themis(known, 60 * epoch_min, 60 * lease_min, leftover, locality)
 
 
