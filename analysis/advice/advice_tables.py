@@ -94,10 +94,11 @@ def _expected(met: JobGroup | None) -> tuple[Cell, Cell, Cell]:
     if met is None or met.outlook is None:
         return Cell(), Cell(), Cell()
     found = met.outlook
-    return _figure(found.gain_mean), _figure(found.gain_anywhere), _figure(found.cost_mean)
+    return figure_cell(found.gain_mean), figure_cell(found.gain_anywhere), figure_cell(found.cost_mean)
 
 
-def _figure(estimate: Estimate | None) -> Cell:
+def figure_cell(estimate: Estimate | None) -> Cell:
+    """Return a figure with its interval; an empty cell for None."""
     return Cell() if estimate is None else Cell(estimate.value, (estimate.low, estimate.high))
 
 
@@ -172,5 +173,5 @@ def _outlook(found: Outlook) -> dict[str, Any]:
 def render_page(advice: Advice, source: str) -> str:
     """Return the page's HTML, which loads nothing from elsewhere."""
     heading = page.bold_heading(f"From {source}, for links that carry {advice.capacity_gbps:g} Gbit/s")
-    parts = [part for table in tables(advice) for part in (page.bold_heading(table.title), page.table_html(table))]
+    parts = page.titled_tables(tables(advice))
     return page.render_document("Advice", page.concatenate([heading, page.paragraph(EXPLAINED), *parts]))

@@ -87,7 +87,7 @@ def compute_outlook(
     alone = np.array([[mean_ms([job], rates)[0] for job in played] for played in draws])
     fair = np.array([mean_ms(played, rates) for played in draws])
     cost = fair / alone
-    of_meeting = _by_job(names, cost, FLOW_LEVEL_ERROR), _estimate(cost.mean(axis=1), FLOW_LEVEL_ERROR)
+    of_meeting = by_job(names, cost, FLOW_LEVEL_ERROR), estimate(cost.mean(axis=1), FLOW_LEVEL_ERROR)
     if schedule is None:
         return Outlook(None, *of_meeting, {}, {}, None, None)
     again = [
@@ -100,10 +100,10 @@ def compute_outlook(
     return Outlook(
         schedule,
         *of_meeting,
-        _by_job(names, shifted / alone),
-        _by_job(names, gain, FLOW_LEVEL_ERROR),
-        _estimate(gain.mean(axis=1), FLOW_LEVEL_ERROR),
-        replace(_estimate(by_chance, FLOW_LEVEL_ERROR), value=float(by_chance.mean())),
+        by_job(names, shifted / alone),
+        by_job(names, gain, FLOW_LEVEL_ERROR),
+        estimate(gain.mean(axis=1), FLOW_LEVEL_ERROR),
+        replace(estimate(by_chance, FLOW_LEVEL_ERROR), value=float(by_chance.mean())),
     )
 
 
@@ -168,13 +168,16 @@ def mean_ms(jobs: Sequence[FluidJob], rates: Mapping[Direction, float]) -> list[
 
 
 def fluid_job(
-    phases: Sequence[tuple[float, float | None]], path: Sequence[Direction], stretches: Sequence[float] = (1.0,)
+    phases: Sequence[tuple[float, float | None]],
+    paths: Sequence[Sequence[Direction]],
+    stretches: Sequence[float] = (1.0,),
 ) -> FluidJob:
-    """Return a job of one stream on a path; a phase is its length in ms and its bytes, None while computing."""
+    """Return a job of a stream on each path; a phase is its length in ms and each stream's bytes, None to compute."""
     parts: list[ComputePhase | SendPhase] = []
     for ms, size in phases:
-        stream = Stream(0, 0, tuple(path), size or 0.0)
-        parts.append(ComputePhase(ms) if size is None else SendPhase((stream,), ms, (Barrier((0,), (0,)),)))
+        streams = tuple(Stream(0, 0, tuple(path), size or 0.0) for path in paths)
+        barrier = Barrier((0,), tuple(range(len(streams))))
+        parts.append(ComputePhase(ms) if size is None else SendPhase(streams, ms, (barrier,)))
     return FluidJob(tuple(parts), 1, stretches=tuple(stretches))
 
 
@@ -190,7 +193,7 @@ def _draw_job(job: ObservedJob, crossing: Crossing, generator: np.random.Generat
     """Return the job with figures from within their intervals, on the links that it crosses."""
     drawn = draw_phases(job, generator)
     path = [(link, "") for link, members in crossing.items() if job.job in members]
-    return fluid_job(drawn.phases, path, drawn.stretches)
+    return fluid_job(drawn.phases, [path], drawn.stretches)
 
 
 def draw_phases(job: ObservedJob, generator: np.random.Generator) -> DrawnPhases:
@@ -220,9 +223,11 @@ def _normal(estimate: Estimate, generator: np.random.Generator) -> float:
     return float(generator.normal(estimate.value, (estimate.high - estimate.low) / SIGMAS))
 
 
-def _by_job(names: Sequence[str], drawn: Floats, beyond: float = 1.0) -> dict[str, Estimate]:
-    return {name: _estimate(drawn[:, place], beyond) for place, name in enumerate(names)}
+def by_job(names: Sequence[str], drawn: Floats, beyond: float = 1.0) -> dict[str, Estimate]:
+    """Return the estimate of each job, of draws (draws, jobs)."""
+    return {name: estimate(drawn[:, place], beyond) for place, name in enumerate(names)}
 
 
-def _estimate(values: Floats, beyond: float = 1.0) -> Estimate:
+def estimate(values: Floats, beyond: float = 1.0) -> Estimate:
+    """Return the median over draws, the least, and `beyond` times the greatest."""
     return Estimate(float(np.median(values)), float(values.min()) - DETAIL, beyond * float(values.max()) + DETAIL)

@@ -13,17 +13,16 @@ import numpy as np
 
 from analysis.advice import expected_slowdown
 from analysis.advice.errors import AdviceError
-from analysis.advice.expected_slowdown import DrawnPhases, draw_phases, mean_ms
+from analysis.advice.expected_slowdown import DrawnPhases, by_job, draw_phases, estimate, fluid_job, mean_ms
 from analysis.advice.observed_jobs import ObservedJob
 from analysis.statistics.cumulative_counter import Floats
-from analysis.statistics.phases import DETAIL, Estimate
+from analysis.statistics.phases import Estimate
 from roundabout.models.cassini import Arc, Circle
 from roundabout.models.cluster.migration import LEAST_FALL, Swap, SwapSearch
 from roundabout.models.cluster.placement import HostTree, host_tree_of
 from roundabout.models.cluster.state import Placement, Placements
 from roundabout.models.fluid import FluidJob
 from roundabout.models.fluid.cross_traffic import capacities
-from roundabout.models.fluid.jobs import Barrier, ComputePhase, SendPhase, Stream
 from roundabout.spec.errors import list_choices
 from roundabout.spec.topology import Topology
 
@@ -100,13 +99,12 @@ def advise_migration(
     placed = {job: tuple(sorted(hosts, key=ground.at.__getitem__)) for job, hosts in placements.items()}
     search = SwapSearch(ground, _ObservedDemands(ground, known), placed)
     swaps, stages = list[Swap](), [dict(search.placements)]
-    while len(swaps) < MOST_SWAPS and (best := search.best_swap(LEAST_FALL)):
-        swaps.append(best)
-        search.apply(best)
+    for swap in search.swaps(MOST_SWAPS):
+        swaps.append(swap)
         stages.append(dict(search.placements))
     times_ms = _play(known, stages, topology, seed)
     sending = [job for job, hosts in placed.items() if len(hosts) > 1]
-    cost = {job: _estimate(times_ms[:, 1, place] / times_ms[:, 0, place]) for place, job in enumerate(sending)}
+    cost = by_job(sending, times_ms[:, 1] / times_ms[:, 0])
     steps = tuple(_step(sending, swaps[:count], times_ms, move_s) for count in range(1, len(swaps) + 1))
     why = "" if steps else f"no swap lowers the excess on jobs' worst links by {LEAST_FALL:.2f} or more"
     return MigrationAdvice(move_s, cost, steps, why)
@@ -189,12 +187,7 @@ def _begin_at(jobs: Sequence[FluidJob], starts_ms: Sequence[float]) -> list[Flui
 def _fluid_job(drawn: DrawnPhases, placement: Placement, topology: Topology) -> FluidJob:
     """Return a job each of whose workers sends to the next one, on the topology's paths."""
     paths = [topology.directions(topology.path(placement[one], placement[other])) for one, other in _ring(placement)]
-    phases: list[ComputePhase | SendPhase] = []
-    for ms, size in drawn.phases:
-        streams = tuple(Stream(0, 0, path, size or 0.0) for path in paths)
-        barrier = Barrier((0,), tuple(range(len(streams))))
-        phases.append(ComputePhase(ms) if size is None else SendPhase(streams, ms, (barrier,)))
-    return FluidJob(tuple(phases), 1, stretches=drawn.stretches)
+    return fluid_job(drawn.phases, paths, drawn.stretches)
 
 
 def _step(names: Sequence[str], swaps: Sequence[Swap], times_ms: Floats, move_s: float) -> SwapStep:
@@ -209,11 +202,5 @@ def _step(names: Sequence[str], swaps: Sequence[Swap], times_ms: Floats, move_s:
     idle = len(moved.difference(names))  # jobs that do not send, and are never slowed down
     lost = move_s * (idle + sum((alone / before)[:, place] for place, job in enumerate(names) if job in moved))
     won_per_s = (alone / after - alone / before).sum(axis=1)
-    break_even_s = None if (won_per_s <= 0).any() else _estimate(move_s + lost / won_per_s)
-    by_job = {job: _estimate(gain[:, place]) for place, job in enumerate(names)}
-    return SwapStep(swaps[-1], _estimate(gain.mean(axis=1)), by_job, break_even_s)
-
-
-def _estimate(values: Floats) -> Estimate:
-    """Return the median over draws, and the least and the greatest, as for other advice."""
-    return Estimate(float(np.median(values)), float(values.min()) - DETAIL, float(values.max()) + DETAIL)
+    break_even_s = None if (won_per_s <= 0).any() else estimate(move_s + lost / won_per_s)
+    return SwapStep(swaps[-1], estimate(gain.mean(axis=1)), by_job(names, gain), break_even_s)

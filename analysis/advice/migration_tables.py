@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Advice on swaps of workers as tables, as a record for programs, and as a page."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from analysis.advice.advice_tables import figure_cell
 from analysis.advice.migration_advice import LEAST_GAIN, STARTS, MigrationAdvice, SwapStep
 from analysis.render import page
 from analysis.render.tables import Cell, Column, Table, Tone, one_section
-from analysis.statistics.phases import Estimate
 from roundabout.models.cluster.migration import FREE, Swap
 from roundabout.models.fluid import ITERATIONS
 
@@ -35,8 +34,8 @@ def _swaps(advice: MigrationAdvice) -> Table:
     rows = [
         (
             Cell(describe(step.swap)),
-            _figure(step.gain),
-            _figure(step.break_even_s),
+            figure_cell(step.gain),
+            figure_cell(step.break_even_s),
             _advised(step, is_chosen=at < chosen),
         )
         for at, step in enumerate(advice.steps)
@@ -63,12 +62,8 @@ def _jobs(advice: MigrationAdvice) -> Table:
         Column("now, over\nalone", ".2f"),
         Column("gain by the\nadvised swaps", ".2f"),
     )
-    rows = [(Cell(job), _figure(cost), _figure(last.get(job))) for job, cost in advice.cost.items()]
+    rows = [(Cell(job), figure_cell(cost), figure_cell(last.get(job))) for job, cost in advice.cost.items()]
     return Table(columns, one_section(rows), "Jobs that send", empty="No figures.")
-
-
-def _figure(estimate: Estimate | None) -> Cell:
-    return Cell() if estimate is None else Cell(estimate.value, (estimate.low, estimate.high))
 
 
 def describe(swap: Swap) -> str:
@@ -103,8 +98,5 @@ def _step(step: SwapStep) -> dict[str, Any]:
 
 def render_page(advice: MigrationAdvice, source: str) -> str:
     """Return the page's HTML, which loads nothing from elsewhere."""
-    found: Sequence[Table] = tables(advice)
-    parts = [part for table in found for part in (page.bold_heading(table.title), page.table_html(table))]
-    return page.render_document(
-        "Migration", page.concatenate([page.paragraph(EXPLAINED), *parts, page.paragraph(source)])
-    )
+    parts = [page.paragraph(EXPLAINED), *page.titled_tables(tables(advice)), page.paragraph(source)]
+    return page.render_document("Migration", page.concatenate(parts))

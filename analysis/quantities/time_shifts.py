@@ -26,7 +26,7 @@ def score(asked: QuantityRequest) -> list[Case]:
 @quantity("median communication time", unit="ms", digits=1)
 def median(asked: QuantityRequest) -> list[Case]:
     """Return the median of the slowest worker's time from the end of compute to the end of communication."""
-    return asked.each_repetition(asked.reading.cached(_communication), partial(estimate, statistic=np.median))
+    return asked.each_repetition(asked.reading.cached(communication_times), partial(estimate, statistic=np.median))
 
 
 @quantity("median communication time over that", unit="times", needs=("over",))
@@ -70,7 +70,7 @@ def timetable_figures(reading: CachedReading, cell: CellTrials) -> dict[str, Mea
 
 
 def _over_baseline(asked: QuantityRequest, statistic: Callable[[Array], float]) -> list[Case]:
-    times_ms = asked.reading.cached(_communication)
+    times_ms = asked.reading.cached(communication_times)
     return [
         asked.case(
             cell,
@@ -85,7 +85,8 @@ def _scores(reading: CachedReading) -> dict[str, float | None]:
     return {cell.id.name: score_of(cell.spec) for cell in reading.cells if cell.spec.has_concurrent_jobs}
 
 
-def _communication(reading: CachedReading) -> Series:
+def communication_times(reading: CachedReading) -> Series:
+    """Return the time from the end of compute to the end of communication of the slowest worker, by iteration."""
     return by_iteration(reading.run, "max(communication_ms)")
 
 

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 
 from analysis.quantities import CachedReading, Case, QuantityRequest, quantity
+from analysis.quantities.time_shifts import communication_times
 from analysis.reading.data import Series, by_iteration
 from analysis.statistics.intervals import estimate
 from roundabout.models.cassini import Circle, Rotations, best_rotations, circle_of
@@ -60,7 +61,7 @@ def bandwidth(asked: QuantityRequest) -> list[Case]:
 
     def mean_gbps(circle: Circle) -> float:
         lengths = [each.end_ms - each.begin_ms for each in circle.arcs]
-        return float(np.average([each.gbps for each in circle.arcs], weights=lengths))
+        return float(np.average([each.gbps for each in circle.arcs], weights=lengths)) if lengths else 0.0
 
     return _of_circles(asked, mean_gbps)
 
@@ -110,16 +111,12 @@ def _computing(reading: CachedReading) -> Series:
     return by_iteration(reading.run, "max(iteration_ms) - max(communication_ms)")
 
 
-def _communicating(reading: CachedReading) -> Series:
-    return by_iteration(reading.run, "max(communication_ms)")
-
-
 def _arcs(reading: CachedReading) -> Series:
     return by_iteration(reading.run, "360 * (1 - max(communication_ms) / max(iteration_ms))")
 
 
 _PARTS: Mapping[str, Callable[[CachedReading], Series]] = {
     "computing": _computing,
-    "communicating": _communicating,
+    "communicating": communication_times,
     "arc": _arcs,
 }

@@ -63,7 +63,7 @@ def render_page(found: Acceptance) -> str:
             else []
         ),
         page.bold_heading(summarize_outcome(found)),
-        *(part for table in tables(found) for part in (page.bold_heading(table.title), page.table_html(table))),
+        *page.titled_tables(tables(found)),
         page.named_values("What names mean", MEANINGS),
         page.list_html("Measured in:", found.runs),
         *([page.fill_template("fidelity", fidelity=found.fidelity)] if found.fidelity else []),

@@ -92,13 +92,21 @@ def exchanged(ground, hosts, host, by):
     return tuple(sorted(found, key=ground.at.__getitem__))
 
 
+CROSSING = {"a": ("s0", "s3"), "b": ("s1", "s4")}
+
+
+def running(hosts, now_s=0.0, resumes_s=None):
+    """Return jobs of two workers on these hosts; `resumes_s` is by job."""
+    jobs = (
+        Job(Request(job, "full", 8, 2, 500, 0.0), 0.0, each, resumes_s=(resumes_s or {}).get(job))
+        for job, each in hosts.items()
+    )
+    return State(now_s, TREE, tuple(jobs))
+
+
 def test_two_jobs_that_cross_are_put_apart_by_one_swap():
     """Each has a worker in either rack. One swap gives each a rack of its own."""
-    jobs = tuple(
-        Job(Request(job, "full", 8, 2, 500, 0.0), 0.0, hosts)
-        for job, hosts in (("a", ("s0", "s3")), ("b", ("s1", "s4")))
-    )
-    state = State(0.0, TREE, jobs)
+    state = running(CROSSING)
     placements, (swap,) = swap_workers(state, state.placements, BY_HAND, 1)
     racks = host_tree_of(TREE).racks
     assert [len({racks[host] for host in placements[job]}) for job in "ab"] == [1, 1] or swap.other_job == ""
@@ -114,14 +122,7 @@ def test_two_jobs_that_cross_are_put_apart_by_one_swap():
 def test_a_job_that_stands_still_is_not_moved_again():
     """Only c could make room for either; a and b have not resumed yet."""
     hosts = {"a": ("s0", "s3"), "b": ("s1", "s4"), "c": ("s6", "s7")}
-    still = State(
-        5.0,
-        TREE,
-        tuple(
-            Job(Request(job, "full", 8, 2, 500, 0.0), 0.0, each, resumes_s=None if job == "c" else 30.0)
-            for job, each in hosts.items()
-        ),
-    )
+    still = running(hosts, 5.0, {"a": 30.0, "b": 30.0})
     assert swap_workers(still, still.placements, BY_HAND, 1) == (hosts, [])
     one = replace(still, jobs=(replace(still.jobs[0], resumes_s=None), *still.jobs[1:]))
     _, (swap,) = swap_workers(one, one.placements, BY_HAND, 1)
@@ -129,10 +130,6 @@ def test_a_job_that_stands_still_is_not_moved_again():
 
 
 def test_nobody_moves_for_less_than_the_least_fall(monkeypatch):
-    jobs = tuple(
-        Job(Request(job, "full", 8, 2, 500, 0.0), 0.0, hosts)
-        for job, hosts in (("a", ("s0", "s3")), ("b", ("s1", "s4")))
-    )
-    state = State(0.0, TREE, jobs)
+    state = running(CROSSING)
     monkeypatch.setattr(migration, "LEAST_FALL", 1.7)
     assert swap_workers(state, state.placements, BY_HAND, 1) == (state.placements, [])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roundabout advise`: recommend which jobs of a cluster should share links, and with which time-shifts."""
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,8 +14,8 @@ from roundabout.core.errors import UsageError
 from roundabout.spec.reader.yaml_source import dump
 from roundabout.store import Run
 from roundabout.store.files import write_text
+from roundabout.terminal.advice_output import show_advice
 from roundabout.terminal.execution import undo_when_ended
-from roundabout.terminal.screen import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +78,6 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     swaps of running workers, with their gain and the time after which they pay.
     """
     from analysis.advice import advice, advice_tables  # noqa: PLC0415
-    from analysis.render import screen  # noqa: PLC0415
 
     source = _source_of(source, inventory)
     is_run = inventory is None and _is_run(source)
@@ -88,7 +86,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     migration.check(placements or check, is_run=is_run)
     observed, capacity_gbps = _observe(source, inventory, jobs, migration.capacity_gbps(capacity), lasting, runs)
     if migrate:
-        show_migration(observed, migration, source, (jobs, page, runs), as_json=as_json)
+        # A run says itself where its jobs are.
+        show_migration(observed, migration, source, (None if is_run else jobs, page, runs), as_json=as_json)
         return
     candidates = advice.read_placements(placements, observed) if placements else advice.partitions(observed, links)
     found = advice.advise(observed, capacity_gbps, candidates)
@@ -97,17 +96,10 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     if check:
         met = [each.meeting for each in found.placements if each.meeting] if placements else found.pairs
         _write_check(check, Run.open(source, runs), observed, met)
-    if as_json:
-        print(json.dumps(advice_tables.record(found), indent=2))
-        return
-    console = Screen()
-    for table in advice_tables.tables(found):
-        console.print(screen.table_renderable(table))
-    console.print(advice_tables.EXPLAINED, highlight=False)
-    if page:
-        console.print(f"page  {page}", soft_wrap=True, highlight=False)
-    if check:
-        console.print(f"check  roundabout run {check}", soft_wrap=True, highlight=False)
+    written = {"page": page, "check": check and f"roundabout run {check}"}
+    show_advice(
+        advice_tables.record(found), advice_tables.tables(found), advice_tables.EXPLAINED, written, as_json=as_json
+    )
 
 
 def _source_of(source: str | None, inventory: Path | None) -> str:

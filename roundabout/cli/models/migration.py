@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`roundabout advise --migrate`: recommend swaps of running workers."""
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from roundabout.spec import Topology, TrialSpec, load_topology
 from roundabout.spec.cluster import MOVE_S
 from roundabout.store import Run
 from roundabout.store.files import write_text
-from roundabout.terminal.screen import Screen
+from roundabout.terminal.advice_output import show_advice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,22 +71,19 @@ def show_migration(
     """Show advice on swaps. `files` are the hosts of each job, the page to write, and the folder of runs."""
     from analysis.advice import migration_tables  # noqa: PLC0415
     from analysis.advice.migration_advice import advise_migration  # noqa: PLC0415
-    from analysis.render import screen  # noqa: PLC0415
 
     hosts_file, page, runs = files
     topology, placed = _placements(source, options.topology, hosts_file, runs)
     found = advise_migration(jobs, placed, topology, options.move_s)
     if page:
         write_text(page, migration_tables.render_page(found, source))
-    if as_json:
-        print(json.dumps(migration_tables.record(found), indent=2))
-        return
-    console = Screen()
-    for table in migration_tables.tables(found):
-        console.print(screen.table_renderable(table))
-    console.print(migration_tables.EXPLAINED, highlight=False)
-    if page:
-        console.print(f"page  {page}", soft_wrap=True, highlight=False)
+    show_advice(
+        migration_tables.record(found),
+        migration_tables.tables(found),
+        migration_tables.EXPLAINED,
+        {"page": page},
+        as_json=as_json,
+    )
 
 
 def _placements(

@@ -33,7 +33,7 @@ class Played:
 
     def job(self, path, generator, iterations=400):
         stretches = np.maximum(1 + self.jitter * generator.normal(size=iterations), 0)
-        return fluid_job(self.phases, path, stretches)
+        return fluid_job(self.phases, [path], stretches)
 
 
 def send(gbps, ms):

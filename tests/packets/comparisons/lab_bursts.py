@@ -11,7 +11,6 @@ multiplied back. Nothing else of the lab is played: no late timers, no ACKs, no 
 
 import argparse
 import json
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +21,10 @@ from roundabout.models.packets.fabric import payload_bytes
 from roundabout.models.packets.first_iteration import first_bandwidths
 from roundabout.spec import TrialSpec
 from roundabout.spec.profile import ProfileScaling
+from roundabout.testbeds.lab.network.feedback import ROUND_TRIP_US
 
 SCALE = 100
 SEGMENT_BYTES = 1448
-ROUND_TRIP_US = 100.0
-"""Real time of a lab's own feedback (roundabout/testbeds/lab/network/feedback.py)."""
 
 
 class Lab(NamedTuple):
@@ -48,7 +46,7 @@ class Lab(NamedTuple):
 
     def fabric(self, spec: TrialSpec) -> Fabric:
         """Return NICs that send the lab's bursts."""
-        return replace(Fabric(), burst_packets=max(1, round(self.burst_bytes / payload_bytes(spec.topology.mtu_bytes))))
+        return Fabric(burst_packets=max(1, round(self.burst_bytes / payload_bytes(spec.topology.mtu_bytes))))
 
     def applied_to(self, spec: TrialSpec) -> TrialSpec:
         """Return the trial as the lab's transport sees it."""
@@ -77,11 +75,12 @@ def figures(lab: Lab | None, iterations: int, seed: int) -> dict[str, float]:
         if lab:
             spec, times_as_long = lab.applied_to(spec), lab.shortening
             fabric = lab.fabric(spec)
-        rates = first_bandwidths(spec, seed, fabric)
+        if cell.variant == "unfair":
+            rates = first_bandwidths(spec, seed, fabric)
+            found["share"] = rates["j1"] / rates["j2"]
         ends = [each["end"][0] / PS_PER_MS for each in play_trial(spec, seed, fabric).iterations.values()]
         times = np.concatenate([np.diff(each, prepend=0.0) for each in ends])
         found[f"{cell.variant}_ms"] = float(np.median(times)) * times_as_long
-        found["share"] = rates["j1"] / rates["j2"]
     return {"speedup": found["fair_ms"] / found["unfair_ms"], **found}
 
 
@@ -95,7 +94,7 @@ def main() -> None:
     asked = parser.parse_args()
     for words in asked.labs or [""]:
         dilation, *rest = words.split(":")
-        lab = Lab(float(dilation), float(rest[0]), int(rest[1]) if rest[1:] else 3) if words else None
+        lab = Lab(float(dilation), float(rest[0]), *map(int, rest[1:])) if words else None
         found = [figures(lab, asked.iterations, seed) for seed in range(1, asked.seeds + 1)]
         if asked.json:
             print(json.dumps({"lab": words, "burst_bytes": lab and lab.burst_bytes, "found": found}), flush=True)

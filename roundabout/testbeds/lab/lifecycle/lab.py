@@ -161,7 +161,7 @@ class Lab(Scaling):
     @property
     def transport_dilation(self) -> float:
         """Return the factor of the times of transports and switches."""
-        return self.record.transport_dilation or self.record.dilation
+        return self.record.dilation_of_transports
 
     @property
     def fidelity(self) -> Fidelity:
@@ -367,7 +367,7 @@ def _build(lab: paths.LabPaths, plan: record.LabRecord, lock: int, *, verify: bo
     lab.pid_file("any").parent.mkdir(mode=0o700)
     ssh.write_files(lab, layout.hosts, lock)
     pids = nodes.start_all(lab, topology.hosts, topology.switches, plan.clock_shift_ns)
-    dilation = plan.transport_dilation or plan.dilation
+    dilation = plan.dilation_of_transports
     queues = port_queues.port_queues(layout, plan.calibration, plan.scale, dilation)
     nic_queues = port_queues.nic_queues(layout, plan.calibration, plan.scale, dilation)
     mtu = port_queues.mtu_bytes(topology, plan.scale / dilation)

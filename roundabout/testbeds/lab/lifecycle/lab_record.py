@@ -50,6 +50,11 @@ class LabRecord(BaseModel):
     marking: str | None = None
     measured: tuple[LinkMeasurement, ...] = ()
 
+    @property
+    def dilation_of_transports(self) -> float:
+        """Return the factor of the times of transports and switches."""
+        return self.transport_dilation or self.dilation
+
 
 def write(lab: paths.LabPaths, record: LabRecord) -> None:
     """Replace the lab's record atomically."""
