@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The algorithms as the transports' programs have them, one function each for Python to call.
+#include "dcqcn/burst_rate.h"
 #include "dcqcn/held_cnps.h"
 #include "dcqcn/pacing_debt.h"
 #include "dctcp/cwnd.h"
@@ -14,6 +15,10 @@ void reaction_point_begins(struct reaction_point *rp, struct held_cnps *held, co
 int reaction_point_hears(struct reaction_point *rp, struct held_cnps *held, const struct dcqcn_params *p,
                          struct dcqcn_counters *c, __u32 now, __u32 spacing, int marked, __u64 acked_bytes) {
   return reaction_point_on_ack(rp, held, p, c, now, spacing, marked, acked_bytes) > 0;
+}
+
+__u64 burst_paces(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now, __u32 bytes) {
+  return burst_rate(rp, p, now, bytes);
 }
 
 void pacing_debt_begins(struct pacing_debt *debt, __u32 sent) { pacing_debt_begin(debt, sent); }

@@ -13,7 +13,7 @@ ONE_Q24 = 1 << 24
 LIBRARY = ctypes.CDLL(str(Path(__file__).parents[2] / "build/lib/libalgorithms.so"))
 for name in ("iteration_ratio", "aggressiveness", "aggressiveness_now", "aggressiveness_increases"):
     getattr(LIBRARY, name).restype = u32
-for name in ("marking_cuts", "aggressiveness_decreases", "times", "pacing_debt_paces"):
+for name in ("marking_cuts", "aggressiveness_decreases", "times", "pacing_debt_paces", "burst_paces"):
     getattr(LIBRARY, name).restype = u64
 
 CLOCKS = st.sampled_from([0, 1, 2**31 - 50_000, 2**32 - 50_000])

@@ -47,6 +47,7 @@ struct sock {
   struct sock_cgroup_data sk_cgrp_data;
   unsigned long sk_pacing_rate;
   __u32 sk_pacing_status;
+  __u32 sk_gso_max_size;
 } __kernel_type;
 
 struct inet_connection_sock {

@@ -25,6 +25,8 @@ typedef _Bool bool;
 // The number 1 in fixed point: fractions are stored in units of 2^-24.
 #define ONE_Q24 (1u << 24)
 
+#define US_PER_S 1000000
+
 // Returns value * factor, rounded down. It multiplies in two parts, because the product of a rate and a factor may
 // exceed 64 bits.
 static __always_inline __u64 times_q24(__u64 value, __u32 factor_q24) {

@@ -7,6 +7,7 @@
 #define ROUNDABOUT_DCQCN_FLOW_H
 
 #include "../dctcp/echo.h"
+#include "burst_rate.h"
 #include "held_cnps.h"
 #include "pacing_debt.h"
 
@@ -28,7 +29,9 @@ static __always_inline struct dcqcn_flow *dcqcn_flow_of(struct sock *sk) { retur
 
 // Sets the pacing rate so that the flow sends what R_C asks for, and a window that does not limit.
 static __always_inline void dcqcn_pace(struct sock *sk, const struct dcqcn_flow *f, const struct dcqcn_params *p) {
-  sk->sk_pacing_rate = pacing_debt_rate(&f->debt, f->rp.R_C, p->R_max);
+  struct reaction_point ahead = f->rp;
+  __u64 rate = burst_rate(&ahead, p, f->ack_us, sk->sk_gso_max_size);
+  sk->sk_pacing_rate = pacing_debt_rate(&f->debt, rate, p->R_max);
   tcp_of(sk)->snd_cwnd = UNLIMITED_CWND;
 }
 

@@ -7,8 +7,6 @@
 
 #include "dcqcn.h"
 
-#define US_PER_S 1000000
-
 // Time in which a debt is paid, of the host's own clock. Shorter, the bursts of some 4 kB would show in the rate;
 // longer, a flow would send after a cut what it was owed before. A silence longer than that owes nothing.
 #define PAYS_IN_US 1000

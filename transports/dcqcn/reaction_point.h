@@ -63,6 +63,15 @@ static __always_inline void reaction_point_increase(struct reaction_point *rp, c
   rp->R_C = (rp->R_C + rp->R_T) >> 1;
 }
 
+// Applies the increase event that ends a period of the timer.
+static __always_inline void reaction_point_next_stage(struct reaction_point *rp, const struct dcqcn_params *p,
+                                                      struct dcqcn_counters *c) {
+  rp->increased_us += p->T_us;
+  if (rp->timer_stage < 0xffff)
+    rp->timer_stage++;
+  reaction_point_increase(rp, p, c);
+}
+
 // Raises alpha for a CNP (SIGCOMM'15, equation 1).
 static __always_inline void reaction_point_raise_alpha(struct reaction_point *rp, const struct dcqcn_params *p) {
   rp->alpha_q24 += ((__u64)(ONE_Q24 - rp->alpha_q24) * p->g_q24) >> 24;
@@ -115,12 +124,8 @@ SUBPROGRAM void reaction_point_run_timers(struct reaction_point *rp, const struc
     rp->alpha_q24 = 0;
     rp->alpha_us = now;
   }
-  for (int i = 0; i < MANY_STAGES && now - rp->increased_us >= p->T_us; i++) {
-    rp->increased_us += p->T_us;
-    if (rp->timer_stage < 0xffff)
-      rp->timer_stage++;
-    reaction_point_increase(rp, p, c);
-  }
+  for (int i = 0; i < MANY_STAGES && now - rp->increased_us >= p->T_us; i++)
+    reaction_point_next_stage(rp, p, c);
   if (now - rp->increased_us >= p->T_us) {
     rp->R_C = rp->R_T = p->R_max;
     rp->increased_us = now;
