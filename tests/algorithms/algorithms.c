@@ -14,7 +14,8 @@ void reaction_point_begins(struct reaction_point *rp, struct held_cnps *held, co
 // What dcqcn/flow.h does with an ACK. Returns whether a CNP acted.
 int reaction_point_hears(struct reaction_point *rp, struct held_cnps *held, const struct dcqcn_params *p,
                          struct dcqcn_counters *c, __u32 now, __u32 spacing, int marked, __u64 acked_bytes) {
-  return reaction_point_on_ack(rp, held, p, c, now, spacing, marked, acked_bytes) > 0;
+  struct ack ack = {.bytes = acked_bytes, .now = now, .spacing = spacing, .is_marked = marked};
+  return reaction_point_on_ack(rp, held, p, c, &ack) > 0;
 }
 
 __u64 burst_paces(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now, __u32 bytes) {

@@ -9,13 +9,6 @@
 
 #define STAGES_AHEAD 16 // of the timer, after which the rate is taken as it is then
 
-// The verifier follows this once, whoever calls it: it knows nothing of the arguments but that they point to memory.
-#ifdef __bpf__
-#define FOLLOWED_ONCE __attribute__((noinline))
-#else
-#define FOLLOWED_ONCE static inline
-#endif
-
 // Returns the mean rate, in bytes/s, at which `bytes` leave from `now` on if no CNP comes: R_C, unless its timer raises
 // it before they have left. `rp` is changed.
 FOLLOWED_ONCE __u64 burst_rate(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now, __u32 bytes) {

@@ -76,8 +76,18 @@ static __always_inline __u64 dcqcn_hear(struct sock *sk, const struct rate_sampl
   f->ack_us = now;
   pacing_debt_on_ack(&f->debt, c, f->rp.R_C, since, tp->snd_nxt, tp->write_seq != tp->snd_nxt);
 
-  __u64 before = reaction_point_on_ack(&f->rp, &f->held, p, c, now, since, marked || rs->losses > 0,
-                                       (__u64)rs->acked_sacked * tp->mss_cache);
+  // Pointers into a socket cannot be passed to what is followed once.
+  struct reaction_point rp = f->rp;
+  struct held_cnps held = f->held;
+  struct ack ack = {
+      .bytes = (__u64)rs->acked_sacked * tp->mss_cache,
+      .now = now,
+      .spacing = since,
+      .is_marked = marked || rs->losses > 0,
+  };
+  __u64 before = reaction_point_on_ack(&rp, &held, p, c, &ack);
+  f->rp = rp;
+  f->held = held;
 
   c->acks++;
   if (since < (__u64)MANY_STAGES * p->T_us)

@@ -50,7 +50,7 @@ static __always_inline __u32 held_cnps_take(struct held_cnps *held, const struct
   __u32 taken = 0;
   for (; taken < MOST_CNPS && held->count; taken++) {
     __u32 held_us = now - held->first_us;
-    if (p->cnp_delay_us && held_us + spacing / 2 < p->cnp_delay_us)
+    if (held_us + spacing / 2 < p->cnp_delay_us)
       break;
     held->count--;
     if (held->count)
@@ -60,26 +60,36 @@ static __always_inline __u32 held_cnps_take(struct held_cnps *held, const struct
   return taken;
 }
 
-// Applies an ACK that came `spacing` us after the one before. Returns the rate before the cuts if CNPs acted, else 0.
-static __always_inline __u64 reaction_point_on_ack(struct reaction_point *rp, struct held_cnps *held,
-                                                   const struct dcqcn_params *p, struct dcqcn_counters *c, __u32 now,
-                                                   __u32 spacing, bool is_marked, __u64 acked_bytes) {
-  reaction_point_run_timers(rp, p, c, now);
-  if (spacing >= (__u64)MANY_STAGES * p->T_us) { // such a silence brings a flow to the line rate, whatever it had heard
+// What the reaction point needs to know of an ACK.
+struct ack {
+  __u64 bytes; // that it acknowledged
+  __u32 now;
+  __u32 spacing; // us since the ACK before
+  bool is_marked;
+};
+
+// Applies an ACK. Returns the rate before the cuts if CNPs acted, else 0.
+FOLLOWED_ONCE __u64 reaction_point_on_ack(struct reaction_point *rp, struct held_cnps *held,
+                                          const struct dcqcn_params *p, struct dcqcn_counters *c,
+                                          const struct ack *ack) {
+  if (!rp || !held || !p || !c || !ack)
+    return 0;
+  reaction_point_run_timers(rp, p, c, ack->now);
+  if (ack->spacing >= (__u64)MANY_STAGES * p->T_us) { // a silence that brings any flow to the line rate
     held->count = 0;
     held->is_marked = 0;
   }
-  held_cnps_hear(held, p, now, is_marked);
-  __u32 cnps = held_cnps_take(held, p, c, now, spacing);
+  held_cnps_hear(held, p, ack->now, ack->is_marked);
+  __u32 cnps = held_cnps_take(held, p, c, ack->now, ack->spacing);
   if (!cnps) {
-    reaction_point_count_bytes(rp, p, c, acked_bytes);
+    reaction_point_count_bytes(rp, p, c, ack->bytes);
     return 0;
   }
   c->cnps += cnps;
-  __u64 before = reaction_point_on_cnp(rp, p, now);
+  __u64 before = reaction_point_on_cnp(rp, p, ack->now);
   for (__u32 i = 1; i < MOST_CNPS && i < cnps; i++)
-    reaction_point_on_cnp(rp, p, now);
-  __u32 periods = p->alpha_timer_us ? spacing / p->alpha_timer_us : 0;
+    reaction_point_on_cnp(rp, p, ack->now);
+  __u32 periods = p->alpha_timer_us ? ack->spacing / p->alpha_timer_us : 0;
   if (rp->heard_cnp && cnps > 1 && periods > 1)
     rp->heard_cnp = cnps < periods ? cnps : periods;
   return before;

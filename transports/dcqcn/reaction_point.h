@@ -13,12 +13,12 @@
 // 327 bytes.
 #define MOST_BYTE_EVENTS 128
 
-// A function that the verifier follows apart from its caller, whose registers and stack would multiply the paths
-// through its loops beyond what a kernel follows.
+// A function that the verifier follows once, whoever calls it, and not once for each path that leads to a call. It
+// knows nothing of the arguments then, so a pointer to memory must be checked.
 #ifdef __bpf__
-#define SUBPROGRAM static __attribute__((noinline))
+#define FOLLOWED_ONCE __attribute__((noinline))
 #else
-#define SUBPROGRAM static __always_inline
+#define FOLLOWED_ONCE static inline
 #endif
 
 struct reaction_point {
@@ -109,8 +109,8 @@ static __always_inline __u64 reaction_point_on_cnp(struct reaction_point *rp, co
 
 // Applies the events of a NIC's timers since the last ACK. Timers also run while a flow is idle, so after a compute
 // phase it starts at line rate with alpha near 0.
-SUBPROGRAM void reaction_point_run_timers(struct reaction_point *rp, const struct dcqcn_params *p,
-                                          struct dcqcn_counters *c, __u32 now) {
+static __always_inline void reaction_point_run_timers(struct reaction_point *rp, const struct dcqcn_params *p,
+                                                      struct dcqcn_counters *c, __u32 now) {
   for (int i = 0; i < MANY_STAGES && now - rp->alpha_us >= p->alpha_timer_us; i++) {
     if (rp->heard_cnp) {
       reaction_point_raise_alpha(rp, p);
