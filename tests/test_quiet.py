@@ -13,6 +13,7 @@ pytest_plugins = ["pytester"]
 CONFTEST = """
 from tests.conftest import *
 from tests import quiet
+del nothing_left_by_dead_runs  # the outer session has undone that
 {noise}
 quiet.PATIENCE_S = quiet.LOOK_S = 0
 """
@@ -34,6 +35,7 @@ STOLEN = "quiet.observe_noise = lambda: ''\nquiet.STEAL_MAX = -1"
 @pytest.fixture(autouse=True)
 def _outside_ci(pytester, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # loading them takes longer than the test
     monkeypatch.delenv("CI", raising=False)
     pytester.makeini("[pytest]\nmarkers =\n" + MARKERS)
 

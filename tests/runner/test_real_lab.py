@@ -114,7 +114,8 @@ def test_an_experiment_runs_from_its_file_to_its_summary(tmp_path, file, untouch
     assert_marks_add_up(run)
 
 
-def test_the_default_ends_with_packets_and_the_lab_on_one_page(tmp_path, file, untouched):
+def test_the_default_ends_with_packets_and_the_lab_on_one_page(tmp_path, file, tiny, untouched):
+    file.write_text(tiny(iterations=2))
     done = roundabout("run", file, folder=tmp_path)
     runs = {run.manifest["testbed"]["kind"]: run for run in Run.all(tmp_path / "runs")}
     assert set(runs) == {"packets", "lab"}

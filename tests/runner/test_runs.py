@@ -281,10 +281,10 @@ def test_a_host_that_is_lost_while_it_is_prepared_costs_an_attempt(work, monkeyp
 
 
 def test_trainers_that_are_never_ready_are_named(work, monkeypatch):
-    monkeypatch.setattr("roundabout.runner.trial.attempt.READY_S", 10)
+    monkeypatch.setattr("roundabout.runner.trial.attempt.READY_S", 5)
     work.provider.fault("s3", never_ready=True)
     work.start()
-    assert work.notes.ended[0][1] == ["trainers were not ready after 10 s: j2 on s3"]
+    assert work.notes.ended[0][1] == ["trainers were not ready after 5 s: j2 on s3"]
 
 
 def test_a_host_program_that_fails_ends_the_run_and_all_is_undone(work):
