@@ -1,27 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Former names of commands and options, which work with a hint on stderr until version 0.3."""
+"""Names of commands and options that version 1.0 refuses, each with its current name."""
 
-import sys
 from collections.abc import Sequence
 
-FORMER_NAMES = {"cc": "judge"}
-FORMER_OPTIONS = {"run": {"--on": "--executor"}, "resume": {"--on": "--executor"}}
+from roundabout.core.errors import UsageError
+
+COMMANDS = {"cc": "judge"}
+OPTIONS = {"run": {"--on": "--executor"}, "resume": {"--on": "--executor"}}
 
 
-def rename_command(word: str) -> str:
-    """Return a command's current name, after a hint if `word` is its former one."""
-    name = FORMER_NAMES.get(word, word)
-    if name != word:
-        print(f"hint: `roundabout {word}` is now `roundabout {name}`", file=sys.stderr)
-    return name
-
-
-def rename_options(command: str | None, args: Sequence[str]) -> list[str]:
-    """Return a command's arguments with the options' current names, after a hint for each former name."""
-    renames, renamed = FORMER_OPTIONS.get(command or "", {}), []
-    for word in args:
-        option, equals, value = word.partition("=")
-        if option in renames:
-            print(f"hint: `{option}` is now `{renames[option]}`", file=sys.stderr)
-        renamed.append(f"{renames.get(option, option)}{equals}{value}")
-    return renamed
+def refuse_former_names(words: Sequence[str]) -> None:
+    """Raise UsageError with the current name, if a command's first word or one of its options is a former name."""
+    command, options = words[0], {word.partition("=")[0] for word in words[1:]}
+    renamed = {each: name for each, name in OPTIONS.get(command, {}).items() if each in options}
+    if command in COMMANDS:
+        renamed = {command: COMMANDS[command]}
+    for former, current in renamed.items():
+        raise UsageError(f"`{former}` is called `{current}` since version 1.0", f"write {current} in its place")

@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import traceback
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from roundabout.cli.former_names import rename_command, rename_options
+from roundabout.cli.former_names import refuse_former_names
 from roundabout.core.errors import RoundaboutError
 from roundabout.terminal import output
 from roundabout.terminal.lines import print_error
@@ -94,9 +93,9 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of the command in `args`, the imported command, and the remaining arguments."""
-        args = [rename_command(args[0]), *args[1:]] if args else args
+        refuse_former_names(args)
         name, _, rest = super().resolve_command(ctx, args)
-        return name, name and import_command(name), rename_options(name, rest)
+        return name, name and import_command(name), rest
 
 
 def read_help(name: str) -> str:
@@ -133,7 +132,6 @@ def build_app() -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 1 for an error, 2 for a usage error, 130 after Ctrl-C."""
     output.prepare_output()
-    warnings.formatwarning = _format_warning
     os.environ.pop("MPLBACKEND", None)  # no command opens a window, and matplotlib refuses a backend that it lacks
     status = _run(list(sys.argv[1:] if arguments is None else arguments))
     try:
@@ -141,11 +139,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _cannot_write(error)
     return status
-
-
-def _format_warning(message: Warning | str, *_: Any, **__: Any) -> str:
-    """Return a warning to users as one line, without the place in the source that Python would add."""
-    return f"hint: {message}\n"
 
 
 def _run(words: list[str]) -> int:
@@ -184,7 +177,10 @@ def _show_version(asked: bool) -> None:
 
 def _group(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Hold the commands together, so that a lone command keeps its name."""

@@ -20,12 +20,9 @@ def plugin_folders() -> tuple[Path, ...]:
     return tuple(Path(os.path.realpath(each)) for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each)
 
 
-def extend_path(path: Sequence[str], *packages: str) -> list[str]:
-    """Return the `__path__` of a plugin package, extended by the package's folder in each plugin folder.
-
-    `packages` are the package's dotted names: the current name, and former names that are accepted for one release.
-    """
-    return [*path, *(str(folder.joinpath(*each.split("."))) for folder in plugin_folders() for each in packages)]
+def extend_path(path: Sequence[str], package: str) -> list[str]:
+    """Return the `__path__` of a plugin package, extended by the package's folder in each plugin folder."""
+    return [*path, *(str(folder.joinpath(*package.split("."))) for folder in plugin_folders())]
 
 
 def module_names(package: ModuleType) -> tuple[str, ...]:

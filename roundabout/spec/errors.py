@@ -30,9 +30,16 @@ class SpecError(UsageError):
         self.expected = expected
 
 
+# Fields and values that version 1.0 refuses, each with its current name.
+RENAMED = {"needs": "depends_on", "takes": "inputs", "meant": "auto"}
+
+
 def suggest(word: object, known: Iterable[object]) -> str | None:
-    """Return a hint that names the words of `known` most similar to `word`, or None if none is similar."""
-    near = difflib.get_close_matches(str(word), [str(name) for name in known], n=2, cutoff=0.6)
+    """Return a hint that names the current name of `word` or the most similar words of `known`, or None without any."""
+    names = [str(name) for name in known]
+    if RENAMED.get(str(word)) in names:
+        return f"it is called {RENAMED[str(word)]} since version 1.0"
+    near = difflib.get_close_matches(str(word), names, n=2, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else None
 
 

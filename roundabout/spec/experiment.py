@@ -101,10 +101,8 @@ class JobFields(Strict):
     priority: Priority | None = Field(
         default=None, description="DSCP of the job's packets; ports send larger ones first, packets without one last"
     )
-    # Runs of version 0.1 stored `inputs` as `takes`, and a cell's `depends_on` as `needs`.
     inputs: dict[InputField, Name] = Field(
         default={},
-        validation_alias=AliasChoices("inputs", "takes"),
         description="variant whose trials measure the value of a field; the field's own value is a placeholder",
     )
 
@@ -253,7 +251,7 @@ class Treatment(Strict):
         default=None, description="transport of every job; a job's own is merged into it"
     )
     tcp: Tcp = Field(default=Tcp(), description="TCP settings of all hosts")
-    queue: QueueName | Literal["auto"] = Field(
+    queue: Literal[QueueName, "auto"] = Field(
         default="thresholds",
         description="kind of queue at switch ports; `auto`: the kind that the transports in use declare",
     )
@@ -316,6 +314,8 @@ class ResolvedJob(JobFields):
 
     profile: Profile
     workers: Annotated[Tuple[NodeName], Field(min_length=1)]
+    # Runs of version 0.1 stored `inputs` as `takes`, and a cell's `depends_on` as `needs`.
+    inputs: dict[InputField, Name] = Field(default={}, validation_alias=AliasChoices("inputs", "takes"))
     iterations: Annotated[int, Field(ge=1)] | None = None
     arrives_ms: Annotated[float, Field(ge=0)] = 0.0
     departs_ms: Annotated[float, Field(gt=0)] | None = None

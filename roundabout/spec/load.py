@@ -11,7 +11,6 @@ from pydantic import BaseModel, ValidationError
 
 from roundabout.spec.assembly.explanation import explain_error, parse_as
 from roundabout.spec.assembly.factors import Factors, read_factors
-from roundabout.spec.assembly.former_fields import with_current_names
 from roundabout.spec.assembly.library import (
     CATALOG,
     EXPERIMENTS,
@@ -148,7 +147,7 @@ def load_experiment(
     else:
         library = Library(root)
         document = library.document(CATALOG, text)
-    document = with_current_names(with_overrides(document, changes) if changes else document)
+    document = with_overrides(document, changes) if changes else document
     return _assemble(_apply_length(document, length), library, complain)
 
 
@@ -161,7 +160,7 @@ def build_experiment(
     for the first fault.
     """
     document = parse(as_yaml(_to_plain(fields), "experiment"), "experiment", folder)
-    return _assemble(_apply_length(with_current_names(document), None), Library(beside=folder), complain)
+    return _assemble(_apply_length(document, None), Library(beside=folder), complain)
 
 
 def is_path(text: str) -> bool:

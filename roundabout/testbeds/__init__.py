@@ -39,20 +39,10 @@ def find_provider(where: Mapping[str, str]) -> TestbedProvider:
 
 
 def _creator(testbed: str) -> Callable[[Mapping[str, str]], TestbedProvider]:
-    """Return the function `create_provider` of a testbed's module `provider`.
-
-    A plugin may call both `facility` until version 0.3.
-    """
-    package = f"{__name__}.{testbed}"
-    try:
-        module = importlib.import_module(f"{package}.provider")
-    except ModuleNotFoundError as error:
-        if error.name != f"{package}.provider":
-            raise
-        module = importlib.import_module(f"{package}.facility")
-    creator: Callable[[Mapping[str, str]], TestbedProvider] = (
-        getattr(module, "create_provider", None) or module.facility
-    )
+    """Return the function `create_provider` of a testbed's module `provider`."""
+    creator: Callable[[Mapping[str, str]], TestbedProvider] = importlib.import_module(
+        f"{__name__}.{testbed}.provider"
+    ).create_provider
     return creator
 
 

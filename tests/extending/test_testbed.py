@@ -53,14 +53,6 @@ def test_a_testbed_takes_one_folder(folder: Path) -> None:
     assert rows["fig-2", "unfair"]["speedup"] == pytest.approx(1)
 
 
-def test_a_folder_with_former_names_is_found(folder: Path) -> None:
-    provider = folder / "mine/roundabout/testbeds/ideal/provider.py"
-    provider.write_text(PROVIDER.replace("create_provider", "facility"))
-    provider.rename(provider.with_name("facility.py"))
-    done = roundabout(folder, "plan", "unfair-vgg19", "--testbed", "ideal")
-    assert done.returncode == 0, done.stderr
-
-
 def test_a_testbed_that_is_not_there_names_those_that_are(folder: Path) -> None:
     done = roundabout(folder, "run", "unfair-vgg19", "--testbed", "idle")
     assert done.returncode == 2

@@ -130,14 +130,6 @@ def test_a_missing_or_failing_slurm_is_one_message(
     assert not Run.all(asked.runs)
 
 
-def test_the_former_option_works_with_a_hint(asked: Asked, capsys: pytest.CaptureFixture[str]) -> None:
-    assert asked.run("--on", "kubernetes") == 2
-    assert asked.run("--on=kubernetes") == 2
-    said = capsys.readouterr().err
-    assert said.count("hint: `--on` is now `--executor`\n") == 2
-    assert said.count("--executor: found 'kubernetes', expected slurm or slurm:PARTITION") == 2
-
-
 def test_a_machine_without_slurm_is_one_message(
     asked: Asked, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ from roundabout.core import plugins
 from roundabout.core.errors import UsageError
 from roundabout.models.cluster.state import JobKnowledge, Scheduler
 
-__path__ = plugins.extend_path(__path__, __name__, "roundabout.schedulers")
+__path__ = plugins.extend_path(__path__, __name__)
 
 
 def scheduler_names() -> tuple[str, ...]:
