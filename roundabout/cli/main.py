@@ -169,9 +169,9 @@ def _cannot_write(error: OSError) -> int:
 
 def _show_version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version  # noqa: PLC0415 - its import takes longer than this module's own
+        from roundabout.runner.machine_facts import describe_code  # noqa: PLC0415 - it asks git
 
-        print(f"roundabout {version('roundabout')}")
+        print(describe_code())
         raise typer.Exit
 
 
@@ -179,7 +179,7 @@ def _group(
     _version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+            "--version", callback=_show_version, is_eager=True, help="Show version, revision and build, and exit."
         ),
     ] = False,
 ) -> None:

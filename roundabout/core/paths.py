@@ -10,5 +10,5 @@ PACKAGES = Path(__file__).resolve().parents[2]
 CARRIED = PACKAGES / "roundabout" / "carried"
 IS_CHECKOUT = not CARRIED.is_dir()
 ROOT = PACKAGES if IS_CHECKOUT else CARRIED
-REVISION = "revision.json"  # file in a wheel with the revision of the checkout that the wheel was made from
+REVISION = "revision.json"  # file with the revision of the checkout that a wheel or a source archive was made from
 BUILD = "./bootstrap" if IS_CHECKOUT else "install a wheel that `make wheel` made in a checkout on such a machine"

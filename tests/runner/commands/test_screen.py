@@ -111,7 +111,12 @@ def test_the_time_left_has_as_many_repeats_as_there_were():
 
 def test_the_version_is_told(capsys):
     assert main(["--version"]) == 0
-    assert re.fullmatch(r"roundabout \d+\.\d+\.\d+\n", capsys.readouterr().out)
+    revision, build = (
+        r"[0-9a-f]{12}( with uncommitted changes)?",
+        r"checkout, programs [0-9a-f]{12}, Python [\d.]+ on \w+",
+    )
+    expected = rf"roundabout \d+\.\d+\.\d+\nrevision   {revision}\nbuild      {build}\n"
+    assert re.fullmatch(expected, capsys.readouterr().out)
 
 
 def test_a_link_to_the_wrapper_is_the_program(tmp_path):
