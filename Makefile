@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every target is one call, after the set-up of what it uses, which takes no time once it is done. The lab needs root.
 .DEFAULT_GOAL := help
-.PHONY: help coverage experiment sweep report notebook scoreboard docs dashboards doctor provision verify rollback lint test proof fuzz bench bare wheel rack-in-vms clean setup setup-notebook setup-docs setup-tests setup-proofs setup-dashboards setup-vms
+.PHONY: help coverage experiment sweep report notebook scoreboard docs dashboards doctor provision verify rollback lint test proof fuzz bench bare wheel archive rack-in-vms clean setup setup-notebook setup-docs setup-tests setup-proofs setup-dashboards setup-vms
 
 # Some containers set it: each of the many programs here would then compile its Python anew, which takes half its start.
 unexport PYTHONDONTWRITEBYTECODE
@@ -121,6 +121,14 @@ bare: ## README's commands on a bare Debian 12 and a bare Ubuntu 24.04, and how 
 wheel: setup ## a wheel in dist/, for machines like this one: it runs outside the checkout, without it
 	@$(PYTHON) -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/*.whl
+
+archive: version = $(shell git show HEAD:pyproject.toml | sed -n 's/^version = "\(.*\)"/\1/p')
+archive: ## the sources of the last commit in dist/, as an archive that is set up like a checkout, without git
+	@mkdir -p dist
+	@git archive --prefix=roundabout-$(version)/ \
+	    --add-virtual-file='roundabout-$(version)/revision.json:{"revision": "'"$$(git rev-parse HEAD)"'", "dirty": null}' \
+	    --output=dist/roundabout-$(version).tar.gz HEAD
+	@ls dist/*.tar.gz
 
 rack-in-vms: setup-vms ## docs/how-to/rack.md's whole way on Debian machines that are emulated here (ACCELERATOR=kvm where it runs); again: it goes on where it was stopped
 	@$(SUDO) $(PYTHON) -m tests.vms $(ACCELERATOR:%=--accelerator %)
