@@ -35,6 +35,7 @@ def test_help_names_every_target() -> None:
     listed = {line.split()[1] for line in make().stdout.splitlines()}
     assert listed == {"help", "experiment", "sweep", "report", "doctor", "provision", "verify", "rollback"} | {
         "notebook",
+        "archive",
         "scoreboard",
         "docs",
         "dashboards",
