@@ -10,7 +10,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from roundabout.runner.machine.state import STATE
 from tests import quiet
+from tests.lab.leftover_labs import of_dead_sessions
 
 LEVELS = ("unit", "lab")  # of which each test has exactly one (pyproject.toml explains them)
 QUIET_TESTS = pytest.StashKey[int]()
@@ -62,9 +64,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_by_dead_runs() -> None:
-    """Undo what killed runs left, which would disturb labs; live runs are left alone."""
+    """Undo what killed runs and test sessions left, which would disturb labs; live ones are left alone."""
     if os.geteuid() == 0:
-        subprocess.run([Path(sys.executable).with_name("roundabout"), "clean"], check=True)
+        program = Path(sys.executable).with_name("roundabout")
+        subprocess.run([program, "clean"], check=True)
+        for name in of_dead_sessions((each.name for each in (STATE / "labs").glob("*")), os.listdir("/proc")):
+            subprocess.run([program, "lab", "down", name], check=True)
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
