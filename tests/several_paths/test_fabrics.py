@@ -103,7 +103,9 @@ def test_a_new_experiment_has_its_fabric(
     Path("my-pod.yaml").unlink()
     capsys.readouterr()
     assert main(["new", "my-pod", "--from", name]) == 2
-    assert "found a file topologies/my-pod.yaml, expected none of that name" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "found a file topologies/my-pod.yaml, expected none of that name" in said
+    assert "use it: topology: my-pod" in said
     assert not Path("my-pod.yaml").exists()
 
 

@@ -55,10 +55,10 @@ def command(
     path, topology = Path(f"{name}.yaml"), Path("topologies") / f"{name}.yaml"
     shape = FABRICS[fabric](servers, oversubscription) if fabric else None
     values = _on_a_fabric(shape) if shape else ON_A_DUMBBELL
-    _check_new(path)
+    _check_new(path, f"roundabout run {path}")
     if shape:
         topology.parent.mkdir(exist_ok=True)
-        _check_new(topology)
+        _check_new(topology, f"give another name, or use it: topology: {name}")
         write_text(topology, write_topology(shape.topology(name)))
         print_line(topology)
     text = _fill(TEMPLATE.read_text(), values)
@@ -93,8 +93,8 @@ def _fill(template: str, values: dict[str, str]) -> str:
     return re.sub("|".join(values), lambda found: values[found[0]], template)
 
 
-def _check_new(path: Path) -> None:
+def _check_new(path: Path, hint: str) -> None:
     """Raise UsageError if there is such a file, or if none can be written."""
     if path.exists():
-        raise UsageError(f"found a file {path}, expected none of that name", f"roundabout run {path.name}")
+        raise UsageError(f"found a file {path}, expected none of that name", hint)
     check_output("NAME", path)
