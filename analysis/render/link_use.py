@@ -52,7 +52,7 @@ def _stack(panel: Axes, trace: TrialTrace, link: Link, until_ms: float, colours:
         panel.stackplot(middles_ms[seen], [*rates.values()], **look)
     panel.set_xlim(0, min(until_ms, SHOWN_MS))
     panel.set_ylim(0, 1.35 * link.payload_rate_gbps)
-    panel.set_title(trace.cell.name)
+    panel.set_title(trace.cell.name_in_group)
     panel.set_ylabel("Gbit/s")
 
 
