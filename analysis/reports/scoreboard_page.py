@@ -4,6 +4,7 @@
 Each result has a row with a small picture of the paper's figures and the measured ones.
 """
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,9 @@ COLOURS = {"pass": "#009e73", "fail": "#d55e00", "inconclusive": "#e69f00"}
 MARKERS = {"packets": "o", "lab": "s", "fluid": "D", "rack": "^"}
 OTHERS = "P"
 """The marker of a plugin's testbed."""
-WIDTH_IN, LINE_IN = 4.2, 0.24
+WIDTH_IN, LINE_IN = 5.2, 0.24
+LETTERS = 45
+"""Largest number of letters in a line of a label, which has two."""
 MOST = 9
 """Largest number of figures in a picture."""
 
@@ -69,7 +72,7 @@ def draw_row(line: ScoreboardRow) -> Figure | None:
     """Draw the paper's figures and each testbed's, if any. None if the paper printed no figure."""
     mpl.rcParams.update(RC)
     drawn = [
-        (each, each.part or each.subject)
+        (each, each.name)
         for each in expectation_lines(line.compared)
         if any(own.measured is not None for own in each.figures.values())
     ]
@@ -84,7 +87,7 @@ def draw_row(line: ScoreboardRow) -> Figure | None:
 
 def _frame(lines: int) -> tuple[Figure, Axes]:
     figure = Figure(figsize=(WIDTH_IN, 0.12 + LINE_IN * lines))
-    axes = figure.add_axes((0.38, 0.02, 0.61, 0.96))
+    axes = figure.add_axes((0.5, 0.02, 0.49, 0.96))
     axes.set_xlim(0, 1.75)
     axes.set_ylim(lines - 0.5, -0.5)
     axes.set_axis_off()
@@ -123,8 +126,8 @@ def _against(axes: Axes, place: int, line: ExpectationLine, name: str) -> None:
 
 
 def _label(axes: Axes, place: int, name: str, value: str) -> None:
-    short = name if len(name) <= 23 else f"{name[:22]}…"
-    axes.text(-0.04, place, short, ha="right", va="center", fontsize=7, color=SOFT)
+    short = "\n".join(textwrap.wrap(name, LETTERS, max_lines=2, placeholder=" …", break_on_hyphens=False))
+    axes.text(-0.04, place, short, ha="right", va="center", fontsize=7, color=SOFT, linespacing=1)
     axes.text(1.08, place, value, ha="left", va="center", fontsize=7, color=INK)
 
 
