@@ -11,8 +11,9 @@ EXAMPLE = Path(__file__).parents[2] / "inventory.example"
 
 def examples() -> dict[str, str]:
     """The inventories in inventory.example, the commented ones too, by how many servers they have."""
-    parts = re.split(r"^# === .*\n", EXAMPLE.read_text(), flags=re.MULTILINE)[1:]
-    texts = [re.sub(r"^# ", "", part, flags=re.MULTILINE) for part in parts]
+    parts = re.split(r"^(?=# (?:# )?=== )", EXAMPLE.read_text(), flags=re.MULTILINE)[1:]
+    # As a reader does it, a block's heading is uncommented like its other lines.
+    texts = [re.sub(r"^# ", "", part, flags=re.MULTILINE) if part.startswith("# # ") else part for part in parts]
     return dict(zip(("four", "twelve", "twenty-four"), texts, strict=True))
 
 
