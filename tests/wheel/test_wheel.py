@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wheel: what it carries, and that it runs outside the checkout."""
+"""A wheel and a source archive: what they carry, and that they run outside the checkout."""
 
 import json
 import os
@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from roundabout.core.paths import REVISION
+from roundabout.runner.machine_facts import revision_of
 from roundabout.runner.program_list import program_paths
 
 pytestmark = pytest.mark.unit
@@ -86,3 +88,24 @@ def test_programs_that_it_lacks_are_named_with_what_mends_it(installed: Path, tm
         aside.rename(crossgen)
     assert said.startswith("failed: error: not built: build/bin/crossgen\n")
     assert "install a wheel that `make wheel` made" in said
+
+
+def test_a_recorded_revision_is_that_of_the_code(tmp_path: Path) -> None:
+    recorded = {"revision": "0123456789abcdef" * 2, "dirty": None}
+    (tmp_path / REVISION).write_text(json.dumps(recorded))
+    assert revision_of(tmp_path) == recorded
+
+
+@pytest.mark.proof
+def test_a_source_archive_has_all_files_and_their_revision(tmp_path: Path) -> None:
+    listed = subprocess.run(["make", "--silent", "archive"], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    subprocess.run(["tar", "xzf", REPOSITORY / listed.stdout.strip(), "-C", tmp_path], check=True)
+    (root,) = tmp_path.iterdir()
+    git = ["git", "-C", str(REPOSITORY)]
+    files, revision = (
+        subprocess.run([*git, *words], capture_output=True, text=True, check=True).stdout.split()
+        for words in (["ls-tree", "-r", "--name-only", "HEAD"], ["rev-parse", "HEAD"])
+    )
+    found = {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
+    assert found == {*files, REVISION}
+    assert revision_of(root) == {"revision": revision[0], "dirty": None}
