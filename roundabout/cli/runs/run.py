@@ -2,6 +2,8 @@
 """`roundabout run`: run an experiment and write its report."""
 
 import shlex
+import shutil
+import sys
 from pathlib import Path
 
 from rich.table import Table
@@ -91,8 +93,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
             *([] if repetitions is None else ["--repetitions", str(repetitions)]),
             *folder,
         ]
-        add = shlex.join(["sudo", "roundabout", "run", name, *options, "--testbed", "lab"])
-        show = shlex.join(["roundabout", "compare", experiment.name, "--testbeds", *folder])
+        program = "roundabout" if shutil.which("roundabout") else sys.argv[0]  # `make` and `./rb` need none in PATH
+        add = shlex.join(["sudo", program, "run", name, *options, "--testbed", "lab"])
+        show = shlex.join([program, "compare", experiment.name, "--testbeds", *folder])
         console.print(f"the lab needs root; to add it: {add} && {show}", soft_wrap=True, highlight=False)
 
 

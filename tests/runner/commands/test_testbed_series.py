@@ -4,6 +4,7 @@
 import json
 import shlex
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -255,6 +256,8 @@ def test_a_prediction_without_a_valid_trial_does_not_keep_from_measuring(two_tes
 
 
 def test_without_root_the_last_line_says_how_to_add_the_lab(two_testbeds, tiny, capsys, monkeypatch):
+    monkeypatch.setenv("PATH", "")  # where `roundabout` is no command, the program is called as it was
+    monkeypatch.setattr(sys, "argv", [".venv/bin/roundabout"])
     alone = Series((FluidProvider(),), lacks_root=True)
     monkeypatch.setattr(command, "choose_series", lambda *_, **__: alone)
     assert call(two_testbeds, tiny, "--only", "fair", "--set", "about='two jobs'") == 0
@@ -263,7 +266,7 @@ def test_without_root_the_last_line_says_how_to_add_the_lab(two_testbeds, tiny, 
     words = last.removeprefix("the lab needs root; to add it: sudo ").split(" && ")
     assert [shlex.split(each) for each in words] == [
         [
-            "roundabout",
+            ".venv/bin/roundabout",
             "run",
             str(path),
             "--set",
@@ -275,5 +278,5 @@ def test_without_root_the_last_line_says_how_to_add_the_lab(two_testbeds, tiny, 
             "--testbed",
             "lab",
         ],
-        ["roundabout", "compare", "tiny", "--testbeds", "--runs", str(runs)],
+        [".venv/bin/roundabout", "compare", "tiny", "--testbeds", "--runs", str(runs)],
     ]
