@@ -31,7 +31,7 @@ MOST = 8
 def format_page() -> str:
     """Return the gallery's page, with a section for each paper."""
     lines = _rows()
-    parts = [notice("results/"), "# Gallery\n\n", prose(_ABOUT), prose(f"{summarize(lines).replace(chr(10), '. ')}.")]
+    parts = [notice("results/"), "# Gallery\n\n", prose(_ABOUT), prose(f"{summarize(lines).replace(chr(10), '; ')}.")]
     seen: set[str] = set()
     for paper in papers.PAPERS:
         own = [line for line in lines if line.paper == paper.name]
@@ -46,11 +46,12 @@ def draw_pictures() -> dict[str, str]:
 
 
 _ABOUT = (
-    "Every result of the papers that this project repeats, beside what it found. Each picture shows the paper's figure "
-    "as a bar, what may differ as a band, and each testbed's figure with its 95 % interval: a circle for packets, a "
-    "square for the lab, a diamond for the flow level. Green passes, red fails, and yellow is inconclusive. Below it "
-    "stand the numbers and where they are from. [Publish results](../contributing/publishing.md) says how a figure "
-    "comes here, and [Basis of expectations](../explanation/expectation-basis.md) what agreement is worth."
+    "Every result of the papers that this project repeats, beside what it found. Rows begin with A for HotNets'22, B "
+    "for the interleaving thesis and C for Salamy's thesis. Each picture shows the paper's figure as a bar, what may "
+    "differ as a band, and each testbed's figure with its 95 % interval: a circle for packets, a square for the lab, "
+    "a diamond for the flow level. Green passes, red fails, and yellow is inconclusive. Below it stand the numbers "
+    "and where they are from. [Publish results](../contributing/publishing.md) says how a figure comes here, and "
+    "[Basis of expectations](../explanation/expectation-basis.md) what agreement is worth."
 )
 
 
@@ -121,4 +122,6 @@ def _source(each: ShowingExperiment, *, with_figure: bool) -> str:
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return "less than 1 s"
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
