@@ -4,7 +4,8 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docgen import commands, diagram, experiment_fields, gallery, main_result, quantities, transports
+from docgen import commands, experiment_fields, gallery, quantities, transports
+from docgen.pictures import diagram, main_result, terminal
 from roundabout.core.paths import ROOT
 
 DOCS = ROOT / "docs"
@@ -16,6 +17,7 @@ FILES: dict[str, Callable[[], str]] = {
     "reference/transports.md": transports.format_page,
     "results/gallery.md": gallery.format_page,
     "results/main-result.svg": main_result.draw,
+    "tutorials/testbeds.svg": terminal.draw,
 }
 
 
