@@ -9,8 +9,9 @@ unexport PYTHONDONTWRITEBYTECODE
 SUDO := $(if $(filter-out 0,$(shell id -u)),sudo)
 PYTHON := .venv/bin/python
 ROUNDABOUT := $(SUDO) .venv/bin/roundabout
-# Where sudo does not work, an experiment is computed alone, and its last line says how to add the lab.
-run_experiment = $(if $(SUDO),if command -v sudo > /dev/null && sudo true; then exec sudo $(1); else exec $(1); fi,$(1))
+# Where sudo does not work, an experiment is computed alone, and its last line says how to add the lab. Results are read
+# without it, too; with it, so that runs of root are.
+with_sudo_if_it_works = $(if $(SUDO),if command -v sudo > /dev/null && sudo true; then exec sudo $(1); else exec $(1); fi,$(1))
 RUN ?= last
 WHERE := $(INVENTORY:%=--inventory %) $(TESTBED:%=--testbed %) $(SCALE:%=--scale %) $(DILATION:%=--dilation %)
 
@@ -25,19 +26,19 @@ help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 experiment: setup ## NAME=unfair-vgg19: run an experiment of experiments/catalog packet by packet, then in the lab, up to one page (TESTBED=lab: that alone; INVENTORY=FILE: on a rack)
-	@$(call run_experiment,.venv/bin/roundabout run $(NAME) $(WHERE))
+	@$(call with_sudo_if_it_works,.venv/bin/roundabout run $(NAME) $(WHERE))
 
 sweep: setup ## NAME=websearch-bert: the same, for an experiment over loads (LENGTH=quick or full)
-	@$(call run_experiment,.venv/bin/roundabout run $(NAME) $(LENGTH:%=--%) $(WHERE))
+	@$(call with_sudo_if_it_works,.venv/bin/roundabout run $(NAME) $(LENGTH:%=--%) $(WHERE))
 
 report: setup ## RUN=runs/...: make the report of a run again (the last one if RUN is not given)
-	@$(ROUNDABOUT) report $(RUN)
+	@$(call with_sudo_if_it_works,.venv/bin/roundabout report $(RUN))
 
 notebook: setup-notebook ## RUN=last: JupyterLab on a run, for this machine alone
 	@.venv/bin/roundabout notebook $(RUN)
 
 scoreboard: setup ## every result of the papers beside each testbed's newest or published figures
-	@$(ROUNDABOUT) scoreboard
+	@$(call with_sudo_if_it_works,.venv/bin/roundabout scoreboard)
 
 docs: setup-docs ## the documentation as a site, with search, in build/site
 	@$(PYTHON) -m docgen.site
@@ -46,7 +47,7 @@ dashboards: setup-dashboards ## Prometheus on the labs of this machine, with gra
 	@$(ROUNDABOUT) dashboards $(INVENTORY:%=--inventory %)
 
 doctor: setup ## what this machine has and lacks, or INVENTORY=FILE: the machines of a rack; changes nothing
-	@$(ROUNDABOUT) doctor $(INVENTORY)
+	@$(call with_sudo_if_it_works,.venv/bin/roundabout doctor $(INVENTORY))
 
 provision: setup ## INVENTORY=FILE: make the hosts of an inventory ready
 	@$(ROUNDABOUT) provision $(INVENTORY)

@@ -97,16 +97,19 @@ def test_a_target_sets_up_what_it_uses(target: str, parts: list[str]) -> None:
     assert [line for line in printed if line.startswith("./bootstrap")] == parts
 
 
+@pytest.mark.parametrize(("target", "asked"), [("experiment", "NAME=--help"), ("report", "RUN=--help")])
 @pytest.mark.parametrize(("sudo", "calls"), [('echo "$@" >> {0}; exec "$@"', 2), ("echo no >> {0}; exit 1", 1)])
-def test_an_experiment_runs_without_root_where_sudo_does_not_work(tmp_path: Path, sudo: str, calls: int) -> None:
+def test_no_root_is_needed_where_sudo_does_not_work(
+    tmp_path: Path, sudo: str, calls: int, target: str, asked: str
+) -> None:
     for name, script in {"id": "echo 1000", "sudo": sudo.format(tmp_path / "calls")}.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    words = ["make", "--silent", "--old-file=setup", "experiment", "NAME=--help"]
+    words = ["make", "--silent", "--old-file=setup", target, asked]
     done = subprocess.run(words, cwd=REPOSITORY, env=path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "roundabout run [OPTIONS]" in done.stdout
+    assert f"roundabout {'run' if target == 'experiment' else target} [OPTIONS]" in done.stdout
     assert len((tmp_path / "calls").read_text().splitlines()) == calls
 
 
