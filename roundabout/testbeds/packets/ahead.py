@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 from roundabout.models.packets import Fabric, PlayedTrial, play_trial
-from roundabout.plan import PlannedTrial
+from roundabout.plan import PlannedTrial, with_simulated_jobs
 from roundabout.testbeds.packets.loads import plan_loads
 
 
@@ -55,5 +56,7 @@ class TrialsAhead:
             self._begun[trial.key] = self._pool.submit(self._compute, trial)
 
     def _compute(self, trial: PlannedTrial) -> PlayedTrial:
+        if trial.spec.cluster and not trial.spec.jobs:
+            trial = replace(trial, spec=with_simulated_jobs(trial.spec, trial.seed)[0])
         loads = plan_loads(trial)
         return play_trial(trial.spec, trial.seed, self._fabric, is_stopped=self._stop.is_set, loads=loads.loads)

@@ -13,8 +13,11 @@ ELSEWHERE = "run it with --testbed lab, or with --testbed fluid"
 
 def check_support(trial: TrialSpec, fabric: Fabric) -> None:
     """Raise UnsupportedError, which names the field, what is allowed and what to do, if the trial cannot be played."""
+    if trial.cluster and not trial.cluster.slice:
+        found = "cluster: found a whole trace, allowed is a slice of it: traces last for hours"
+        raise UnsupportedError(found, "add --set 'cluster.slice={from_s: 600, lasts_s: 20}', or " + ELSEWHERE)
     if trial.cluster:
-        raise UnsupportedError("cluster: found a trace, allowed are jobs alone: traces last for hours", ELSEWHERE)
+        _check_transport("cluster", trial.cluster.transport, trial)
     for name, traffic in trial.cross_traffic.items():
         if traffic.load_gbps > 0:
             _check_cross_traffic(f"cross_traffic.{name}", traffic, trial)
