@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.models.fluid import Engine, EngineError, ResidualCapacity, Simulation, iteration_times
+from roundabout.models.fluid.contention import contended_groups
+from roundabout.models.fluid.engine import steady_iteration_times
 from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, SendPhase, Stream, make_send_phase
 from roundabout.models.fluid.mltcp import SHAPES, Factor
 from roundabout.spec.cassini import Timetable
@@ -104,6 +106,43 @@ quick = settings(deadline=None, max_examples=40)
 @given(st.lists(jobs(), min_size=1, max_size=5), capacities)
 def test_engine_equals_python_model(several, capacity):
     same(several, ResidualCapacity.constant(capacity))
+
+
+endless_jobs = jobs().map(lambda job: replace(job, priority=0))
+"""Jobs that run for ever side by side: one of a higher priority could stop the others."""
+
+
+@quick
+@given(st.lists(endless_jobs, min_size=1, max_size=4), capacities)
+def test_steady_times_equal_the_python_models(several, capacity):
+    expected = iteration_times(several, capacity, 3)
+    for one, other in zip(expected, steady_iteration_times(several, capacity, 3), strict=True):
+        assert one == pytest.approx(other, rel=1e-6, abs=1e-6)
+
+
+ample_capacities = st.fixed_dictionaries({edge: st.floats(RATE, 20 * RATE) for edge in EDGES})
+
+
+@quick
+@given(st.lists(endless_jobs, min_size=1, max_size=5), ample_capacities)
+def test_jobs_take_as_long_in_their_groups_as_among_all_jobs(several, capacity):
+    everyone = {str(place): job for place, job in enumerate(several)}
+    groups = contended_groups(everyone, capacity)
+    assert sorted(name for group in groups for name in group) == sorted(everyone)
+    among_all = dict(zip(everyone, steady_iteration_times(several, capacity, 3), strict=True))
+    for group in groups:
+        for name, times in zip(group, steady_iteration_times(tuple(group.values()), capacity, 3), strict=True):
+            assert times[:3] == pytest.approx(among_all[name][:3], rel=1e-6, abs=1e-6)
+
+
+def test_jobs_that_fit_on_their_links_are_groups_of_their_own_without_links():
+    ring = make_send_phase(all_transfers("ring", 10**7, ((0, 1, 2),)), [way(0, 2), way(2, 4), way(4, 0)], 20)
+    job = FluidJob((ComputePhase(10), ring), 3)
+    groups = contended_groups({"a": job, "b": job}, dict.fromkeys(EDGES, RATE))
+    assert [list(group) for group in groups] == [["a"], ["b"]]
+    assert all(not own.edges and len(own.streams) == 1 for group in groups for own in group.values())
+    (together,) = contended_groups({"a": job, "b": job}, dict.fromkeys(EDGES, RATE / 10))
+    assert list(together) == ["a", "b"]
 
 
 @quick

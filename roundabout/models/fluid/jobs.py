@@ -87,6 +87,11 @@ class FluidJob:
         return frozenset(edge for stream in self.streams for edge in stream.path)
 
     @cached_property
+    def alone_ms(self) -> float:
+        """Return the time of an iteration in which nothing delays the job, ms."""
+        return sum(phase.ms if isinstance(phase, ComputePhase) else phase.alone_ms for phase in self.phases)
+
+    @cached_property
     def iteration_bytes(self) -> float:
         """Return the bytes of all of the job's streams in an iteration."""
         return sum(stream.size for stream in self.streams)

@@ -12,9 +12,11 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from roundabout.models.fluid.contention import contended_groups
 from roundabout.models.fluid.cross_traffic import residual_of_loads
+from roundabout.models.fluid.engine import steady_iteration_times
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, SendPhase, fluid_jobs
-from roundabout.models.fluid.model import ITERATIONS, iteration_times
+from roundabout.models.fluid.model import ITERATIONS
 from roundabout.spec import TrialSpec
 from roundabout.spec.topology import Direction
 
@@ -60,7 +62,11 @@ def fluid_limits(spec: TrialSpec, iterations: int = ITERATIONS) -> dict[str, Lim
         for name, job in fluid_jobs(spec).items()
     }
     moving = {name: job for name, job in jobs.items() if all(capacity[edge] > 0 for edge in job.edges)}
-    found = dict(zip(moving, _limits(tuple(moving.values()), tuple(sorted(capacity.items())), iterations), strict=True))
+    found: dict[str, Limits] = {}
+    for group in contended_groups(moving, capacity):
+        edges = sorted({edge for job in group.values() for edge in job.edges})
+        rates = tuple((edge, capacity[edge]) for edge in edges)
+        found |= zip(group, _limits(tuple(group.values()), rates, iterations), strict=True)
     return {name: found.get(name, UNREACHABLE) for name in jobs}
 
 
@@ -81,7 +87,7 @@ def steady_means_ms(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
 ) -> tuple[float, ...]:
     """Return the mean of every job's iteration times, ms, over the second half of at least `iterations`."""
-    return tuple(map(_is_steady_mean, iteration_times(jobs, capacity, iterations)))
+    return tuple(map(_is_steady_mean, steady_iteration_times(jobs, capacity, iterations)))
 
 
 def best_offsets(
@@ -118,7 +124,7 @@ def _run_until_recurrence(
 ) -> tuple[list[list[float]], list[slice] | None]:
     """Return iteration times by job until a state recurs, and their last unified period; None if it never does."""
     while True:
-        times = iteration_times(jobs, capacity, iterations)
+        times = steady_iteration_times(jobs, capacity, iterations)
         period = unified_period([job.start_ms for job in jobs], times)
         if period is not None or iterations >= MOST:
             return times, period
@@ -183,7 +189,9 @@ def _candidate_offsets(job: FluidJob, period_ms: float, placed: Sequence[FluidJo
         for _, end in _communication_intervals(other)
         for begin, _ in _communication_intervals(job)
     ]
-    return [*touching, *(period_ms * step / GRID for step in range(GRID))] if placed else [0.0]
+    if not placed:
+        return [0.0]
+    return [*dict.fromkeys([*touching, *(period_ms * step / GRID for step in range(GRID))])]
 
 
 def _communication_intervals(job: FluidJob) -> list[tuple[float, float]]:
