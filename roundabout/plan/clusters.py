@@ -103,6 +103,10 @@ def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline
     window = (part.from_s, part.lasts_s) if part else None
     timeline = simulate_dedicated(wanted, cluster) if scheduler.dedicated else simulate_trace(wanted, cluster, window)
     jobs = {stint.name: cluster.employ(stint) for stint in timeline.stints if stint.has_traffic}
+    if not jobs:
+        where = f"its window from {part.from_s:g} s on" if part else "it"
+        message = f"{spec.cluster.trace.kind} trace: found no job of several workers in {where}, expected one at least"
+        raise TraceError(message, "choose another window, or jobs with more workers")
     return spec.model_copy(update={"jobs": jobs}), timeline
 
 

@@ -59,15 +59,25 @@ def test_without_root_the_prediction_runs_alone(vgg19: Experiment) -> None:
     assert (where(series), series.lacks_root) == ([{"testbed": "packets"}], True)
 
 
-def test_an_experiment_that_packets_refuse_runs_in_the_lab_alone() -> None:
-    series = choose_series(load_experiment("cluster-slices"), None, is_root=True)
+@pytest.fixture
+def whole_traces() -> Experiment:
+    """`cluster-slices` with whole traces, which packets refuse."""
+    experiment = load_experiment("cluster-slices")
+    whole = [cell.spec.cluster.model_copy(update={"slice": None}) for cell in experiment.cells if cell.spec.cluster]
+    cells = zip(experiment.cells, whole, strict=True)
+    changed = tuple(
+        cell.model_copy(update={"spec": cell.spec.model_copy(update={"cluster": cluster})}) for cell, cluster in cells
+    )
+    return experiment.model_copy(update={"cells": changed})
+
+
+def test_an_experiment_that_packets_refuse_runs_in_the_lab_alone(whole_traces: Experiment) -> None:
+    series = choose_series(whole_traces, None, is_root=True)
     assert [each["testbed"] for each in where(series)] == ["lab"]
     (note,) = series.notes
-    assert note.startswith("packets left out: cluster: found a trace")
+    assert note.startswith("packets left out: cluster: found a whole trace")
     # Without root the lab's own error says what is missing.
-    assert [
-        each["testbed"] for each in where(choose_series(load_experiment("cluster-slices"), None, is_root=False))
-    ] == ["lab"]
+    assert [each["testbed"] for each in where(choose_series(whole_traces, None, is_root=False))] == ["lab"]
 
 
 def test_an_experiment_that_the_lab_refuses_is_computed_alone(vgg19: Experiment) -> None:
@@ -141,9 +151,9 @@ def test_a_faulty_list_is_a_usage_error_before_anything_begins(
     assert said in raised.value.message
 
 
-def test_a_list_with_a_testbed_that_cannot_run_it_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="found a trace"):
-        choose_series(load_experiment("cluster-slices"), "fluid,packets", is_root=True)
+def test_a_list_with_a_testbed_that_cannot_run_it_is_refused(whole_traces: Experiment) -> None:
+    with pytest.raises(UnsupportedError, match="found a whole trace"):
+        choose_series(whole_traces, "fluid,packets", is_root=True)
 
 
 @pytest.fixture

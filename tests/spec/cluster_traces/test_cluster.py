@@ -9,6 +9,7 @@ import pytest
 
 from roundabout import build_experiment, plan_experiment, run_experiment
 from roundabout.core.errors import RoundaboutError
+from roundabout.plan import with_simulated_jobs
 from roundabout.spec.load import load_experiment
 
 pytestmark = pytest.mark.unit
@@ -70,3 +71,27 @@ def test_a_testbed_does_what_was_worked_out(tmp_path: Path) -> None:
     assert [each["at_s"] for each in events if each["event"] == "decision"] == [
         each["at_s"] for each in told["decisions"]
     ]
+
+
+def test_packets_play_the_jobs_of_a_slice(tmp_path: Path) -> None:
+    trace = {"kind": "snapshot", "jobs": [{"model": "ResNet50", "batch": 256, "workers": 2}] * 2}
+    sliced = {"cluster": CLUSTER | {"trace": trace, "slice": {"from_s": 5.0, "lasts_s": 0.2}}}
+    fluid, packets = (
+        run_experiment(build_experiment(FILE | sliced), testbed=name, runs=tmp_path, quiet=True)
+        for name in ("fluid", "packets")
+    )
+    timelines = [
+        json.loads((run.path / "trials" / trial["trial"] / "timeline.json").read_text())
+        for run in (fluid, packets)
+        for trial in run.trials()
+    ]
+    assert timelines[0] == timelines[1]
+    jobs = [{row["job"] for row in run.table("iterations").to_pylist()} for run in (fluid, packets)]
+    assert jobs[0] == jobs[1] != set()
+
+
+def test_a_window_without_jobs_is_named() -> None:
+    empty = {"cluster": CLUSTER | {"slice": {"from_s": 50_000.0, "lasts_s": 1.0}}}
+    (cell,) = build_experiment(FILE | empty).cells
+    with pytest.raises(RoundaboutError, match="no job of several workers in its window from 50000 s on"):
+        with_simulated_jobs(cell.spec, 1)
