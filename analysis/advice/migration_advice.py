@@ -111,9 +111,10 @@ def advise_migration(
 
 
 def _check(placements: Placements, topology: Topology) -> HostTree:
-    if topology.hashes_flows:
+    if topology.routing and topology.hashes_flows:
         hint = "give the topology `routing: {name: static}`, with the cables that flows take"
-        raise AdviceError(f"topology {topology.name}: found routing ecmp, expected one path between two hosts", hint)
+        found = f"topology {topology.name}: found routing {topology.routing.name}"
+        raise AdviceError(f"{found}, expected one path between two hosts", hint)
     for job, hosts in placements.items():
         if missing := [host for host in hosts if host not in topology.hosts]:
             expected = f"one of {list_choices(sorted(topology.hosts))}, the hosts of topology {topology.name}"

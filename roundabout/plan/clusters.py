@@ -53,11 +53,11 @@ def check_cluster_trial(spec: TrialSpec, seed: int) -> None:
 
     Raises EngineError if the flow-level engine is not built.
     """
-    if spec.topology.hashes_flows:
+    if spec.topology.routing and spec.topology.hashes_flows:
         raise UsageError(
-            f"topology {spec.topology.name}: found routing ecmp, allowed for clusters is static: "
-            "schedulers cannot know the ports of later flows",
-            "give the experiment `routing: {name: static}`",
+            f"topology {spec.topology.name}: found routing {spec.topology.routing.name}, allowed for clusters is "
+            "static: schedulers cannot know the ports of later flows",
+            "give the experiment `routing: {name: static}`, and a topology with one NIC a host",
         )
     Engine(ResidualCapacity.constant({}))
     trace_requests_of(spec, seed)

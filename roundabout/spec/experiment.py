@@ -23,7 +23,7 @@ from roundabout.spec.cluster import Cluster
 from roundabout.spec.expectation import AnyExpectation, with_basis
 from roundabout.spec.patterns import ALIKE, Pattern, Transfer, flow_bytes
 from roundabout.spec.profile import Phase, Profile, ProfileScaling
-from roundabout.spec.routing import Routing, source_port
+from roundabout.spec.routing import Flow, Routing, source_port
 from roundabout.spec.topology import Delays, FeedbackDelay, Hop, Topology
 from roundabout.spec.trace import SubmittedJob
 from roundabout.spec.trainers import DEFAULT, Trainer
@@ -347,11 +347,23 @@ class ResolvedJob(JobFields):
 
         Where all flows between two hosts take one path, there is one entry for all of them.
         """
-        ends = (self.workers[transfer.sender], self.workers[transfer.receiver])
+        ranks, count = (transfer.sender, transfer.receiver), self.flows if topology.hashes_flows else 1
+        return tuple(topology.path(*self.flow(name, *ranks, number, topology)) for number in range(count))
+
+    def flow(self, name: str, sender: int, receiver: int, number: int, topology: Topology) -> Flow:
+        """Return flow `number` from one rank to another; `name` is the job's.
+
+        The k-th worker of a host uses the NIC that its GPU is next to, k, for its flow 0, and so on for further ones.
+        """
+        hosts = self.workers[sender], self.workers[receiver]
         if not topology.hashes_flows:
-            return (topology.path(*ends),)
-        ports = (source_port(name, transfer.sender, transfer.receiver, number) for number in range(self.flows))
-        return tuple(topology.path(*ends, port) for port in ports)
+            return Flow(*hosts)
+        port = source_port(name, sender, receiver, number)
+        if not topology.has_rails:
+            return Flow(*hosts, port)
+        own, other = (number + self.workers[:rank].count(self.workers[rank]) for rank in (sender, receiver))
+        assert topology.routing is not None
+        return Flow(*hosts, port, (other if topology.routing.pxn else own, other))
 
     @property
     def common_pattern(self) -> Pattern | None:
@@ -483,14 +495,17 @@ class TrialSpec(Strict):
         """Return the number of a job's iterations. A departure may end the job before."""
         return self.jobs[job].iterations or self.iterations
 
-    def hops(self, job: str) -> tuple[Hop, ...]:
-        """Return each link and direction over which the job sends, once."""
+    def routes_of(self, job: str) -> tuple[tuple[Hop, ...], ...]:
+        """Return the routes of all flows of the job, each once."""
         own = self.jobs[job]
         if not self.topology.hashes_flows:
-            return tuple(dict.fromkeys(hop for pair in own.pairs for hop in self.topology.path(*pair)))
+            return tuple(self.topology.path(*pair) for pair in own.pairs)
         transfers = (transfer for phase in own.profile.phases for transfer in own.transfers(phase))
-        routes = (route for transfer in transfers for route in own.routes(job, transfer, self.topology))
-        return tuple(dict.fromkeys(hop for route in routes for hop in route))
+        return tuple(dict.fromkeys(each for transfer in transfers for each in own.routes(job, transfer, self.topology)))
+
+    def hops(self, job: str) -> tuple[Hop, ...]:
+        """Return each link and direction over which the job sends, once."""
+        return tuple(dict.fromkeys(hop for route in self.routes_of(job) for hop in route))
 
     def bytes_by_hop(self, job: str, phase: Phase) -> dict[Hop, int]:
         """Return the payload bytes that the job sends over each link and direction in `phase`."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model of a topology: hosts, switches and links, as a tree or with several paths."""
 
+import math
 from collections import Counter, deque
 from collections.abc import Mapping
 from functools import cached_property
@@ -146,7 +147,8 @@ Direction = tuple[str, ...]
 class Topology(Strict):
     """Hosts and switches that form a tree, or that several paths join. Each host has one link, to a switch.
 
-    With several paths `routing` says which of them a flow takes.
+    With several paths `routing` says which of them a flow takes. With `rail` routing a host may have several links: one
+    for each NIC, in the order of their numbers.
 
     `lossless` queues are deep and stand for a fabric with PFC; `lossy` queues drop packets. Rates are in the papers'
     units.
@@ -252,9 +254,10 @@ class Topology(Strict):
         hosts = set(self.hosts)
         counts = Counter(end for link in self.links for end in set(link.ends))
         for host in self.hosts:
-            if counts[host] != 1:
+            if counts[host] == 0 or (counts[host] > 1 and not self._allows_rails):
                 found = f"{counts[host]} links at host {host}"
-                return _Fault(("links",), found, "exactly one link at each host")
+                several = "for several NICs give `routing: {name: rail}`"
+                return _Fault(("links",), found, f"exactly one link at each host; {several}")
         if any(hosts.issuperset(link.ends) for link in self.links):
             return _Fault(("links",), "a link between two hosts", "each host linked to a switch")
         for index, link in enumerate(self.links):
@@ -265,7 +268,7 @@ class Topology(Strict):
         return None
 
     def _loop_or_gap(self) -> _Fault | None:
-        tree = "a tree: one way between any two nodes; for several give `routing: {name: static}` or `{name: ecmp}`"
+        tree = "a tree: one way between any two nodes; for several give `routing`: static, ecmp or rail"
         parents = {node: node for node in (*self.hosts, *self.switches)}  # a forest, a tree for nodes that are joined
         for index, link in enumerate(self.links):
             one, other = (_root(parents, end) for end in link.ends)
@@ -324,30 +327,48 @@ class Topology(Strict):
     @cached_property
     def hashes_flows(self) -> bool:
         """Return True if flows between the same two hosts may take different paths."""
-        return not self.is_tree and self.routing is not None and self.routing.name == "ecmp"
+        return not self.is_tree and self.routing is not None and self.routing.name != "static"
+
+    @property
+    def _allows_rails(self) -> bool:
+        return self.routing is not None and self.routing.name == "rail"
+
+    @cached_property
+    def has_rails(self) -> bool:
+        """Return True if a host has several NICs."""
+        return any(len(self._hops_by_node[host]) > 1 for host in self.hosts)
+
+    @cached_property
+    def _switches(self) -> frozenset[str]:
+        return frozenset(self.switches)
 
     @cached_property
     def _joined_by_several(self) -> frozenset[frozenset[str]]:
         counts = Counter(frozenset(link.ends) for link in self.links)
         return frozenset(ends for ends, count in counts.items() if count > 1)
 
+    def has_parallel_links(self, one: str, other: str) -> bool:
+        """Return True if several links join the two nodes."""
+        return bool(self._joined_by_several) and frozenset((one, other)) in self._joined_by_several
+
     def direction(self, link: Link, sender: str, receiver: str) -> Direction:
         """Return the direction of a link from `sender` to `receiver`, which tells parallel links apart."""
-        several = self._joined_by_several and frozenset(link.ends) in self._joined_by_several
-        return (sender, receiver, link.name) if several else (sender, receiver)
+        return (sender, receiver, link.name) if self.has_parallel_links(*link.ends) else (sender, receiver)
 
     def directions(self, path: tuple[Hop, ...]) -> tuple[Direction, ...]:
         """Return the directions of a path's links."""
         return tuple(self.direction(*hop) for hop in path)
 
-    def path(self, sender: str, receiver: str, source_port: int = FIRST_PORT) -> tuple[Hop, ...]:
+    def path(
+        self, sender: str, receiver: str, source_port: int = FIRST_PORT, nics: tuple[int, int] = (0, 0)
+    ) -> tuple[Hop, ...]:
         """Return the links from one host to another, in order. The path from a host to itself is empty.
 
         With several paths, return the one that the topology's routing gives to the flow. The source port matters for
-        ECMP alone.
+        ECMP and rails alone, and so do the numbers of the NICs, which are counted anew behind a host's last.
         """
         if not self.is_tree:
-            return self._route(FiveTuple(sender, receiver, source_port))
+            return self._route(FiveTuple(sender, receiver, source_port), nics)
         way: dict[str, tuple[Hop, ...]] = {sender: ()}
         frontier = [sender]
         while receiver not in way:
@@ -358,12 +379,13 @@ class Topology(Strict):
                     frontier.append(hop.receiver)
         return way[receiver]
 
-    def _route(self, flow: FiveTuple) -> tuple[Hop, ...]:
+    def _route(self, flow: FiveTuple, nics: tuple[int, int]) -> tuple[Hop, ...]:
         """Return a flow's path: at each switch, the routing's choice among the cables that lead nearer."""
         assert self.routing is not None
         if flow.sender == flow.receiver:
             return ()
-        (first,), (last,) = self._hops_by_node[flow.sender], self._hops_by_node[flow.receiver]
+        links = self._hops_by_node[flow.sender], self._hops_by_node[flow.receiver]
+        first, last = (own[nic % len(own)] for own, nic in zip(links, nics, strict=True))
         route = [first]
         onward = self._hops_towards(last.receiver)
         while (node := route[-1].receiver) != last.receiver:
@@ -375,19 +397,19 @@ class Topology(Strict):
         return {}
 
     def _hops_towards(self, switch: str) -> dict[str, tuple[Hop, ...]]:
-        """Return each node's links on shortest paths to a switch, in the order of the topology's links."""
+        """Return the links on shortest paths to a switch, by switch, in the order of the topology's links."""
         if switch not in self._towards:
             distances = {switch: 0}
             frontier = deque([switch])
             while frontier:
                 node = frontier.popleft()
                 for hop in self._hops_by_node[node]:
-                    if hop.receiver not in distances:
+                    if hop.receiver in self._switches and hop.receiver not in distances:
                         distances[hop.receiver] = distances[node] + 1
                         frontier.append(hop.receiver)
             self._towards[switch] = {
-                node: tuple(hop for hop in hops if distances[hop.receiver] < distances[node])
-                for node, hops in self._hops_by_node.items()
+                node: tuple(hop for hop in self._hops_by_node[node] if distances.get(hop.receiver, math.inf) < distance)
+                for node, distance in distances.items()
             }
         return self._towards[switch]
 

@@ -32,3 +32,24 @@ def leaf_spine(leaves: int = 2, spines: int = 2, below: int = 2, routing: Routin
             "routing": routing,
         }
     )
+
+
+def rails(servers: int = 2, nics: int = 2, pxn: bool = False) -> Topology:
+    """Return servers with a NIC on each rail, whose switches one spine joins. NIC 1 of s0 has the link s0-1."""
+    hosts = [f"s{number}" for number in range(servers)]
+    links = [{"name": f"{host}-{nic}", "ends": [host, f"rail{nic}"]} for host in hosts for nic in range(nics)]
+    links += [{"name": f"up{nic}", "ends": [f"rail{nic}", "spine"]} for nic in range(nics)]
+    return Topology.model_validate(
+        {
+            "name": "rails",
+            "about": "servers with several NICs",
+            "line_rate_gbps": 50,
+            "payload_rate_gbps": 43,
+            "queue": "lossless",
+            "hosts": hosts,
+            "switches": [*(f"rail{nic}" for nic in range(nics)), "spine"],
+            "gpus_per_host": nics,
+            "links": links,
+            "routing": {"name": "rail", "pxn": pxn},
+        }
+    )

@@ -48,9 +48,9 @@ def test_flows_between_two_hosts_of_a_fat_tree_take_all_its_paths() -> None:
 
 def test_a_rail_joins_nics_of_one_number_and_other_rails_lie_beyond_the_spine() -> None:
     topology = rail_optimized(64, 1).topology("pod")
-    assert len(topology.hosts) == 64 * 8
-    assert [hop.receiver for hop in topology.path("s3-5", "s31-5")] == ["rail0-5", "s31-5"]
-    assert len(topology.path("s3-5", "s31-4")) == len(topology.path("s3-5", "s32-5")) == 4
+    assert (len(topology.hosts), topology.gpus_per_host, topology.has_rails) == (64, 8, True)
+    assert [hop.link.name for hop in topology.path("s3", "s31", nics=(5, 5))] == ["s3-5", "s31-5"]
+    assert len(topology.path("s3", "s31", nics=(5, 4))) == len(topology.path("s3", "s32", nics=(5, 5))) == 4
     assert shares(topology, "rail1-7") == (32, 32)
 
 
@@ -61,8 +61,7 @@ def test_any_fabric_is_a_topology_whose_paths_go_up_and_down(name: str, servers:
     except UsageError:
         return
     topology = fabric.topology("pod")
-    nics = 8 if name == "rail-optimized" else 1
-    assert len(set(topology.hosts)) == servers * nics
+    assert len(set(topology.hosts)) == servers
     for other in (topology.hosts[-1], topology.hosts[len(topology.hosts) // 2]):
         path = topology.path(topology.hosts[0], other)
         switches = [hop.receiver for hop in path[:-1]]
@@ -93,9 +92,10 @@ def test_a_new_experiment_has_its_fabric(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["new", "my-pod", "--from", name]) == 0
-    assert load_topology("topologies/my-pod.yaml") == FABRICS[name](16, 1).topology("my-pod")
+    fabric = FABRICS[name](16, 1)
+    assert load_topology("topologies/my-pod.yaml") == fabric.topology("my-pod")
     experiment = load_experiment("my-pod.yaml")
-    assert experiment.cells[0].spec.topology.routing == Routing(name="ecmp")
+    assert experiment.cells[0].spec.topology.routing == Routing(name=fabric.routing)
     assert main(["validate", "my-pod.yaml", "topologies/my-pod.yaml"]) == 0
     seeds = Path("my-pod.yaml").read_text().replace("# routing.seed: [", "routing.seed: [")
     Path("my-pod.yaml").write_text(seeds)

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from roundabout.core.errors import UsageError
 from roundabout.models.fluid import fluid_jobs
 from roundabout.models.packets.network import number_ports
 from roundabout.plan.routes import list_routes, record_routes
 from roundabout.spec import TrialSpec
-from roundabout.spec.routing import source_port
-from roundabout.testbeds.lab.network.layout import lay_out
+from roundabout.spec.routing import Flow, source_port
 from tests.packets.comparisons.flow_level import differences_ms
 from tests.several_paths.fabrics import leaf_spine
 from tests.several_paths.trials import build_dumbbell, build_leaf_spine
@@ -43,7 +41,7 @@ def test_both_models_play_the_routes_of_the_plan(flows: int) -> None:
             by_name = {link.name: set(link.ends) for link in topology.links}
             assert [set(edge[:2]) for edge in stream.path] == [by_name[cable] for cable in route]
             port = source_port(name, stream.sender, stream.receiver, place % flows)
-            assert tuple(cables[number] for number in ports.route(*ends, port)) == route
+            assert tuple(cables[number] for number in ports.route(Flow(*ends, port))) == route
 
 
 def test_a_run_records_routes_where_there_are_several_paths_alone() -> None:
@@ -52,11 +50,6 @@ def test_a_run_records_routes_where_there_are_several_paths_alone() -> None:
     assert recorded[0]["cables"] == [hop.link.name for hop in spec.topology.path("s0", "s2")]
     tree: Any = spec.model_copy(update={"topology": leaf_spine(spines=1)})
     assert record_routes(tree) == {}
-
-
-def test_a_lab_refuses_several_paths_by_name() -> None:
-    with pytest.raises(UsageError, match="topology leaf-spine: found several paths between hosts, allowed on a lab"):
-        lay_out(leaf_spine())
 
 
 @pytest.mark.parametrize(

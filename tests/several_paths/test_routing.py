@@ -121,5 +121,5 @@ def test_source_ports_are_dynamic_ports_that_rarely_repeat() -> None:
 
 
 def test_a_loop_without_routing_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"or `\{name: ecmp\}`"):
+    with pytest.raises(ValueError, match="for several give `routing`: static, ecmp or rail"):
         Topology.model_validate(leaf_spine().model_dump() | {"routing": None})

@@ -72,19 +72,20 @@ def _on_a_fabric(fabric: Fabric) -> dict[str, str]:
 
     Raises UsageError for a fabric of less than four hosts.
     """
-    hosts = [host for leaf in fabric.leaves.values() for host in leaf]
+    hosts, nics = list(fabric.nics), max(map(len, fabric.nics.values()))
     if len(hosts) < 4:
         raise UsageError(f"--servers: found {len(hosts)}, expected 4 at least: two for each of two jobs")
+    flows = f", flows: {nics}" if nics > 1 else ""
     return {
         "HOW_TO_RUN": "# Packet by packet:      roundabout run NAME.yaml --testbed packets",
         "ABOUT": "Two jobs across a fabric, whose flows may meet on a link, fair and unfair",
         "TOPOLOGY": "NAME",
         "HOSTS": "topologies/NAME.yaml beside this file\n"
-        "routing: {name: ecmp, seed: 1}   # the seed draws which links flows take",
-        "FIRST_PAIR": f"[{hosts[0]}, {hosts[-1]}]",
-        "SECOND_PAIR": f"[{hosts[1]}, {hosts[-2]}]",
-        "BYTES": "5_000_000_000",
-        "DEMAND": "320",
+        f"routing: {{name: {fabric.routing}, seed: 1}}   # the seed draws which links flows take",
+        "FIRST_PAIR": f"[{hosts[0]}, {hosts[-1]}]{flows}",
+        "SECOND_PAIR": f"[{hosts[1]}, {hosts[-2]}]{flows}",
+        "BYTES": f"{5_000_000_000 * nics:_}",
+        "DEMAND": f"{320 * nics}",
         "FACTOR": "routing.seed: [1, 2, 3, 4]",
     }
 

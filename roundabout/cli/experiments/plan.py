@@ -122,7 +122,7 @@ def describe_routes(specs: Iterable[TrialSpec]) -> list[str]:
     for spec in specs:
         routing = spec.topology.routing
         if routing is not None and not spec.topology.is_tree:
-            told = f", {routing.hash} hash" if routing.name == "ecmp" else ""
+            told = f", {routing.hash} hash" if routing.name != "static" else ""
             lines[f"routes of {spec.topology.name} ({routing.name}, seed {routing.seed}{told}):"] = None
             if spec.cluster:
                 lines["  those of a trace's jobs are decided with their placements; trial.json records them"] = None

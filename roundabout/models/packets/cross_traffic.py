@@ -15,6 +15,7 @@ from roundabout.models.packets.tcp import NAMES, connection_plan, tcp_settings
 from roundabout.models.packets.transports import reaction_plan, transport_values
 from roundabout.spec import TrialSpec
 from roundabout.spec.experiment import CrossTraffic
+from roundabout.spec.routing import Flow
 
 IPERF_WRITE_BYTES = 128 * 1024
 """What iperf3 writes at once to TCP (-l): the size of its bursts."""
@@ -94,7 +95,8 @@ class AddedTraffic:
     def _add_pool(self, receiver: str, ports: Ports, settings: Mapping[str, int]) -> None:
         topology, sender, transport = ports.topology, self.traffic.sender, self.traffic.transport
         hosts = (topology.hosts.index(sender), topology.hosts.index(receiver))
-        routes = ports.route(sender, receiver), ports.route(receiver, sender)
+        flow = Flow(sender, receiver)
+        routes = ports.route(flow), ports.route(flow.turned)
         rate_gbps = next(link.payload_rate_gbps for link in topology.links if sender in link.ends)
         values = transport_values(transport, rate_gbps)
         plan: ReactionPlan | None = None

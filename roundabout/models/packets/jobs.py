@@ -19,7 +19,7 @@ from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.frames import segment_bytes
 from roundabout.spec.patterns import Transfer, flow_bytes
 from roundabout.spec.profile import Phase
-from roundabout.spec.routing import FIRST_PORT, source_port
+from roundabout.spec.routing import Flow
 
 MOST_STRETCHES = 10_000
 """Jitter of so many iterations is drawn; then it begins again."""
@@ -46,15 +46,14 @@ class QueuePairs:
         """Return the engine's number of a queue pair, which is added when it is first asked for."""
         key = (sender, receiver, number)
         if key not in self.numbers:
-            port = source_port(self.name, *key) if self.ports.topology.hashes_flows else FIRST_PORT
-            self.numbers[key] = self._add(self.job.workers[sender], self.job.workers[receiver], port)
+            self.numbers[key] = self._add(self.job.flow(self.name, *key, self.ports.topology))
         return self.numbers[key]
 
-    def _add(self, one: str, other: str, port: int) -> int:
-        topology = self.ports.topology
+    def _add(self, flow: Flow) -> int:
+        topology, one, other = self.ports.topology, flow.sender, flow.receiver
         hosts = (topology.hosts.index(one), topology.hosts.index(other))
         rate_gbps = next(link.payload_rate_gbps for link in topology.links if one in link.ends)
-        routes = self.ports.route(one, other, port), self.ports.route(other, one, port)
+        routes = self.ports.route(flow), self.ports.route(flow.turned)
         values = transport_values(self.job.transport, rate_gbps)
         if self.job.transport.name in NAMES:
             plan = connection_plan(self.tcp, self.job.transport, values)

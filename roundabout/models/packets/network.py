@@ -9,7 +9,7 @@ from roundabout.models.packets.fabric import CONTROL_BYTES, Fabric, frame_bytes,
 from roundabout.models.packets.structures import PS_PER_US, NicPlan, PortPlan
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import AROUND_BYTES
-from roundabout.spec.routing import FIRST_PORT
+from roundabout.spec.routing import Flow
 from roundabout.spec.topology import Direction, Hop, Link, Topology
 from roundabout.spec.transports import Ecn
 from roundabout.spec.transports.queues import drop_tail_bytes, step_bytes
@@ -30,12 +30,11 @@ class Ports:
     topology: Topology
     directions: tuple[tuple[tuple[str, str], Link], ...]
     numbers: Mapping[Direction, int]
-    routes: dict[tuple[str, str, int], tuple[int, ...]] = field(default_factory=dict)
+    routes: dict[Flow, tuple[int, ...]] = field(default_factory=dict)
     """Those that were asked for: hosts have several queue pairs on each."""
 
-    def route(self, sender: str, receiver: str, source_port: int = FIRST_PORT) -> tuple[int, ...]:
+    def route(self, flow: Flow) -> tuple[int, ...]:
         """Return the ports that a flow crosses from one host to another."""
-        flow = (sender, receiver, source_port)
         if flow not in self.routes:
             path = self.topology.directions(self.topology.path(*flow))
             self.routes[flow] = tuple(self.numbers[direction] for direction in path)

@@ -2,7 +2,7 @@
 """Fabrics of switches above servers, as GPU clusters have them, at 400 Gbit/s.
 
 All links of a fabric have the same rate, its payload is what headers leave at the MTU of RoCE's largest packets, and
-flows are spread by ECMP.
+flows are spread by ECMP. A server with several NICs has one on each rail.
 """
 
 from collections.abc import Callable
@@ -25,17 +25,37 @@ SERVERS_PER_UNIT = 32  # servers below one set of rail switches; DGX SuperPOD's 
 
 
 class Fabric(NamedTuple):
-    """Hosts by the switch that they are linked to, links between switches, and a sentence about them."""
+    """Hosts by the switch that they are linked to, links between switches, and a sentence about them.
+
+    A host below several leaves has a NIC for each.
+    """
 
     about: str
     leaves: dict[str, list[str]]
     uplinks: list[tuple[str, str]]
 
+    @property
+    def nics(self) -> dict[str, list[str]]:
+        """Return the leaves of each host, in the order of its NICs."""
+        found: dict[str, list[str]] = {}
+        for leaf, hosts in self.leaves.items():
+            for host in hosts:
+                found.setdefault(host, []).append(leaf)
+        return found
+
+    @property
+    def routing(self) -> str:
+        """Return the name of the routing: by rails where hosts have several NICs."""
+        return "rail" if max(map(len, self.nics.values())) > 1 else "ecmp"
+
     def topology(self, name: str) -> Topology:
         """Return the fabric as a topology of that name. The first uplink is the one that reports are about."""
         switches = dict.fromkeys((*self.leaves, *(end for ends in self.uplinks for end in ends)))
+        nics = max(map(len, self.nics.values()))
         links: list[dict[str, Any]] = [
-            {"name": host, "ends": [host, leaf]} for leaf, hosts in self.leaves.items() for host in hosts
+            {"name": f"{host}-{nic}" if nics > 1 else host, "ends": [host, leaf]}
+            for host, leaves in self.nics.items()
+            for nic, leaf in enumerate(leaves)
         ]
         links += [{"name": f"{lower}-{upper}", "ends": [lower, upper]} for lower, upper in self.uplinks]
         links[-len(self.uplinks)]["bottleneck"] = True
@@ -47,9 +67,10 @@ class Fabric(NamedTuple):
                 "payload_rate_gbps": int(LINE_RATE_GBPS * payload_share(MTU_BYTES)),
                 "mtu_bytes": MTU_BYTES,
                 "queue": "lossless",
-                "routing": {"name": "ecmp"},
-                "hosts": [host for hosts in self.leaves.values() for host in hosts],
+                "routing": {"name": self.routing},
+                "hosts": list(self.nics),
                 "switches": list(switches),
+                "gpus_per_host": nics,
                 "links": links,
             }
         )
@@ -91,22 +112,22 @@ def fat_tree(servers: int, oversubscription: int) -> Fabric:
 
 
 def rail_optimized(servers: int, oversubscription: int) -> Fabric:
-    """Return a pod of `servers` with 8 NICs each, whose NIC of number r is linked to rail switch r of its unit.
+    """Return a pod of `servers` with 8 GPUs and NICs each, whose NIC of number r is linked to rail switch r.
 
-    A host of the topology is a GPU with its NIC: s3-5 is number 5 of server 3. Up to 32 servers share a set of rail
-    switches, and each of these has one link to each spine. Links inside a server (NVLink) are not a part of it. Raises
-    UsageError if `oversubscription` does not divide the servers of a unit.
+    Link s3-5 is that of NIC 5 of server 3. Up to 32 servers share a set of rail switches, and each of these has one
+    link to each spine. Links inside a server (NVLink) are not a part of it. Raises UsageError if `oversubscription`
+    does not divide the servers of a unit.
     """
     below = min(servers, SERVERS_PER_UNIT)
     uplinks = _uplinks(below, oversubscription)
     leaves = {
-        f"rail{unit}-{rail}": [f"{server}-{rail}" for server in of_unit]
+        f"rail{unit}-{rail}": of_unit
         for unit, of_unit in enumerate(_chunks(_hosts(servers), below))
         for rail in range(NICS_PER_SERVER)
     }
     about = (
         f"{servers} servers of {NICS_PER_SERVER} GPUs with a NIC each below {len(leaves)} rail switches, "
-        f"{oversubscription}:1, and {uplinks} spines; s3-5 is GPU 5 of server 3"
+        f"{oversubscription}:1, and {uplinks} spines; link s3-5 is that of NIC 5 of server 3"
     )
     return Fabric(about, leaves, [(leaf, f"spine{spine}") for leaf in leaves for spine in range(uplinks)])
 

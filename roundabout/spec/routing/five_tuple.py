@@ -25,6 +25,20 @@ class FiveTuple(NamedTuple):
     protocol: int = UDP
 
 
+class Flow(NamedTuple):
+    """A flow between two hosts, with the number of the NIC that it uses at each, in the order of the host's links."""
+
+    sender: str
+    receiver: str
+    source_port: int = FIRST_PORT
+    nics: tuple[int, int] = (0, 0)
+
+    @property
+    def turned(self) -> "Flow":
+        """Return the flow of the packets that come back."""
+        return Flow(self.receiver, self.sender, self.source_port, self.nics[::-1])
+
+
 def source_port(job: str, sender: int, receiver: int, number: int) -> int:
     """Return the source port of a job's flow between two ranks. Flows between the same ranks differ in `number`.
 

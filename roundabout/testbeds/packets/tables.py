@@ -99,20 +99,21 @@ def _iterations(spec: TrialSpec, played: PlayedTrial, when: TrialStart) -> Itera
 def _counters(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
     length = len(samples.ms)
     for host in spec.topology.hosts:
-        out = _host_port(samples, host)
+        out = np.array(list(_host_ports(samples, host)))
         yield {
             **samples.place(host),
             "interface": [INTERFACE] * length,
             # What the switch has sent there is at most a packet ahead of what has arrived.
-            **{f"tx_{what}": samples.ports[f"tx_{what}"][:, out] for what in ("bytes", "packets")},
-            **{f"rx_{what}": samples.ports[f"tx_{what}"][:, out ^ 1] for what in ("bytes", "packets")},
+            **{f"tx_{what}": samples.ports[f"tx_{what}"][:, out].sum(axis=1) for what in ("bytes", "packets")},
+            **{f"rx_{what}": samples.ports[f"tx_{what}"][:, out ^ 1].sum(axis=1) for what in ("bytes", "packets")},
             **{name: np.zeros(length, np.int64) for name in ("tx_dropped", "rx_dropped")},
         }
 
 
-def _host_port(samples: _Samples, host: str) -> int:
+def _host_ports(samples: _Samples, host: str) -> dict[int, str]:
+    """Return the ports by which a host sends, one for each NIC, with the names of their links."""
     ports = samples.played.ports.directions
-    return next(number for number, ((sender, _), _) in enumerate(ports) if sender == host)
+    return {number: link.name for number, ((sender, _), link) in enumerate(ports) if sender == host}
 
 
 def _switch_ports(spec: TrialSpec, samples: _Samples) -> Iterator[tuple[int, str, Columns]]:
@@ -171,8 +172,9 @@ def _device_counters(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
         for column, name in NIC_COUNTERS.items():
             about = {"device": DEVICE, "source": "rdma hw", "counter": name, "unit": "packets"}
             yield _device_counter(samples, host, about, samples.hosts[column][:, place])
-        if not spec.may_drop:
-            yield from _pauses(samples, host, _host_port(samples, host), INTERFACE, PAUSE_COUNTERS)
+        nics = {} if spec.may_drop else _host_ports(samples, host)
+        for number, link in nics.items():
+            yield from _pauses(samples, host, number, INTERFACE if len(nics) == 1 else link, PAUSE_COUNTERS)
     for number, switch, port in _switch_ports(spec, samples):
         if samples.ports["pauses"][-1, number]:
             yield from _pauses(samples, switch, number, port["link"], PORT_PAUSE_COUNTERS)

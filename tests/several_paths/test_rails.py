@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts with several NICs: the rails of flows, on the plan and in both models."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from roundabout.models.fluid import fluid_jobs
+from roundabout.models.packets.network import number_ports
+from roundabout.plan.routes import FlowRoute, list_routes
+from roundabout.spec import TrialSpec
+from roundabout.spec.routing import Flow, Routing
+from roundabout.spec.topology import Topology
+from tests.packets.comparisons.flow_level import build, differences_ms, profile
+from tests.several_paths.fabrics import rails
+
+pytestmark = pytest.mark.unit
+
+SIZE = 8_000_000
+
+
+def build_trial(topology: Topology, workers: list[str], pattern: str, flows: int, share: float) -> TrialSpec:
+    """Return a trial of one job, which asks for `share` of one link."""
+    fabric = topology.model_dump(mode="json", by_alias=True, exclude={"name"})
+    jobs = {"j": {"profile": "p", "workers": workers, "flows": flows}}
+    profiles = {"p": profile(pattern, SIZE, share, 1.0)}
+    return build("rails", jobs, profiles, "dctcp", topologies={"rails": fabric})
+
+
+def crossed(route: FlowRoute) -> tuple[str, ...]:
+    """Return the cables of a route without the names of their hosts."""
+    return tuple(cable.split("-")[-1] for cable in route.cables)
+
+
+@given(st.integers(2, 4), st.integers(1, 8))
+@settings(max_examples=10, deadline=None)
+def test_each_channel_of_a_ring_stays_on_a_rail(nics: int, flows: int) -> None:
+    spec = build_trial(rails(2, nics), ["s0", "s1"], "ring", flows, 0.5 / flows)
+    for route in list_routes(spec):
+        rail = str(route.number % nics)
+        assert crossed(route) == (rail, rail)
+
+
+@pytest.mark.parametrize(("pxn", "between"), [(False, ("0", "up0", "up1", "1")), (True, ("1", "1"))])
+def test_flows_between_rails_cross_the_spine_or_nvlink(pxn: bool, between: tuple[str, ...]) -> None:
+    """Ranks 0 and 1 are the GPUs of s0, ranks 2 and 3 those of s1."""
+    spec = build_trial(rails(2, 2, pxn), ["s0", "s0", "s1", "s1"], "all-to-all", 1, 0.3)
+    topology, job = spec.topology, spec.jobs["j"]
+    paths = {
+        (sender, receiver): topology.path(*job.flow("j", sender, receiver, 0, topology))
+        for sender in (0, 1)
+        for receiver in (2, 3)
+    }
+    names = {ranks: tuple(hop.link.name.split("-")[-1] for hop in path) for ranks, path in paths.items()}
+    assert (names[0, 2], names[1, 3], names[0, 3]) == (("0", "0"), ("1", "1"), between)
+
+
+def test_packets_that_come_back_enter_by_the_nics_that_the_flow_used() -> None:
+    flow = Flow("s0", "s1", 50_000, (0, 1))
+    assert flow.turned == Flow("s1", "s0", 50_000, (1, 0))
+    back = rails().path(*flow.turned)
+    assert (back[0].link.name, back[-1].link.name) == ("s1-1", "s0-0")
+
+
+@pytest.mark.parametrize(("workers", "pattern"), [(["s0", "s1"], "ring"), (["s0", "s0", "s1", "s1"], "all-to-all")])
+def test_both_models_play_the_rails_of_the_plan_and_last_as_long(workers: list[str], pattern: str) -> None:
+    """A ring over two NICs asks for 1.6 times the rate of one."""
+    spec = build_trial(rails(), workers, pattern, 2, 1.6 if pattern == "ring" else 0.8)
+    ports, job = number_ports(spec.topology), spec.jobs["j"]
+    cables = [link.name for _, link in ports.directions]
+    (played,) = fluid_jobs(spec).values()
+    for place, stream in enumerate(played.streams):
+        if job.workers[stream.sender] != job.workers[stream.receiver]:
+            flow = job.flow("j", stream.sender, stream.receiver, place % job.flows, spec.topology)
+            path = spec.topology.path(*flow)
+            assert stream.path == spec.topology.directions(path)
+            assert [cables[number] for number in ports.route(flow)] == [hop.link.name for hop in path]
+    assert all(abs(longer_ms) / whole_ms < 0.03 for whole_ms, longer_ms in differences_ms(spec))
+
+
+def test_several_links_of_a_host_need_rail_routing() -> None:
+    fields: dict[str, Any] = rails().model_dump() | {"routing": {"name": "ecmp"}}
+    with pytest.raises(ValueError, match="for several NICs give `routing: {name: rail}`"):
+        Topology.model_validate(fields)
+
+
+def test_routing_without_rails_is_stored_as_before() -> None:
+    assert "pxn" not in Routing(name="ecmp").model_dump()
