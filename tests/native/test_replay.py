@@ -178,6 +178,17 @@ def test_workers_of_one_host_differ_in_their_ports(job: Callable[..., Any]) -> N
         assert worker.status() == 0
 
 
+def test_flows_have_the_source_ports_that_they_were_told(job: Callable[..., Any]) -> None:
+    ring = job([ALLREDUCE], connections=2, iterations=1)
+    for rank, worker in enumerate(ring.told["workers"]):
+        worker["source_port"] = 61_000 + 10 * rank
+    ring.connect_all()
+    ring.begin()
+    for rank, worker in ring.workers.items():
+        ports = [event["local_port"] for event in worker.events() if event["event"] == "flow"]
+        assert ports == [61_000 + 10 * rank, 61_001 + 10 * rank]
+
+
 def test_a_job_departs_wherever_it_is(job: Callable[..., Any]) -> None:
     """It is in its fourth iteration of 100 ms, on a quiet machine; whole iterations count."""
     phases = [{"name": "forward", "compute_ms": 50}, {"name": "allreduce", "bytes": 2_000_000, "alone_ms": 50}]

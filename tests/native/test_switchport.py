@@ -41,3 +41,25 @@ def test_a_port_that_was_never_attached_is_refused(pins: Any) -> None:
     done = switchport(pins, "set", "7 4000 8000 0.5 125000 5000000 0\n")
     assert done.returncode == 1
     assert "no such port" in done.stderr
+
+
+def test_routes_are_replaced_as_a_whole(pins: Any) -> None:
+    pins.make("routes", 16, 16)
+    first = "100 10.77.0.1 10.77.0.3 61000 29500 102\n"
+    for lines in (first, "101 10.77.0.3 10.77.0.1 0 0 100\n" + first.replace("61000", "61001")):
+        done = switchport(pins, "set-routes", lines)
+        assert (done.returncode, done.stderr) == (0, "")
+    shown = json.loads(switchport(pins, "show-routes").stdout)
+    assert sorted(shown, key=lambda route: route["entered_by"]) == [
+        {"entered_by": 100, "sender": "10.77.0.1", "receiver": "10.77.0.3", "sender_port": 61_001,
+         "receiver_port": 29_500, "left_by": 102, "bytes": 0},
+        {"entered_by": 101, "sender": "10.77.0.3", "receiver": "10.77.0.1", "sender_port": 0,
+         "receiver_port": 0, "left_by": 100, "bytes": 0},
+    ]  # fmt: skip
+
+
+def test_a_route_that_makes_no_sense_is_refused(pins: Any) -> None:
+    pins.make("routes", 16, 16)
+    done = switchport(pins, "set-routes", "100 10.77.0.1 somewhere 0 0 102\n")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "a route on stdin makes no sense" in done.stderr

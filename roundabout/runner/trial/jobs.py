@@ -17,6 +17,10 @@ from roundabout.spec.training.trainer import Task
 
 RDMA, TCP = "RDMA", "TCP"  # datapaths of a job
 FIRST_PORT = 29500  # default port of torch.distributed; further workers on a host use the next ports
+FIRST_SOURCE_PORT = 61_000
+"""First source port of flows that have routes of their own: behind those that Linux gives to connections by default.
+
+A worker has as many as a job has flows (64 at most), and a host 64 workers at most, so that all are below 65,536."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +87,16 @@ def datapaths(trial: PlannedTrial, site: HostGroup) -> dict[str, str]:
 def job_description(trial: PlannedTrial, name: str, site: HostGroup) -> dict[str, Any]:
     """Return the description of the job `name` for its workers. Bytes and times are in the hosts' units."""
     job = trial.spec.jobs[name]
+    workers: list[dict[str, Any]] = [
+        {"name": host, "address": site.hosts[host].address, "port": port}
+        for host, port in zip(job.workers, worker_ports(trial.spec, name), strict=True)
+    ]
+    if trial.spec.topology.hashes_flows:
+        ports = source_ports(trial.spec, name)
+        workers = [worker | {"source_port": port} for worker, port in zip(workers, ports, strict=True)]
     return {
         "name": name,
-        "workers": [
-            {"name": host, "address": site.hosts[host].address, "port": port}
-            for host, port in zip(job.workers, worker_ports(trial.spec, name), strict=True)
-        ],
+        "workers": workers,
         "connections": job.flows,
         "iterations": trial.spec.iterations_of(name),
         "seed": trial.seed,
@@ -108,6 +116,15 @@ def worker_ports(spec: TrialSpec, name: str) -> list[int]:
     """
     workers, first = spec.jobs[name].workers, FIRST_PORT + list(spec.jobs).index(name)
     return [first + len(spec.jobs) * workers[:rank].count(host) for rank, host in enumerate(workers)]
+
+
+def source_ports(spec: TrialSpec, name: str) -> list[int]:
+    """Return the source port of the first flow of each worker of the job `name`, by rank.
+
+    A worker's flow of number n to any peer has the n-th port from there. Receivers' ports tell the flows of jobs apart.
+    """
+    job = spec.jobs[name]
+    return [FIRST_SOURCE_PORT + job.flows * job.workers[:rank].count(host) for rank, host in enumerate(job.workers)]
 
 
 def _timetable(timetable: Timetable, site: HostGroup) -> dict[str, float]:

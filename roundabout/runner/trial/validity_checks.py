@@ -218,11 +218,11 @@ def missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[s
         for name, job in trial.spec.jobs.items()
         if trial.job in (None, name) and job.transport.intended_queue == "thresholds"
     }
-    met = _merging_ports(trial)
+    met = _merging_links(trial)
     slowed = [
         name
         for name, job in over.items()
-        if any((hop.sender, hop.receiver) in met for hop in trial.spec.hops(name))
+        if any((hop.link.name, hop.receiver) in met for hop in trial.spec.hops(name))
         and _communication_slowdown(job, tables["iterations"].filter(pc.equal(tables["iterations"]["job"], name)))
         > SLOWED
     ]
@@ -235,15 +235,15 @@ def missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[s
     ]
 
 
-def _merging_ports(trial: PlannedTrial) -> set[tuple[str, str]]:
-    """Return the switch ports that send traffic from several ingress ports."""
+def _merging_links(trial: PlannedTrial) -> set[tuple[str, str]]:
+    """Return the links, each with its receiver, into which switches send traffic from several ingress ports."""
     spec, sides = trial.spec, defaultdict[tuple[str, str], set[str]](set)
-    pairs = [pair for name, job in spec.jobs.items() if trial.job in (None, name) for pair in job.pairs]
-    pairs += [pair for traffic in spec.cross_traffic.values() for pair in traffic.pairs]
-    for pair in pairs:
-        for before, hop in pairwise(spec.topology.path(*pair)):
-            sides[hop.sender, hop.receiver].add(before.sender)
-    return {port for port, found in sides.items() if len(found) > 1}
+    routes = [route for name in spec.jobs if trial.job in (None, name) for route in spec.routes_of(name)]
+    routes += [spec.topology.path(*pair) for traffic in spec.cross_traffic.values() for pair in traffic.pairs]
+    for route in routes:
+        for before, hop in pairwise(route):
+            sides[hop.link.name, hop.receiver].add(before.link.name)
+    return {link for link, found in sides.items() if len(found) > 1}
 
 
 def _communication_slowdown(job: ResolvedJob, iterations: pa.Table) -> float:

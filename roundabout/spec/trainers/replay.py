@@ -15,6 +15,7 @@ class Trainer(BaseTrainer):
     program: ClassVar[str] = "build/bin/replay"
     rdma_program: ClassVar[str | None] = "build/bin/replay-rdma"
     listens: ClassVar[bool] = True
+    binds_source_ports: ClassVar[bool] = True
     name: Literal["replay"] = "replay"
 
     def argv(self, task: Task) -> tuple[str, ...]:

@@ -37,6 +37,8 @@ class BaseTrainer(Strict):
     """Path of the program, listed in programs.yaml, that replaces `program` for RDMA. None: RDMA is not supported."""
     listens: ClassVar[bool] = False
     """True if workers accept connections. Such workers first get a secret of the trial (trainers/PROTOCOL.md)."""
+    binds_source_ports: ClassVar[bool] = False
+    """True if connections have the source ports of the job's description, so that flows can have routes."""
     name: str
 
     @classmethod

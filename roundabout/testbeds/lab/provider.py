@@ -89,6 +89,7 @@ class LabProvider(SshTestbedProvider):
         refuse_switch_features(
             trial, trial.switch_features, "a lab's port has queues of fixed lengths, which mark as they stand"
         )
+        refuse_hidden_flows(trial)
         calibration, dilation = self.calibration, self._transport_dilation or self.dilation
         if dilation != self.dilation:
             host_settings.refuse_times_of_jobs(trial)
@@ -174,3 +175,14 @@ class LabProvider(SshTestbedProvider):
                 check_call(connection, [*settings_command(host, site.settings_state), "restore", "--owner", owner])
 
         raise_together(apply_in_parallel(restore, site.hosts.values()))
+
+
+def refuse_hidden_flows(trial: TrialSpec) -> None:
+    """Raise UsageError if flows have routes of their own, and a job's trainer chooses their ports by itself."""
+    for name, job in trial.jobs.items() if trial.topology.hashes_flows else ():
+        if not job.trainer.binds_source_ports:
+            raise UsageError(
+                f"jobs.{name}.trainer.name: found {job.trainer.name}, allowed with ecmp routing in a lab is replay: "
+                "switches know a flow's route by its ports, which other trainers choose themselves",
+                "use the trainer replay, or --set routing.name=static",
+            )

@@ -91,7 +91,8 @@ public:
     if (state_ != State::kIdle || now < next_try_ns_)
       return;
     next_try_ns_ = now + kRetryNs;
-    fd_ = open_socket(options_, 0);
+    const std::uint16_t first = options_.self().source_port;
+    fd_ = open_socket(options_, first == 0 ? 0 : static_cast<std::uint16_t>(first + number_));
     prepare(fd_.get());
     const sockaddr_in address = native::socket_address(peer_.ip, peer_.port);
     if (connect(fd_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0 && errno != EINPROGRESS)

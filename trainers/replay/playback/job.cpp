@@ -19,6 +19,7 @@ using native::Nanos;
 using nlohmann::json;
 
 constexpr double kLongestMs = 86'400'000;
+constexpr std::uint64_t kMostConnections = 64;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
 
 // The fields of one object, each complaint naming where it is.
@@ -107,12 +108,13 @@ std::vector<Peer> read_workers(const Reader &job) {
   std::set<std::pair<std::string, std::uint16_t>> seen;
   for (const json &each : job.list("workers", 2)) {
     const std::string where = job.where("workers", workers.size());
-    const Reader worker(where, each, {"name", "address", "port"});
-    Peer peer{worker.text("name"),
-              worker.text("address"),
-              static_cast<std::uint16_t>(worker.whole("port", 1, 65535)),
-              {},
-              false};
+    const Reader worker(where, each, {"name", "address", "port", "source_port"});
+    Peer peer;
+    peer.name = worker.text("name");
+    peer.address = worker.text("address");
+    peer.port = static_cast<std::uint16_t>(worker.whole("port", 1, 65535));
+    if (worker.has("source_port"))
+      peer.source_port = static_cast<std::uint16_t>(worker.whole("source_port", 1024, 65536 - kMostConnections));
     if (inet_pton(AF_INET, peer.address.c_str(), &peer.ip) != 1)
       worker.fail("address", "an IPv4 address", peer.address);
     if (!seen.emplace(peer.address, peer.port).second)
@@ -208,7 +210,7 @@ Job parse_job(const std::string &text) {
   job.name = reader.text("name");
   check_name(reader, job.name);
   job.workers = read_workers(reader);
-  job.connections = static_cast<unsigned>(reader.whole("connections", 1, 64));
+  job.connections = static_cast<unsigned>(reader.whole("connections", 1, kMostConnections));
   job.iterations = static_cast<unsigned>(reader.whole("iterations", 1, 1'000'000));
   job.seed = reader.whole("seed", 0, UINT64_MAX);
   job.jitter = reader.share("jitter");

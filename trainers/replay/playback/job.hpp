@@ -18,6 +18,7 @@ struct Peer {
   std::string name;
   std::string address;
   std::uint16_t port = 0;
+  std::uint16_t source_port = 0; // of its first connection to any peer; 0: the kernel chooses all
   in_addr ip{};
   bool shares_host = false; // with other workers of the job
 

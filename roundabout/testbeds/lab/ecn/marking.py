@@ -64,7 +64,7 @@ def attach(  # noqa: PLR0913, PLR0917 - each is another thing that is attached t
         for far in (layout.far_ends[port.ifindex],)
     ]
     choice = [FORCED] if FORCED else []
-    output = _switchport(["attach", str(paths.bpf_object_path("ecn")), str(lab.pins), *choice], lines, lock)
+    output = call_switchport(["attach", str(paths.bpf_object_path("ecn")), str(lab.pins), *choice], lines, lock)
     return TypeAdapter(MarkingProgram).validate_json(output)
 
 
@@ -78,12 +78,12 @@ def set_thresholds(
     """Change the thresholds of marking ports, and the queue of each DSCP (`queue_of`). Counters are not reset."""
     waiting = "".join(f" {dscp}:{queue}" for dscp, queue in (queue_of or {}).items())
     lines = [_thresholds(port, queue, ecn, packets_per_segment) + waiting for port, queue in queues.items()]
-    _switchport(["set", str(lab.pins)], lines)
+    call_switchport(["set", str(lab.pins)], lines)
 
 
 def counters(lab: paths.LabPaths) -> dict[int, PortCounters]:
     """Return the counters of all ports, by interface index."""
-    found = json.loads(_switchport(["show", str(lab.pins)], []))
+    found = json.loads(call_switchport(["show", str(lab.pins)], []))
     return {port["ifindex"]: PortCounters(**port) for port in found}
 
 
@@ -132,7 +132,8 @@ def _thresholds(port: Port, queue: Queue, ecn: Ecn, packets_per_segment: int = 0
     )
 
 
-def _switchport(arguments: list[str], lines: list[str], lock: int | None = None) -> str:
+def call_switchport(arguments: list[str], lines: list[str], lock: int | None = None) -> str:
+    """Run `switchport` with `lines` on its standard input, and return its output. Raises LabError if it fails."""
     command = [str(paths.program_path("switchport")), *arguments]
     done = subprocess.run(
         command,
@@ -144,7 +145,7 @@ def _switchport(arguments: list[str], lines: list[str], lock: int | None = None)
     )
     if done.returncode:
         raise LabError(
-            f"ECN marking could not be set up: {done.stderr.strip()}",
+            f"a switch's ports could not be set up: {done.stderr.strip()}",
             "the lab needs a kernel with BTF (/sys/kernel/btf/vmlinux) and CONFIG_NET_CLS_ACT",
         )
     return done.stdout

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// switchport: gives a lab's switch ports their ECN marking, and reads their counters.
+// switchport: gives a lab's switch ports their ECN marking and their routes, and reads their counters.
 //
 //   switchport attach OBJECT PINS [PROGRAM]   one port a line on stdin:
 //                                             PID FAR_PID FAR_IFINDEX IFINDEX KMIN KMAX PMAX LIMIT DRAIN DSCP:QUEUE...
 //   switchport set PINS                       the same lines from IFINDEX on; counters stay
 //   switchport show PINS                      the ports as JSON
+//   switchport forward OBJECT PINS            forward by routes at the ports on stdin, one a line: PID IFINDEX
+//   switchport set-routes PINS                replace all routes by those on stdin, one a line:
+//                                             IFINDEX SENDER RECEIVER SENDER_PORT RECEIVER_PORT OUT_IFINDEX
+//   switchport show-routes PINS               the routes as JSON, with the bytes that took each
 //   switchport release PINS                   unpin, and wait until the kernel has freed it all
 //
 // PID names the switch's network namespace, FAR_PID and FAR_IFINDEX the device at the cable's other end, KMIN, KMAX and
@@ -13,9 +17,7 @@
 // the kernel can run, unless given. PINS is a folder on a bpffs; the maps of ecn.h are pinned there.
 #define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,13 +29,17 @@
 #include <bpf/libbpf.h>
 #include <linux/limits.h>
 
+#include "../forwarding/routes.h"
 #include "ecn.h"
+#include "switch_programs.h"
 
 #define RELEASE_LIMIT_MS 5000
 #define MARKING "mark_departing"
+#define BEFORE_FORWARDING 1 // the priority of filters
 
-static const char *const pinned[] = {"ports", "configs", "sources", "echoes"};
+static const char *const pinned[] = {"ports", "configs", "sources", "echoes", ROUTES};
 #define PINNED (sizeof(pinned) / sizeof(*pinned))
+#define OF_MARKING (PINNED - 1)
 
 struct port_line {
   int pid;
@@ -45,15 +51,6 @@ struct port_line {
 
 static int quiet(enum libbpf_print_level level, const char *format, va_list arguments) {
   return level == LIBBPF_WARN && getenv("SWITCHPORT_DEBUG") ? vfprintf(stderr, format, arguments) : 0;
-}
-
-static int fail(const char *what, int error) {
-  fprintf(stderr, "switchport: %s: %s\n", what, strerror(error < 0 ? -error : error));
-  return 1;
-}
-
-static int pin_path(char *path, const char *pins, const char *name) {
-  return snprintf(path, PATH_MAX, "%s/%s", pins, name) < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
 // Whether all that is left of a line are DSCPs with their queues.
@@ -118,31 +115,8 @@ static __u32 id_of(int program) {
   return bpf_obj_get_info_by_fd(program, &info, &size) ? 0 : info.id;
 }
 
-static int enter_network_of(int pid) {
-  char path[64];
-  int fd, error;
-
-  snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
-  fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0)
-    return -errno;
-  error = setns(fd, CLONE_NEWNET) ? -errno : 0;
-  close(fd);
-  return error;
-}
-
 static int map_of(const struct bpf_object *object, const char *name) {
   return bpf_object__find_map_fd_by_name(object, name);
-}
-
-static int attach_to(int pid, __u32 ifindex, enum bpf_tc_attach_point point, int program) {
-  LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = point);
-  LIBBPF_OPTS(bpf_tc_opts, options, .prog_fd = program, .handle = 1, .priority = 1);
-  int error = enter_network_of(pid);
-
-  if (!error)
-    error = bpf_tc_hook_create(&hook);
-  return error && error != -EEXIST ? error : bpf_tc_attach(&hook, &options);
 }
 
 static int attach_port(const struct port_line *line, const struct bpf_object *object, int program) {
@@ -162,19 +136,15 @@ static int attach_port(const struct port_line *line, const struct bpf_object *ob
   if (!error)
     error = bpf_map_update_elem(map_of(object, "far_ends"), &line->far_ifindex, &line->ifindex, BPF_NOEXIST);
   if (!error)
-    error = attach_to(line->pid, line->ifindex, BPF_TC_EGRESS, program);
-  return error ? error : attach_to(line->far_pid, line->far_ifindex, BPF_TC_INGRESS, marking);
+    error = attach_to(line->pid, line->ifindex, BPF_TC_EGRESS, program, BEFORE_FORWARDING);
+  return error ? error : attach_to(line->far_pid, line->far_ifindex, BPF_TC_INGRESS, marking, BEFORE_FORWARDING);
 }
 
 static int pin_maps(const struct bpf_object *object, const char *pins) {
-  char path[PATH_MAX];
   int error = 0;
 
-  for (size_t i = 0; i < PINNED && !error; i++) {
-    error = pin_path(path, pins, pinned[i]);
-    if (!error)
-      error = bpf_map__pin(bpf_object__find_map_by_name(object, pinned[i]), path);
-  }
+  for (size_t i = 0; i < OF_MARKING && !error; i++)
+    error = pin_map(object, pins, pinned[i]);
   return error;
 }
 
@@ -205,13 +175,6 @@ static int attach(const char *object_path, const char *pins, const char *wanted)
   printf("{\"program\":\"%s\",\"id\":%u}\n", wanted, id_of(bpf_program__fd(program)));
   bpf_object__close(object);
   return 0;
-}
-
-static int open_pinned(const char *pins, const char *name) {
-  char path[PATH_MAX];
-  int error = pin_path(path, pins, name);
-
-  return error ? error : bpf_obj_get(path);
 }
 
 static int set(const char *pins) {
@@ -307,8 +270,15 @@ int main(int count, char **words) {
     return set(words[2]);
   if (count == 3 && !strcmp(words[1], "show"))
     return show(words[2]);
+  if (count == 4 && !strcmp(words[1], "forward"))
+    return attach_forwarding(words[2], words[3]);
+  if (count == 3 && !strcmp(words[1], "set-routes"))
+    return set_routes(words[2]);
+  if (count == 3 && !strcmp(words[1], "show-routes"))
+    return show_routes(words[2]);
   if (count == 3 && !strcmp(words[1], "release"))
     return release(words[2]);
-  fprintf(stderr, "usage: switchport attach OBJECT PINS [PROGRAM] | set PINS | show PINS | release PINS\n");
+  fprintf(stderr, "usage: switchport attach OBJECT PINS [PROGRAM] | set PINS | show PINS | forward OBJECT PINS |\n"
+                  "       set-routes PINS | show-routes PINS | release PINS\n");
   return 2;
 }

@@ -24,6 +24,7 @@ from roundabout.testbeds.lab.checks import host_requirements, host_settings
 from roundabout.testbeds.lab.checks.fidelity import lab_fidelity
 from roundabout.testbeds.lab.ecn import bpffs, marking
 from roundabout.testbeds.lab.errors import LabError
+from roundabout.testbeds.lab.forwarding import forwarding
 from roundabout.testbeds.lab.lifecycle import lab_record as record, ssh
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.lab.network import network, nodes, paths, port_queues, rates
@@ -250,7 +251,7 @@ class Lab(Scaling):
         return host_settings.settings_document(trial, host, self.record.calibration, self.transport_dilation)
 
     def prepare(self, trial: TrialSpec) -> None:
-        """Set the queues and marking thresholds of ports for the trial and its transports.
+        """Set the queues and marking thresholds of ports for the trial and its transports, and the routes of its flows.
 
         Raises LabError if transports request different thresholds or classes, or if a node has died.
         """
@@ -264,11 +265,15 @@ class Lab(Scaling):
         port_queues.update_queues(queues, self.live_pids(), self.record.calibration.burst_bytes)
         packets = self._packets_per_segment(trial)
         marking.set_thresholds(self.files, queues, ecn, trial.queue_of_priority, packets)
+        if not self.topology.is_tree:
+            forwarding.set_routes(self.files, self.layout, trial)
 
     def read_back(self, trial: TrialSpec) -> list[str]:
-        """Return a line for each port whose thresholds or queues differ from what `prepare` set."""
+        """Return a line for each port or route that differs from what `prepare` set."""
         ecn, queues = self._requested_queues(trial)
+        routed = not self.topology.is_tree
         return [
+            *(forwarding.find_differences(self.files, self.layout, trial) if routed else ()),
             *marking.find_differences(self.files, queues, ecn, self._packets_per_segment(trial)),
             *port_queues.find_differences(queues, self.live_pids()),
         ]
@@ -373,6 +378,9 @@ def _build(lab: paths.LabPaths, plan: record.LabRecord, lock: int, *, verify: bo
     mtu = port_queues.mtu_bytes(topology, plan.scale / dilation)
     network.build(layout, queues, nic_queues, pids, burst_bytes=plan.calibration.burst_bytes, mtu=mtu)
     marker = marking.attach(lab, layout, queues, pids, plan.calibration.ecn, lock)
+    if not topology.is_tree:
+        forwarding.attach(lab, layout, pids, lock)
+        forwarding.set_routes(lab, layout)
     measured = rates.measure_links(layout, queues, pids, plan.scale) if verify else ()
     done = plan.model_copy(update={"state": "up", "marking": marker.program, "measured": measured})
     record.write(lab, done)

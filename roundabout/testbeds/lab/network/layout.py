@@ -7,8 +7,8 @@ from functools import cached_property
 from ipaddress import IPv4Network
 from itertools import permutations
 
+from roundabout.core.errors import UsageError
 from roundabout.runner.hosts.host_group import Host, Port
-from roundabout.runner.testbed import refuse_several_paths
 from roundabout.spec.topology import Hop, Link, Topology
 from roundabout.testbeds.lab.network import paths
 
@@ -60,16 +60,27 @@ class Layout:
         return {near.ifindex: far for near, far in pairs if near.node not in self.hosts}
 
     @cached_property
+    def _ends(self) -> Mapping[tuple[str, str], LinkEnd]:
+        return {(cable.link.name, end.node): end for cable in self.cables for end in cable.ends}
+
+    def ifindex_at(self, link: Link, node: str) -> int:
+        """Return the interface index of a link's device at `node`."""
+        return self._ends[link.name, node].ifindex
+
+    @cached_property
     def links_between(self) -> Mapping[tuple[str, str], tuple[Hop, ...]]:
-        """Return the links from one host to another, in order, by (sender, receiver)."""
+        """Return the links from one host to another, in order, by (sender, receiver).
+
+        With several paths, these are the links of flows without a route of their own.
+        """
         return {pair: self.topology.path(*pair) for pair in permutations(self.hosts, 2)}
 
     @cached_property
     def paths(self) -> Mapping[tuple[str, str], tuple[Port, ...]]:
         """Return the switch ports on the path from one host to another, in order, by (sender, receiver)."""
-        ports = {(port.switch, port.towards): port for port in self.ports}
+        ports = {(port.switch, port.link): port for port in self.ports}
         return {
-            pair: tuple(ports[hop.sender, hop.receiver] for hop in hops[1:])
+            pair: tuple(ports[hop.sender, hop.link.name] for hop in hops[1:])
             for pair, hops in self.links_between.items()
         }
 
@@ -87,9 +98,13 @@ def lay_out(topology: Topology) -> Layout:
     """Return the layout of `topology`. Hosts and ports are numbered in the topology's order.
 
     Raises:
-        UsageError: the topology has several paths, for which a lab's switches have no flow rules.
+        UsageError: a host has several NICs.
     """
-    refuse_several_paths(topology, "lab")
+    if topology.has_rails:
+        raise UsageError(
+            f"topology {topology.name}: found hosts with several NICs, allowed in a lab is one NIC a host",
+            "run it with --testbed fluid or packets",
+        )
     numbers = {name: number for number, name in enumerate(topology.hosts, start=1)}
     queueing = {end for link in topology.links if link.nic_queue for end in link.ends}
     hosts = {
@@ -114,8 +129,10 @@ def lay_out(topology: Topology) -> Layout:
                 ends.append(LinkEnd(node, HOST_INTERFACE, FIRST_HOST_IFINDEX + numbers[node], macs[node]))
                 continue
             ifindex = FIRST_PORT_IFINDEX + len(ports)
-            ends.append(LinkEnd(node, towards, ifindex, _mac(2, ifindex)))
-            ports.append(Port(node, link.name, towards, ifindex, towards, link.line_rate_gbps, link.payload_rate_gbps))
+            interface = f"port{ifindex}" if topology.has_parallel_links(*link.ends) else towards
+            ends.append(LinkEnd(node, interface, ifindex, _mac(2, ifindex)))
+            rates = link.line_rate_gbps, link.payload_rate_gbps
+            ports.append(Port(node, link.name, interface, ifindex, towards, *rates))
         cables.append(Cable(link, (ends[0], ends[1])))
     return Layout(topology, hosts, macs, tuple(cables), tuple(ports))
 

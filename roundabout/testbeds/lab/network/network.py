@@ -20,6 +20,7 @@ from roundabout.testbeds.lab.network.static_neighbors import Neighbor
 
 MULTICAST_OFF = {"br_mcast_snooping": 0, "br_mcast_querier": 0, "br_mcast_router": 0}
 CLSACT_INGRESS, CLSACT_EGRESS = 0xFFFFFFF2, 0xFFFFFFF3
+REUSE_OF_PORTS = Path("/proc/sys/net/ipv4/tcp_tw_reuse")
 BEHIND_MARKING = 2  # priority of filters; `switchport` uses 1
 
 
@@ -34,10 +35,12 @@ def build(  # noqa: PLR0913 - what a lab is made of
 ) -> None:
     """Create bridges, veth pairs, queues and addresses inside the namespaces of the processes `pids`.
 
+    With several paths a switch has no bridge: its ports forward by routes (`forwarding`).
+
     Raises:
         LabError: the kernel refused; the caller must remove the namespaces.
     """
-    for switch in layout.topology.switches:
+    for switch in layout.topology.switches if layout.topology.is_tree else ():
         run_inside(pids[switch], partial(_make_bridge, switch))
     with ExitStack() as stack:
         names = {node: stack.enter_context(_namespace(pid)) for node, pid in pids.items()}
@@ -87,11 +90,14 @@ def _attributes(end: LinkEnd, names: Mapping[str, int], mtu: int) -> list[list[A
 
 
 def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int, layout: Layout) -> None:
+    bridge = {"master": BRIDGE_IFINDEX} if layout.topology.is_tree else {}
     with IPRoute() as netlink:
         for port, queue in queues.items():
             with explain_refusal(f"the queue of {port.switch}'s port to {port.towards}"):
-                netlink.link("set", index=port.ifindex, master=BRIDGE_IFINDEX, state="up")
+                netlink.link("set", index=port.ifindex, state="up", **bridge)
                 shape_device(netlink, port.ifindex, queue, burst_bytes)
+    if not bridge:
+        return
     with explain_refusal("static forwarding entries"):
         # Not left to learning: until a host has answered, what it gets would be flooded, and a flooded packet is a
         # shared copy, which cannot be marked.
@@ -129,6 +135,8 @@ def _address(host: str, layout: Layout) -> None:
         own, ifindex = layout.hosts[host], layout.ifindexes[host]
         netlink.link("set", index=ifindex, state="up")
         netlink.addr("add", index=ifindex, address=own.address, prefixlen=own.prefix_length)
+        if not layout.topology.is_tree:
+            REUSE_OF_PORTS.write_text("1")  # by the next trial, whose flows have the same source ports
         others = [other for other in layout.hosts.values() if other is not own]
         static_neighbors.add_neighbors([Neighbor(ifindex, layout.macs[other.name], other.address) for other in others])
 

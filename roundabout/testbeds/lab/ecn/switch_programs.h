@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands of `switchport` share: pinned maps, and programs attached in other network namespaces.
+#ifndef ROUNDABOUT_SWITCH_PROGRAMS_H
+#define ROUNDABOUT_SWITCH_PROGRAMS_H
+
+#include <bpf/libbpf.h>
+
+// Prints what failed and why, and returns the exit status 1.
+int fail(const char *what, int error);
+
+// All of these return a negative error; open_pinned otherwise a file descriptor.
+int pin_path(char *path, const char *pins, const char *name);
+int open_pinned(const char *pins, const char *name);
+int pin_map(const struct bpf_object *object, const char *pins, const char *name);
+int attach_to(int pid, __u32 ifindex, enum bpf_tc_attach_point point, int program, __u32 priority);
+
+#endif

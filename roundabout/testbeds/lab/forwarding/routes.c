@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "routes.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+
+#include "../ecn/switch_programs.h"
+#include "forward.h"
+
+#define PROGRAM "forward"
+#define BEHIND_MARKING 2 // a mark is of the cable that the packet came by
+
+int attach_forwarding(const char *object_path, const char *pins) {
+  struct bpf_object *object = bpf_object__open_file(object_path, NULL);
+  int pid, program, status;
+  __u32 ifindex;
+
+  if (!object)
+    return fail(object_path, errno);
+  if (bpf_object__load(object))
+    return fail("the kernel refused the forwarding program", errno);
+  status = pin_map(object, pins, ROUTES);
+  if (status)
+    return fail(pins, status);
+  program = bpf_program__fd(bpf_object__find_program_by_name(object, PROGRAM));
+  while ((status = scanf("%d %u", &pid, &ifindex)) == 2) {
+    int error = attach_to(pid, ifindex, BPF_TC_INGRESS, program, BEHIND_MARKING);
+    if (error) {
+      fprintf(stderr, "switchport: port %u of process %d: ", ifindex, pid);
+      return fail("attaching failed", error);
+    }
+  }
+  bpf_object__close(object);
+  return status == EOF ? 0 : fail("a port on stdin makes no sense", EINVAL);
+}
+
+static void empty(int routes) {
+  struct route_key key;
+
+  while (!bpf_map_get_next_key(routes, NULL, &key))
+    bpf_map_delete_elem(routes, &key);
+}
+
+// 1: a line was read; 0: end of input; -EINVAL: nonsense.
+static int read_route(struct route_key *key, struct route *route) {
+  char sender[INET_ADDRSTRLEN], receiver[INET_ADDRSTRLEN];
+  unsigned short sender_port, receiver_port;
+  int found =
+      scanf("%u %15s %15s %hu %hu %u", &key->ifindex, sender, receiver, &sender_port, &receiver_port, &route->ifindex);
+
+  if (found == EOF)
+    return 0;
+  if (found != 6 || inet_pton(AF_INET, sender, &key->sender) != 1 || inet_pton(AF_INET, receiver, &key->receiver) != 1)
+    return -EINVAL;
+  key->sender_port = htons(sender_port);
+  key->receiver_port = htons(receiver_port);
+  return 1;
+}
+
+int set_routes(const char *pins) {
+  int routes = open_pinned(pins, ROUTES), status;
+  struct route route = {0};
+  struct route_key key;
+
+  if (routes < 0)
+    return fail(pins, routes);
+  empty(routes);
+  while ((status = read_route(&key, &route)) > 0)
+    if (bpf_map_update_elem(routes, &key, &route, BPF_NOEXIST))
+      return fail("setting a route failed", errno);
+  return status < 0 ? fail("a route on stdin makes no sense", status) : 0;
+}
+
+int show_routes(const char *pins) {
+  int routes = open_pinned(pins, ROUTES);
+  struct route_key *previous = NULL, key;
+  const char *separator = "";
+  struct route route;
+
+  if (routes < 0)
+    return fail(pins, routes);
+  printf("[");
+  for (; !bpf_map_get_next_key(routes, previous, &key); previous = &key) {
+    char sender[INET_ADDRSTRLEN], receiver[INET_ADDRSTRLEN];
+    if (bpf_map_lookup_elem(routes, &key, &route) || !inet_ntop(AF_INET, &key.sender, sender, sizeof(sender)) ||
+        !inet_ntop(AF_INET, &key.receiver, receiver, sizeof(receiver)))
+      continue;
+    printf("%s{\"entered_by\":%u,\"sender\":\"%s\",\"receiver\":\"%s\",\"sender_port\":%u,\"receiver_port\":%u,"
+           "\"left_by\":%u,\"bytes\":%" PRIu64 "}",
+           separator, key.ifindex, sender, receiver, ntohs(key.sender_port), ntohs(key.receiver_port), route.ifindex,
+           (uint64_t)route.bytes);
+    separator = ",";
+  }
+  printf("]\n");
+  return 0;
+}
