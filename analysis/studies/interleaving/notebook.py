@@ -23,7 +23,7 @@ from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import by_group, cells_of, jobs_of
 from analysis.reading.congestion.marks import marks_of_cells
 from analysis.reading.traces import median_trial, read_traces
-from analysis.render import page
+from analysis.render import cables, page
 from analysis.render.link_use import draw_link_use
 from analysis.reports import about
 from analysis.reports.summary import stored_or_new
@@ -184,6 +184,9 @@ draw(
     "Mean backlog of the shared link per iteration, by variant",
     traces,
 )
+
+# %%
+cables.cables_of(run, cells_of(run))
 
 # %% [markdown]
 # ## What was emulated

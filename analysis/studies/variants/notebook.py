@@ -24,7 +24,7 @@ from analysis.reading.congestion.marks_and_drops import count_signals
 from analysis.reading.data import by_iteration
 from analysis.reading.traces import median_trial, read_traces, spans_of_cells
 from analysis.reading.trial_inputs import with_measured_profiles
-from analysis.render import page
+from analysis.render import cables, page
 from analysis.render.link_use import draw_link_use
 from analysis.render.style import variant_colours
 from analysis.reports import about, affinity, unified_circle
@@ -181,6 +181,9 @@ page.concatenate(page.bold_heading(group) + compatibility(group, some) for group
 
 # %%
 each_group(lambda some: figures.draw_distributions(some, lost, colours), "Cumulative distributions of iteration times")
+
+# %%
+cables.cables_of(run, cells)
 
 # %% [markdown]
 # ## What was emulated
