@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from roundabout.models.fluid import fluid_jobs
+from roundabout.models.fluid import ResidualCapacity, capacities, fluid_jobs
 from roundabout.models.packets.network import number_ports
 from roundabout.plan.routes import list_routes, record_routes
 from roundabout.spec import TrialSpec
 from roundabout.spec.routing import Flow, source_port
-from tests.packets.comparisons.flow_level import differences_ms
+from roundabout.testbeds.fluid.engine_trial import compute_trial
+from tests.packets.comparisons.flow_level import RATE, differences_ms
 from tests.several_paths.fabrics import leaf_spine
-from tests.several_paths.trials import build_dumbbell, build_leaf_spine
+from tests.several_paths.trials import SHARE, SIZE, build_crossing_ring, build_dumbbell, build_leaf_spine
 
 pytestmark = pytest.mark.unit
 
@@ -68,6 +69,19 @@ def test_iterations_last_as_long_in_both_models(transport: str, flows: int, seed
     assert max(abs(longer_ms) / whole_ms for whole_ms, longer_ms in found) < 0.03
     alone_ms = spec.jobs["j0"].profile.alone_ms
     assert (min(whole_ms for whole_ms, _ in found[1:]) > 1.05 * alone_ms) == shared
+
+
+def test_a_jobs_own_flows_share_a_cable_that_hashes_choose_for_both() -> None:
+    alone_ms, shared_ms = SIZE / RATE * 1e3 / SHARE, 2 * SIZE / RATE * 1e3
+    found = set()
+    for seed in range(1, 9):
+        spec = build_crossing_ring(seed)
+        capacity = ResidualCapacity.constant(capacities(spec.topology))
+        first = compute_trial(spec, capacity).iterations["j0"][0][0]
+        most = max(spec.bytes_by_hop("j0", spec.jobs["j0"].profile.phases[-1]).values())
+        assert first[2] - first[1] == pytest.approx(shared_ms if most > SIZE else alone_ms)
+        found.add(most // SIZE)
+    assert found == {1, 2}
 
 
 def test_dcqcn_loses_on_a_shared_cable_what_it_loses_on_a_dumbbell() -> None:

@@ -12,8 +12,19 @@ SIZE, SHARE, COMPUTE_MS = 20_000_000, 0.8, 10.0
 
 def build_leaf_spine(routing: dict[str, Any], transport: str, flows: int = 1) -> TrialSpec:
     """Return two jobs between two leaves, each of which asks for 0.8 of a cable. Two spines join the leaves."""
-    topology = leaf_spine().model_dump(mode="json", by_alias=True, exclude={"name", "routing"}) | {"routing": routing}
-    return _build("leaf-spine", transport, flows, topologies={"leaf-spine": topology})
+    return _build("leaf-spine", transport, flows, topologies={"leaf-spine": _topology(routing)})
+
+
+def build_crossing_ring(seed: int) -> TrialSpec:
+    """Return a ring of four workers each of whose hops crosses the spines, with 0.8 of a cable."""
+    jobs = {"j0": {"profile": "p", "workers": ["s0", "s2", "s1", "s3"]}}
+    profiles, topologies = {"p": profile("ring", SIZE, SHARE, COMPUTE_MS)}, {"leaf-spine": _topology({"name": "ecmp"})}
+    routing = {"name": "ecmp", "seed": seed}
+    return build("leaf-spine", jobs, profiles, "dcqcn", topologies=topologies, routing=routing)
+
+
+def _topology(routing: dict[str, Any]) -> dict[str, Any]:
+    return leaf_spine().model_dump(mode="json", by_alias=True, exclude={"name", "routing"}) | {"routing": routing}
 
 
 def build_dumbbell(transport: str) -> TrialSpec:
