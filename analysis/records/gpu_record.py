@@ -160,7 +160,7 @@ def choose_measurement(record: GpuRecord, words: Sequence[str]) -> GpuMeasuremen
     Raises RecordError if none or several have these fields.
     """
     model, *conditions = words
-    wanted = dict(_condition(each) for each in conditions)
+    wanted = dict(map(read_condition, conditions))
     of_model = [each for each in record.measurements if each.model == model]
     if not of_model:
         known = ", ".join(dict.fromkeys(each.model for each in record.measurements))
@@ -174,7 +174,8 @@ def choose_measurement(record: GpuRecord, words: Sequence[str]) -> GpuMeasuremen
     raise RecordError(f"found {what}, expected one of: {names}", "name fields, such as precision=tf32")
 
 
-def _condition(text: str) -> tuple[str, str]:
+def read_condition(text: str) -> tuple[str, str]:
+    """Return the field and the value of a word such as `precision=tf32`. Raises RecordError for another word."""
     name, separator, value = text.partition("=")
     if not separator:
         raise RecordError(f"found '{text}' after the model, expected FIELD=VALUE, such as precision=tf32")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 WORKERS = 2
 PAYLOAD_GBPS = 43.0
 """Payload rate of a link of 50 Gbit/s in the topologies of the papers' experiments (experiments/topologies)."""
+POD_PAYLOAD_GBPS = 391.0
+"""Payload rate of a link of 400 Gbit/s in the fabrics of `roundabout new --from`."""
 UNNAMED = "gpu"
 
 
@@ -38,17 +40,19 @@ def report_gpu_record(  # noqa: PLR0913 - options of the command
     console: Console,
     *,
     workers: int,
-    payload_gbps: float,
+    payload_gbps: float | None,
     as_json: bool,
 ) -> None:
-    """Print what a record from a GPU holds, or the profile of the measurement that `words` name.
+    """Print what a record from a GPU holds, or the profile of the measurement or the parallel job that `words` name.
 
     The profile is stored at `target`. Raises UsageError for a target without a measurement, and RecordError for a file
     that cannot be read, or a measurement that it does not have.
     """
-    from analysis.records import gpu_record  # noqa: PLC0415
+    from analysis.records import gpu_record, parallel_profile  # noqa: PLC0415
+    from roundabout.spec.training.parallel_job import read_parallel_jobs  # noqa: PLC0415
 
     record = gpu_record.read_gpu_record(path)
+    name = target.stem if target else UNNAMED
     if not words:
         if target:
             raise UsageError(f"--save: found no model of {path}, expected one before --from-gpu")
@@ -57,10 +61,19 @@ def report_gpu_record(  # noqa: PLR0913 - options of the command
         if as_json:
             print(json.dumps([each.model_dump(mode="json") for each in record.measurements], indent=2))
         return
-    measured = gpu_record.choose_measurement(record, words)
-    profile = gpu_record.profile_of_measurement(measured, target.stem if target else UNNAMED, workers, payload_gbps)
+    if words[0] in read_parallel_jobs():
+        payload_gbps = payload_gbps or POD_PAYLOAD_GBPS
+        job = parallel_profile.job_of_words(words)
+        measured = parallel_profile.measurement_of(job, record)
+        profile = parallel_profile.profile_of_parallel_job(job, measured, name, payload_gbps)
+        workers = profile.workers or 0
+        sentences = list(parallel_profile.CAVEATS)
+    else:
+        payload_gbps = payload_gbps or PAYLOAD_GBPS
+        measured = gpu_record.choose_measurement(record, words)
+        profile = gpu_record.profile_of_measurement(measured, name, workers, payload_gbps)
+        sentences = list(gpu_record.caveats(measured))
     console.print(_profile_table(profile, measured, workers, payload_gbps), highlight=False)
-    sentences = list(gpu_record.caveats(measured))
     console.print(*(f"- {each}" for each in sentences), sep="\n", highlight=False)
     if target:
         write_text(target, profile_maker.profile_yaml(profile))

@@ -44,7 +44,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         typer.Argument(
             metavar="[JOB]",
             help="A profile, or a job as EXPERIMENT:JOB or FILE:JOB. With --from FILE: further files. With --from-gpu: "
-            "a model, and fields such as batch=512 that choose one measurement of it.",
+            "a model, and fields such as batch=512 that choose one measurement of it; or a parallel job, and fields "
+            "to change in it, such as data=8.",
         ),
     ] = None,
     measured: Annotated[
@@ -64,12 +65,18 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         bool, typer.Option("--gpu-plan", help="Print the plan of what is to be measured on a GPU, and nothing else.")
     ] = False,
     workers: Annotated[
-        int, typer.Option(min=2, max=10_000, help="With --from-gpu: number of workers in the ring.")
+        int, typer.Option(min=2, max=10_000, help="With --from-gpu and a model: number of workers in the ring.")
     ] = gpu_profile.WORKERS,
     payload_gbps: Annotated[
-        float,
-        typer.Option(min=0.001, max=1e6, metavar="GBPS", help="With --from-gpu: payload rate of a worker's link."),
-    ] = gpu_profile.PAYLOAD_GBPS,
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1e6,
+            metavar="GBPS",
+            help=f"With --from-gpu: payload rate of a worker's link. Default: {gpu_profile.PAYLOAD_GBPS:g}, and "
+            f"{gpu_profile.POD_PAYLOAD_GBPS:g} for a parallel job.",
+        ),
+    ] = None,
     save: Annotated[
         str | None, typer.Option(metavar="NAME", help="Also store the profile as experiments/profiles/NAME.yaml.")
     ] = None,
