@@ -35,7 +35,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 class _Send(NamedTuple):
-    """The bytes that each worker sends in a phase, to whom, and the formula in words."""
+    """The bytes that each worker sends in a phase, its receivers, and the formula in words."""
 
     name: str
     bytes: float
