@@ -36,8 +36,10 @@ def roundabout(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_testbed_takes_one_folder(folder: Path) -> None:
     files = [path for path in (folder / "mine").rglob("*") if path.is_file()]
     assert sorted(path.name for path in files) == ["__init__.py", "provider.py"]  # one folder
-    words = ["unfair-vgg19", "--testbed", "ideal", "--repetitions", "2", "--runs", str(folder / "runs"), "--json"]
-    done = roundabout(folder, "run", *words)
+    runs = str(folder / "runs")
+    done = roundabout(
+        folder, "run", "unfair-vgg19", "--testbed", "ideal", "--repetitions", "2", "--runs", runs, "--json"
+    )
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert [cell["median_ms"] for cell in summary["cells"]] == pytest.approx([293] * 6 + [207] * 4)

@@ -12,7 +12,7 @@ from roundabout.plan.routes import list_routes
 from roundabout.runner.trial.jobs import source_ports, worker_ports
 from roundabout.spec import TrialSpec
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.forwarding import forwarding
+from roundabout.testbeds.lab.forwarding import switch_routes
 from roundabout.testbeds.lab.network.namespaces import run_inside
 from tests.several_paths.trials import build_leaf_spine
 
@@ -77,5 +77,5 @@ def test_other_flows_take_the_route_of_their_hosts(lab: Lab, spec: TrialSpec) ->
 
 def test_a_route_that_changed_is_found(lab: Lab, spec: TrialSpec) -> None:
     lab.prepare(spec)
-    forwarding.set_routes(lab.files, lab.layout)
+    switch_routes.set_routes(lab.files, lab.layout)
     assert any("found none" in line for line in lab.read_back(spec))

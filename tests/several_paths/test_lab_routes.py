@@ -12,7 +12,7 @@ from roundabout.runner.trial.jobs import source_ports, worker_ports
 from roundabout.spec import TrialSpec, load_topology
 from roundabout.spec.topology import Topology
 from roundabout.spec.trainers.ddp import Trainer as Ddp
-from roundabout.testbeds.lab.forwarding.forwarding import Entry, list_entries
+from roundabout.testbeds.lab.forwarding.switch_routes import Entry, list_entries
 from roundabout.testbeds.lab.network.layout import Layout, lay_out
 from roundabout.testbeds.lab.provider import refuse_hidden_flows
 from tests.several_paths.fabrics import rails

@@ -27,7 +27,7 @@ def test_the_flagship_is_what_the_design_says() -> None:
     assert [(cell.variant, cell.spec.iterations) for cell in others] == [("fair", 8), ("unfair", 8)]
     assert alone.spec.one_job_at_a_time
     assert (alone.spec.iterations, fair.spec.iterations) == (4, 16)
-    assert (experiment.dilation, experiment.transport_dilation) == (4, 16)
+    assert (experiment.dilation, experiment.transport_dilation) == (3, 16)
     assert [job.transport.parameters["T_us"] for job in fair.spec.jobs.values()] == [125, 125]
     assert [job.transport.parameters["T_us"] for job in unfair.spec.jobs.values()] == [100, 125]
     assert [(each.what, each.basis) for each in experiment.expect[:2]] == [

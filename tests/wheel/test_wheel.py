@@ -96,16 +96,17 @@ def test_a_recorded_revision_is_that_of_the_code(tmp_path: Path) -> None:
     assert revision_of(tmp_path) == recorded
 
 
+def git(*words: str) -> list[str]:
+    """Return the words of what git says of the repository."""
+    return subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.split()
+
+
 @pytest.mark.proof
 def test_a_source_archive_has_all_files_and_their_revision(tmp_path: Path) -> None:
     listed = subprocess.run(["make", "--silent", "archive"], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     subprocess.run(["tar", "xzf", REPOSITORY / listed.stdout.strip(), "-C", tmp_path], check=True)
     (root,) = tmp_path.iterdir()
-    git = ["git", "-C", str(REPOSITORY)]
-    files, revision = (
-        subprocess.run([*git, *words], capture_output=True, text=True, check=True).stdout.split()
-        for words in (["ls-tree", "-r", "--name-only", "HEAD"], ["rev-parse", "HEAD"])
-    )
+    files, revision = git("ls-tree", "-r", "--name-only", "HEAD"), git("rev-parse", "HEAD")
     found = {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
     assert found == {*files, REVISION}
     assert revision_of(root) == {"revision": revision[0], "dirty": None}

@@ -12,7 +12,7 @@ from roundabout.store import Run
 
 
 class CableUse(NamedTuple):
-    """What a cable carried in one direction while jobs ran: means over a cell's trials, None if not measured."""
+    """A cable in one direction while jobs ran: means over a cell's trials, None if not measured."""
 
     cell: CellTrials
     cable: str

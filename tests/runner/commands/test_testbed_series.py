@@ -29,7 +29,7 @@ from roundabout.testbeds.fluid.provider import FluidProvider
 
 pytestmark = pytest.mark.unit
 
-DILATED = {"dilation": "4", "transport_dilation": "16"}
+DILATED = {"dilation": "3", "transport_dilation": "16"}
 """Of `unfair-vgg19` in a lab."""
 INVENTORY = Path(__file__).parents[3] / "inventory.example"
 
@@ -100,7 +100,7 @@ def test_a_prediction_that_takes_longer_than_the_lab_is_left_out(
     series = choose_series(vgg19, None, is_root=True)
     assert where(series) == [{"testbed": "lab", **DILATED}]
     assert series.notes == (
-        "packets left out: it would take about 30 h 0 min, and lab 7 min 5 s; --testbed packets,lab runs both",
+        "packets left out: it would take about 30 h 0 min, and lab 5 min 30 s; --testbed packets,lab runs both",
     )
     assert len(choose_series(vgg19, "packets,lab", is_root=True).providers) == 2
     assert choose_series(vgg19, None, is_root=False).lacks_root

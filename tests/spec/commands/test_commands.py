@@ -56,7 +56,7 @@ def test_plan_shows_every_trial_and_the_time(capsys: pytest.CaptureFixture[str])
     assert len(out) == 1 + 30 + 1 + 2
     assert out[-3] == "feedback: a mark cuts a rate after 8.6 to 10.6 us over an empty network"
     assert out[-2].startswith("packets: 30 trials, about ")
-    assert out[-1].startswith("lab (dilation 4, transport_dilation 16): 30 trials, about 7 min")
+    assert out[-1].startswith("lab (dilation 3, transport_dilation 16): 30 trials, about 5 min 30 s")
     assert main(["plan", "websearch-bert", "--testbed", "lab"]) == 0
     assert re.match(r"\d+ trials, about ", capsys.readouterr().out.splitlines()[-1])
     assert main(["plan", "unfair-vgg19", "--dilation", "17.4"]) == 0
@@ -65,7 +65,7 @@ def test_plan_shows_every_trial_and_the_time(capsys: pytest.CaptureFixture[str])
 
 def test_plan_of_one_trial(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "unfair-vgg19", "--only", "fair", "--only", "fig-1", "--repetitions", "1"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("lab (dilation 4, transport_dilation 16): 1 trial")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("lab (dilation 3, transport_dilation 16): 1 trial")
 
 
 def test_plan_accepts_quick_but_not_quick_and_full(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +78,7 @@ def test_plan_accepts_quick_but_not_quick_and_full(capsys: pytest.CaptureFixture
 def test_plan_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "unfair-vgg19", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
-    assert plan["where"] == {"testbed": "lab", "dilation": "4", "transport_dilation": "16"}
+    assert plan["where"] == {"testbed": "lab", "dilation": "3", "transport_dilation": "16"}
     assert [trial["repetition"] for trial in plan["trials"]] == sorted([1, 2, 3, 4, 5] * 6)
     assert {tuple(trial["jobs"]) for trial in plan["trials"] if trial["variant"] == "alone"} == {("j1",), ("j2",)}
 
@@ -90,9 +90,9 @@ def test_a_transport_is_dilated_by_no_less_than_jobs(fields: list[str], capsys: 
 
 
 def test_plan_names_dilations(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["plan", "calibrate-dcqcn", "--testbed", "lab", "--set", "dilation=4", "--set", "transport_dilation=16"]
+    words = ["plan", "calibrate-dcqcn", "--testbed", "lab", "--set", "dilation=3", "--set", "transport_dilation=16"]
     assert main(words) == 0
-    assert capsys.readouterr().out.splitlines()[-1].startswith("lab (dilation 4, transport_dilation 16): ")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("lab (dilation 3, transport_dilation 16): ")
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["where"] == {"testbed": "lab", **APART}
 
@@ -186,7 +186,7 @@ def test_commands_print_on_our_screen_alone() -> None:
     assert [path.name for path in sources if re.search(r"\bConsole\(", path.read_text())] == []
 
 
-APART = {"dilation": "4", "transport_dilation": "16"}
+APART = {"dilation": "3", "transport_dilation": "16"}
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ APART = {"dilation": "4", "transport_dilation": "16"}
         ("mltcp-vgg19", {"dilation": "4"}),
         ("mltcp-vgg19 --dilation 2", {"dilation": "2"}),
         ("mltcp-vgg19 --scale 200", {"dilation": "4", "scale": "200"}),
-        ("calibrate-dcqcn --testbed lab --set dilation=4 --set transport_dilation=16", APART),
+        ("calibrate-dcqcn --testbed lab --set dilation=3 --set transport_dilation=16", APART),
         ("calibrate-dcqcn --dilation 2 --set dilation=4 --set transport_dilation=16", {"dilation": "2"}),
         ("unfair-vgg19 --testbed lab", APART),
         ("unfair-vgg19 --testbed lab --set dilation=null --set transport_dilation=null", {}),

@@ -24,7 +24,7 @@ from roundabout.testbeds.lab.checks import host_requirements, host_settings
 from roundabout.testbeds.lab.checks.fidelity import lab_fidelity
 from roundabout.testbeds.lab.ecn import bpffs, marking
 from roundabout.testbeds.lab.errors import LabError
-from roundabout.testbeds.lab.forwarding import forwarding
+from roundabout.testbeds.lab.forwarding import switch_routes
 from roundabout.testbeds.lab.lifecycle import lab_record as record, ssh
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
 from roundabout.testbeds.lab.network import network, nodes, paths, port_queues, rates
@@ -266,14 +266,14 @@ class Lab(Scaling):
         packets = self._packets_per_segment(trial)
         marking.set_thresholds(self.files, queues, ecn, trial.queue_of_priority, packets)
         if not self.topology.is_tree:
-            forwarding.set_routes(self.files, self.layout, trial)
+            switch_routes.set_routes(self.files, self.layout, trial)
 
     def read_back(self, trial: TrialSpec) -> list[str]:
         """Return a line for each port or route that differs from what `prepare` set."""
         ecn, queues = self._requested_queues(trial)
         routed = not self.topology.is_tree
         return [
-            *(forwarding.find_differences(self.files, self.layout, trial) if routed else ()),
+            *(switch_routes.find_differences(self.files, self.layout, trial) if routed else ()),
             *marking.find_differences(self.files, queues, ecn, self._packets_per_segment(trial)),
             *port_queues.find_differences(queues, self.live_pids()),
         ]
@@ -379,8 +379,8 @@ def _build(lab: paths.LabPaths, plan: record.LabRecord, lock: int, *, verify: bo
     network.build(layout, queues, nic_queues, pids, burst_bytes=plan.calibration.burst_bytes, mtu=mtu)
     marker = marking.attach(lab, layout, queues, pids, plan.calibration.ecn, lock)
     if not topology.is_tree:
-        forwarding.attach(lab, layout, pids, lock)
-        forwarding.set_routes(lab, layout)
+        switch_routes.attach(lab, layout, pids, lock)
+        switch_routes.set_routes(lab, layout)
     measured = rates.measure_links(layout, queues, pids, plan.scale) if verify else ()
     done = plan.model_copy(update={"state": "up", "marking": marker.program, "measured": measured})
     record.write(lab, done)
