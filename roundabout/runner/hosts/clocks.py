@@ -13,7 +13,6 @@ import runpy
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -335,18 +334,26 @@ def call_repeatedly(read: Callable[[], None]) -> Iterator[None]:
     An error of `read` is raised at the end of the block, unless the block itself fails.
     """
     ended = threading.Event()
+    failures: list[Exception] = []
 
     def keep_reading() -> None:
-        while not ended.wait(PERIOD_S):
-            read()
-
-    with ThreadPoolExecutor(1, thread_name_prefix="clocks") as pool:
-        reading = pool.submit(keep_reading)
         try:
-            yield
-        finally:
-            ended.set()
-    reading.result()
+            while not ended.wait(PERIOD_S):
+                read()
+        except Exception as error:
+            failures.append(error)
+
+    # A daemon: a signal may come after its start and before the block is entered, and nobody would set `ended` then.
+    thread = threading.Thread(target=keep_reading, name="clocks", daemon=True)
+    try:
+        thread.start()
+        yield
+    finally:
+        ended.set()
+        if thread.is_alive():
+            thread.join()
+    if failures:
+        raise failures[0]
 
 
 def _instant() -> tuple[int, int]:

@@ -225,6 +225,13 @@ def test_repeated_readings_raise_their_error_at_the_end(monkeypatch):
     assert len(calls) == 5
 
 
+def test_a_block_that_a_signal_kept_from_its_end_keeps_no_process_alive():
+    code = (
+        "from roundabout.runner.hosts.clocks import call_repeatedly\nblock = call_repeatedly(print)\nblock.__enter__()"
+    )
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+
+
 def asked(tmp_path, **scripts):
     """What clock.py says of what keeps its clocks, where these programs are."""
     for name, said in scripts.items():
