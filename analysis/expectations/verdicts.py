@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import repeat
 from math import isfinite
-from typing import Any, Literal
+from typing import Any
 
 from analysis import papers
 from analysis.expectations.expectations import Limits, ResolvedExpectation, describe_expected, resolve
@@ -22,13 +22,11 @@ from analysis.quantities import CachedReading, Case, Curve, Quantity, QuantityRe
 from analysis.reading.disturbance import list_cells
 from analysis.statistics.intervals import Interval
 from roundabout.core.errors import RoundaboutError
+from roundabout.core.verdict_words import NOT_MEASURED, Word
 from roundabout.spec.assembly.library import CATALOG, Library
 from roundabout.spec.expectation import Expectation, Order
 from roundabout.spec.experiment import Experiment
 from roundabout.spec.load import load_experiment
-
-Word = Literal["pass", "fail", "inconclusive", "not measured"]
-NOT_MEASURED: Word = "not measured"
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from analysis.expectations.expectations import Limits
 from analysis.expectations.results import Result
 from analysis.expectations.verdict_tables import describe
-from analysis.expectations.verdicts import NOT_MEASURED, Part, Verdict, Word
+from analysis.expectations.verdicts import Part, Verdict
 from analysis.quantities import all_quantities
 from analysis.reading.disturbance import MARK
 from analysis.statistics.intervals import Interval
+from roundabout.core.verdict_words import NOT_MEASURED, Word
 from roundabout.spec import Experiment
 
 MOST_PARTS = 8

@@ -15,7 +15,7 @@ from typing import Any
 from analysis import papers
 from analysis.expectations.expectations import resolve
 from analysis.expectations.results import Summary
-from analysis.expectations.verdicts import Verdict, Word, combine, expectations
+from analysis.expectations.verdicts import Verdict, combine, expectations
 from analysis.papers.causes import CAUSES
 from analysis.reading.fidelity import read_fidelity
 from analysis.reports.expectation_comparison import ComparedExpectation, match_verdicts
@@ -23,6 +23,7 @@ from analysis.reports.publishing.publication import Publication, read_publicatio
 from analysis.reports.summary import stored_or_new
 from analysis.studies import study_of
 from roundabout.core.errors import RoundaboutError
+from roundabout.core.verdict_words import Word
 from roundabout.spec import EXPERIMENTS, load_experiment, read_catalog
 from roundabout.store import Run
 from roundabout.store.trial_states import counted_trials

@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from analysis.expectations.verdict_tables import TONES
-from analysis.expectations.verdicts import NOT_MEASURED, Word
 from analysis.quantities import all_quantities
 from analysis.render.screen import MARKS
 from analysis.reports.expectation_comparison import ExpectationLine, LineFigure, expectation_lines
@@ -22,6 +21,7 @@ from analysis.reports.scoreboard import (
     count_words,
     format_age,
 )
+from roundabout.core.verdict_words import NOT_MEASURED, Word
 
 MOST = 4
 """Largest number of figures that the screen lists for a row; the page and the JSON have all."""

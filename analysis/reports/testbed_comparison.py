@@ -10,7 +10,7 @@ from rich.text import Text
 
 from analysis.expectations.results import DisturbedTrial, InvalidTrial, JobCell, Result, Summary, Testbed
 from analysis.expectations.verdict_tables import TONES
-from analysis.expectations.verdicts import NOT_MEASURED, Verdict
+from analysis.expectations.verdicts import Verdict
 from analysis.reading.cells import CellId, by_group, experiment_of
 from analysis.reading.disturbance import MARK
 from analysis.render import screen
@@ -27,6 +27,7 @@ from analysis.reports.scoreboard import is_unaltered
 from analysis.reports.summary import stored_or_new
 from analysis.statistics.intervals import Interval
 from roundabout.core.errors import RoundaboutError
+from roundabout.core.verdict_words import NOT_MEASURED
 from roundabout.spec.base import Level
 from roundabout.store import Run
 

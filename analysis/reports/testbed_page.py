@@ -9,7 +9,6 @@ from typing import get_args
 
 from matplotlib.figure import Figure
 
-from analysis.expectations.verdicts import Word
 from analysis.render.page import Html, concatenate, figure_html, fill_template, render_document, table_html
 from analysis.render.style import FAINT, INK, draw_word_key, new_figure
 from analysis.reports.expectation_comparison import ExpectationLine, expectation_lines
@@ -20,6 +19,7 @@ from analysis.reports.testbed_comparison import (
     describe_change,
     expectation_tables,
 )
+from roundabout.core.verdict_words import Word
 from roundabout.store.files import write_text
 
 NAME = "testbeds.html"

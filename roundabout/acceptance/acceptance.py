@@ -32,7 +32,7 @@ class Acceptance:
     @property
     def failures(self) -> list[Verdict]:
         """Return all verdicts that fail."""
-        return [each for verdicts in self.parts.values() for each in verdicts if each.good is False]
+        return [each for verdicts in self.parts.values() for each in verdicts if each.verdict == "fail"]
 
     def record(self, limits: Limits) -> dict[str, Any]:
         """Return the result as JSON-compatible values."""

@@ -30,7 +30,7 @@ MEANINGS = [
         ("slowdown", "iteration time over idle; of idle, over what the job takes alone by its profile"),
     )
 ]
-TONES = {True: Tone.GOOD, False: Tone.BAD, None: None}
+TONES = {"pass": Tone.GOOD, "fail": Tone.BAD, "not measured": Tone.UNKNOWN}
 
 
 def tables(found: Acceptance, *, only_failed: bool = False) -> Iterator[Table]:
@@ -40,9 +40,10 @@ def tables(found: Acceptance, *, only_failed: bool = False) -> Iterator[Table]:
         Column(kind="words"),
         Column("found", kind="words", wraps=True),
         Column("expected", kind="words", wraps=True),
+        Column("verdict", kind="words"),
     )
     for part, verdicts in found.parts.items():
-        rows = [_row(each) for each in verdicts if each.good is False or not only_failed]
+        rows = [_row(each) for each in verdicts if each.verdict == "fail" or not only_failed]
         yield Table(columns, one_section(rows), TITLES[part], empty=f"{TITLES[part]}: nothing is beyond its limit.")
 
 
@@ -79,6 +80,7 @@ def _row(verdict: Verdict) -> tuple[Cell, ...]:
     return (
         Cell(verdict.of),
         Cell(verdict.name),
-        Cell(verdict.found, tone=TONES[verdict.good]),
+        Cell(verdict.found),
         Cell(verdict.expected),
+        Cell(verdict.verdict or "", tone=TONES.get(verdict.verdict or "")),
     )

@@ -19,6 +19,7 @@ from roundabout.acceptance.acceptance import Acceptance, Part
 from roundabout.acceptance.limits import Limits, read_limits
 from roundabout.acceptance.verdicts import Verdict
 from roundabout.core.errors import RoundaboutError, UsageError
+from roundabout.core.verdict_words import NOT_MEASURED
 from roundabout.runner.hosts.playbooks import ProvisionError
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import Testbed
@@ -156,8 +157,8 @@ def _settings_verdicts(inventory: Path) -> list[Verdict]:
         if not any(find_drift(error.reports)):
             raise
         reports = error.reports
-    found = [Verdict(host, what, is_, expected, False) for host, what, expected, is_ in find_drift(reports)]
-    return found or [Verdict(verdicts.ALL, "settings", "as provisioned", "as provisioned", True)]
+    found = [Verdict(host, what, is_, expected, "fail") for host, what, expected, is_ in find_drift(reports)]
+    return found or [Verdict(verdicts.ALL, "settings", "as provisioned", "as provisioned", "pass")]
 
 
 def rdma_verdicts(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
@@ -165,12 +166,12 @@ def rdma_verdicts(traffic: Callable[[], Iterable[Row]]) -> list[Verdict]:
     try:
         rows = list(traffic())
     except NoRdmaError as error:
-        return [Verdict(verdicts.ALL, "rdma", f"not told: {error.message}", "", None)]
+        return [Verdict(verdicts.ALL, "rdma", f"not told: {error.message}", "", NOT_MEASURED)]
     return [
         Verdict(f"{row.source} to {row.to}", *told)
         for row in rows
-        for told in [(each.what, each.found, each.expected, False) for each in row.wrong]
-        or [("ib_write_bw", f"{row.gbps:.1f} Gbit/s, all in their classes", "packets in their classes", True)]
+        for told in [(each.what, each.found, each.expected, "fail") for each in row.wrong]
+        or [("ib_write_bw", f"{row.gbps:.1f} Gbit/s, all in their classes", "packets in their classes", "pass")]
     ]
 
 

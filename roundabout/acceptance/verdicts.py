@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from roundabout.acceptance.fault_localization import Pair, find_suspects, name_directed_link, name_link
 from roundabout.acceptance.limits import Limits
+from roundabout.core.verdict_words import NOT_MEASURED, Word, pass_or_fail
 from roundabout.runner.session.connectivity_check import ConnectivityReport
 from roundabout.spec.topology import Hop, Topology
 
@@ -18,13 +19,13 @@ MAY_BE_SILENT = ("drops", "pauses")  # figures that may be missing, on unsampled
 
 
 class Verdict(NamedTuple):
-    """A found value and its expectation. `of` names the link or host. `good` is None if not judged or unknown."""
+    """A found value and its expectation. `of` names the link or host. `verdict` is None without an expectation."""
 
     of: str
     name: str
     found: str
     expected: str
-    good: bool | None
+    verdict: Word | None
 
 
 def judge_figure(of: str, name: str, measured: Measured | None, limits: Limits) -> Verdict:
@@ -34,19 +35,19 @@ def judge_figure(of: str, name: str, measured: Measured | None, limits: Limits) 
     expected = ", ".join(f"at {word} {bound:g}" for word, bound in bounds if bound is not None)
     if measured is None:
         silent = not expected or name in MAY_BE_SILENT
-        return Verdict(of, name, "not told", expected, None if silent else False)
+        return Verdict(of, name, "not told", expected, NOT_MEASURED if silent else "fail")
     value, interval = measured
     low, high = interval or (value, value)
-    good = (least is None or high >= least) and (most is None or low <= most)
+    is_within = (least is None or high >= least) and (most is None or low <= most)
     ends = f" ({low:.4g} to {high:.4g})" if interval else ""
-    return Verdict(of, name, f"{value:.4g}{ends}", expected, good if expected else None)
+    return Verdict(of, name, f"{value:.4g}{ends}", expected, pass_or_fail(is_within) if expected else None)
 
 
 def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limits) -> list[Verdict]:
     """Return the verdicts on the connectivity check: MTUs, full-size packets, losses, round trips."""
     usual, _ = Counter(survey.mtu_bytes.values()).most_common(1)[0]
     mtus = [
-        Verdict(f"host {host}", "mtu_bytes", str(found), f"{usual}, as most hosts have", False)
+        Verdict(f"host {host}", "mtu_bytes", str(found), f"{usual}, as most hosts have", "fail")
         for host, found in survey.mtu_bytes.items()
         if found != usual
     ]
@@ -54,7 +55,7 @@ def survey_verdicts(topology: Topology, survey: ConnectivityReport, limits: Limi
     cut = {(each.sender, each.receiver): float(each.lost_large) for each in survey.pinged if not each.lost_small}
     rtts = {(each.sender, each.receiver): each.rtt_ms for each in survey.pinged if each.rtt_ms is not None}
     return [
-        *(mtus or [Verdict(ALL, "mtu_bytes", str(usual), "the same", True)]),
+        *(mtus or [Verdict(ALL, "mtu_bytes", str(usual), "the same", "pass")]),
         *_judge_paths(topology, "lost", lost, limits, name_link),
         *_judge_paths(topology, "lost_whole", cut, limits, name_link),
         *_judge_paths(topology, "rtt_ms", rtts, limits, name_link),
@@ -113,9 +114,9 @@ def job_verdicts(slowdowns: Mapping[str, Measured], limits: Limits) -> list[Verd
 def trial_verdicts(records: Collection[Mapping[str, object]]) -> list[Verdict]:
     """Return a verdict for each invalid trial, with the reason in its record."""
     reasons = {(str(each["variant"]), str(each["reason"])): None for each in records if not each["valid"]}
-    found = [Verdict(f"trial {variant}", "valid", reason, "a valid trial", False) for variant, reason in reasons]
-    good = f"{len(records)} trials, and settings are as set after each"
-    return found or [Verdict(ALL, "valid", good, "valid trials", True)]
+    found = [Verdict(f"trial {variant}", "valid", reason, "a valid trial", "fail") for variant, reason in reasons]
+    settled = f"{len(records)} trials, and settings are as set after each"
+    return found or [Verdict(ALL, "valid", settled, "valid trials", "pass")]
 
 
 def _judge_paths(
@@ -125,7 +126,7 @@ def _judge_paths(
     if not values:
         return [judge_figure(ALL, name, None, limits)]
     worst = judge_figure(ALL, name, _exactly(max(values.values())), limits)
-    bad = [pair for pair, value in values.items() if judge_figure("", name, _exactly(value), limits).good is False]
+    bad = [pair for pair, value in values.items() if judge_figure("", name, _exactly(value), limits).verdict == "fail"]
     if not bad:
         return [worst]
     blamed = find_suspects(topology, bad, values.keys() - set(bad), called)

@@ -39,8 +39,8 @@ class Judgement:
     def verdicts(self) -> list[Verdict]:
         """Return the verdicts on the judged congestion control."""
         if self.refused:
-            return [Verdict(False, "it is not taken: nothing else could be measured")]
-        found = [Verdict(True, "the verifier takes it")] if self.figures else []
+            return [Verdict("fail", "it is not taken: nothing else could be measured")]
+        found = [Verdict("pass", "the verifier takes it")] if self.figures else []
         peers = {name: each for name, each in self.figures.items() if name != self.name}
         return found + verdicts(self.figures.get(self.name, {}), peers)
 

@@ -24,8 +24,15 @@ FIDELITY = Fidelity("emulated", "emulated: namespaces of one machine", VERDICT_W
 
 def verdict_table(found: Judgement) -> Table:
     """Return a table with a row for each verdict."""
-    rows = ([Cell(each.words, tone=Tone.GOOD if each.good else Tone.BAD)] for each in found.verdicts)
-    return Table((Column(kind="words"),), one_section(rows), f"{found.name}, beside cubic, dctcp and dcqcn")
+    rows = (
+        [Cell(each.words), Cell(each.verdict, tone=Tone.GOOD if each.verdict == "pass" else Tone.BAD)]
+        for each in found.verdicts
+    )
+    return Table(
+        (Column(kind="words", wraps=True), Column("verdict", kind="words")),
+        one_section(rows),
+        f"{found.name}, beside cubic, dctcp and dcqcn",
+    )
 
 
 def requirements_table(found: Judgement) -> Table:

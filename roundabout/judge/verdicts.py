@@ -7,15 +7,16 @@ The bounds are this project's choice. They are wide, so they detect broken behav
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from roundabout.core.verdict_words import Word, pass_or_fail
 from roundabout.judge.figures import Figures
 
 FigureTest = Callable[[float, list[float]], bool]
 
 
 class Verdict(NamedTuple):
-    """A verdict as a sentence. `good` is True for a positive verdict."""
+    """A verdict, and the sentence that says of what it is."""
 
-    good: bool
+    verdict: Word
     words: str
 
 
@@ -89,11 +90,11 @@ def verdicts(judged: Figures, peers: Mapping[str, Figures]) -> list[Verdict]:
         value = judged.get(rule.quantity)
         if value is None:
             if rule.quantity in judged and rule.quantity in UNCONDITIONAL:
-                found.append(Verdict(False, f"{rule.quantity} could not be told: its flows got stuck"))
+                found.append(Verdict("fail", f"{rule.quantity} could not be told: its flows got stuck"))
             continue
         others = [other for each in peers.values() if (other := each.get(rule.quantity)) is not None]
         good = rule.is_good(value, others)
         words = (rule.good if good else rule.bad).format(value)
         if words:
-            found.append(Verdict(good, words))
+            found.append(Verdict(pass_or_fail(good), words))
     return found

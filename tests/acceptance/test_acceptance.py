@@ -63,9 +63,11 @@ def test_the_fluid_testbed_passes_acceptance(tmp_path: Path) -> None:
     met = analysis.link_figures(run, {variant: link for variant, (link, _) in links.items()})
     verdicts = link_verdicts(links, {variant: each._asdict() for variant, each in met.items()}, LIMITS)
     told = {(each.of, each.name): each for each in verdicts}
-    assert told["link L1, two flows", "use_two"].good
+    assert told["link L1, two flows", "use_two"].verdict == "pass"
     assert told["link L1, many flows", "jain_many"].found == "1"
-    assert told["link L1, many flows", "marked_many"].good is False, "what hosts must tell, and do not, passes nobody"
+    assert told["link L1, many flows", "marked_many"].verdict == "fail", (
+        "what hosts must tell, and do not, passes nobody"
+    )
     run = RUNNER.start(experiments.job_experiment(TOPOLOGY, DCQCN), "acceptance", tmp_path)
     slow = {each.name: each for each in job_verdicts(analysis.slowdowns(run, "standard", "idle"), LIMITS)}
     assert slow["slowdown_idle"].found == "1"
@@ -74,12 +76,12 @@ def test_the_fluid_testbed_passes_acceptance(tmp_path: Path) -> None:
 
 
 def test_an_interval_fails_where_all_of_it_is_beyond() -> None:
-    assert judge_figure("the job", "slowdown_job", (2.2, (1.9, 2.5)), LIMITS).good
-    assert judge_figure("the job", "slowdown_job", (2.2, (2.1, 2.5)), LIMITS).good is False
+    assert judge_figure("the job", "slowdown_job", (2.2, (1.9, 2.5)), LIMITS).verdict == "pass"
+    assert judge_figure("the job", "slowdown_job", (2.2, (2.1, 2.5)), LIMITS).verdict == "fail"
     assert judge_figure("link L1", "use_two", (0.79, None), LIMITS) == Verdict(
-        "link L1", "use_two", "0.79", "at least 0.8", False
+        "link L1", "use_two", "0.79", "at least 0.8", "fail"
     )
-    assert judge_figure("link L1", "drops", None, LIMITS).good is None
+    assert judge_figure("link L1", "drops", None, LIMITS).verdict == "not measured"
 
 
 def test_limits_of_a_user_go_before_ours(tmp_path: Path) -> None:
@@ -105,7 +107,7 @@ def surveyed(**other: object) -> ConnectivityReport:
 
 
 def failed(verdicts: list[Verdict]) -> list[tuple[str, str]]:
-    return [(each.of, each.name) for each in verdicts if each.good is False]
+    return [(each.of, each.name) for each in verdicts if each.verdict == "fail"]
 
 
 def test_a_survey_names_the_link() -> None:
@@ -135,7 +137,7 @@ def test_losses_and_classes_name_the_link_and_its_direction() -> None:
     assert failed(retransmission_verdicts(TOPOLOGY, resent, LIMITS)) == [("link s3, tor1 to s3", "resent")]
     came = {pair: Counter({8 if pair[0] == "s2" else 26: 100}) for pair in PAIRS}
     (wrong,) = class_verdicts(TOPOLOGY, came, 26, LIMITS)
-    assert (wrong.of, wrong.name, wrong.good) == ("link s2, s2 to tor1", "wrong_class", False)
+    assert (wrong.of, wrong.name, wrong.verdict) == ("link s2, s2 to tor1", "wrong_class", "fail")
     assert wrong.found == "100 with DSCP 8, expected 26"
 
 
@@ -203,8 +205,8 @@ def test_rdmas_own_packets_count_where_servers_have_it() -> None:
     good, bad = Row("s0", "s1", 92.1, ()), Row("s1", "s0", 0.0, (Difference("s0 rx_prio3_bytes", "9 at least", "0"),))
     found = rdma_verdicts(lambda: [good, bad])
     assert found == [
-        Verdict("s0 to s1", "ib_write_bw", "92.1 Gbit/s, all in their classes", "packets in their classes", True),
-        Verdict("s1 to s0", "s0 rx_prio3_bytes", "0", "9 at least", False),
+        Verdict("s0 to s1", "ib_write_bw", "92.1 Gbit/s, all in their classes", "packets in their classes", "pass"),
+        Verdict("s1 to s0", "s0 rx_prio3_bytes", "0", "9 at least", "fail"),
     ]
     page = report.render_page(Acceptance(TOPOLOGY.name, {"testbed": "rack"}, parts={"rdma": found}))
     assert "RDMA&#39;s own packets" in page and "rx_prio3_bytes" in page
@@ -213,7 +215,7 @@ def test_rdmas_own_packets_count_where_servers_have_it() -> None:
         raise NoRdmaError("s0: RDMA device: none")
 
     (told,) = rdma_verdicts(lacking)
-    assert (told.good, told.found) == (None, "not told: s0: RDMA device: none")
+    assert (told.verdict, told.found) == ("not measured", "not told: s0: RDMA device: none")
 
 
 class Acceptor:

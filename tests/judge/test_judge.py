@@ -137,7 +137,7 @@ PEERS: dict[str, Figures] = {"cubic": {"gbps": 10.0, "cpu_us": 2.0, "queue_marks
 def test_the_judge_names_the_broken_rule(change: Figures, words: str | None) -> None:
     figures = {"mine": GOOD | change, **{name: dict(each) for name, each in PEERS.items()}}
     add_ratios_to_cubic(figures)
-    bad = [each.words for each in verdicts(figures["mine"], {"cubic": figures["cubic"]}) if not each.good]
+    bad = [each.words for each in verdicts(figures["mine"], {"cubic": figures["cubic"]}) if each.verdict == "fail"]
     assert (words in bad) if words else not bad
 
 
@@ -240,7 +240,7 @@ def test_a_transport_that_does_not_compile_fails_with_a_stored_report(
     assert "typo.bpf.c does not build" in said.err
     told = json.loads(said.out)
     assert "no member named 'snd_cwdn'" in told["refused"]
-    assert [each["good"] for each in told["verdicts"]] == [False]
+    assert [each["verdict"] for each in told["verdicts"]] == ["fail"]
     (page,) = (tmp_path / "runs/judge").glob("*/report.html")
     assert "no member named" in page.read_text()
 
@@ -274,7 +274,7 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judge:
 
 def test_a_window_that_never_grows_is_told(judge: Judge) -> None:
     figures = judge("still", "alone")
-    said = [each.words for each in verdicts(figures["still"], {"cubic": figures["cubic"]}) if not each.good]
+    said = [each.words for each in verdicts(figures["still"], {"cubic": figures["cubic"]}) if each.verdict == "fail"]
     assert "its window does not grow" in said
 
 
@@ -282,7 +282,7 @@ def test_a_transport_that_the_verifier_refuses_fails(judge: Judge) -> None:
     with pytest.raises(RefusedError, match="invalid mem access 'map_value_or_null'") as caught:
         judge("crooked", "alone")
     found = Judgement("crooked", "crooked.bpf.c", "Linux", refused=caught.value.message)
-    assert [each.good for each in found.verdicts] == [False]
+    assert [each.verdict for each in found.verdicts] == ["fail"]
     assert "map_value_or_null" in report.render_page(found)
 
 
@@ -290,5 +290,5 @@ def test_a_transport_that_the_verifier_refuses_fails(judge: Judge) -> None:
 @pytest.mark.quiet
 def test_a_transport_that_ignores_marks_fails(judge: Judge) -> None:
     figures = judge("deaf", "marks")
-    said = [each.words for each in verdicts(figures["deaf"], {"cubic": figures["cubic"]}) if not each.good]
+    said = [each.words for each in verdicts(figures["deaf"], {"cubic": figures["cubic"]}) if each.verdict == "fail"]
     assert any(each.startswith("ignores marks") for each in said)
