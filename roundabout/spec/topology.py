@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
+from roundabout.core.disjoint_sets import DisjointSets
 from roundabout.spec.base import Name, NodeName, NotNegative, Positive, Strict, Text, Tuple, drop_defaults
 from roundabout.spec.frames import AROUND_BYTES, CNP_BYTES, payload_share, segment_bytes
 from roundabout.spec.routing import FIRST_PORT, FiveTuple, Routing
@@ -131,13 +132,6 @@ class Hop(NamedTuple):
     def turned(self) -> "Hop":
         """Return the other direction of the link."""
         return Hop(self.link, self.receiver, self.sender)
-
-
-def _root(parents: dict[str, str], node: str) -> str:
-    """Return the root of a node's tree, and halve the way to it (union-find)."""
-    while parents[node] != node:
-        parents[node] = node = parents[parents[node]]
-    return node
 
 
 Direction = tuple[str, ...]
@@ -269,13 +263,13 @@ class Topology(Strict):
 
     def _loop_or_gap(self) -> _Fault | None:
         tree = "a tree: one way between any two nodes; for several give `routing`: static, ecmp or rail"
-        parents = {node: node for node in (*self.hosts, *self.switches)}  # a forest, a tree for nodes that are joined
+        joined = DisjointSets()
         for index, link in enumerate(self.links):
-            one, other = (_root(parents, end) for end in link.ends)
+            one, other = map(joined.find, link.ends)
             if one == other and self.routing is None:
                 return _Fault(("links", index, "ends"), f"a loop closed by {link.name}", tree)
-            parents[other] = one
-        apart = [node for node in parents if _root(parents, node) != _root(parents, self.hosts[0])]
+            joined.join(link.ends)
+        apart = [node for node in (*self.hosts, *self.switches) if joined.find(node) != joined.find(self.hosts[0])]
         if apart:
             return _Fault(("links",), f"no way from {self.hosts[0]} to {apart[0]}", "a way between any two nodes")
         return None

@@ -9,33 +9,12 @@ carries. Streams of other sets are never delayed, so they cross no link here. Jo
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from roundabout.core.disjoint_sets import DisjointSets
 from roundabout.models.fluid.jobs import Barrier, FluidJob, SendPhase, Stream, merge_workers
 from roundabout.spec.topology import Direction
 
 ROUNDING = 1e-9
 """Share by which a link's demand may exceed its capacity by rounding. A larger one would hide contention."""
-
-
-class DisjointSets:
-    """Sets of items that grow together: a union-find structure."""
-
-    def __init__(self) -> None:
-        self._above: dict[Hashable, Hashable] = {}
-
-    def find(self, item: Hashable) -> Hashable:
-        """Return the representative of an item's set; an unknown item is a set of its own."""
-        path = [item]
-        while (above := self._above.get(path[-1], path[-1])) != path[-1]:
-            path.append(above)
-        for each in path:
-            self._above[each] = path[-1]
-        return path[-1]
-
-    def join(self, items: Iterable[Hashable]) -> None:
-        """Make one set of the sets of these items."""
-        first, *others = map(self.find, items)
-        for each in others:
-            self._above[each] = first
 
 
 def contended_groups(jobs: Mapping[str, FluidJob], capacity: Mapping[Direction, float]) -> list[dict[str, FluidJob]]:
