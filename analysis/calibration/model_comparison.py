@@ -8,11 +8,10 @@ from typing import Any
 from analysis.calibration.calibration_targets import ALLOWED_SHARE, ALLOWED_SPEEDUP
 from analysis.calibration.predictions import Prediction
 from analysis.expectations.expectations import Limits
-from analysis.expectations.verdict_tables import TONES
 from analysis.expectations.verdicts import judge_interval
 from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, first_shares, speedup
 from analysis.reading.disturbance import MARK
-from analysis.render.tables import Cell as Shown, Column, Table, one_section
+from analysis.render.tables import TONES, Cell as Shown, Column, Table, one_section
 from analysis.statistics.intervals import Interval, mean_of
 from roundabout.core.verdict_words import NOT_MEASURED, Word
 from roundabout.spec.experiment import FAIR, Experiment

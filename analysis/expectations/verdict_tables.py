@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from analysis.expectations.verdicts import Verdict
 from analysis.reading.disturbance import MARK
 from analysis.render.page import Html, fill_template, list_html, paragraph, table_html
-from analysis.render.tables import Cell, Column, Table, Tone, one_section
-
-TONES = {"pass": Tone.GOOD, "fail": Tone.BAD, "inconclusive": Tone.OPEN, "not measured": Tone.UNKNOWN}
+from analysis.render.tables import TONES, Cell, Column, Table, one_section
 
 
 def with_figures(verdicts: Sequence[Verdict]) -> list[Verdict]:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables as data: declared once by a study, shown by `screen` on 80 columns and by `page` as HTML."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 from typing import Literal, TypeVar
+
+from roundabout.core.verdict_words import Word
 
 T = TypeVar("T")
 Ends = tuple[float | None, float | None]
@@ -22,6 +24,14 @@ class Tone(Enum):
     BAD = "fail"
     OPEN = "inconclusive"
     UNKNOWN = "not-measured"
+
+
+TONES: Mapping[Word, Tone] = {
+    "pass": Tone.GOOD,
+    "fail": Tone.BAD,
+    "inconclusive": Tone.OPEN,
+    "not measured": Tone.UNKNOWN,
+}
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from analysis.expectations.verdict_tables import TONES
 from analysis.quantities import all_quantities
 from analysis.render.screen import MARKS
+from analysis.render.tables import TONES
 from analysis.reports.expectation_comparison import ExpectationLine, LineFigure, expectation_lines
 from analysis.reports.scoreboard import (
     HEADINGS,

@@ -9,12 +9,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from analysis.expectations.results import DisturbedTrial, InvalidTrial, JobCell, Result, Summary, Testbed
-from analysis.expectations.verdict_tables import TONES
 from analysis.expectations.verdicts import Verdict
 from analysis.reading.cells import CellId, by_group, experiment_of
 from analysis.reading.disturbance import MARK
 from analysis.render import screen
-from analysis.render.tables import Cell, Column, Section, Table, one_section
+from analysis.render.tables import TONES, Cell, Column, Section, Table, one_section
 from analysis.reports.comparison import CompareError
 from analysis.reports.expectation_comparison import (
     ComparedExpectation,

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from analysis.render import page
-from analysis.render.tables import Cell, Column, Table, Tone, one_section
+from analysis.render.tables import TONES, Cell, Column, Table, one_section
 from roundabout.acceptance.acceptance import PARTS, Acceptance
 from roundabout.acceptance.verdicts import Verdict
 
@@ -30,7 +30,6 @@ MEANINGS = [
         ("slowdown", "iteration time over idle; of idle, over what the job takes alone by its profile"),
     )
 ]
-TONES = {"pass": Tone.GOOD, "fail": Tone.BAD, "not measured": Tone.UNKNOWN}
 
 
 def tables(found: Acceptance, *, only_failed: bool = False) -> Iterator[Table]:
@@ -82,5 +81,5 @@ def _row(verdict: Verdict) -> tuple[Cell, ...]:
         Cell(verdict.name),
         Cell(verdict.found),
         Cell(verdict.expected),
-        Cell(verdict.verdict or "", tone=TONES.get(verdict.verdict or "")),
+        Cell(verdict.verdict or "", tone=TONES[verdict.verdict] if verdict.verdict else None),
     )

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from analysis.render import page
-from analysis.render.tables import Cell, Column, Table, Tone, one_section
+from analysis.render.tables import TONES, Cell, Column, Table, Tone, one_section
 from roundabout.judge.figures import QUANTITIES, SCENES, Quantity, Scene
 from roundabout.judge.judgement import VERDICT_WORDS, Judgement
 from roundabout.runner.fidelity import Fidelity
@@ -24,10 +24,7 @@ FIDELITY = Fidelity("emulated", "emulated: namespaces of one machine", VERDICT_W
 
 def verdict_table(found: Judgement) -> Table:
     """Return a table with a row for each verdict."""
-    rows = (
-        [Cell(each.words), Cell(each.verdict, tone=Tone.GOOD if each.verdict == "pass" else Tone.BAD)]
-        for each in found.verdicts
-    )
+    rows = ([Cell(each.words), Cell(each.verdict, tone=TONES[each.verdict])] for each in found.verdicts)
     return Table(
         (Column(kind="words", wraps=True), Column("verdict", kind="words")),
         one_section(rows),
