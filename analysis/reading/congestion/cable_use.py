@@ -54,12 +54,12 @@ def _read(run: Run) -> Rows:
 
 
 def _uses_of_cell(cell: CellTrials, rows: Rows) -> Iterator[CableUse]:
+    links = {link.name: link for link in cell.spec.topology.links}
     for (cable, towards), jobs in _jobs_of_cables(cell.spec).items():
         own = [rows[trial, cable, towards] for trial in cell.trials if (trial, cable, towards) in rows]
         if own:
             gbps, *others = (_mean([row[name] for row in own]) for name in FIGURES)
-            (link,) = (each for each in cell.spec.topology.links if each.name == cable)
-            yield CableUse(cell, cable, towards, tuple(jobs), gbps or 0.0, link.line_rate_gbps, *others)
+            yield CableUse(cell, cable, towards, tuple(jobs), gbps or 0.0, links[cable].line_rate_gbps, *others)
 
 
 def _jobs_of_cables(spec: TrialSpec) -> dict[tuple[str, str], dict[str, None]]:
