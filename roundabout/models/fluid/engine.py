@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from roundabout.models.fluid.jobs import ComputePhase, FluidJob, merge_workers
+from roundabout.models.fluid.jobs import EQUAL_MS, ComputePhase, FluidJob, merge_workers
 from roundabout.models.fluid.residual_capacity import Floats, ResidualCapacity
 from roundabout.models.native_engine import EngineError, load_engine
 from roundabout.spec.topology import Direction
@@ -24,9 +24,6 @@ LIBRARY = "build/lib/libfluid.so"
 INSTANTS = 100_000
 """Number of instants after which the engine returns to Python, so that it can be interrupted: some tenths of a second.
 """
-
-SAME_MS = 1e-9
-"""Largest difference of two instants that count as one, ms, as in model.py."""
 
 DOUBLES, INT64S, SIZES = POINTER(c_double), POINTER(c_int64), POINTER(c_size_t)
 FUNCTIONS = {
@@ -168,7 +165,7 @@ def steady_iteration_times(
 
 def _durations(spans: Floats, until_ms: float) -> list[float]:
     """Return how long the iterations take that all workers end by `until_ms`; spans: (workers, iterations, 2)."""
-    ended = spans[:, :, 1].max(axis=0) <= until_ms + SAME_MS
+    ended = spans[:, :, 1].max(axis=0) <= until_ms + EQUAL_MS
     durations: list[float] = (spans[:, :, 1] - spans[:, :, 0]).max(axis=0)[ended].tolist()
     return durations
 

@@ -14,6 +14,9 @@ from roundabout.spec.topology import Direction, Topology
 
 Path = tuple[Direction, ...]
 
+EQUAL_MS = 1e-9
+"""Largest difference of two instants that count as one, ms."""
+
 
 @dataclass(frozen=True)
 class ComputePhase:

@@ -15,7 +15,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
-from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, SendPhase, Stream, merge_workers
+from roundabout.models.fluid.jobs import (
+    EQUAL_MS,
+    Barrier,
+    ComputePhase,
+    FluidJob,
+    SendPhase,
+    Stream,
+    merge_workers,
+)
 from roundabout.models.fluid.rate_integrator import TOLERANCE, integrate_step
 from roundabout.models.fluid.rates import Flow, max_min_rates
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
@@ -23,8 +31,6 @@ from roundabout.spec.topology import Direction
 
 ITERATIONS = 40
 """Default number of iterations that each job completes at least; the second half counts as the steady state."""
-
-_EQUAL_MS = 1e-9
 
 
 class Iteration(NamedTuple):
@@ -132,7 +138,7 @@ def _assign_rates(
             break  # of a link that carries the same whatever is asked of it, a backlog gets no more
     until = next_event()
     tallies = {each.tally for each in live}
-    if until <= now + _EQUAL_MS or len(tallies) < 2 or not any(tally.job.factor for tally in tallies):
+    if until <= now + EQUAL_MS or len(tallies) < 2 or not any(tally.job.factor for tally in tallies):
         return until
     rates_after = partial(_rates_after, live, flows, capacity)
     ms, mean_rates = integrate_step(
@@ -143,8 +149,8 @@ def _assign_rates(
         until_event = next_event() - now
         if any(each.is_overdrawn for each in live):
             ms /= 2  # a backlog came and went within the step: let it come first
-        elif until_event < ms - _EQUAL_MS:
-            ms = max(until_event, _EQUAL_MS)
+        elif until_event < ms - EQUAL_MS:
+            ms = max(until_event, EQUAL_MS)
         else:
             return now + ms
 
@@ -265,12 +271,10 @@ class _ActiveStream:
 
     def advance(self, ms: float) -> None:
         born, drained = self._ends()
-        waits = (
-            self.stream.path and drained > ms + _EQUAL_MS
-        )  # within a host nothing does, what rounding leaves neither
+        waits = self.stream.path and drained > ms + EQUAL_MS  # within a host nothing does, what rounding leaves neither
         self.waiting = max(self.waiting + (self.inflow - self.rate) * ms, 0.0) if waits else 0.0
         if self.feeder is None and self.has_begun:
-            self.unproduced = 0.0 if born <= ms + _EQUAL_MS else self.unproduced - self.pace * ms
+            self.unproduced = 0.0 if born <= ms + EQUAL_MS else self.unproduced - self.pace * ms
 
     @property
     def done(self) -> bool:
@@ -382,7 +386,7 @@ class _RunningJob:
         while moved and not self.ended:
             moved = False
             for number, worker in enumerate(self.workers):
-                if worker.until <= now + _EQUAL_MS:
+                if worker.until <= now + EQUAL_MS:
                     self._enter_next(number, now)
                     moved = True
             for place, phase in list(self.phases.items()):
@@ -393,7 +397,7 @@ class _RunningJob:
                 if not phase.parties:
                     del self.phases[place]
             self.ended = self.completed >= self.limit
-        if now + _EQUAL_MS >= self.departs:
+        if now + EQUAL_MS >= self.departs:
             self.ended = True
         if self.ended:
             self.phases.clear()
