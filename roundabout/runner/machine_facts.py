@@ -60,7 +60,10 @@ def describe_code() -> str:
 
 
 def hash_programs(root: Path) -> str | None:
-    """Return one SHA-256 of all native programs and eBPF objects that are deployed, or None if one is missing."""
+    """Return one SHA-256 of all native programs and eBPF objects that are deployed, or None if one is missing.
+
+    The list is read as text, because `--version` and setup.py import neither YAML nor the specs (program_list).
+    """
     listed = re.findall(r"^ +- (build/\S+)$", (root / "roundabout/runner/programs.yaml").read_text(), re.MULTILINE)
     files = [*(root / each for each in listed), *sorted((root / "build/bpf").glob("*.bpf.o"))]
     if not all(each.is_file() for each in files):
