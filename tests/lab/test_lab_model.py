@@ -297,6 +297,20 @@ def test_a_transport_may_be_dilated_more_than_jobs_are(monkeypatch):
     assert "transport_dilation" not in alike.identity()  # so that keys of trials without it stay valid
 
 
+def test_mltcp_over_a_nic_is_dilated_apart_while_it_learns_its_job():
+    trial = next(cell for cell in load_experiment("compare-all").cells if cell.variant == "mltcp").spec
+    labs = LabProvider(dilation=4, transport_dilation=16)
+    labs.check_trial(trial)
+    transport = {"name": "mltcp_dcqcn", "set": "hotnets22"}
+    for given in ({"gap_us": 50_000}, {"iteration_bytes": 1_000_000}):
+        jobs = {
+            name: job.model_copy(update={"transport": Transport(**transport, **given)})
+            for name, job in trial.jobs.items()
+        }
+        with pytest.raises(LabError, match=f"mltcp_dcqcn.{next(iter(given))}, which is of a job"):
+            labs.check_trial(trial.model_copy(update={"jobs": jobs}))
+
+
 @pytest.mark.parametrize(("dilation", "delays"), [(100, {}), (100, {"cnp_to_cut_us": 20.0}), (17.4, {}), (1, {})])
 def test_a_lab_holds_cnps_back_for_what_its_round_trip_leaves_of_the_feedback_delay(dilation, delays):
     spec = next(cell for cell in load_experiment("unfair-vgg19").cells if cell.variant == "unfair").spec

@@ -77,15 +77,23 @@ def settings_document(trial: TrialSpec, host: str, calibration: Calibration, dil
 def refuse_times_of_jobs(trial: TrialSpec) -> None:
     """Raise LabError if a transport cannot have another dilation than jobs.
 
-    TCP depends on windows of bytes, and a transport that varies another one has times and bytes of jobs.
+    TCP depends on windows of bytes. MLTCP over a NIC's transport learns the bytes and silences of its job, or is given
+    them: what is given would need the dilation of jobs.
     """
     for transport in trial.transports.values():
         declared = transport.declaration
-        if transport.stands_for != "RDMA" or declared is None or declared.varied:
+        if declared is None or transport.stands_for != "RDMA":
             raise LabError(
                 f"transport_dilation: found transport {transport.name}, expected one of NICs, such as dcqcn: others "
                 "depend on bytes and times of jobs",
                 "leave transport_dilation out",
+            )
+        learned = {rule.left for rule in declared.rules if rule.either}
+        for name in sorted(learned & {name for name, value in transport.requested.items() if value}):
+            raise LabError(
+                f"transport_dilation: found {transport.name}.{name}, which is of a job, expected a transport that "
+                "learns it",
+                f"leave {name} or transport_dilation out",
             )
 
 
