@@ -301,10 +301,9 @@ def test_mltcp_over_a_nic_is_dilated_apart_while_it_learns_its_job():
     trial = next(cell for cell in load_experiment("compare-all").cells if cell.variant == "mltcp").spec
     labs = LabProvider(dilation=4, transport_dilation=16)
     labs.check_trial(trial)
-    transport = {"name": "mltcp_dcqcn", "set": "hotnets22"}
     for given in ({"gap_us": 50_000}, {"iteration_bytes": 1_000_000}):
         jobs = {
-            name: job.model_copy(update={"transport": Transport(**transport, **given)})
+            name: job.model_copy(update={"transport": Transport(name="mltcp_dcqcn", **given)})
             for name, job in trial.jobs.items()
         }
         with pytest.raises(LabError, match=f"mltcp_dcqcn.{next(iter(given))}, which is of a job"):
