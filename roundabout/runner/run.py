@@ -103,8 +103,10 @@ def make_run_plan(
     for trial in reversed(plan.trials):  # what a trial needs comes before it
         is_random = provider.has_jitter or trial.spec.has_random_parts
         if trial.repetition == 1 or is_random or any(trial.key in later.depends_on for later in kept):
-            kept.append(replace(trial, expected_s=provider.computing_s(trial.spec)))
-    return replace(plan, trials=tuple(reversed(kept)))
+            kept.append(trial)
+    at_once = max(1, min(provider.processors, len(kept)))
+    trials = (replace(trial, expected_s=provider.computing_s(trial) / at_once) for trial in reversed(kept))
+    return replace(plan, trials=tuple(trials))
 
 
 def _refuse_long_trials(plan: Plan) -> Plan:

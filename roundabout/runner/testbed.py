@@ -162,8 +162,13 @@ class TestbedProvider(ABC):
         for cell in experiment.cells:
             self.check_trial(cell.spec)
 
-    def computing_s(self, trial: TrialSpec, /) -> float:  # noqa: ARG002
-        """Return how long a model computes for a trial, about; 0 if that is soon."""
+    @property
+    def processors(self) -> int:
+        """Return the number of trials that a model computes at once."""
+        return 1
+
+    def computing_s(self, trial: PlannedTrial, /) -> float:  # noqa: ARG002
+        """Return how long a model computes for a trial on one processor, about; 0 if that is soon."""
         return 0.0
 
     def compute_ahead(self, trials: Sequence[PlannedTrial], /) -> AbstractContextManager[None]:  # noqa: ARG002

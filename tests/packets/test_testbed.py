@@ -14,12 +14,19 @@ from analysis.reading.cells import first_shares
 from analysis.reading.congestion.marks import marks_of_cells, per_iteration
 from analysis.reading.trial_inputs import resolve_inputs
 from roundabout import build_experiment, testbeds
+from roundabout.models.fluid import ResidualCapacity, capacities
 from roundabout.models.packets import Engine, EngineError, Fabric, UnsupportedError, open_trial, play_trial, trial
+from roundabout.models.packets.fabric import payload_bytes
 from roundabout.models.packets.trial import count_packet_hops
+from roundabout.plan import make_plan, with_simulated_jobs
 from roundabout.runner.run import Runner, make_run_plan
+from roundabout.runner.testbed import TestbedProvider
+from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
+from roundabout.testbeds.fluid.engine_trial import compute_trial
 from roundabout.testbeds.packets.ahead import TrialsAhead
+from roundabout.testbeds.packets.expected_work import expected_packet_hops
 from roundabout.testbeds.packets.provider import PacketsProvider
 from tests.observers import Silent
 from tests.two_phases import two_phases
@@ -143,12 +150,23 @@ def test_it_is_stamped_and_found_again(small: Run) -> None:
 
 
 def test_a_run_uses_as_many_processors_as_it_may() -> None:
-    provider = testbeds.find_provider({"testbed": "packets", "jobs": "1"})
-    spec = build_experiment(FILE).cells[1].spec
-    assert provider.where == {"testbed": "packets", "jobs": "1"}
-    assert (
-        provider.computing_s(spec) == 2 * testbeds.find_provider({**provider.where, "jobs": "2"}).computing_s(spec) > 0
-    )
+    one, two = (testbeds.find_provider({"testbed": "packets", "jobs": jobs}) for jobs in "12")
+    assert one.where == {"testbed": "packets", "jobs": "1"}
+    many, single = build_experiment(FILE), build_experiment({**FILE, "factors": {}, "repetitions": 1})
+    assert expected_s(one, many) == 2 * expected_s(two, many) > 0
+    assert expected_s(one, single) == expected_s(two, single) > 0
+
+
+def expected_s(provider: TestbedProvider, experiment: Experiment) -> float:
+    return make_run_plan(provider, experiment, {}, {}).expected_s
+
+
+def test_a_slice_is_expected_to_fill_links_as_in_the_flow_level_model() -> None:
+    (planned,) = make_plan(load_experiment("cluster-slices", length="quick"), {}, {}).trials
+    spec = with_simulated_jobs(planned.spec, planned.seed)[0]
+    carried = compute_trial(spec, ResidualCapacity.constant(capacities(spec.topology))).carried
+    packets = sum(each[-1] for each in carried.values()) / payload_bytes(spec.topology.mtu_bytes)
+    assert packets < expected_packet_hops(planned) < 1.05 * packets  # the last iteration counts as a whole
 
 
 def test_trials_are_computed_ahead_and_dropped_at_the_end() -> None:

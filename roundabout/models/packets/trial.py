@@ -31,13 +31,9 @@ LEAST_LEFT = 0.1
 def count_packet_hops(spec: TrialSpec) -> float:
     """Return how many data packets all links carry in a trial, at most, if jobs take no longer than alone.
 
-    Cross traffic's acknowledgements count too, while jobs are slowed by what it takes of links. The jobs of a cluster's
-    slice are known only after the simulation of its trace, so all links count as full.
+    Cross traffic's acknowledgements count too, while jobs are slowed by what it takes of links.
     """
     packet = payload_bytes(spec.topology.mtu_bytes)
-    if spec.cluster and spec.cluster.slice and not spec.jobs:
-        per_s = 2 * sum(link.payload_rate_gbps for link in spec.topology.links) * BYTES_PER_S_OF_GBPS
-        return spec.cluster.slice.lasts_s * per_s / packet
     hops = 0.0
     for name, job in spec.jobs.items():
         iterations = float(spec.iterations_of(name))

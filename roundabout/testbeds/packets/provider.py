@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 
 from roundabout.core import paths
 from roundabout.models import packets
-from roundabout.models.packets import PS_PER_MS, Fabric, UnsupportedError, count_packet_hops
+from roundabout.models.packets import PS_PER_MS, Fabric, UnsupportedError
 from roundabout.models.packets.engine import LIBRARY
 from roundabout.plan import PlannedTrial
 from roundabout.runner import program_list
@@ -26,6 +26,7 @@ from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 from roundabout.testbeds.packets import tables
 from roundabout.testbeds.packets.ahead import TrialsAhead
+from roundabout.testbeds.packets.expected_work import expected_packet_hops
 from roundabout.testbeds.packets.loads import plan_loads
 from roundabout.testbeds.packets.support import check_support
 
@@ -70,9 +71,14 @@ class PacketsProvider(TestbedProvider):
         """Open the model, which suits any topology."""
         return nullcontext(PacketsTestbed(visit, self._fabric, self._ahead))
 
-    def computing_s(self, trial: TrialSpec, /) -> float:
-        """Return the trial's packet-hops at the engine's usual speed, over all processors."""
-        return count_packet_hops(trial) / PACKET_HOPS_PER_S / self._ahead.processors
+    @property
+    def processors(self) -> int:
+        """Return the number of trials that are computed at once."""
+        return self._ahead.processors
+
+    def computing_s(self, trial: PlannedTrial, /) -> float:
+        """Return the trial's packet-hops at the engine's usual speed."""
+        return expected_packet_hops(trial) / PACKET_HOPS_PER_S
 
     def compute_ahead(self, trials: Sequence[PlannedTrial], /) -> AbstractContextManager[None]:
         """Compute trials on all processors before their turn comes."""

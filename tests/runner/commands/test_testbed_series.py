@@ -97,6 +97,7 @@ def test_a_prediction_that_takes_longer_than_the_lab_is_left_out(
 ) -> None:
     kind = type(find_provider({"testbed": "packets"}))
     monkeypatch.setattr(kind, "computing_s", lambda *_: 3600.0)
+    monkeypatch.setattr(kind, "processors", 1)
     series = choose_series(vgg19, None, is_root=True)
     assert where(series) == [{"testbed": "lab", **DILATED}]
     assert series.notes == (
