@@ -83,7 +83,7 @@ def fairness(asked: QuantityRequest) -> list[Case]:
 def migrations(asked: QuantityRequest) -> list[Case]:
     """Return the number of jobs that swaps of workers moved, each time anew, in an hour; the mean of repetitions."""
     return [
-        _case(cell, *mean_of([trial.timeline.migrations_an_hour for trial in cell.trials.values()], at_least=0))
+        _case(cell, *mean_of([trial.migrations_an_hour for trial in cell.trials.values()], at_least=0))
         for cell in _cells(asked, asked.of)
     ]
 

@@ -124,12 +124,6 @@ class Timeline(_StoredModel):
         return {each.name: each.model for each in self.requests}
 
     @property
-    def migrations_an_hour(self) -> float:
-        """Return the number of jobs that swaps moved, each time that one was moved, by the hours of the trace."""
-        end_s = max((stint.ends_s for stint in self.stints), default=0.0)
-        return 3600 * sum(len(each.migrated) for each in self.decisions) / end_s if end_s else 0.0
-
-    @property
     def moves(self) -> list[Allocation]:
         """Return the allocations that began on other workers than their job had before."""
         before: dict[str, Allocation] = {}
@@ -183,6 +177,16 @@ class ClusterTrial:
         """Return the start of the trial's window in the trace, s; None if the trial played the whole trace."""
         cluster = self.spec.cluster
         return cluster.slice.from_s if cluster and cluster.slice else None
+
+    @property
+    def migrations_an_hour(self) -> float:
+        """Return the number of jobs that swaps moved, each time that one was moved, by the hours of the trace.
+
+        Decisions are those from the trace's start to the trial's last allocation, also if the trial played a window.
+        """
+        end_s = max((stint.ends_s for stint in self.timeline.stints), default=0.0)
+        hours = ((self.window_start_s or 0.0) + end_s) / 3600
+        return sum(len(each.migrated) for each in self.timeline.decisions) / hours if hours else 0.0
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from analysis.reports.report import terminal_report, write_report
 from analysis.reports.summary import stored_or_new, summarize_run
 from analysis.statistics.intervals import estimate, paired_ratio, ratio
 from analysis.studies.cluster import figures
+from roundabout.spec import load_experiment
 from roundabout.store import StoreError
 from tests.analysis.cluster_runs import MODELS, SLOWED, cluster_run
 from tests.analysis.synthetic_runs import as_older
@@ -80,6 +81,15 @@ def test_jobs_that_swaps_move_are_counted_by_the_hour(run, reading):
     found = measured(reading, "jobs that swaps move an hour")
     assert found["th-cassini"].value == pytest.approx(np.mean([2 * 3600 / each for each in ends_s]))
     assert found["themis"].value == 0
+
+
+def test_moves_of_a_window_are_counted_by_the_hours_of_the_trace_before_it_too(run):
+    trial = next(cell for cell in read_clusters(run) if cell.variant == "th-cassini").first
+    cluster = load_experiment("cluster-slices").cells[0].spec.cluster
+    window = replace(trial, spec=trial.spec.model_copy(update={"cluster": cluster}))
+    end_s = max(stint.ends_s for stint in trial.timeline.stints)
+    assert window.window_start_s == 300
+    assert window.migrations_an_hour == pytest.approx(2 * 3600 / (300 + end_s))
 
 
 def test_cassini_variants_are_compared_with_the_scheduler_they_extend(results):
