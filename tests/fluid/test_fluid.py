@@ -9,7 +9,13 @@ from hypothesis import given, settings, strategies as st
 
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, residual_of_loads
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, fluid_jobs, make_send_phase
-from roundabout.models.fluid.limits import best_offsets, fluid_limits, unified_means_ms, unified_period
+from roundabout.models.fluid.limits import (
+    best_offsets,
+    common_periods_ms,
+    fluid_limits,
+    unified_means_ms,
+    unified_period,
+)
 from roundabout.models.fluid.model import Simulation, iteration_times
 from roundabout.models.fluid.rates import Flow, max_min_rates
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
@@ -17,6 +23,7 @@ from roundabout.spec import Profile, ResolvedJob, Topology, Transport, TrialSpec
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import CrossTraffic
 from roundabout.spec.patterns import all_transfers
+from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
 
@@ -351,6 +358,42 @@ def test_the_unified_period_holds_whole_iterations_of_each_job():
     times = iteration_times([slow, quick], PAYLOAD, iterations=40)
     long, short = unified_period([0.0, 0.0], times)
     assert (long.stop - long.start, short.stop - short.start) == (3, 8)
+
+
+def test_jobs_of_nearly_common_periods_interleave_by_waiting_for_each_other():
+    spec = next(cell.spec for cell in load_experiment("unfair-table1").cells if cell.levels["group"] == "5")
+    limits = fluid_limits(spec)
+    assert [each.alone_ms for each in limits.values()] == pytest.approx([329, 329, 165])
+    assert [each.interleaved_ms for each in limits.values()] == pytest.approx([330, 330, 165])
+    assert limits["j1"].fair_ms == pytest.approx(403.3, abs=0.1)
+
+
+@given(st.lists(st.integers(10, 1000), min_size=1, max_size=5))
+def test_common_periods_are_no_shorter_than_alone_and_have_a_common_multiple(alone_ms):
+    periods = common_periods_ms(alone_ms)
+    assert all(own <= period * (1 + 1e-9) for own, period in zip(alone_ms, periods, strict=True))
+    longest = periods[alone_ms.index(max(alone_ms))]
+    turns = ([count * longest / period for period in periods] for count in range(1, 5))
+    assert any(own == pytest.approx(list(map(round, own)), rel=1e-9) for own in turns)
+
+
+in_ms = st.integers(50, 300)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.tuples(in_ms, in_ms), min_size=2, max_size=2))
+def test_interleaved_jobs_are_between_a_common_start_and_alone(times):
+    spec = trial({"j1": ["s0", "s2"], "j2": ["s1", "s3"]}, DUMBBELL, HOSTS, ["tor0", "tor1"])
+    made = (two_phases(compute_ms, 4_000_000 * ms, ms) for compute_ms, ms in times)  # 32 Gbit/s of 43
+    jobs = {
+        name: job.model_copy(update={"profile": Profile.model_validate({"schema": 1, "name": name, **profile})})
+        for (name, job), profile in zip(spec.jobs.items(), made, strict=True)
+    }
+    limits = fluid_limits(spec.model_copy(update={"jobs": jobs})).values()
+    interleaved, fair = (
+        sum(getattr(each, way) / each.alone_ms for each in limits) for way in ("interleaved_ms", "fair_ms")
+    )
+    assert 2 - 1e-9 <= interleaved <= fair + 1e-9
 
 
 @settings(max_examples=10, deadline=None)

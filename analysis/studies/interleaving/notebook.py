@@ -74,8 +74,8 @@ verdict_tables.cards(results.expectations)
 # Milliseconds, from a job's start of computing to the end of its slowest worker's communication, over all iterations
 # of all valid repetitions; under each figure its 95 % interval. *Last half* is the second half of each repetition's
 # iterations, by when jobs that slide apart should have done so. The fluid limit is what links shared like water would
-# allow: alone, in fair shares from a common start, or interleaved at the best start offsets; *off the limit* compares
-# the last half with it.
+# allow: alone, in fair shares from a common start, or interleaved: at the best start offsets found, where jobs may wait
+# so that their periods have a common multiple. *Off the limit* compares the last half with it.
 
 # %%
 page.table_html(tables.time_table(results))

@@ -67,8 +67,8 @@ verdict_tables.cards(results.expectations)
 # Mean iteration time of a job under the baseline over that under each variant, and the same of the 99 % tail; of
 # fewer than 1,000 iterations of either it is that of the longest ones. Below each figure its 95 % interval. The fluid
 # limits are what links shared like water would allow: the baseline there, begun as its first trial began and as long,
-# over the best start offsets, and over alone. Where periods differ a little, fair shares lose in the end what offsets
-# give; who shares otherwise need not, but gains no more than alone.
+# over the best interleaving found, and over alone. Interleaved jobs share fairly from the best start offsets, and may
+# wait before each iteration so that their periods have a common multiple. One job may gain more if others lose more.
 
 # %%
 page.table_html(tables.gain_table(results))

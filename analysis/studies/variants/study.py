@@ -67,9 +67,9 @@ class Gain(CellPlace):
 
     `tail_of` names the ratio `tail` if there are too few iterations for 99th percentiles. `possible` and `at_most` come
     from the flow-level model. They compare the baseline, started as its first trial was and equally long, with the best
-    start offsets and with the job alone. If periods differ a little, jobs with fair shares lose the gain of offsets in
-    the end, which jobs with other shares may keep. `score` is the compatibility score of time-shifted jobs, None for
-    others.
+    interleaving found and with the job alone. Interleaved jobs share fairly, and may wait before each iteration so that
+    their periods have a common multiple; a job may gain more if others lose more. `score` is the compatibility score of
+    time-shifted jobs, None for others.
     """
 
     job: str

@@ -27,6 +27,8 @@ touch.
 
 MOST = 640
 """Number of iterations after which the search for a recurring state ends."""
+MOST_TURNS = 4
+"""Largest number of the longest job's iterations in a common period that jobs are held to."""
 RECURRENCE_TOLERANCE_MS = 1e-6
 """Largest difference between two occurrences of one state, ms: far more than accumulated rounding."""
 
@@ -36,9 +38,11 @@ Means = Callable[[Sequence[FluidJob], Mapping[Direction, float]], Sequence[float
 
 @dataclass(frozen=True)
 class Limits:
-    """Iteration times of one job, ms: alone, sharing fairly from a common start, and at the best start offsets.
+    """Iteration times of one job, ms: alone, sharing fairly from a common start, and interleaved.
 
-    They are infinite if cross traffic leaves the job no capacity.
+    Interleaved jobs have the best start offsets, and may wait before each iteration so that their periods have a common
+    multiple: whichever gives the least sum of slowdowns against alone. Times are infinite if cross traffic leaves the
+    job no capacity.
     """
 
     alone_ms: float
@@ -172,10 +176,39 @@ def _limits(
     means_ms = partial(unified_means_ms, iterations=iterations)
     alone = [means_ms([job], rates)[0] for job in jobs]
     together = _run_until_recurrence(jobs, rates, iterations)
+    fair = _means_ms(*together)
     # Where periods have no common multiple, jobs slide past each other: no candidate is worth `MOST` iterations.
     tried_ms = partial(steady_means_ms, iterations=iterations) if together[1] is None else means_ms
-    interleaved = means_ms(best_offsets(jobs, rates, means_ms=tried_ms), rates)
-    return tuple(Limits(*times) for times in zip(alone, _means_ms(*together), interleaved, strict=True))
+    groups = dict.fromkeys([jobs, _hold(jobs, alone)])  # one, if the jobs have a common period
+    ways = [*(means_ms(best_offsets(group, rates, means_ms=tried_ms), rates) for group in groups), fair]
+    interleaved = min(ways, key=lambda times: _slowdowns(times, alone))
+    return tuple(Limits(*times) for times in zip(alone, fair, interleaved, strict=True))
+
+
+def common_periods_ms(alone_ms: Sequence[float]) -> list[float]:
+    """Return a period for each job, no shorter than alone, of which whole numbers take equally long.
+
+    The longest job takes part with 1 to `MOST_TURNS` iterations: with as many as stretch all jobs least in sum.
+    """
+    found = []
+    for turns in range(1, MOST_TURNS + 1):
+        counts = [max(round(turns * max(alone_ms) / own), 1) for own in alone_ms]
+        unified = max(count * own for count, own in zip(counts, alone_ms, strict=True))
+        found.append([unified / count for count in counts])
+    return min(found, key=lambda periods: _slowdowns(periods, alone_ms))
+
+
+def _slowdowns(times_ms: Sequence[float], alone_ms: Sequence[float]) -> float:
+    return sum(own / alone for own, alone in zip(times_ms, alone_ms, strict=True))
+
+
+def _hold(jobs: Sequence[FluidJob], alone_ms: Sequence[float]) -> tuple[FluidJob, ...]:
+    """Return jobs that wait before each iteration for as long as their common periods exceed their times alone."""
+    waits = (period - own for period, own in zip(common_periods_ms(alone_ms), alone_ms, strict=True))
+    return tuple(
+        replace(job, phases=(ComputePhase(wait), *job.phases)) if wait > RECURRENCE_TOLERANCE_MS else job
+        for job, wait in zip(jobs, waits, strict=True)
+    )
 
 
 def _candidate_offsets(job: FluidJob, period_ms: float, placed: Sequence[FluidJob]) -> list[float]:
