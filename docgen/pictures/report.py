@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Photograph the top of a run's page for the tutorial: `python -m docgen.pictures.report RUN`.
+
+The run's report.html is opened in headless Chromium. It is no part of `python -m docgen`, because runs are not
+committed, and because letters look different from one machine to the next.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+
+from docgen.generation import DOCS
+from roundabout.api import open_run
+from roundabout.core.errors import RoundaboutError, UsageError
+
+PICTURE = DOCS / "tutorials/report.png"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+WIDTH, HEIGHT = 1000, 840  # of the window, in CSS pixels: the page down to its last verdict
+COLORS = 64  # which letters, lines and bars need; it halves the file
+MOST_BYTES = 150_000  # of the picture: it is committed
+TIMEOUT_S = 60
+OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-sync")
+
+
+def find_browser() -> str:
+    """Return the path of Chromium or Chrome. Raises UsageError if there is none."""
+    for name in BROWSERS:
+        if path := shutil.which(name):
+            return path
+    raise UsageError(
+        f"found no browser on PATH, expected one of {', '.join(BROWSERS)}", "install chromium (Debian: apt)"
+    )
+
+
+def photograph(page: Path, picture: Path) -> None:
+    """Write a PNG of the top of a page. Raises UsageError without a page or browser, and if the PNG gets too large."""
+    if not page.is_file():
+        raise UsageError(f"{page}: found no page of a run", "make it with `roundabout report RUN`")
+    browser = find_browser()
+    with TemporaryDirectory() as folder:
+        shot = Path(folder) / "page.png"
+        told = (f"--user-data-dir={folder}/profile", f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={shot}")
+        words = [browser, *OPTIONS, *told, page.resolve().as_uri()]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        if not shot.is_file():
+            raise UsageError(f"{browser}: found no picture after exit status {done.returncode}: {done.stderr[-300:]}")
+        with Image.open(shot) as image:
+            image.convert("RGB").quantize(COLORS, dither=Image.Dither.NONE).save(picture, optimize=True)
+    size = picture.stat().st_size
+    if size > MOST_BYTES:
+        raise UsageError(f"{picture}: found {size:,} bytes, expected {MOST_BYTES:,} at most", "lower HEIGHT or COLORS")
+
+
+def main() -> int:
+    """Photograph the page of the run that the command line names, and say where the picture is."""
+    parser = argparse.ArgumentParser(prog="python -m docgen.pictures.report", description="Photograph a run's page.")
+    parser.add_argument("run", help="folder or id of a run, an experiment (its newest run), or `last`")
+    try:
+        photograph(open_run(parser.parse_args().run).path / "report.html", PICTURE)
+    except RoundaboutError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(PICTURE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
