@@ -3,8 +3,11 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from analysis.render.page import figure_html
+from analysis.render.style import new_figure
 from analysis.reports.publishing import publisher
 from analysis.reports.publishing.publication import (
     FACTS,
@@ -134,6 +137,21 @@ def test_a_damaged_publication_is_left_out_with_its_error(complete, tmp_path):
 def test_coordinates_become_short_and_other_numbers_stay():
     svg = '<g id="d=1.234"><path d="M 12.3456 -7.000001 L 3 4.96" style="width: 1.2345"/></g>'
     assert shrink_svg(svg) == '<g id="d=1.234"><path d="M 12.3 -7 L 3 5" style="width: 1.2345"/></g>'
+
+
+def test_long_lines_are_thinned_before_they_are_published(monkeypatch):
+    def draw(_):
+        figure, (panel,) = new_figure(1, 1, 3)
+        panel.plot(np.linspace(0, 1, 5000), np.sin(np.linspace(0, 300, 5000)))
+        figure_html(figure, "", "a curve")
+
+    monkeypatch.setattr(publisher, "execute_report", draw)
+    sizes = []
+    for off_pt in (publisher.MOST_OFF_PT, 0.0):
+        monkeypatch.setattr(publisher, "MOST_OFF_PT", off_pt)
+        ((_, svg),) = publisher.draw_figures(None)
+        sizes.append(len(svg))
+    assert sizes[0] < 0.7 * sizes[1]
 
 
 def test_figures_that_are_too_large_are_left_out():
