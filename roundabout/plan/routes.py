@@ -41,8 +41,8 @@ def list_routes(spec: TrialSpec) -> tuple[FlowRoute, ...]:
 
 def _job_routes(spec: TrialSpec, name: str, job: ResolvedJob, transfer: Transfer) -> list[FlowRoute]:
     ends = job.workers[transfer.sender], job.workers[transfer.receiver]
-    routes = job.routes(name, transfer, spec.topology)
-    return [FlowRoute(name, *ends, number, _cables(route)) for number, route in enumerate(routes) if route]
+    numbers, routes = job.routed_flows(transfer, spec.topology), job.routes(name, transfer, spec.topology)
+    return [FlowRoute(name, *ends, each, _cables(route)) for each, route in zip(numbers, routes, strict=True) if route]
 
 
 def _cables(path: Iterable[Hop]) -> tuple[str, ...]:

@@ -134,6 +134,18 @@ def refuse_several_paths(topology: Topology, testbed: str) -> None:
         )
 
 
+def refuse_trees(trial: TrialSpec, testbed: str) -> None:
+    """Raise UsageError if a job sends in trees, whose two channels no trainer on `testbed` can tell apart."""
+    for name, job in trial.jobs.items():
+        for phase in job.profile.phases:
+            if phase.pattern == "tree":
+                raise UsageError(
+                    f"jobs.{name}.profile: found the pattern tree in phase {phase.name}, allowed on a {testbed} is any "
+                    "other: trainers know one transfer from a worker to another in a phase, and a tree has two",
+                    "run it with --testbed fluid or packets, or choose a profile with rings",
+                )
+
+
 class TestbedProvider(ABC):
     """A provider of testbeds of one kind on this machine."""
 

@@ -347,8 +347,17 @@ class ResolvedJob(JobFields):
 
         Where all flows between two hosts take one path, there is one entry for all of them.
         """
-        ranks, count = (transfer.sender, transfer.receiver), self.flows if topology.hashes_flows else 1
-        return tuple(topology.path(*self.flow(name, *ranks, number, topology)) for number in range(count))
+        ranks, numbers = (transfer.sender, transfer.receiver), self.routed_flows(transfer, topology)
+        return tuple(topology.path(*self.flow(name, *ranks, number, topology)) for number in numbers)
+
+    def flow_numbers(self, transfer: Transfer) -> range:
+        """Return the numbers of a transfer's flows among all flows from its sender to its receiver."""
+        first = transfer.channel * self.flows
+        return range(first, first + self.flows)
+
+    def routed_flows(self, transfer: Transfer, topology: Topology) -> range:
+        """Return the numbers of a transfer's flows, or 0 alone where all flows between two hosts take one path."""
+        return self.flow_numbers(transfer) if topology.hashes_flows else range(1)
 
     def flow(self, name: str, sender: int, receiver: int, number: int, topology: Topology) -> Flow:
         """Return flow `number` from one rank to another; `name` is the job's.

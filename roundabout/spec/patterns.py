@@ -17,18 +17,29 @@ Ranks = Sequence[int]
 class Transfer(NamedTuple):
     """Payload bytes from one worker to another in one phase. Workers are ranks.
 
-    `lead_bytes` bounds the bytes sent minus the bytes that the sender has received in the phase. None means no bound.
+    `lead_bytes` bounds the bytes sent minus the bytes that each of the `feeders` has sent the sender, in the same phase
+    and channel. Without feeders there is no bound. Transfers of different channels have flows of their own. The workers
+    of an all-reduce leave the phase together.
     """
 
     sender: int
     receiver: int
     bytes: int
     lead_bytes: int | None = None
+    feeders: tuple[int, ...] = ()
+    channel: int = 0
+    all_reduce: bool = False
 
 
 def flow_bytes(whole: int, flows: int, number: int) -> int:
     """Return the bytes of one of a transfer's flows, over which its bytes are spread evenly."""
     return whole // flows + (number < whole % flows)
+
+
+def find_feeders(transfers: Sequence[Transfer]) -> list[tuple[int, ...]]:
+    """Return, for each transfer of a phase, the indices of the transfers that feed it."""
+    places = {(each.sender, each.receiver, each.channel): place for place, each in enumerate(transfers)}
+    return [tuple(places[feeder, each.sender, each.channel] for feeder in each.feeders) for each in transfers]
 
 
 def ring(size: int, group: Ranks) -> Iterator[Transfer]:
@@ -38,7 +49,47 @@ def ring(size: int, group: Ranks) -> Iterator[Transfer]:
     """
     steps = 2 * (len(group) - 1)
     for place, sender in enumerate(group):
-        yield Transfer(sender, group[(place + 1) % len(group)], size, -(-size // steps))
+        receiver, feeder = group[(place + 1) % len(group)], group[place - 1]
+        yield Transfer(sender, receiver, size, -(-size // steps), (feeder,), all_reduce=True)
+
+
+def tree(size: int, group: Ranks) -> Iterator[Transfer]:
+    """Yield the transfers of NCCL's tree all-reduce of `size` bytes, in which each of two trees carries half of them.
+
+    Each tree sums its bytes up to its root and sends the sum back down. A worker forwards bytes as they arrive. Each
+    tree is a channel.
+    """
+    for channel, parents in enumerate(double_binary_tree(len(group))):
+        half = flow_bytes(size, 2, channel)
+        children: dict[int, list[int]] = {}
+        for child, parent in parents.items():
+            children.setdefault(parent, []).append(child)
+        for child, parent in parents.items() if half else ():
+            below = tuple(group[each] for each in children.get(child, ()))
+            yield Transfer(group[child], group[parent], half, 0 if below else None, below, channel, all_reduce=True)
+            # The root sends down what all its children have brought. Other workers send down what their parent has.
+            above = [parents[parent]] if parent in parents else children[parent]
+            feeders = tuple(group[each] for each in above)
+            yield Transfer(group[parent], group[child], half, 0, feeders, channel, all_reduce=True)
+
+
+def double_binary_tree(count: int) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the parents in two trees of `count` nodes, as NCCL builds them (src/graph/trees.cc, ncclGetDtree).
+
+    The odd nodes of the first tree are its leaves. The second tree is its mirror image if `count` is even, else the
+    first one shifted by one node. No node has children in both trees, except node 0 of an odd count, which has one in
+    each. Two such trees use both directions of all links (Sanders, Speck and Traeff, Parallel Computing 35, 2009).
+    """
+    first = {node: _parent(node, count) for node in range(1, count)}
+    moved = [count - 1 - node if count % 2 == 0 else (node + 1) % count for node in range(count)]
+    return first, {moved[node]: moved[parent] for node, parent in first.items()}
+
+
+def _parent(node: int, count: int) -> int:
+    """Return the parent in a binary tree that has node 0 as its root, and nodes in order from left to right."""
+    lowest_bit = node & -node
+    parent = (node ^ lowest_bit) | lowest_bit << 1
+    return parent if parent < count else node ^ lowest_bit
 
 
 def pairs(size: int, group: Ranks) -> Iterator[Transfer]:
@@ -77,14 +128,15 @@ def pipeline(size: int, group: Ranks) -> Iterator[Transfer]:
     Workers after the first forward received bytes, so they cannot send ahead of them.
     """
     for place, (sender, receiver) in enumerate(pairwise(group)):
-        yield Transfer(sender, receiver, size, 0 if place else None)
+        yield Transfer(sender, receiver, size, 0 if place else None, (group[place - 1],) if place else ())
 
 
-Pattern = Literal["ring", "pairs", "all-to-all", "one-to-all", "all-to-one", "pipeline"]
+Pattern = Literal["ring", "tree", "pairs", "all-to-all", "one-to-all", "all-to-one", "pipeline"]
 # Symmetric patterns, in which all workers send equally much.
 ALIKE: tuple[Pattern, ...] = ("ring", "pairs", "all-to-all")
 PATTERNS: dict[Pattern, Callable[[int, Ranks], Iterator[Transfer]]] = {
     "ring": ring,
+    "tree": tree,
     "pairs": pairs,
     "all-to-all": all_to_all,
     "one-to-all": one_to_all,

@@ -28,10 +28,15 @@ def times_ms(*phases, workers=4, capacity=STAR, iterations=4, **job):
 
 
 @pytest.mark.parametrize(
-    ("pattern", "times"), [("ring", 1), ("pairs", 1), ("all-to-all", 1), ("one-to-all", 3), ("all-to-one", 3)]
+    ("pattern", "times"),
+    [("ring", 1), ("tree", 2), ("pairs", 1), ("all-to-all", 1), ("one-to-all", 3), ("all-to-one", 3)],
 )
 def test_the_busiest_link_sets_a_patterns_time(pattern, times):
-    """Five times the bytes that a link carries in `alone_ms`; from one to three, or three to one, thrice that."""
+    """Five times the bytes that a link carries in `alone_ms`; from one to three, or three to one, thrice that.
+
+    The busiest worker of a tree sends half of the bytes to its parent and to each of two children, and half of them in
+    the other tree.
+    """
     took = times_ms(ComputePhase(10), phase(pattern, int(5 * RATE), 1.0))
     assert took == pytest.approx([10 + 5 * times] * 4)
 

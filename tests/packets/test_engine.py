@@ -6,7 +6,7 @@ import pytest
 
 from roundabout.models.packets import Message
 from roundabout.models.packets.structures import PS_PER_MS, JobNumbers
-from tests.packets.networks import NEVER_SLOWER, PACKET, PS_PER_US, RATE, Tree, change_plan
+from tests.packets.networks import NEVER_SLOWER, PACKET, PS_PER_US, RATE, Tree, change_plan, tcp_plan
 
 pytestmark = pytest.mark.unit
 
@@ -136,13 +136,32 @@ def test_a_ring_sends_no_further_ahead_than_it_has_received():
     size = 3000 * PACKET
     job = net.engine.add_job(JobNumbers(workers=3, iterations=2, begins=0, departs=-1))
     pairs = [net.pair(one, other) for one, other in (("ha", "hb"), ("hb", "hc"), ("hc", "ha"))]
-    messages = [Message(pair, k, (k + 1) % 3, size, size // 4, (k - 1) % 3) for k, pair in enumerate(pairs)]
+    messages = [Message(pair, k, (k + 1) % 3, size, size // 4, ((k - 1) % 3,)) for k, pair in enumerate(pairs)]
     net.engine.add_phase(job, 1 * PS_PER_MS)
     net.engine.add_phase(job, 6 * PS_PER_MS, messages)
     net.engine.run()
     found = net.engine.iterations(job)
     assert (found["end"] - found["start"] - 7 * PS_PER_MS).max() < 10 * PS_PER_US
     assert (found["compute_end"] - found["start"] == PS_PER_MS).all()
+
+
+@pytest.mark.parametrize("is_tcp", [False, True])
+def test_a_sum_goes_on_to_two_others_no_earlier_than_its_slower_part(is_tcp):
+    """hc adds what ha and hb send, and hb's link carries a fourth: the sum is at hd and he when hb's 4 ms are over."""
+    net = Tree([*STAR, ("hd", "s"), ("he", "s")], slow={("hb", "s"): 4})
+    size = 1000 * PACKET
+    job = net.engine.add_job(JobNumbers(workers=5, iterations=2, begins=0, departs=-1))
+    ends = [("ha", "hc"), ("hb", "hc"), ("hc", "hd"), ("hc", "he")]
+    pairs = [net.connect(*each, tcp_plan()) if is_tcp else net.pair(*each) for each in ends]
+    ranks, feeders = [(0, 2), (1, 2), (2, 3), (2, 4)], [(), (), (0, 1), (0, 1)]
+    messages = [Message(pair, *each, size, 0, fed) for pair, each, fed in zip(pairs, ranks, feeders, strict=True)]
+    net.engine.add_phase(job, 1 * PS_PER_MS, messages)
+    net.engine.run()
+    found = net.engine.iterations(job)
+    for rank in (3, 4):
+        took_ms = (found[rank]["end"] - found[rank]["start"]) / PS_PER_MS
+        assert took_ms.min() > 4
+        assert took_ms.max() < (4.4 if is_tcp else 4.02)
 
 
 def test_workers_of_one_host_use_no_link():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from roundabout.spec import ResolvedJob, SpecError, load_experiment
-from roundabout.spec.patterns import PATTERNS, Transfer, all_transfers
+from roundabout.spec.patterns import PATTERNS, Transfer, all_transfers, find_feeders
 
 pytestmark = pytest.mark.unit
 
@@ -35,12 +35,12 @@ def total(found: Iterable[Transfer], end: str) -> Counter[int]:
 
 
 @given(patterned())
-def test_transfers_stay_within_a_group_and_are_of_two_workers_each_once(case) -> None:
+def test_transfers_stay_within_a_group_and_are_of_two_workers_once_in_a_channel(case) -> None:
     pattern, size, groups = case
     found = all_transfers(pattern, size, groups)
     group = {rank: number for number, ranks in enumerate(groups) for rank in ranks}
     assert all(group[each.sender] == group[each.receiver] and each.sender != each.receiver for each in found)
-    assert len({(each.sender, each.receiver) for each in found}) == len(found)
+    assert len({(each.sender, each.receiver, each.channel) for each in found}) == len(found)
     assert all(each.bytes > 0 for each in found)
 
 
@@ -57,7 +57,7 @@ def test_in_symmetric_patterns_every_worker_sends_and_receives_the_bytes(case) -
 def test_asymmetric_patterns_send_the_bytes_once_per_other_worker(case) -> None:
     pattern, size, groups = case
     found = all_transfers(pattern, size, groups)
-    if pattern in SYMMETRIC:
+    if pattern in (*SYMMETRIC, "tree"):
         return
     assert {each.bytes for each in found} == {size}
     assert len(found) == sum(len(ranks) - 1 for ranks in groups)
@@ -75,11 +75,11 @@ def test_asymmetric_patterns_send_the_bytes_once_per_other_worker(case) -> None:
 @given(patterned())
 def test_a_worker_that_forwards_receives_as_much_as_it_sends(case) -> None:
     found = all_transfers(*case)
-    received = total(found, "receiver")
-    for each in found:
-        if each.lead_bytes is not None:
-            assert received[each.sender] == each.bytes
-            assert each.lead_bytes <= each.bytes
+    for each, feeders in zip(found, find_feeders(found), strict=True):
+        assert {found[feeder].bytes for feeder in feeders} <= {each.bytes}
+        assert all(found[feeder].receiver == each.sender for feeder in feeders)
+        assert (each.lead_bytes is None) == (not feeders)
+        assert (each.lead_bytes or 0) <= each.bytes
 
 
 @given(st.integers(1, 10**9), st.integers(2, 9))
@@ -96,6 +96,8 @@ def test_each_pattern_of_four_workers_has_these_transfers() -> None:
     assert found["one-to-all"] == {(0, 1, 100), (0, 2, 100), (0, 3, 100)}
     assert found["all-to-one"] == {(1, 0, 100), (2, 0, 100), (3, 0, 100)}
     assert found["pipeline"] == {(0, 2, 100), (2, 1, 100), (1, 3, 100)}
+    up = {(2, 1, 50), (1, 0, 50), (3, 1, 50), (1, 2, 50), (2, 3, 50), (0, 2, 50)}
+    assert found["tree"] == up | {(receiver, sender, size) for sender, receiver, size in up}
     assert {each for each in found["all-to-all"] if each[0] == 2} == {(2, 1, 34), (2, 3, 33), (2, 0, 33)}
 
 
@@ -189,7 +191,7 @@ WRONG = [
     ("[[0, 1], [2, 3]]", "[[0, 1], [1, 3]]", "phases[1]", "a mapping", "each worker in one group at most"),
     ("[[0, 1], [2, 3]]", "[[0], [2, 3]]", "phases[1].groups[0]", "a list of 1", "at least 2"),
     ("pipeline, groups: [[0, 2], [1, 3]]", "pairs, groups: [[0, 1, 2]]", "phases[2]", "a mapping", "an even number"),
-    ("pattern: pipeline", "pattern: pipelin", "phases[2].pattern", "'pipelin'", "'ring', 'pairs'"),
+    ("pattern: pipeline", "pattern: pipelin", "phases[2].pattern", "'pipelin'", "'ring', 'tree', 'pairs'"),
     ("compute_ms: 10", "compute_ms: 10, pattern: pairs", "phases[0]", "a mapping", "pattern and groups beside bytes"),
     ("departs_ms: 900", "departs_ms: 120", "jobs.j2", "a mapping", "departs_ms after the job begins, at 120 ms"),
     (

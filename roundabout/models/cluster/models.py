@@ -233,10 +233,10 @@ def _pattern(part: Part) -> Pattern:
 
 
 def _phase_bytes(found: Model, part: Part, divided: Shape, members: int, batch: int) -> int:
-    """Return the bytes that each worker sends in a phase (in a pipeline, each but the last)."""
+    """Return the `bytes` of a phase, as its pattern defines them."""
     sends = part.sends or ""
     whole = found.bytes[sends].value if sends in found.bytes else found.bytes_per_example[sends].value * batch
-    rounds = 1.0 if _pattern(part) == "pipeline" else 2 * (members - 1) / members
+    rounds = 1.0 if _pattern(part) in ("pipeline", "tree") else 2 * (members - 1) / members
     return max(round(whole * divided.share(part.among) * rounds), 1)
 
 

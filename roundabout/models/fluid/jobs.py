@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs in the flow-level model: phases of streams between workers, each stream on its path through the tree."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from roundabout.core.disjoint_sets import DisjointSets
 from roundabout.models.fluid.mltcp import Factor, factor_of
 from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import ResolvedJob
-from roundabout.spec.patterns import Transfer, flow_bytes
+from roundabout.spec.patterns import Transfer, find_feeders, flow_bytes
 from roundabout.spec.topology import Direction, Topology
 
 Path = tuple[Direction, ...]
@@ -158,8 +159,8 @@ def fluid_job(name: str, job: ResolvedJob, topology: Topology, iterations: int, 
 def make_send_phase(transfers: Sequence[Transfer], paths: Sequence[Path], alone_ms: float) -> SendPhase:
     """Return the phase of these transfers; `paths` has the path of each, and `alone_ms` is the phase's time alone.
 
-    The workers of a ring leave the phase together, because each sends on what it receives. Other workers leave when
-    they have received all their bytes, and all bytes that they sent have arrived.
+    The workers of an all-reduce leave the phase together, because each sends on what it receives. Other workers leave
+    when they have received all their bytes, and all bytes that they sent have arrived.
     """
     return _make_phase(transfers, [(path,) for path in paths], alone_ms)
 
@@ -167,9 +168,9 @@ def make_send_phase(transfers: Sequence[Transfer], paths: Sequence[Path], alone_
 def _make_phase(transfers: Sequence[Transfer], paths: Sequence[Sequence[Path]], alone_ms: float) -> SendPhase:
     """Return the phase of transfers that are spread over flows, as many for each; `paths` has the path of each flow.
 
-    A flow of a ring passes on what the flow of the same number has brought.
+    A flow of a pipeline passes on what the flow of the same number has brought. Those of an all-reduce do not wait for
+    each other: the slowest one decides when all workers leave.
     """
-    into = {each.receiver: place for place, each in enumerate(transfers)}
     flows = len(paths[0]) if paths else 1
     streams = tuple(
         Stream(
@@ -177,12 +178,12 @@ def _make_phase(transfers: Sequence[Transfer], paths: Sequence[Sequence[Path]], 
             each.receiver,
             path,
             float(flow_bytes(each.bytes, flows, number)),
-            into[each.sender] * flows + number if each.lead_bytes == 0 else None,
+            fed[0] * flows + number if fed and not each.all_reduce else None,
         )
-        for each, own in zip(transfers, paths, strict=True)
+        for each, fed, own in zip(transfers, find_feeders(transfers), paths, strict=True)
         for number, path in enumerate(own)
     )
-    parties = (*_ring_barriers(transfers), *_other_barriers(transfers))
+    parties = (*_all_reduce_barriers(transfers), *_other_barriers(transfers))
     return SendPhase(streams, alone_ms, parties if flows == 1 else tuple(_await_flows(each, flows) for each in parties))
 
 
@@ -191,24 +192,22 @@ def _await_flows(barrier: Barrier, flows: int) -> Barrier:
     return replace(barrier, awaits=tuple(place * flows + number for place in barrier.awaits for number in range(flows)))
 
 
-def _ring_barriers(transfers: Sequence[Transfer]) -> list[Barrier]:
-    onwards = {each.sender: (place, each.receiver) for place, each in enumerate(transfers) if each.lead_bytes}
-    parties = []
-    while onwards:
-        ring, worker = [], next(iter(onwards))
-        while worker in onwards:
-            place, receiver = onwards.pop(worker)
-            ring.append((worker, place))
-            worker = receiver
-        workers, places = zip(*ring, strict=True)
-        parties.append(Barrier(workers, places))
-    return parties
+def _all_reduce_barriers(transfers: Sequence[Transfer]) -> list[Barrier]:
+    groups, places = DisjointSets(), dict[Hashable, list[int]]()
+    for each in transfers:
+        if each.all_reduce:
+            groups.join((each.sender, each.receiver))
+    for place, each in enumerate(transfers):
+        if each.all_reduce:
+            places.setdefault(groups.find(each.sender), []).append(place)
+    senders = {group: dict.fromkeys(transfers[place].sender for place in own) for group, own in places.items()}
+    return [Barrier(tuple(senders[group]), tuple(own)) for group, own in places.items()]
 
 
 def _other_barriers(transfers: Sequence[Transfer]) -> list[Barrier]:
     places: dict[int, list[int]] = {}
     for place, each in enumerate(transfers):
-        if not each.lead_bytes:
+        if not each.all_reduce:
             places.setdefault(each.sender, []).append(place)
             places.setdefault(each.receiver, []).append(place)
     return [Barrier((worker,), tuple(awaits)) for worker, awaits in places.items()]

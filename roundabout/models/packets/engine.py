@@ -21,7 +21,6 @@ from roundabout.models.packets.structures import (
     FLOW_RECORD,
     HOST_COLUMNS,
     NEVER,
-    NO_INDEX,
     PORT_COLUMNS,
     PS_PER_MS,
     QUEUE_COLUMNS,
@@ -66,7 +65,7 @@ FUNCTIONS: Functions = {
     ),
     "add_job": (c_uint32, (c_void_p, POINTER(JobNumbers), DOUBLES, c_size_t)),
     "add_phase": (None, (c_void_p, c_uint32, c_int64, c_int)),
-    "add_message": (None, (c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_int64, c_int64, c_uint32)),
+    "add_message": (None, (c_void_p, c_uint32, c_uint32, c_uint32, c_uint32, c_int64, c_int64, U32S, c_size_t)),
     "run": (c_int64, (c_void_p, c_int64, c_int64, c_int)),
     "running": (c_size_t, (c_void_p,)),
     "now": (c_int64, (c_void_p,)),
@@ -96,16 +95,16 @@ FUNCTIONS: Functions = {
 class Message:
     """The bytes that a queue pair carries from one worker (its rank) to another in a phase.
 
-    With a `lead`, its sender may be no more than that ahead of what `feeder`, the place of another message of the
-    phase, has brought it.
+    Its sender may be no more than `lead` ahead of what each of the `feeders` has brought it. Feeders are indices of
+    other messages of the phase.
     """
 
     pair: int
     sender: int
     receiver: int
     bytes: int
-    lead: int | None = None
-    feeder: int | None = None
+    lead: int = 0
+    feeders: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -217,10 +216,10 @@ class Engine:
         """Add the next phase of a job: computing, or sending messages whose bytes come into being over `length_ps`."""
         self._library.packets_add_phase(self._engine, job, length_ps, bool(messages))
         for each in messages:
-            lead = -1 if each.lead is None else each.lead
-            feeder = NO_INDEX if each.feeder is None else each.feeder
             ends = (each.pair, each.sender, each.receiver)
-            self._library.packets_add_message(self._engine, job, *ends, each.bytes, lead, feeder)
+            feeders = (c_uint32 * len(each.feeders))(*each.feeders)
+            numbers = (each.bytes, each.lead, feeders, len(each.feeders))
+            self._library.packets_add_message(self._engine, job, *ends, *numbers)
 
     def run(self, until_ps: int = NEVER, *, while_jobs: bool = True, is_stopped: StopCheck = lambda: False) -> None:
         """Advance until an instant, and with `while_jobs` no longer than any job has iterations left.

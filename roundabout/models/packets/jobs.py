@@ -17,7 +17,7 @@ from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import LATE, Timetable
 from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.frames import segment_bytes
-from roundabout.spec.patterns import Transfer, flow_bytes
+from roundabout.spec.patterns import Transfer, find_feeders, flow_bytes
 from roundabout.spec.profile import Phase
 from roundabout.spec.routing import Flow
 
@@ -135,23 +135,22 @@ def _job_numbers(job: ResolvedJob, iterations: int) -> JobNumbers:
 def phase_messages(job: ResolvedJob, phase: Phase, pairs: QueuePairs) -> list[Message]:
     """Return the messages of a phase: each transfer's bytes, spread evenly over the job's flows."""
     transfers = job.transfers(phase)
-    into = {each.receiver: place for place, each in enumerate(transfers)}
     messages = []
-    for each in transfers:
-        for number in range(job.flows):
-            size = flow_bytes(each.bytes, job.flows, number)
+    for each, fed in zip(transfers, find_feeders(transfers), strict=True):
+        for place, number in enumerate(job.flow_numbers(each)):
+            size = flow_bytes(each.bytes, job.flows, place)
             if size == 0:
                 found = f"flows: found {job.flows} for {each.bytes} bytes of phase {phase.name}"
                 raise UnsupportedError(f"{found}, allowed is one a byte at most", "give the job fewer flows")
-            feeder = None if each.lead_bytes is None else into[each.sender] * job.flows + number
+            feeders = tuple(feeder * job.flows + place for feeder in fed)
             pair = pairs.between(each.sender, each.receiver, number)
             lead = _lead(each, job.flows, pairs.packet_bytes)
-            messages.append(Message(pair, each.sender, each.receiver, size, lead, feeder))
+            messages.append(Message(pair, each.sender, each.receiver, size, lead, feeders))
     return messages
 
 
-def _lead(transfer: Transfer, flows: int, packet: int) -> int | None:
+def _lead(transfer: Transfer, flows: int, packet: int) -> int:
     """Return a flow's part of a lead: in a ring at least a packet, or no worker could begin."""
     if not transfer.lead_bytes:
-        return transfer.lead_bytes
+        return 0
     return max(-(-transfer.lead_bytes // flows), packet)

@@ -9,7 +9,6 @@ import numpy as np
 PS_PER_MS = 1_000_000_000
 PS_PER_US = 1_000_000
 NEVER = 2**63 - 1
-NO_INDEX = 2**32 - 1
 
 
 class PortPlan(ctypes.Structure):

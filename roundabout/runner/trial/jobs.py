@@ -138,5 +138,5 @@ def _phase(job: ResolvedJob, phase: Phase, site: HostGroup) -> dict[str, Any]:
     assert phase.bytes is not None
     assert phase.alone_ms is not None
     transfers = phase.transfers(len(job.workers), site.bytes_on_host(phase.bytes))
-    told = [[part for part in transfer if part is not None] for transfer in transfers]
+    told = [[part for part in transfer[:4] if part is not None] for transfer in transfers]
     return {"name": phase.name, "alone_ms": site.ms_on_host(phase.alone_ms), "transfers": told}

@@ -14,7 +14,7 @@ from roundabout.runner.hosts.playbooks import run_playbook, temporary_inventory
 from roundabout.runner.hosts.programs import call, check_call
 from roundabout.runner.machine.journal import Entry, apply_in_parallel, raise_together
 from roundabout.runner.session.host_settings import settings_command
-from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features
+from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import TOOL, object_folder
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.experiment import TrialSpec
@@ -89,6 +89,7 @@ class LabProvider(SshTestbedProvider):
         refuse_switch_features(
             trial, trial.switch_features, "a lab's port has queues of fixed lengths, which mark as they stand"
         )
+        refuse_trees(trial, "lab")
         refuse_hidden_flows(trial)
         calibration, dilation = self.calibration, self._transport_dilation or self.dilation
         if dilation != self.dilation:

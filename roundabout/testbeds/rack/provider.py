@@ -18,7 +18,7 @@ from roundabout.runner.hosts.programs import Program, check_call
 from roundabout.runner.machine.journal import Entry, LostHostsError, apply_in_parallel
 from roundabout.runner.machine.lease import BusyError
 from roundabout.runner.session.host_settings import PYTHON, settings_command
-from roundabout.runner.testbed import Check, ExporterTarget, refuse_several_paths, refuse_switch_features
+from roundabout.runner.testbed import Check, ExporterTarget, refuse_several_paths, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import BUILT, object_folder
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.experiment import TrialSpec
@@ -164,6 +164,7 @@ class RackProvider(SshTestbedProvider):
         """Raise RoundaboutError if the inventory lacks a part of the topology, or if hosts cannot run the trial."""
         refuse_switch_features(trial, ("topology.buffer", "dwrr"), "the inventory alone says how switches are set")
         refuse_several_paths(trial.topology, "rack")
+        refuse_trees(trial, "rack")
         check_topology(self._inventory, trial.topology, str(self._path))
         for host in trial.topology.hosts:
             trial_document(trial, host, self._inventory, rdma=False)

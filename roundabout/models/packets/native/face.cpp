@@ -85,8 +85,9 @@ void packets_add_phase(Engine *engine, std::uint32_t job, std::int64_t length_ps
 }
 
 void packets_add_message(Engine *engine, std::uint32_t job, std::uint32_t pair, std::uint32_t sender,
-                         std::uint32_t receiver, std::int64_t bytes, std::int64_t lead, std::uint32_t feeder) {
-  engine->jobs.add_message(job, pair, sender, receiver, bytes, lead, feeder);
+                         std::uint32_t receiver, std::int64_t bytes, std::int64_t lead, const std::uint32_t *feeders,
+                         std::size_t count) {
+  engine->jobs.add_message(job, pair, sender, receiver, bytes, lead, {feeders, count});
 }
 
 // Plays at most that many events; returns how many were not needed.

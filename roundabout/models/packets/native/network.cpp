@@ -550,7 +550,18 @@ Picos Network::empty_round_trip(const QueuePair &pair) const {
   return sum;
 }
 
-// Schedules what the sender does next, unless it waits for its turn or for its feeder.
+// Returns how many bytes of its message a pair may have sent by what its feeders have brought.
+Bytes Network::allowed_by_feeders(const QueuePair &pair) const {
+  Bytes allowed = pair.end - pair.begin;
+  for (const Feeder &each : pair.feeders) {
+    const Bytes fed = std::max<Bytes>(pairs_[each.pair].expected - each.begin, 0);
+    if (fed < each.bytes)
+      allowed = std::min(allowed, pair.lead + fed);
+  }
+  return allowed;
+}
+
+// Schedules what the sender does next, unless it waits for its turn or for a feeder.
 void Network::plan(std::uint32_t index, Picos now) {
   QueuePair &pair = pairs_[index];
   if (pair.tcp != kNone) {
@@ -565,10 +576,8 @@ void Network::plan(std::uint32_t index, Picos now) {
   } else {
     const Bytes until = std::min(pair.next + nic_.payload_bytes, pair.end) - pair.begin;
     pair.waits_for_lead = false;
-    if (pair.feeder != kNone && !pair.all_sent() && !pair.repairs) {
-      const Bytes fed = std::clamp<Bytes>(pairs_[pair.feeder].expected - pair.feeder_begin, 0, pair.feeder_bytes);
-      pair.waits_for_lead = until > pair.lead + fed && fed < pair.feeder_bytes;
-    }
+    if (!pair.feeders.empty() && !pair.all_sent() && !pair.repairs)
+      pair.waits_for_lead = until > allowed_by_feeders(pair);
     if (pair.waits_for_answer()) {
       if (pair.acked < pair.next && pair.out != kNone)
         at = now + nic_.timeout;
@@ -821,10 +830,11 @@ void Network::keep_out_of_order(const Packet &packet, Picos now) {
 void Network::advance(std::uint32_t index, Bytes payload, Picos now, Jobs &jobs) {
   QueuePair &pair = pairs_[index];
   pair.expected += payload;
-  if (pair.follower != kNone && pairs_[pair.follower].waits_for_lead) {
-    pairs_[pair.follower].waits_for_lead = false;
-    plan(pair.follower, now);
-  }
+  for (const std::uint32_t follower : pair.followers)
+    if (pairs_[follower].waits_for_lead) {
+      pairs_[follower].waits_for_lead = false;
+      plan(follower, now);
+    }
   if (pair.out == kNone)
     pair.acked = pair.expected;
   if (pair.expected == pair.awaited)

@@ -150,6 +150,7 @@ private:
   bool marks(const Port &port, Bytes queued);
   void mark(Port &port, Packet &packet);
 
+  Bytes allowed_by_feeders(const QueuePair &pair) const;
   void plan(std::uint32_t pair, Picos now);
   void due(std::uint32_t pair, Picos now, Jobs &jobs);
   void request_turn(std::uint32_t pair, Picos now); // at the NIC

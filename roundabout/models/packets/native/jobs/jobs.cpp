@@ -44,7 +44,7 @@ void Jobs::add_phase(std::uint32_t index, Picos length, bool sends) {
 }
 
 void Jobs::add_message(std::uint32_t index, std::uint32_t pair, std::uint32_t sender, std::uint32_t receiver,
-                       Bytes bytes, Bytes lead, std::uint32_t feeder) {
+                       Bytes bytes, Bytes lead, std::span<const std::uint32_t> feeders) {
   Job &job = jobs_[index];
   if (job.pair_bytes.size() <= pair)
     job.pair_bytes.resize(pair + 1);
@@ -54,7 +54,7 @@ void Jobs::add_message(std::uint32_t index, std::uint32_t pair, std::uint32_t se
   network_.pair(pair).receiver = job.first_worker + receiver;
   Phase &phase = job.phases.back();
   const auto place = static_cast<std::uint32_t>(phase.messages.size());
-  phase.messages.push_back({pair, bytes, job.pair_bytes[pair], lead, feeder});
+  phase.messages.push_back({pair, bytes, job.pair_bytes[pair], lead, {feeders.begin(), feeders.end()}});
   job.pair_bytes[pair] += bytes;
   workers_[job.first_worker + sender].out.back().push_back(place);
   workers_[job.first_worker + receiver].in.back().push_back(place);
@@ -138,6 +138,7 @@ void Jobs::enter_sending(std::uint32_t index, Picos now) {
   for (const std::uint32_t each : worker.in[place]) {
     const Message &message = phase.messages[each];
     QueuePair &pair = network_.pair(message.pair);
+    pair.followers.clear();
     const bool was_done = pair.is_done();
     pair.awaited = begin_of(job, message, worker.iteration) + message.bytes;
     worker.pending += pair.expected < pair.awaited;
@@ -148,13 +149,11 @@ void Jobs::enter_sending(std::uint32_t index, Picos now) {
     const Message &message = phase.messages[each];
     QueuePair &pair = network_.pair(message.pair);
     pair.lead = message.lead;
-    pair.feeder = kNone;
-    if (message.feeder != kNone) {
-      const Message &feeder = phase.messages[message.feeder];
-      pair.feeder = feeder.pair;
-      pair.feeder_begin = begin_of(job, feeder, worker.iteration);
-      pair.feeder_bytes = feeder.bytes;
-      network_.pair(feeder.pair).follower = message.pair;
+    pair.feeders.clear();
+    for (const std::uint32_t fed_by : message.feeders) {
+      const Message &feeder = phase.messages[fed_by];
+      pair.feeders.push_back({feeder.pair, begin_of(job, feeder, worker.iteration), feeder.bytes});
+      network_.pair(feeder.pair).followers.push_back(message.pair);
     }
     const Bytes begin = begin_of(job, message, worker.iteration);
     network_.post(message.pair, begin, begin + message.bytes, phase.length, now);

@@ -4,6 +4,7 @@
 
 #include "roundabout/models/packets/native/network.hpp"
 
+#include <span>
 #include <vector>
 
 namespace packets {
@@ -27,8 +28,8 @@ struct Message {
   std::uint32_t pair;
   Bytes bytes;
   Bytes offset; // in what the pair takes in an iteration
-  Bytes lead;   // how far it may be ahead of its feeder; below 0 without one
-  std::uint32_t feeder;
+  Bytes lead;   // how far it may be ahead of each of its feeders
+  std::vector<std::uint32_t> feeders;
 };
 
 struct Phase {
@@ -52,9 +53,9 @@ public:
   std::uint32_t add_job(const JobPlan &plan);
   // The next phase of a job. A compute phase has no messages.
   void add_phase(std::uint32_t job, Picos length, bool sends);
-  // A message of the job's last phase, and the place of its feeder among the phase's, or kNone.
+  // A message of the job's last phase, and the places of its feeders among the phase's.
   void add_message(std::uint32_t job, std::uint32_t pair, std::uint32_t sender, std::uint32_t receiver, Bytes bytes,
-                   Bytes lead, std::uint32_t feeder);
+                   Bytes lead, std::span<const std::uint32_t> feeders);
 
   // Sources of the schedule begin here: workers, and then departures.
   std::uint32_t sources() const { return static_cast<std::uint32_t>(workers_.size() + jobs_.size()); }

@@ -7,8 +7,15 @@
 #include "roundabout/models/packets/native/roce/reaction.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace packets {
+
+// Another pair's message, of which the sender sends on what it has received.
+struct Feeder {
+  std::uint32_t pair;
+  Bytes begin, bytes; // of that message
+};
 
 // The bytes of all messages are one stream, so that a message is a range of it, and a packet is known by its first
 // byte.
@@ -28,9 +35,10 @@ struct QueuePair {
   reaction *reaction_point = nullptr; // none within a host
   std::uint32_t tcp = kNone;          // the connection, if it is one of TCP
 
-  // A message may be no more than `lead` ahead of what `feeder` has brought its sender; below 0: as far as it likes.
-  Bytes lead = -1, feeder_begin = 0, feeder_bytes = 0;
-  std::uint32_t feeder = kNone, follower = kNone;
+  // A message may be no more than `lead` ahead of what each feeder has brought its sender.
+  Bytes lead = 0;
+  std::vector<Feeder> feeders;
+  std::vector<std::uint32_t> followers; // pairs that this one feeds in the present phase
 
   // The receiver.
   Bytes expected = 0; // all before it has arrived

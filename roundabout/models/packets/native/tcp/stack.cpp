@@ -120,16 +120,9 @@ Bytes TcpStack::written(QueuePair &pair, const Connection &c, Picos now, Picos &
       next_at = born_at(writes + 1);
     done = std::min(size, writes * c.plan.write_bytes);
   }
-  pair.waits_for_lead = false;
-  if (pair.feeder != kNone && pair.lead >= 0) {
-    const QueuePair &feeder = network_.pairs_[pair.feeder];
-    const Bytes fed = std::clamp<Bytes>(feeder.expected - pair.feeder_begin, 0, pair.feeder_bytes);
-    if (fed < pair.feeder_bytes && pair.lead + fed < done) {
-      done = pair.lead + fed;
-      pair.waits_for_lead = true;
-    }
-  }
-  return done;
+  const Bytes allowed = network_.allowed_by_feeders(pair);
+  pair.waits_for_lead = allowed < done;
+  return std::min(done, allowed);
 }
 
 // How many segments may go now: one that is lost, or a burst of new ones.
