@@ -189,6 +189,27 @@ def test_flows_have_the_source_ports_that_they_were_told(job: Callable[..., Any]
         assert ports == [61_000 + 10 * rank, 61_001 + 10 * rank]
 
 
+@pytest.mark.parametrize("pxn", [False, True])
+def test_connections_join_the_nics_that_their_numbers_say(job: Callable[..., Any], pxn: bool) -> None:
+    """Worker 0 is next to NIC 0 of its host, worker 1 next to NIC 1; with PXN, NICs of one number are joined.
+
+    Workers listen at all addresses, so those of one machine need ports of their own.
+    """
+    pair = job([share("all-to-one", 1000)], 2, connections=2, iterations=1)
+    nics = [[f"127.0.{host}.1", f"127.0.{host}.2"] for host in (1, 2)]
+    for rank, worker in enumerate(pair.told["workers"]):
+        worker |= {"source_port": 61_000, "nics": nics[rank], "nic": rank, "port": free_port()}
+    pair.told["pxn"] = pxn
+    receiver, sender = pair.connect_all()
+    port = pair.told["workers"][0]["port"]
+    text = subprocess.run(["ss", "-Htn", f"dport = :{port}"], check=True, capture_output=True, text=True).stdout
+    joined = {tuple(line.split()[3:5]) for line in text.splitlines()}
+    from_nics = (0, 1) if pxn else (1, 0)
+    assert joined == {(f"{nics[1][from_nics[n]]}:{61_000 + n}", f"{nics[0][n]}:{port}") for n in (0, 1)}
+    pair.begin()
+    assert [worker.status() for worker in (receiver, sender)] == [0, 0]
+
+
 def test_a_job_departs_wherever_it_is(job: Callable[..., Any]) -> None:
     """It is in its fourth iteration of 100 ms, on a quiet machine; whole iterations count."""
     phases = [{"name": "forward", "compute_ms": 50}, {"name": "allreduce", "bytes": 2_000_000, "alone_ms": 50}]

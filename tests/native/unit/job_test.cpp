@@ -50,6 +50,25 @@ TEST(Job, IsReadAsItIsTold) {
   EXPECT_EQ(transfers[2].lead_bytes, std::nullopt);
 }
 
+TEST(Job, NicsAreCountedAnewBehindTheLast) {
+  json told = good();
+  told["workers"][0]["nics"] = {"10.0.0.1", "10.0.1.1"};
+  told["workers"][0]["nic"] = 1;
+  const Job job = parse_job(told.dump());
+  const Peer &several = job.workers[0], &one = job.workers[2];
+  EXPECT_EQ(several.nic, 1u);
+  EXPECT_EQ(several.nic_address(1).s_addr, htonl(0x0a000101));
+  EXPECT_EQ(several.nic_address(2).s_addr, htonl(0x0a000001));
+  EXPECT_EQ(one.nic_address(5).s_addr, one.ip.s_addr);
+  EXPECT_FALSE(job.pxn);
+}
+
+TEST(Job, NicsThatMakeNoSenseAreRefused) {
+  EXPECT_EQ(complaint([](json &job) { job["workers"][0]["nics"] = {"10.0.0"}; }),
+            "job.workers[0].nics: expected an IPv4 address, found \"10.0.0\"");
+  EXPECT_EQ(complaint([](json &job) { job["pxn"] = 1; }), "job.pxn: expected true or false, found 1");
+}
+
 TEST(Job, OnlyARingNeedsNoAnswers) {
   const Job job = parse_job(good().dump());
   EXPECT_FALSE(job.phases[1].transfers[0].answered());

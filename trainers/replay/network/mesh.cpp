@@ -27,8 +27,7 @@ constexpr int kProbeS = 1;
 
 constexpr std::size_t kMostGuests = 16;
 
-Fd open_socket(const Options &options, std::uint16_t port) {
-  const in_addr own_ip = options.self().ip;
+Fd open_socket(const Options &options, in_addr own_ip, std::uint16_t port) {
   Fd fd = native::open_tcp_socket();
   native::set_option(fd.get(), IPPROTO_IP, IP_TOS,
                      static_cast<int>(options.job.dscp << 2)); // what a listener takes has its own
@@ -92,9 +91,11 @@ public:
       return;
     next_try_ns_ = now + kRetryNs;
     const std::uint16_t first = options_.self().source_port;
-    fd_ = open_socket(options_, first == 0 ? 0 : static_cast<std::uint16_t>(first + number_));
+    const unsigned to = peer_.nic + number_, from = options_.job.pxn ? to : options_.self().nic + number_;
+    fd_ = open_socket(options_, options_.self().nic_address(from),
+                      first == 0 ? 0 : static_cast<std::uint16_t>(first + number_));
     prepare(fd_.get());
-    const sockaddr_in address = native::socket_address(peer_.ip, peer_.port);
+    const sockaddr_in address = native::socket_address(peer_.nic_address(to), peer_.port);
     if (connect(fd_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0 && errno != EINPROGRESS)
       return give_up(std::strerror(errno));
     state_ = State::kConnecting;
@@ -242,7 +243,8 @@ std::vector<unsigned> peers(const Options &options, unsigned Transfer::*own, uns
 } // namespace
 
 Fd listen_for_peers(const Options &options) {
-  Fd fd = open_socket(options, options.self().port);
+  const in_addr any{INADDR_ANY};
+  Fd fd = open_socket(options, options.self().nics.empty() ? options.self().ip : any, options.self().port);
   if (listen(fd.get(), 128) != 0)
     throw native::system_failure("cannot listen");
   return fd;

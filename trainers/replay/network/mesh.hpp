@@ -28,7 +28,7 @@ struct Mesh {
   static constexpr std::uint64_t kOverheadBytes = 1 + sizeof(Message);
 };
 
-// Returns a socket that listens at the worker's own address and port. Throws native::Failure.
+// Returns a socket that listens at the worker's own port, at its address or those of all NICs. Throws native::Failure.
 native::Fd listen_for_peers(const Options &options);
 
 // Connects to the peers that the worker sends to, which may not listen yet, and accepts those that it receives from,

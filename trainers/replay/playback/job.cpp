@@ -20,6 +20,7 @@ using nlohmann::json;
 
 constexpr double kLongestMs = 86'400'000;
 constexpr std::uint64_t kMostConnections = 64;
+constexpr std::uint64_t kMostWorkersOfHost = 64;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 50;
 
 // The fields of one object, each complaint naming where it is.
@@ -46,6 +47,11 @@ public:
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() < least || value.get<std::uint64_t>() > most)
       fail(key, "a whole number from " + std::to_string(least) + " to " + std::to_string(most), value);
     return value.get<std::uint64_t>();
+  }
+
+  bool flag(const char *key) const {
+    const json &value = field(key);
+    return value.is_boolean() ? value.get<bool>() : refuse<bool>(key, "true or false", value);
   }
 
   double share(const char *key) const {
@@ -102,21 +108,32 @@ void check_name(const Reader &job, const std::string &name) {
     job.fail("name", "1 to 63 of letters, digits, '.', '_', '-'", name);
 }
 
+in_addr read_address(const Reader &worker, const char *key, const std::string &text) {
+  in_addr ip{};
+  if (inet_pton(AF_INET, text.c_str(), &ip) != 1)
+    worker.fail(key, "an IPv4 address", text);
+  return ip;
+}
+
 std::vector<Peer> read_workers(const Reader &job) {
   std::vector<Peer> workers;
   std::map<std::string, int> on_address;
   std::set<std::pair<std::string, std::uint16_t>> seen;
   for (const json &each : job.list("workers", 2)) {
     const std::string where = job.where("workers", workers.size());
-    const Reader worker(where, each, {"name", "address", "port", "source_port"});
+    const Reader worker(where, each, {"name", "address", "port", "source_port", "nics", "nic"});
     Peer peer;
     peer.name = worker.text("name");
     peer.address = worker.text("address");
     peer.port = static_cast<std::uint16_t>(worker.whole("port", 1, 65535));
     if (worker.has("source_port"))
       peer.source_port = static_cast<std::uint16_t>(worker.whole("source_port", 1024, 65536 - kMostConnections));
-    if (inet_pton(AF_INET, peer.address.c_str(), &peer.ip) != 1)
-      worker.fail("address", "an IPv4 address", peer.address);
+    peer.ip = read_address(worker, "address", peer.address);
+    if (worker.has("nics"))
+      for (const json &nic : worker.list("nics", 1))
+        peer.nics.push_back(read_address(worker, "nics", nic.is_string() ? nic.get<std::string>() : nic.dump()));
+    if (worker.has("nic"))
+      peer.nic = static_cast<unsigned>(worker.whole("nic", 0, kMostWorkersOfHost));
     if (!seen.emplace(peer.address, peer.port).second)
       worker.fail(peer.address + " port " + std::to_string(peer.port) + " is given twice");
     on_address[peer.address]++;
@@ -205,7 +222,7 @@ Job parse_job(const std::string &text) {
     throw native::Failure("job: not JSON: " + text);
   const Reader reader("job", document,
                       {"name", "workers", "connections", "iterations", "seed", "jitter", "begins_ms", "departs_ms",
-                       "dscp", "timetable", "phases"});
+                       "pxn", "dscp", "timetable", "phases"});
   Job job;
   job.name = reader.text("name");
   check_name(reader, job.name);
@@ -217,6 +234,8 @@ Job parse_job(const std::string &text) {
   job.begins_ns = reader.milliseconds("begins_ms");
   if (reader.has("departs_ms"))
     job.departs_ns = reader.milliseconds("departs_ms");
+  if (reader.has("pxn"))
+    job.pxn = reader.flag("pxn");
   if (reader.has("dscp"))
     job.dscp = static_cast<unsigned>(reader.whole("dscp", 0, 63));
   if (reader.has("timetable"))

@@ -20,10 +20,15 @@ struct Peer {
   std::uint16_t port = 0;
   std::uint16_t source_port = 0; // of its first connection to any peer; 0: the kernel chooses all
   in_addr ip{};
+  std::vector<in_addr> nics; // addresses of the host's NICs; empty: it has one
+  unsigned nic = 0;          // the place of the worker's own among them
   bool shares_host = false; // with other workers of the job
 
   // Returns the peer as text such as "s2 (10.77.0.3)", with the port if several workers share the address.
   std::string text() const;
+
+  // Returns the address of a NIC of the worker's host, counted anew behind the last.
+  in_addr nic_address(unsigned number) const { return nics.empty() ? ip : nics[number % nics.size()]; }
 };
 
 // Payload from one worker to another in one phase.
@@ -71,6 +76,7 @@ struct Job {
   double jitter = 0;
   native::Nanos begins_ns = 0; // after the agreed start
   std::optional<native::Nanos> departs_ns;
+  bool pxn = false;  // whether data leave by the NIC of the number of that to which they come
   unsigned dscp = 0; // of all that it sends
   std::optional<Timetable> timetable;
   std::vector<Phase> phases;
