@@ -61,7 +61,7 @@ PASSING_PROTOCOL = "254"
 UNKNOWN = "unknown"  # speed that is reported for a link that is down
 LINK_UP_S = 15  # time limit of a link to come up again; a guess
 LOOK_S = 0.1  # interval of checks of a link, in which the kernel notices that it went down; a guess
-IPV4_PREFIX = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}(/[0-9]{1,2})?")
+IPV4_PREFIX = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}(/[0-9]{1,2})?( table [0-9]{1,10})?")
 # Words in the output of `ip route` that its input does not accept.
 ROUTE_FLAGS = {"linkdown", "dead", "offload", "rt_offload", "offload_failed", "trap", "rt_trap", "unresolved", "\\"}
 
@@ -295,13 +295,17 @@ def check_route(target: str, name: str, value: Optional[Value]) -> None:
     Connections outside data networks, such as SSH, must keep the host's own congestion control.
     """
     if not IPV4_PREFIX.fullmatch(target):
-        raise SettingsError(f"route {target!r}: expected an IPv4 prefix such as 10.0.2.0/24, never the default route")
+        raise SettingsError(
+            f"route {target!r}: expected an IPv4 prefix such as 10.0.2.0/24, or one with its routing "
+            "table such as 10.0.2.0/24 table 100, never the default route"
+        )
     check_by("route", ROUTE_RULES)(target, name, value)
 
 
 def _route(host: Host, target: str) -> Tuple[List[str], Values]:
     """Return the words of the present route without the settable ones, and those."""
-    lines = _query(host, "ip", "-4", "-o", "route", "show", "exact", target).splitlines()
+    prefix, *table = target.split()
+    lines = _query(host, "ip", "-4", "-o", "route", "show", "exact", prefix, *table).splitlines()
     if not lines:
         raise AbsentError(f"route {target}: this host has no such route", "look at: ip route")
     if len(lines) > 1:
@@ -320,7 +324,7 @@ def _route(host: Host, target: str) -> Tuple[List[str], Values]:
         found["rto_min_ms"] = _ms(str(found["rto_min_ms"]).split()[-1])  # `ip route` locks it, whatever it is told
     if found["quickack"] in ("0", "1"):
         found["quickack"] = int(found["quickack"])
-    return words, found
+    return [words[0], *table, *words[1:]], found
 
 
 def _to_ip_input(shown: List[str]) -> List[str]:
