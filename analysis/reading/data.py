@@ -109,7 +109,7 @@ def iterations(run: Run) -> pa.Table:
 
 @cached_per_run
 def counters(run: Run, counter: str) -> dict[HostPlace, CumulativeCounter]:
-    """Return a cumulative column of the table `counters`, such as `tx_bytes`, for each host's sampled interface."""
+    """Return a cumulative column of the table `counters`, such as `tx_bytes`, for each host, over all its NICs."""
     found = _samples(run, "counters", counter, HostPlace._fields)
     return {HostPlace(row["trial"], row["host"]): counter_of_row(row) for row in found}
 
@@ -169,7 +169,10 @@ def counter_of_row(row: dict[str, Any]) -> CumulativeCounter:
 
 
 def _samples(run: Run, table: str, counter: str, place: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """Yield a cumulative column of `table`, one row for each place that has it, as `counted` takes them."""
+    """Yield a cumulative column of `table`, one row for each place that has it, as `counted` takes them.
+
+    Interfaces of one place, which are sampled at the same instants, are added up.
+    """
     if counter not in schema(table).names:
         return iter(())
     at = ", ".join(place)
@@ -178,7 +181,10 @@ def _samples(run: Run, table: str, counter: str, place: tuple[str, ...]) -> Iter
         f"""
         select {at}, max(offset_bound_ns) as bound_ns, 64 as width_bits,
                list(controller_ns order by controller_ns) as at_ns, list({counter} order by controller_ns) as counts
-        from {table} where {counter} is not null group by {at} order by {at}
+        from (
+            select {at}, controller_ns, max(offset_bound_ns) as offset_bound_ns, sum({counter})::bigint as {counter}
+            from {table} where {counter} is not null group by {at}, controller_ns
+        ) group by {at} order by {at}
         """,  # noqa: S608
     )
     return rows_with_arrays(rows)

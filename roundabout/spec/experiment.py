@@ -371,8 +371,7 @@ class ResolvedJob(JobFields):
         if not topology.has_rails:
             return Flow(*hosts, port)
         own, other = (number + self.workers[:rank].count(self.workers[rank]) for rank in (sender, receiver))
-        assert topology.routing is not None
-        return Flow(*hosts, port, (other if topology.routing.pxn else own, other))
+        return Flow(*hosts, port, (other if topology.crosses_nvlink else own, other))
 
     @property
     def common_pattern(self) -> Pattern | None:

@@ -313,6 +313,10 @@ class Topology(Strict):
                 hops[sender].append(Hop(link, sender, receiver))
         return {node: tuple(each) for node, each in hops.items()}
 
+    def links_of(self, host: str) -> tuple[Link, ...]:
+        """Return the links of a host, one for each NIC, in their order."""
+        return tuple(hop.link for hop in self._hops_by_node[host])
+
     @cached_property
     def is_tree(self) -> bool:
         """Return True if there is one path between any two nodes."""
@@ -331,6 +335,11 @@ class Topology(Strict):
     def has_rails(self) -> bool:
         """Return True if a host has several NICs."""
         return any(len(self._hops_by_node[host]) > 1 for host in self.hosts)
+
+    @property
+    def crosses_nvlink(self) -> bool:
+        """Return True if flows to another rail leave by the NIC of that rail, as with NCCL's PXN."""
+        return self.has_rails and self.routing is not None and self.routing.pxn
 
     @cached_property
     def _switches(self) -> frozenset[str]:

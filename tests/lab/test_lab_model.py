@@ -65,7 +65,8 @@ def test_more_than_255_hosts_have_addresses():
 
 
 def test_a_path_leaves_by_the_right_ports(topology):
-    path = lay_out(topology).paths["s0", "s2"]
+    layout = lay_out(topology)
+    path = layout.paths[layout.nics["s0"][0], layout.nics["s2"][0]]
     assert [(port.switch, port.towards) for port in path] == [("tor0", "tor1"), ("tor1", "s2")]
 
 
@@ -117,7 +118,7 @@ def test_a_trunk_is_probed_by_more_than_its_access_links_carry():
     probe = rates.plan_probe(layout, trunk)
     assert probe is not None
     assert len(probe.flows) == 2
-    assert len({host for flow in probe.flows for host in flow}) == 4
+    assert len({nic.node for flow in probe.flows for nic in flow}) == 4
 
 
 def test_probes_side_by_side_share_no_port_and_spare_the_cpu():

@@ -5,20 +5,35 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from roundabout.plan.routes import list_routes
 from roundabout.runner.trial.jobs import source_ports, worker_ports
 from roundabout.spec import TrialSpec
+from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.forwarding import switch_routes
 from roundabout.testbeds.lab.network.namespaces import run_inside
-from tests.several_paths.trials import build_leaf_spine
+from tests.several_paths.fabrics import rails
+from tests.several_paths.trials import build_leaf_spine, build_rails
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")]
 
 SENT = 400_000
+
+
+@contextmanager
+def build_lab(topology: Topology, **options: Any) -> Iterator[Lab]:
+    """Yield a lab that is removed at the end."""
+    name = f"test-{os.getpid()}-{topology.name}"
+    built = Lab.create(topology, name, **options)
+    try:
+        yield built
+    finally:
+        Lab.remove(name)
 
 
 @pytest.fixture(scope="module")
@@ -28,17 +43,16 @@ def spec() -> TrialSpec:
 
 @pytest.fixture(scope="module")
 def lab(spec: TrialSpec) -> Iterator[Lab]:
-    name = f"test-{os.getpid()}-paths"
-    built = Lab.create(spec.topology, name, verify=False)
-    try:
+    with build_lab(spec.topology, verify=False) as built:
         yield built
-    finally:
-        Lab.remove(name)
 
 
-def send(lab: Lab, sender: tuple[str, int], receiver: tuple[str, int]) -> None:
-    """Send SENT bytes over TCP from one host and port to another."""
-    pids, ends = lab.live_pids(), [(lab.hosts[host].address, port) for host, port in (sender, receiver)]
+def send(lab: Lab, sender: tuple[str, int], receiver: tuple[str, int], nics: tuple[int, int] = (0, 0)) -> None:
+    """Send SENT bytes over TCP from one host and port to another, by these NICs."""
+    pids = lab.live_pids()
+    ends = [
+        (lab.hosts[host].nics[nic].address, port) for (host, port), nic in zip((sender, receiver), nics, strict=True)
+    ]
     with run_inside(pids[receiver[0]], lambda: socket.create_server(ends[1])) as listener:
         connect = lambda: socket.create_connection(ends[1], timeout=5, source_address=ends[0])  # noqa: E731
         with run_inside(pids[sender[0]], connect) as out, listener.accept()[0] as into:
@@ -79,3 +93,22 @@ def test_a_route_that_changed_is_found(lab: Lab, spec: TrialSpec) -> None:
     lab.prepare(spec)
     switch_routes.set_routes(lab.files, lab.layout)
     assert any("found none" in line for line in lab.read_back(spec))
+
+
+@pytest.mark.parametrize("pxn", [False, True])
+def test_flows_take_the_nics_and_cables_of_the_plan(pxn: bool) -> None:
+    """Servers with two NICs: links of both are measured, and each flow of two workers crosses its plan's alone."""
+    spec = build_rails(rails(2, 2, pxn), ["s0", "s0", "s1", "s1"], "all-to-all", 1, 0.3)
+    job, own_ports, ports = spec.jobs["j"], source_ports(spec, "j"), worker_ports(spec, "j")
+    with build_lab(spec.topology) as lab:
+        assert {link.link for link in lab.record.measured} >= {"s0-0", "s0-1", "s1-0", "s1-1"}
+        lab.prepare(spec)
+        for sender, receiver in ((0, 2), (1, 2), (3, 0), (2, 1)):
+            flow = job.flow("j", sender, receiver, 0, spec.topology)
+            before = carried(lab)
+            send(lab, (flow.sender, own_ports[sender]), (flow.receiver, ports[receiver]), flow.nics)
+            used = {link for (link, _), size in (carried(lab) - before).items() if size > SENT}
+            assert used == {hop.link.name for hop in spec.topology.path(*flow)[1:]}
+            back = {link for (link, _), size in (carried(lab) - before).items() if 0 < size < SENT}
+            assert back == {hop.link.name for hop in spec.topology.path(*flow.turned)[1:]}
+        assert lab.read_back(spec) == []

@@ -1,39 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes that a lab gives its switches: they lead each flow along the plan's route, without a lab."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.core.errors import UsageError
+from roundabout.plan import PlannedTrial
 from roundabout.plan.routes import list_routes
-from roundabout.runner.trial.jobs import source_ports, worker_ports
+from roundabout.runner.trial.jobs import job_description, source_ports, worker_ports
 from roundabout.spec import TrialSpec, load_topology
+from roundabout.spec.experiment import Capture
 from roundabout.spec.topology import Topology
 from roundabout.spec.trainers.ddp import Trainer as Ddp
+from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.calibration.calibration import load_calibration
 from roundabout.testbeds.lab.forwarding.switch_routes import Entry, list_entries
-from roundabout.testbeds.lab.network.layout import Layout, lay_out
-from roundabout.testbeds.lab.provider import refuse_hidden_flows
+from roundabout.testbeds.lab.lifecycle.lab_record import LabRecord
+from roundabout.testbeds.lab.network import rates
+from roundabout.testbeds.lab.network.layout import HostNic, Layout, lay_out
+from roundabout.testbeds.lab.provider import refuse_captures_of_rails, refuse_hidden_flows
 from tests.several_paths.fabrics import rails
-from tests.several_paths.trials import build_leaf_spine
+from tests.several_paths.trials import build_leaf_spine, build_rails
 
 pytestmark = pytest.mark.unit
 
+Ports = tuple[int, int]
 
-def follow(layout: Layout, entries: list[Entry], sender: str, receiver: str, ports: tuple[int, int]) -> list[str]:
-    """Return the cables that a packet crosses, as `forward` chooses them."""
-    ends = layout.hosts[sender].address, layout.hosts[receiver].address
+
+def follow(layout: Layout, entries: list[Entry], sender: HostNic, receiver: HostNic, ports: Ports) -> list[str]:
+    """Return the cables that a packet crosses from one NIC to another, as `forward` chooses them."""
+    ends = sender.address, receiver.address
     table = {entry[:-1]: entry.left_by for entry in entries}
-    (cable,) = (each for each in layout.cables if each.ends[1].node == sender)
+    (cable,) = (each for each in layout.cables if each.ends[1] == sender)
     cables, at = [cable.link.name], cable.ends[0]
-    while at.node != receiver:
+    while at != receiver:
         left_by = table.get((at.ifindex, *ends, *ports)) or table[at.ifindex, *ends, 0, 0]
         (port,) = (each for each in layout.ports if each.ifindex == left_by)
         assert port.switch == at.node
         cables.append(port.link)
         at = layout.far_ends[left_by]
     return cables
+
+
+def first_nics(layout: Layout, *hosts: str) -> tuple[HostNic, ...]:
+    """Return the first NIC of each host."""
+    return tuple(layout.nics[host][0] for host in hosts)
 
 
 @settings(max_examples=20, deadline=None)
@@ -49,7 +63,50 @@ def test_flows_of_jobs_take_the_routes_of_the_plan(rule: str, seed: int, flows: 
             source_ports(spec, route.user)[sender] + route.number,
             worker_ports(spec, route.user)[receiver],
         )
-        assert follow(layout, entries, route.sender, route.receiver, ports) == list(route.cables)
+        assert follow(layout, entries, *first_nics(layout, route.sender, route.receiver), ports) == list(route.cables)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(2, 3), st.integers(2, 3), st.booleans(), st.integers(1, 3), st.sampled_from(["ring", "all-to-all"]))
+def test_flows_of_workers_take_the_nics_and_routes_of_the_plan(
+    servers: int, nics: int, pxn: bool, flows: int, pattern: str
+) -> None:
+    """Workers bind the addresses that trainers/PROTOCOL.md says."""
+    workers = [f"s{number}" for number in range(servers)] * 2
+    spec = build_rails(rails(servers, nics, pxn), workers, pattern, flows, 0.1)
+    layout, job = lay_out(spec.topology), spec.jobs["j"]
+    told = job_description(planned(spec), "j", plan_lab(spec.topology))
+    entries = list_entries(layout, spec)
+    by_address = {nic.address: nic for own in layout.nics.values() for nic in own}
+    for transfer in job.transfers(job.profile.phases[-1]):
+        sender, receiver = (told["workers"][rank] for rank in (transfer.sender, transfer.receiver))
+        for number in range(flows if sender["name"] != receiver["name"] else 0):
+            flow = job.flow("j", transfer.sender, transfer.receiver, number, spec.topology)
+            own, other = described_nics(told, sender, receiver, number)
+            ports = sender["source_port"] + number, receiver["port"]
+            cables = [hop.link.name for hop in spec.topology.path(*flow)]
+            assert follow(layout, entries, by_address[own], by_address[other], ports) == cables
+            back = follow(layout, entries, by_address[other], by_address[own], ports[::-1])
+            assert back == [hop.link.name for hop in spec.topology.path(*flow.turned)]
+
+
+def described_nics(told: Any, sender: Any, receiver: Any, number: int) -> tuple[str, str]:
+    """Return the addresses at the ends of a connection, as trainers/PROTOCOL.md says."""
+    to = receiver["nic"] + number
+    leaves = to if told.get("pxn") else sender["nic"] + number
+    return sender["nics"][leaves % len(sender["nics"])], receiver["nics"][to % len(receiver["nics"])]
+
+
+def planned(spec: TrialSpec) -> PlannedTrial:
+    """Return a trial of a plan."""
+    return PlannedTrial("t", "base", {}, 1, None, spec, 1, (), 1.0)
+
+
+def plan_lab(topology: Topology) -> Lab:
+    """Return a lab that is not built."""
+    calibration = load_calibration()
+    made = datetime(2026, 11, 28, tzinfo=UTC)
+    return Lab(LabRecord(name="t", state="up", created_utc=made, scale=100, calibration=calibration, topology=topology))
 
 
 def test_packets_that_come_back_take_the_route_of_the_receivers_flow() -> None:
@@ -65,7 +122,7 @@ def test_any_two_hosts_are_joined_by_their_shortest_route() -> None:
     entries = list_entries(layout)
     for receiver in ("s1", "s5", "s23"):
         cables = [hop.link.name for hop in fabric.path("s0", receiver)]
-        assert follow(layout, entries, "s0", receiver, (1, 2)) == cables
+        assert follow(layout, entries, *first_nics(layout, "s0", receiver), (1, 2)) == cables
 
 
 def test_parallel_cables_have_interfaces_of_their_own() -> None:
@@ -82,9 +139,36 @@ def test_a_trainer_that_chooses_its_ports_is_refused_with_ecmp() -> None:
     refuse_hidden_flows(_trained_by_ddp(spec, "static"))
 
 
-def test_a_lab_refuses_hosts_with_several_nics() -> None:
-    with pytest.raises(UsageError, match="topology rails: found hosts with several NICs, allowed in a lab is one NIC"):
-        lay_out(rails())
+def test_nics_have_interfaces_and_addresses_of_their_own() -> None:
+    layout = lay_out(rails(3, 2))
+    nics = [nic for own in layout.nics.values() for nic in own]
+    assert [nic.address for nic in nics if nic.number == 0] == ["10.77.0.1", "10.77.0.2", "10.77.0.3"]
+    assert all(len({getattr(nic, name) for nic in nics}) == 6 for name in ("address", "mac", "ifindex"))
+    assert [nic.interface for nic in layout.hosts["s1"].nics] == ["eth0", "eth1"]
+
+
+def test_links_of_all_rails_are_measured() -> None:
+    layout = lay_out(rails(2, 2))
+    access = [port for port in layout.ports if port.towards in layout.hosts]
+    for port in access:
+        probe = rates.plan_probe(layout, port)
+        assert probe
+        assert {str(nic.number) for flow in probe.flows for nic in flow} == {port.link[-1]}
+
+
+def test_a_host_that_joins_switches_is_refused() -> None:
+    """In `rails` without the spine and with one server, its NICs are the only way between the rails."""
+    fields: dict[str, Any] = rails(3, 2).model_dump()
+    kept = [link for link in fields["links"] if link["name"] in ("s0-0", "s0-1", "s1-0", "s2-1")]
+    with pytest.raises(UsageError, match="topology rails: found a host that joins switches, allowed in a lab is"):
+        lay_out(Topology.model_validate(fields | {"links": kept, "switches": ["rail0", "rail1"]}))
+
+
+def test_captures_of_hosts_with_several_nics_are_refused() -> None:
+    spec = build_rails(rails(), ["s0", "s1"], "ring", 1, 0.5)
+    refuse_captures_of_rails(spec)
+    with pytest.raises(UsageError, match=r"capture.hosts: found s0 on topology rails, allowed in a lab is none where"):
+        refuse_captures_of_rails(spec.model_copy(update={"capture": Capture(hosts=("s0",))}))
 
 
 def _trained_by_ddp(spec: TrialSpec, rule: str) -> TrialSpec:

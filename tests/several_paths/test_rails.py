@@ -9,23 +9,13 @@ from hypothesis import given, settings, strategies as st
 from roundabout.models.fluid import fluid_jobs
 from roundabout.models.packets.network import number_ports
 from roundabout.plan.routes import FlowRoute, list_routes
-from roundabout.spec import TrialSpec
 from roundabout.spec.routing import Flow, Routing
 from roundabout.spec.topology import Topology
-from tests.packets.comparisons.flow_level import build, differences_ms, profile
+from tests.packets.comparisons.flow_level import differences_ms
 from tests.several_paths.fabrics import rails
+from tests.several_paths.trials import build_rails
 
 pytestmark = pytest.mark.unit
-
-SIZE = 8_000_000
-
-
-def build_trial(topology: Topology, workers: list[str], pattern: str, flows: int, share: float) -> TrialSpec:
-    """Return a trial of one job, which asks for `share` of one link."""
-    fabric = topology.model_dump(mode="json", by_alias=True, exclude={"name"})
-    jobs = {"j": {"profile": "p", "workers": workers, "flows": flows}}
-    profiles = {"p": profile(pattern, SIZE, share, 1.0)}
-    return build("rails", jobs, profiles, "dctcp", topologies={"rails": fabric})
 
 
 def crossed(route: FlowRoute) -> tuple[str, ...]:
@@ -36,7 +26,7 @@ def crossed(route: FlowRoute) -> tuple[str, ...]:
 @given(st.integers(2, 4), st.integers(1, 8))
 @settings(max_examples=10, deadline=None)
 def test_each_channel_of_a_ring_stays_on_a_rail(nics: int, flows: int) -> None:
-    spec = build_trial(rails(2, nics), ["s0", "s1"], "ring", flows, 0.5 / flows)
+    spec = build_rails(rails(2, nics), ["s0", "s1"], "ring", flows, 0.5 / flows)
     for route in list_routes(spec):
         rail = str(route.number % nics)
         assert crossed(route) == (rail, rail)
@@ -45,7 +35,7 @@ def test_each_channel_of_a_ring_stays_on_a_rail(nics: int, flows: int) -> None:
 @pytest.mark.parametrize(("pxn", "between"), [(False, ("0", "up0", "up1", "1")), (True, ("1", "1"))])
 def test_flows_between_rails_cross_the_spine_or_nvlink(pxn: bool, between: tuple[str, ...]) -> None:
     """Ranks 0 and 1 are the GPUs of s0, ranks 2 and 3 those of s1."""
-    spec = build_trial(rails(2, 2, pxn), ["s0", "s0", "s1", "s1"], "all-to-all", 1, 0.3)
+    spec = build_rails(rails(2, 2, pxn), ["s0", "s0", "s1", "s1"], "all-to-all", 1, 0.3)
     topology, job = spec.topology, spec.jobs["j"]
     paths = {
         (sender, receiver): topology.path(*job.flow("j", sender, receiver, 0, topology))
@@ -66,7 +56,7 @@ def test_packets_that_come_back_enter_by_the_nics_that_the_flow_used() -> None:
 @pytest.mark.parametrize(("workers", "pattern"), [(["s0", "s1"], "ring"), (["s0", "s0", "s1", "s1"], "all-to-all")])
 def test_both_models_play_the_rails_of_the_plan_and_last_as_long(workers: list[str], pattern: str) -> None:
     """A ring over two NICs asks for 1.6 times the rate of one."""
-    spec = build_trial(rails(), workers, pattern, 2, 1.6 if pattern == "ring" else 0.8)
+    spec = build_rails(rails(), workers, pattern, 2, 1.6 if pattern == "ring" else 0.8)
     ports, job = number_ports(spec.topology), spec.jobs["j"]
     cables = [link.name for _, link in ports.directions]
     (played,) = fluid_jobs(spec).values()

@@ -4,10 +4,12 @@
 from typing import Any
 
 from roundabout.spec import TrialSpec
+from roundabout.spec.topology import Topology
 from tests.packets.comparisons.flow_level import build, profile
 from tests.several_paths.fabrics import leaf_spine
 
 SIZE, SHARE, COMPUTE_MS = 20_000_000, 0.8, 10.0
+RAILS_SIZE = 8_000_000
 
 
 def build_leaf_spine(routing: dict[str, Any], transport: str, flows: int = 1) -> TrialSpec:
@@ -21,6 +23,14 @@ def build_crossing_ring(seed: int) -> TrialSpec:
     profiles, topologies = {"p": profile("ring", SIZE, SHARE, COMPUTE_MS)}, {"leaf-spine": _topology({"name": "ecmp"})}
     routing = {"name": "ecmp", "seed": seed}
     return build("leaf-spine", jobs, profiles, "dcqcn", topologies=topologies, routing=routing)
+
+
+def build_rails(topology: Topology, workers: list[str], pattern: str, flows: int, share: float) -> TrialSpec:
+    """Return a trial of one job on hosts with several NICs, which asks for `share` of one link."""
+    fabric = topology.model_dump(mode="json", by_alias=True, exclude={"name"})
+    jobs = {"j": {"profile": "p", "workers": workers, "flows": flows}}
+    profiles = {"p": profile(pattern, RAILS_SIZE, share, 1.0)}
+    return build("rails", jobs, profiles, "dctcp", topologies={"rails": fabric})
 
 
 def _topology(routing: dict[str, Any]) -> dict[str, Any]:

@@ -225,5 +225,5 @@ def _sources(
 
 def _at_nics(run: Run, what: str, specs: Mapping[str, TrialSpec]) -> Iterator[_Place]:
     for (trial, host, _, counter), part in device_counters(run, NIC_COUNTERS[what]).items():
-        link = ", ".join(link.name for link in specs[trial].topology.links if host in link.ends)
+        link = ", ".join(link.name for link in specs[trial].topology.links_of(host))
         yield _Place(PortPlace(trial, link, host), counter, part, {host: part})

@@ -19,7 +19,7 @@ from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn
-from roundabout.testbeds.lab.network.layout import HOST_INTERFACE
+from roundabout.testbeds.lab.network.layout import interface
 
 MARKS_MS, DROPS_MS = 0.5, 5.0  # queue lengths as time at the link's rate; the second holds 16 initial windows
 FAIRNESS = (2, 8, 32)
@@ -72,7 +72,7 @@ class SharedLink:
         for place in self._places.values():
             place.set_sysctls(asked["sysctl"] | FREE)
             place.run(
-                "ip", "link", "set", HOST_INTERFACE, "gso_max_size", str(asked["link"][HOST_INTERFACE]["gso_max_size"])
+                "ip", "link", "set", interface(0), "gso_max_size", str(asked["link"][interface(0)]["gso_max_size"])
             )
             if values:
                 place.run(str(TOOL), "set", transport.name, *(f"{name}={value}" for name, value in values.items()))

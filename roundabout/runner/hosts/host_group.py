@@ -29,6 +29,13 @@ class Nccl:
     gid_index: int | None = None
 
 
+class Nic(NamedTuple):
+    """An interface on the network under test, and its IPv4 address."""
+
+    interface: str
+    address: str
+
+
 @dataclass(frozen=True)
 class Host:
     """A machine that runs workers, or a network namespace that stands for one."""
@@ -41,6 +48,12 @@ class Host:
     prefix: Path  # folder on the host for this project's programs
     tap: str | None = None  # interface for captures if it is not `interface`
     nccl: Nccl = field(default_factory=Nccl)
+    further_nics: tuple[Nic, ...] = ()  # NICs behind the first, whose interface and address are those above
+
+    @property
+    def nics(self) -> tuple[Nic, ...]:
+        """Return the host's NICs, in the order of the host's links."""
+        return (Nic(self.interface, self.address), *self.further_nics)
 
 
 @dataclass(frozen=True)

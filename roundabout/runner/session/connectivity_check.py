@@ -2,7 +2,7 @@
 """Connectivity check of hosts before the first trial: small and full-size pings between all pairs of hosts."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,26 +85,40 @@ class ConnectivityReport:
 
 def check_connectivity(bench: HostSession) -> ConnectivityReport:
     """Let all hosts ping each other in parallel. Raises LostHostError, and RoundaboutError if a host cannot ping."""
-    names = {host.address: host.name for host in bench.site.hosts.values()}
+    names = {nic.address: host.name for host in bench.site.hosts.values() for nic in host.nics}
 
     def on_host(host: Host) -> str:
-        return check_call(
-            bench.connections[host.name], pinger_command(host, [each for each in names if each != host.address])
-        )
+        commands = pinger_commands(host, bench.site.hosts.values())
+        return "".join(check_call(bench.connections[host.name], command) for command in commands)
 
     mtu_bytes: dict[str, int] = {}
     pinged: list[PingResult] = []
     for host, text in bench.on_each_host(on_host).items():
         answers = list(parse_answers(host, names, text))
         mtu_bytes[host] = answers[0][0]
-        pinged += [each for _, each in answers]
+        pinged += _join_nics(each for _, each in answers)
     return ConnectivityReport(mtu_bytes, tuple(pinged), bench.site.dscps.jobs)
 
 
-def pinger_command(host: Host, peers: list[str]) -> list[str]:
-    """Return the command for `host` that pings the addresses `peers`."""
-    numbers = map(str, (PINGS, EVERY_S, WAIT_S))
-    return [PYTHON, "-IS", "-c", PINGER, host.interface, host.address, *numbers, *peers]
+def _join_nics(pinged: Iterable[PingResult]) -> Iterator[PingResult]:
+    """Yield one result for each pair of hosts: the losses of all their NICs, and the shortest round trip."""
+    by_pair: dict[tuple[str, str], list[PingResult]] = {}
+    for each in pinged:
+        by_pair.setdefault((each.sender, each.receiver), []).append(each)
+    for pair, found in by_pair.items():
+        rtts_ms = [each.rtt_ms for each in found if each.rtt_ms is not None]
+        lost_small, lost_large = sum(each.lost_small for each in found), sum(each.lost_large for each in found)
+        yield PingResult(*pair, lost_small, lost_large, min(rtts_ms, default=None))
+
+
+def pinger_commands(host: Host, hosts: Iterable[Host]) -> Iterator[list[str]]:
+    """Yield a command for each NIC of `host`, which pings the NICs of the same number of all other hosts."""
+    numbers = [str(each) for each in (PINGS, EVERY_S, WAIT_S)]
+    others = [other for other in hosts if other.name != host.name]
+    for place, nic in enumerate(host.nics):
+        peers = [other.nics[place].address for other in others if place < len(other.nics)]
+        if peers:
+            yield [PYTHON, "-IS", "-c", PINGER, nic.interface, nic.address, *numbers, *peers]
 
 
 def parse_answers(host: str, names: Mapping[str, str], text: str) -> Iterator[tuple[int, PingResult]]:

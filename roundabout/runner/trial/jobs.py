@@ -94,6 +94,11 @@ def job_description(trial: PlannedTrial, name: str, site: HostGroup) -> dict[str
     if trial.spec.topology.hashes_flows:
         ports = source_ports(trial.spec, name)
         workers = [worker | {"source_port": port} for worker, port in zip(workers, ports, strict=True)]
+    if trial.spec.topology.has_rails:
+        workers = [
+            worker | {"nics": [nic.address for nic in site.hosts[host].nics], "nic": job.workers[:rank].count(host)}
+            for rank, (worker, host) in enumerate(zip(workers, job.workers, strict=True))
+        ]
     return {
         "name": name,
         "workers": workers,
@@ -103,6 +108,7 @@ def job_description(trial: PlannedTrial, name: str, site: HostGroup) -> dict[str
         "jitter": job.jitter,
         "begins_ms": site.ms_on_host(job.begins_ms),
         "departs_ms": None if job.departs_ms is None else site.ms_on_host(job.departs_ms),
+        **({"pxn": True} if trial.spec.topology.crosses_nvlink else {}),
         **({"dscp": dscp} if (dscp := job.priority or site.dscps.jobs) else {}),
         **({"timetable": _timetable(job.held_timetable, site)} if job.held_timetable else {}),
         "phases": [_phase(job, phase, site) for phase in job.profile.phases],

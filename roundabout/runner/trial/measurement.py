@@ -214,16 +214,24 @@ def _queue(measured: Measurement, ports: Sequence[Port]) -> Columns:
 
 
 def _marks(measured: Measurement, site: HostGroup) -> Columns:
-    names = {host.address: host.name for host in site.hosts.values()}
+    names = {nic.address: host.name for host in site.hosts.values() for nic in host.nics}
     parts = [
-        {
-            **_at_port(measured.clock_log, port, rows),
-            "source": np.array([names.get(address, address) for address in rows["source"]]),
-            "marks": rows["marks"],
-        }
-        for port, rows in _by_port(measured, site.ports, "marks")
+        {**_at_port(measured.clock_log, port, rows), "source": rows["source"], "marks": rows["marks"]}
+        for port, by_address in _by_port(measured, site.ports, "marks")
+        for rows in (_by_host(by_address, names),)
     ]
     return _joined("marks", parts)
+
+
+def _by_host(rows: Columns, names: Mapping[str, str]) -> Columns:
+    """Return marks by the names of hosts, which have an address for each NIC. An unknown address stands for itself."""
+    sources = [names.get(address, address) for address in rows["source"]]
+    table = pa.table({**rows, "source": sources})
+    keys = [name for name in table.column_names if name != "marks"]
+    summed = (
+        table.group_by(keys, use_threads=False).aggregate([("marks", "sum")]).rename_columns({"marks_sum": "marks"})
+    )
+    return {name: summed[name].to_numpy() for name in summed.column_names}
 
 
 def _by_port(measured: Measurement, ports: Sequence[Port], kind: str) -> list[tuple[Port, Columns]]:

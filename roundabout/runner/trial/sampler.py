@@ -26,7 +26,8 @@ def host_sampler(
     """Return the command that samples a host's network every `period_ms`, and with `cpu` its CPU."""
     command = [str(host.prefix / "bin" / "sampler"), "--period-ms", str(round(period_ms))]
     rdma = ["--rdma-devices", "all"] if "rdma" in capabilities else []
-    return [*command, "--interfaces", host.interface, "--transports", TRANSPORTS, *rdma, *(CPU if cpu else [])]
+    interfaces = ",".join(nic.interface for nic in host.nics)
+    return [*command, "--interfaces", interfaces, "--transports", TRANSPORTS, *rdma, *(CPU if cpu else [])]
 
 
 def controller_sampler(sampler: Path) -> list[str]:

@@ -91,6 +91,7 @@ class LabProvider(SshTestbedProvider):
         )
         refuse_trees(trial, "lab")
         refuse_hidden_flows(trial)
+        refuse_captures_of_rails(trial)
         calibration, dilation = self.calibration, self._transport_dilation or self.dilation
         if dilation != self.dilation:
             host_settings.refuse_times_of_jobs(trial)
@@ -187,3 +188,13 @@ def refuse_hidden_flows(trial: TrialSpec) -> None:
                 "switches know a flow's route by its ports, which other trainers choose themselves",
                 "use the trainer replay, or --set routing.name=static",
             )
+
+
+def refuse_captures_of_rails(trial: TrialSpec) -> None:
+    """Raise UsageError if a host with several NICs would have to be captured: a capture is of one interface."""
+    if trial.capture and trial.topology.has_rails:
+        raise UsageError(
+            f"capture.hosts: found {', '.join(trial.capture.hosts)} on topology {trial.topology.name}, "
+            "allowed in a lab is none where hosts have several NICs",
+            "leave `capture` out, or choose a topology with one NIC a host",
+        )

@@ -14,7 +14,7 @@ from roundabout.spec.transports.queues import step_bytes
 from roundabout.testbeds.lab.calibration.calibration import CERTAIN, NEVER_MARK, Calibration, Ecn
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network.feedback import held_us
-from roundabout.testbeds.lab.network.layout import HOST_INTERFACE, NETWORK
+from roundabout.testbeds.lab.network.layout import interface, route_target
 from roundabout.testbeds.lab.network.port_queues import mtu_bytes
 
 SYSCTLS = {
@@ -48,6 +48,7 @@ def settings_document(trial: TrialSpec, host: str, calibration: Calibration, dil
     if transport is None:
         return {}
     bytes_scale = calibration.scale / dilation
+    nics = range(len(trial.topology.links_of(host)))
     asked: dict[str, Any] = {
         "sysctl": {
             **SYSCTLS,
@@ -56,7 +57,7 @@ def settings_document(trial: TrialSpec, host: str, calibration: Calibration, dil
             **(NIC_SYSCTLS if transport.stands_for == "RDMA" else _tcp_sysctls(trial, bytes_scale)),
             "net.ipv4.tcp_congestion_control": transport.kernel_name,
         },
-        "link": {HOST_INTERFACE: {"gso_max_size": calibration.gso_max_bytes}},
+        "link": {interface(nic): {"gso_max_size": calibration.gso_max_bytes} for nic in nics},
     }
     route = trial.tcp.route
     rto_min_ms = DROP_TAIL_RTO_MIN_MS if trial.queue == "drop-tail" else RTO_MIN_MS
@@ -65,9 +66,9 @@ def settings_document(trial: TrialSpec, host: str, calibration: Calibration, dil
     if dilation != 1:
         asked["sysctl"]["net.ipv4.tcp_comp_sack_delay_ns"] = round(COMP_SACK_DELAY_NS * dilation)
     if route:
-        asked["route"] = {str(NETWORK): route}
+        asked["route"] = {route_target(nic): route for nic in nics}
     if transport.declaration:
-        carried = next(link.payload_rate_gbps for link in trial.topology.links if host in link.ends)
+        carried = trial.topology.links_of(host)[0].payload_rate_gbps
         values = _parameters(transport, carried * 1000, calibration, bytes_scale)
         held = {each.name for each in transport.declaration.parameters if each.chosen_by == "network"}
         asked["transport"] = {transport.name: {**values, **dict.fromkeys(held, held_us(trial, host, dilation))}}

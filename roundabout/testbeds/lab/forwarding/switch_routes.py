@@ -2,7 +2,8 @@
 """Routes of a lab's switches where the topology has several paths: the plan's route for each flow.
 
 A switch is a bridge in a tree. With several paths the eBPF program `forward` sends each packet to the port that the
-route of its flow says. All flows between two hosts take one route, but flows of jobs may have a route of their own.
+route of its flow says. All flows between two NICs take one route, but flows of jobs may have a route of their own.
+A host with several NICs sends by the one whose address the flow's socket is bound to.
 """
 
 import json
@@ -19,7 +20,7 @@ from roundabout.testbeds.lab.network.layout import Layout
 
 
 class Entry(NamedTuple):
-    """The ports by which a flow's packets enter and leave a switch. TCP ports are 0 for all flows of two hosts."""
+    """The ports by which a flow's packets enter and leave a switch. TCP ports are 0 for all flows of two NICs."""
 
     entered_by: int
     sender: str
@@ -59,7 +60,10 @@ def find_differences(lab: paths.LabPaths, layout: Layout, trial: TrialSpec) -> l
 
 
 def list_entries(layout: Layout, trial: TrialSpec | None = None) -> list[Entry]:
-    """Return an entry for each switch on the routes between any two hosts, and on those of the flows of `trial`."""
+    """Return an entry for each switch on the routes between any two hosts, and on those of the flows of `trial`.
+
+    Of hosts with several NICs, those of the same number have a route.
+    """
     entries = [entry for route in layout.links_between.values() for entry in _cross(layout, route, 0, 0)]
     if trial and trial.topology.hashes_flows:
         entries += (entry for name in trial.jobs for entry in _job_entries(layout, trial, name))
@@ -82,8 +86,8 @@ def _cross(layout: Layout, route: tuple[Hop, ...], sender_port: int, receiver_po
     for before, after in pairwise(route):
         yield Entry(
             layout.ifindex_at(before.link, before.receiver),
-            layout.hosts[route[0].sender].address,
-            layout.hosts[route[-1].receiver].address,
+            layout.address_at(route[0].link, route[0].sender),
+            layout.address_at(route[-1].link, route[-1].receiver),
             sender_port,
             receiver_port,
             layout.ifindex_at(after.link, after.sender),

@@ -13,7 +13,16 @@ from pyroute2 import IPRoute
 from roundabout.runner.hosts.host_group import Port
 from roundabout.testbeds.lab.network import static_neighbors
 from roundabout.testbeds.lab.network.kernel_refusal import explain_refusal
-from roundabout.testbeds.lab.network.layout import BRIDGE_IFINDEX, TAP_INTERFACE, Cable, Layout, LinkEnd
+from roundabout.testbeds.lab.network.layout import (
+    BRIDGE_IFINDEX,
+    NETWORK,
+    TAP_INTERFACE,
+    Cable,
+    HostNic,
+    Layout,
+    LinkEnd,
+    route_table,
+)
 from roundabout.testbeds.lab.network.namespaces import run_inside
 from roundabout.testbeds.lab.network.port_queues import ETH_P_ALL, Queue, shape_device
 from roundabout.testbeds.lab.network.static_neighbors import Neighbor
@@ -27,7 +36,7 @@ BEHIND_MARKING = 2  # priority of filters; `switchport` uses 1
 def build(  # noqa: PLR0913 - what a lab is made of
     layout: Layout,
     queues: Mapping[Port, Queue],
-    nic_queues: Mapping[str, Queue],
+    nic_queues: Mapping[HostNic, Queue],
     pids: Mapping[str, int],
     *,
     burst_bytes: int,
@@ -53,10 +62,8 @@ def build(  # noqa: PLR0913 - what a lab is made of
         run_inside(pids[switch], partial(_make_ports, own, burst_bytes, layout))
     for host in layout.hosts:
         run_inside(pids[host], partial(_address, host, layout))
-    for host, queue in nic_queues.items():
-        run_inside(
-            pids[host], partial(_make_nic_queue, host, layout.ifindexes[host], queue, burst_bytes=burst_bytes, mtu=mtu)
-        )
+    for nic, queue in nic_queues.items():
+        run_inside(pids[nic.node], partial(_make_nic_queue, nic, queue, burst_bytes=burst_bytes, mtu=mtu))
     for cable in layout.cables:
         for end in cable.ends:
             _steer_to_one_cpu(pids[end.node], end.interface)
@@ -102,14 +109,20 @@ def _make_ports(queues: Mapping[Port, Queue], burst_bytes: int, layout: Layout) 
         # Not left to learning: until a host has answered, what it gets would be flooded, and a flooded packet is a
         # shared copy, which cannot be marked.
         static_neighbors.add_neighbors(
-            [Neighbor(port.ifindex, layout.macs[host]) for port in queues for host in layout.hosts_behind[port.ifindex]]
+            [
+                Neighbor(port.ifindex, nic.mac)
+                for port in queues
+                for host in layout.hosts_behind[port.ifindex]
+                for nic in layout.nics[host]
+            ]
         )
 
 
-def _make_nic_queue(host: str, ifindex: int, queue: Queue, *, burst_bytes: int, mtu: int) -> None:
-    with IPRoute() as netlink, explain_refusal(f"the queue of {host}'s NIC"):
-        shape_device(netlink, ifindex, queue, burst_bytes)
-        _make_tap(netlink, ifindex, mtu)
+def _make_nic_queue(nic: HostNic, queue: Queue, *, burst_bytes: int, mtu: int) -> None:
+    with IPRoute() as netlink, explain_refusal(f"the queue of {nic.node}'s NIC {nic.interface}"):
+        shape_device(netlink, nic.ifindex, queue, burst_bytes)
+        if nic.number == 0:  # captures are refused where a host has several
+            _make_tap(netlink, nic.ifindex, mtu)
 
 
 def _make_tap(netlink: IPRoute, ifindex: int, mtu: int) -> None:
@@ -130,15 +143,26 @@ def _make_tap(netlink: IPRoute, ifindex: int, mtu: int) -> None:
 
 
 def _address(host: str, layout: Layout) -> None:
-    """Give a host its address and its neighbors' hardware addresses, so that no ARP shares links with experiments."""
-    with IPRoute() as netlink, explain_refusal(f"the address of host {host}"):
-        own, ifindex = layout.hosts[host], layout.ifindexes[host]
-        netlink.link("set", index=ifindex, state="up")
-        netlink.addr("add", index=ifindex, address=own.address, prefixlen=own.prefix_length)
-        if not layout.topology.is_tree:
-            REUSE_OF_PORTS.write_text("1")  # by the next trial, whose flows have the same source ports
-        others = [other for other in layout.hosts.values() if other is not own]
-        static_neighbors.add_neighbors([Neighbor(ifindex, layout.macs[other.name], other.address) for other in others])
+    """Give a host its addresses and its neighbors' hardware addresses, so that no ARP shares links with experiments."""
+    others = [nic for other, nics in layout.nics.items() if other != host for nic in nics]
+    with IPRoute() as netlink, explain_refusal(f"the addresses of host {host}"):
+        for nic in layout.nics[host]:
+            netlink.link("set", index=nic.ifindex, state="up")
+            if nic.number == 0:
+                netlink.addr("add", index=nic.ifindex, address=nic.address, prefixlen=NETWORK.prefixlen)
+            else:
+                _address_further_nic(netlink, nic)
+            static_neighbors.add_neighbors([Neighbor(nic.ifindex, other.mac, other.address) for other in others])
+    if not layout.topology.is_tree:
+        REUSE_OF_PORTS.write_text("1")  # by the next trial, whose flows have the same source ports
+
+
+def _address_further_nic(netlink: IPRoute, nic: HostNic) -> None:
+    """Give a NIC behind a host's first an address, and let packets from that address leave by the NIC."""
+    table = route_table(nic.number)
+    netlink.addr("add", index=nic.ifindex, address=nic.address, prefixlen=32)  # no second route to the network
+    netlink.route("add", dst=str(NETWORK), oif=nic.ifindex, table=table, scope="link", prefsrc=nic.address)
+    netlink.rule("add", src=nic.address, src_len=32, table=table, priority=table)
 
 
 def _steer_to_one_cpu(pid: int, interface: str) -> None:

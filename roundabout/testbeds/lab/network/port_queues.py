@@ -16,7 +16,7 @@ from roundabout.spec.transports.queues import drop_tail_bytes
 from roundabout.testbeds.lab.calibration.calibration import Calibration
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network.kernel_refusal import explain_refusal
-from roundabout.testbeds.lab.network.layout import Layout
+from roundabout.testbeds.lab.network.layout import HostNic, Layout
 from roundabout.testbeds.lab.network.namespaces import run_inside
 
 MOST_QUEUE_BYTES = 1 << 32  # bound of a FIFO's length, which has 32 bits
@@ -79,14 +79,14 @@ def port_queues(
     }
 
 
-def nic_queues(layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0) -> dict[str, Queue]:
-    """Return the queues of hosts whose links have `nic_queue`, by host. These queues do not drop packets."""
+def nic_queues(layout: Layout, calibration: Calibration, scale: float, dilation: float = 1.0) -> dict[HostNic, Queue]:
+    """Return the queues of NICs whose links have `nic_queue`. These queues do not drop packets."""
     limit = calibration.queue_bytes.lossless
     mtu = mtu_bytes(layout.topology, scale / dilation)
     return {
-        cable.ends[1].node: Queue(_drain_bytes_per_s(cable.link.payload_rate_gbps, scale, mtu), limit)
+        nic: Queue(_drain_bytes_per_s(cable.link.payload_rate_gbps, scale, mtu), limit)
         for cable in layout.cables
-        if cable.link.nic_queue
+        if cable.link.nic_queue and isinstance(nic := cable.ends[1], HostNic)
     }
 
 

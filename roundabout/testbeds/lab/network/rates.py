@@ -13,13 +13,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, repeat
 from typing import NoReturn, Self
 
 from roundabout.runner.hosts.host_group import Port
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.lifecycle.lab_record import LinkMeasurement, PortMeasurement
-from roundabout.testbeds.lab.network.layout import Layout
+from roundabout.testbeds.lab.network.layout import HostNic, Layout
 from roundabout.testbeds.lab.network.namespaces import run_inside
 from roundabout.testbeds.lab.network.port_queues import Queue
 
@@ -41,7 +42,7 @@ class Probe:
     """The flows (sender, receiver) that measure one port, the ports that they load, and the ports that ACKs use."""
 
     port: Port
-    flows: tuple[tuple[str, str], ...]
+    flows: tuple[tuple[HostNic, HostNic], ...]
     loads: frozenset[int]
     acks: frozenset[int]
 
@@ -94,9 +95,11 @@ def plan_probe(layout: Layout, port: Port) -> Probe | None:
     numbers = {host: number for number, host in enumerate(layout.hosts)}
     through = [pair for pair, path in layout.paths.items() if port in path]
     # Short ways first; then each sender's next host, so that the probes of a large topology spread over it.
-    through.sort(key=lambda pair: (len(layout.paths[pair]), (numbers[pair[1]] - numbers[pair[0]]) % len(numbers)))
-    flows: list[tuple[str, str]] = []
-    senders: set[str] = set()
+    through.sort(
+        key=lambda pair: (len(layout.paths[pair]), (numbers[pair[1].node] - numbers[pair[0].node]) % len(numbers))
+    )
+    flows: list[tuple[HostNic, HostNic]] = []
+    senders: set[HostNic] = set()
     elsewhere: set[Port] = set()
     carried_gbps = 0.0
     for pair in through:
@@ -167,11 +170,12 @@ class RateMeter:
             end = time.monotonic()
         return {ifindex: _rate_bps(flows, begin, end) * self.scale / 1e9 for ifindex, flows in greedy.items()}
 
-    def _greedy_flow(self, sender: str, receiver: str) -> "_GreedyFlow":
+    def _greedy_flow(self, sender: HostNic, receiver: HostNic) -> "_GreedyFlow":
         queues = [self.queues[port] for port in self.layout.paths[sender, receiver]]
         # Two flows share a port; they shall not overflow a short queue.
         buffer = min(min(queue.drain_bytes_per_s * QUEUE_S, queue.limit_bytes / 4) for queue in queues)
-        return _GreedyFlow(self.pids[sender], self.pids[receiver], self.layout.hosts[receiver].address, int(buffer))
+        pids = self.pids[sender.node], self.pids[receiver.node]
+        return _GreedyFlow(*pids, (sender.address, receiver.address), int(buffer))
 
 
 def _rate_bps(flows: list["_GreedyFlow"], begin: float, end: float) -> float:
@@ -185,11 +189,12 @@ def _rate_bps(flows: list["_GreedyFlow"], begin: float, end: float) -> float:
 class _GreedyFlow:
     """A saturating TCP connection, whose receiver records the arrived bytes over time."""
 
-    def __init__(self, sender: int, receiver: int, address: str, buffer_bytes: int) -> None:
-        with run_inside(receiver, lambda: socket.create_server((address, 0))) as listener:
+    def __init__(self, sender: int, receiver: int, addresses: tuple[str, str], buffer_bytes: int) -> None:
+        own, other = ((address, 0) for address in addresses)
+        with run_inside(receiver, lambda: socket.create_server(other)) as listener:
             # From the start: the kernel's own growth of the buffer would take longer than we measure.
             listener.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, buffer_bytes)
-            self._sender = run_inside(sender, lambda: socket.create_connection(listener.getsockname(), timeout=5))
+            self._sender = run_inside(sender, lambda: socket.create_connection(listener.getsockname(), 5, own))
             self._receiver, _ = listener.accept()
         # Cubic would leave its slow start at the first queueing delay, and take seconds to fill the link.
         self._sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
@@ -228,12 +233,14 @@ class _GreedyFlow:
 
 
 def measure_base_rtt_us(layout: Layout, pids: Mapping[str, int], link: str) -> float:
-    """Return the shortest round trip, in us, of some pings between the nearest hosts on the two sides of `link`."""
+    """Return the shortest round trip, in us, of some pings between the nearest NICs on the two sides of `link`."""
     across = [pair for pair in layout.links_between if any(hop.link.name == link for hop in layout.links_between[pair])]
     sender, receiver = min(across, key=lambda pair: len(layout.paths[pair]))
-    with run_inside(pids[sender], lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)) as raw:
+    open_raw = partial(socket.socket, socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    with run_inside(pids[sender.node], open_raw) as raw:
         raw.settimeout(1)
-        raw.connect((layout.hosts[receiver].address, 0))
+        raw.bind((sender.address, 0))
+        raw.connect((receiver.address, 0))
         return min(_ping_us(raw, number) for number in range(PINGS))
 
 
