@@ -6,15 +6,19 @@ import time
 from itertools import pairwise
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from roundabout.core.errors import RoundaboutError
+from roundabout.plan import make_plan
 from roundabout.plan.trials import OVERHEAD_S
 from roundabout.runner.hosts import programs
 from roundabout.runner.hosts.connections import LostHostError
 from roundabout.runner.machine import lease
 from roundabout.runner.trial import attempt
 from roundabout.runner.trial.attempt import execute_attempt
+from roundabout.runner.trial.validity_checks import wrong_figures
+from roundabout.spec import load_experiment
 from roundabout.store import Run, schemas
 from tests.fakes.testbed import SCALE, FakeSite
 
@@ -317,3 +321,18 @@ def test_a_resumed_run_refuses_changes_and_says_which(work, tiny, monkeypatch):
     assert "iterations: was 3, is 4" in refused.value.hint
     assert len(run.trials()) == 1
     assert work.provider.left == []
+
+
+def test_segments_sent_again_within_a_host_spoil_no_trial(work, tiny):
+    run = work.start()
+    (trial,) = make_plan(load_experiment(work.write(tiny())), {}, {}).trials
+    tables = {name: run.table(name) for name in ("iterations", "cross_traffic", "marks", "cpu", "queue", "flows")}
+    flows = tables["flows"]
+    again = _with_column(flows, "retransmitted", pa.array([1] * len(flows), pa.int64()))
+    within = _with_column(again, "peer", flows["host"])
+    assert wrong_figures(trial, tables | {"flows": within}) == []
+    assert wrong_figures(trial, tables | {"flows": again}) == ["4 segments were sent again on a lossless fabric"]
+
+
+def _with_column(table, name, values):
+    return table.set_column(table.schema.get_field_index(name), name, values)

@@ -273,7 +273,9 @@ def _losses(tables: Mapping[str, pa.Table]) -> list[str]:
         if not drops.known.all():
             lost = drops.kind[~drops.known][0]
             found.append(f"the drops of lossless link {link} towards {towards} are not known: the counter was {lost}")
-    again = pc.sum(tables["flows"]["retransmitted"]).as_py() or 0
+    flows = tables["flows"]
+    crossing = flows.filter(pc.not_equal(flows["host"], flows["peer"]))  # others stay within a host: they meet no queue
+    again = pc.sum(crossing["retransmitted"]).as_py() or 0
     if again:
         found.append(f"{again} {RESENT} on a lossless fabric")
     return found
