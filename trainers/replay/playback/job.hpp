@@ -22,7 +22,7 @@ struct Peer {
   in_addr ip{};
   std::vector<in_addr> nics; // addresses of the host's NICs; empty: it has one
   unsigned nic = 0;          // the place of the worker's own among them
-  bool shares_host = false; // with other workers of the job
+  bool shares_host = false;  // with other workers of the job
 
   // Returns the peer as text such as "s2 (10.77.0.3)", with the port if several workers share the address.
   std::string text() const;
