@@ -139,9 +139,9 @@ def dcqcn(**given: Any) -> dict[str, Any]:
             r"transport_dilation: found transport reno, expected one of NICs, such as dcqcn",
         ),
         (
-            {"name": "mltcp_dcqcn", "stands_for": "RDMA"},
+            {"name": "mltcp_dcqcn", "stands_for": "RDMA", "gap_us": 50_000},
             {"dilation": "4", "transport_dilation": "16"},
-            r"transport_dilation: found transport mltcp_dcqcn",
+            r"transport_dilation: found mltcp_dcqcn.gap_us, which is of a job",
         ),
     ],
 )

@@ -202,8 +202,10 @@ def test_connections_join_the_nics_that_their_numbers_say(job: Callable[..., Any
     pair.told["pxn"] = pxn
     receiver, sender = pair.connect_all()
     port = pair.told["workers"][0]["port"]
-    text = subprocess.run(["ss", "-Htn", f"dport = :{port}"], check=True, capture_output=True, text=True).stdout
-    joined = {tuple(line.split()[3:5]) for line in text.splitlines()}
+    text = subprocess.run(["ss", "-Htn"], check=True, capture_output=True, text=True).stdout
+    joined = {
+        (own, other) for _, _, _, own, other, *_ in map(str.split, text.splitlines()) if other.endswith(f":{port}")
+    }
     from_nics = (0, 1) if pxn else (1, 0)
     assert joined == {(f"{nics[1][from_nics[n]]}:{61_000 + n}", f"{nics[0][n]}:{port}") for n in (0, 1)}
     pair.begin()
