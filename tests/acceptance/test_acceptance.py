@@ -180,8 +180,8 @@ def test_pauses_are_those_of_all_nics() -> None:
 @needs_root
 def test_pings_are_told() -> None:
     """By the program that hosts run, over loopback."""
-    lo = Host("s0", "s0", "127.0.0.1", 8, "lo", Path())
-    argv = connectivity_check.pinger_command(lo, ["127.0.0.1", "127.0.0.2"])
+    lo, *peers = (Host(f"s{n}", f"s{n}", f"127.0.0.{max(n, 1)}", 8, "lo", Path()) for n in range(3))
+    (argv,) = connectivity_check.pinger_commands(lo, [lo, *peers])
     said = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     told = list(connectivity_check.parse_answers("s0", {"127.0.0.1": "s1", "127.0.0.2": "s2"}, said))
     for (mtu_bytes, pinged), name in zip(told, ("s1", "s2"), strict=True):
