@@ -87,7 +87,9 @@ class Layout:
 
     def address_at(self, link: Link, host: str) -> str:
         """Return the address of the host's NIC that a link leads to."""
-        return next(nic.address for nic in self.nics[host] if nic.ifindex == self.ifindex_at(link, host))
+        nic = self._ends[link.name, host]
+        assert isinstance(nic, HostNic)
+        return nic.address
 
     @cached_property
     def links_between(self) -> Mapping[tuple[HostNic, HostNic], tuple[Hop, ...]]:
