@@ -22,11 +22,14 @@ class EngineError(RoundaboutError):
 def load_engine(engine: str, library: str, functions: Functions) -> ctypes.CDLL:
     """Return an engine's library, a path below `paths.ROOT`, with the types of its functions.
 
-    Raises EngineError if it is not built.
+    Raises EngineError if it is not built, or not since a source of the engine changed.
     """
     path = paths.ROOT / library
     if not path.is_file():
         raise EngineError(f"not built: {library}", f"build it: {paths.BUILD}")
+    sources = (paths.ROOT / "roundabout/models" / engine / "native").rglob("*.*")  # none in a wheel
+    if any(each.stat().st_mtime > path.stat().st_mtime for each in sources):
+        raise EngineError(f"older than its sources: {library}", f"build it again: {paths.BUILD}")
     loaded = ctypes.CDLL(str(path))
     for name, (returned, taken) in functions.items():
         function = getattr(loaded, f"{engine}_{name}")

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine for many hosts against the plain model: the same jobs, the same times."""
 
+import os
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from roundabout.core import paths
 from roundabout.models.fluid import Engine, EngineError, ResidualCapacity, Simulation, iteration_times
 from roundabout.models.fluid.contention import contended_groups
 from roundabout.models.fluid.engine import steady_iteration_times
 from roundabout.models.fluid.jobs import Barrier, ComputePhase, FluidJob, SendPhase, Stream, make_send_phase
 from roundabout.models.fluid.mltcp import SHAPES, Factor
+from roundabout.models.native_engine import load_engine
 from roundabout.spec.cassini import Timetable
 from roundabout.spec.patterns import PATTERNS, all_transfers
 
@@ -293,3 +298,16 @@ def test_unknown_links_and_unsampled_bytes_are_refused():
         engine.add("j", one_way(0, 2))
     with pytest.raises(EngineError, match="found an engine without sample_ms"):
         engine.carried()
+
+
+def test_an_engine_older_than_its_sources_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    source = tmp_path / "roundabout/models/fluid/native/shares.cpp"
+    source.parent.mkdir(parents=True)
+    source.touch()
+    library = tmp_path / "libfluid.so"
+    library.write_bytes((Path(__file__).parents[2] / "build/lib/libfluid.so").read_bytes())
+    load_engine("fluid", "libfluid.so", {})
+    os.utime(source, (time.time() + 60,) * 2)
+    with pytest.raises(EngineError, match=r"older than its sources: libfluid\.so"):
+        load_engine("fluid", "libfluid.so", {})
