@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -37,6 +38,11 @@ def draw_link_use(traces: Sequence[TrialTrace], link: str | None = None, *, sett
     return result
 
 
+def usual_most(rates_gbps: npt.NDArray[np.float64]) -> float:
+    """Return the end of an axis that all but 1 % of rates fit below, those over several NICs of a host too."""
+    return float(np.nanquantile(rates_gbps, 0.99)) * 1.05
+
+
 def _find_link(trace: TrialTrace, link: str | None) -> Link:
     topology = trace.cell.spec.topology
     return next((each for each in topology.links if each.name == link), topology.bottleneck)
@@ -51,7 +57,7 @@ def _stack(panel: Axes, trace: TrialTrace, link: Link, until_ms: float, colours:
         look: Any = {"colors": [colours[job] for job in rates], "alpha": 0.9, "linewidth": 0}
         panel.stackplot(middles_ms[seen], [*rates.values()], **look)
     panel.set_xlim(0, min(until_ms, SHOWN_MS))
-    panel.set_ylim(0, 1.35 * link.payload_rate_gbps)
+    panel.set_ylim(0, max(1.35 * link.payload_rate_gbps, usual_most(sum(rates.values(), np.zeros(1)))))
     panel.set_title(trace.cell.name_in_group)
     panel.set_ylabel("Gbit/s")
 

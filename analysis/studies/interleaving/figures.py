@@ -17,6 +17,7 @@ from analysis.expectations.results import JobCell
 from analysis.reading.cells import CellTrials, jobs_of
 from analysis.reading.congestion.marks import JobMarks
 from analysis.reading.traces import TrialTrace, mean_per_iteration, median_trial
+from analysis.render.link_use import usual_most
 from analysis.render.style import (
     BOTH,
     INK,
@@ -50,6 +51,7 @@ def draw_first_iterations(courses: Sequence[Sequence[TrialTrace]], iterations: i
     """
     result, axes = new_panels(len(courses), 3.0)
     colours = job_colours(_jobs([trials[0] for trials in courses]))
+    top_gbps = 0.0
     for place, (panel, trials) in enumerate(zip(axes, courses, strict=True)):
         trace = median_trial(trials)
         until = max(spans[min(iterations, len(spans)) - 1, 1] for spans in trace.spans.values())
@@ -62,7 +64,8 @@ def draw_first_iterations(courses: Sequence[Sequence[TrialTrace]], iterations: i
         _draw_other_repetitions(panel, [each for each in trials if each is not trace], until, colours)
         _mean_while_all_send(panel, trace, trials, colours)
         link = trace.cell.spec.topology.bottleneck
-        panel.set_ylim(0, link.payload_rate_gbps * 1.22)
+        top_gbps = max(top_gbps, link.payload_rate_gbps * 1.22, *(usual_most(rates) for rates in trace.rates.values()))
+        panel.set_ylim(0, top_gbps)
         draw_level(panel, link.payload_rate_gbps, f"{link.name} carries {link.payload_rate_gbps:g}")
         panel.set_title(trace.cell.name_in_group)
         # What has no room is where the page ends, under Provenance.

@@ -118,7 +118,8 @@ page.named_values(
 # %%
 draw(
     draw_link_use,
-    "Use of the shared link from the start, jobs stacked; the middle repetition. Compare HotNets'22, Figures 2a, 2b.",
+    "Use of the shared link from the start, jobs stacked, by what each job's first host sends over all of its NICs; "
+    "the middle repetition. Compare HotNets'22, Figures 2a, 2b.",
     f"Stacked bandwidth of {jobs} over time, by variant",
     typical,
 )
