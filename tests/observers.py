@@ -30,13 +30,16 @@ class Notes:
 
     def __init__(self):
         self.steps, self.iterations, self.links, self.ended = [], [], [], []
-        self.disturbed = []
+        self.disturbed, self.notices = [], []
 
     def run_started(self, run, plan, done):
         self.plan, self.done = plan, done
 
     def step(self, what):
         self.steps.append(what)
+
+    def notice(self, text):
+        self.notices.append(text)
 
     def trial_started(self, trial, attempt):
         pass

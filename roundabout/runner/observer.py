@@ -42,6 +42,9 @@ class Observer(Protocol):
     def step(self, what: str) -> None:
         """Note the start of a long step, such as creating or provisioning the testbed."""
 
+    def notice(self, text: str) -> None:
+        """Note what a user must know to read the run's results, such as routes that differ from the plan."""
+
     def trial_started(self, trial: PlannedTrial, attempt: int) -> None:
         """Note the start of an attempt at a trial."""
 

@@ -81,6 +81,9 @@ class View(Protocol):
     def show(self, progress: Progress) -> None:
         """Show the progress. The caller calls it after every change; a view may skip calls."""
 
+    def notice(self, text: str) -> None:
+        """Show what a user must know to read the run's results."""
+
     def leave(self, owed: Sequence[str]) -> None:
         """Note that the run ends at once, without undoing entries of these kinds."""
 
@@ -106,6 +109,11 @@ class Follower:
         """Note the start of a long step."""
         self.progress.what = what
         self._show()
+
+    def notice(self, text: str) -> None:
+        """Note what a user must know to read the run's results."""
+        for view in self._views:
+            view.notice(text)
 
     def trial_started(self, trial: PlannedTrial, attempt: int) -> None:
         """Note the start of an attempt at a trial."""

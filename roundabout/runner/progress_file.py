@@ -78,6 +78,9 @@ class ProgressWriter:
             with suppress(OSError):
                 self._write(path, _progress().dump_json(progress, indent=1))
 
+    def notice(self, text: str) -> None:
+        """Leave the notice to other views, because the progress file has what changes."""
+
     def leave(self, owed: Sequence[str]) -> None:
         """Leave the progress file in place and release its lock."""
 

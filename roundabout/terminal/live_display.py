@@ -47,6 +47,10 @@ class TerminalView:
             self._live.update(ProgressScreen(progress), refresh=True)
         self._path, self._said, self._attempts = progress.path, said, progress.attempts
 
+    def notice(self, text: str) -> None:
+        """Print what a user must know to read the run's results."""
+        self._console.print(Text(text, style="yellow"), soft_wrap=True)
+
     def leave(self, owed: Sequence[str]) -> None:
         """Note that the run ends at once."""
         self._live.stop()
@@ -70,6 +74,10 @@ class PlainView:
             left_s = format_duration(progress.time_left_s)
             self._say(f"trial {progress.what}; about {left_s} left" if progress.trial else progress.what)
         self._path, self._what, self._attempts = progress.path, progress.what, progress.attempts
+
+    def notice(self, text: str) -> None:
+        """Print what a user must know to read the run's results."""
+        self._say(f"  {text}")
 
     def leave(self, owed: Sequence[str]) -> None:
         """Note that the run ends at once."""
