@@ -125,15 +125,6 @@ def refuse_switch_features(trial: TrialSpec, fields: Iterable[str], why: str) ->
             )
 
 
-def refuse_several_paths(topology: Topology, testbed: str) -> None:
-    """Raise UsageError if the topology has several paths, which `testbed` cannot give to flows as they were planned."""
-    if not topology.is_tree:
-        raise UsageError(
-            f"topology {topology.name}: found several paths between hosts, allowed on a {testbed} is a tree",
-            "run it with --testbed fluid or packets, or choose a tree with --set topology=NAME",
-        )
-
-
 def refuse_trees(trial: TrialSpec, testbed: str) -> None:
     """Raise UsageError if a job sends in trees, whose two channels no trainer on `testbed` can tell apart."""
     for name, job in trial.jobs.items():

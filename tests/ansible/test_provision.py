@@ -47,7 +47,7 @@ def test_a_second_time_changes_nothing_within_ten_seconds(lab: Lab) -> None:
     programs = on_host(lab, "ls", f"{prefix}/bin").split()
     settings = ["settings.py", *(f"settings_{part}.py" for part in ("dcbx", "host", "journal", "linux", "nic", "qos"))]
     native = ["replay", "replay-rdma", "sampler"]
-    others = ["capture.py", "clock.py", "crossgen", "exporter.py", "exporter_metrics.py", "iperf.py"]
+    others = ["capture.py", "clock.py", "crossgen", "exporter.py", "exporter_metrics.py", "iperf.py", "route_probe.py"]
     parts = ("dlrm", "flows", "models", "sizes", "tensors", "times")
     training = ["training.py", *(f"training_{part}.py" for part in parts), "torchrun.py"]
     trainers = ["ddp.py", "dlrm.py", "profiler_trace.py", "with_deepspeed.py", "with_horovod.py", *training]

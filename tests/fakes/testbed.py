@@ -28,7 +28,7 @@ SCALE = 50
 LOST = 99  # a program that ends with this stands for a connection that broke
 INTERPRETER = f"#!{sys.executable} -IS\n"  # without site-packages: a trial starts dozens of these
 SOURCES = Path(__file__).with_name("host_programs")
-PROGRAMS = ("replay", "sampler", "settings.py", "transport")
+PROGRAMS = ("replay", "route_probe.py", "sampler", "settings.py", "transport")
 """The programs of a host, by the names that they have there."""
 
 
@@ -76,6 +76,7 @@ class FakeSite:
     kind, scale, dilation = "fake", SCALE, 1.0
     fidelity = Fidelity("emulated", "emulated: fake", "Nothing here is real.")
     dscps = DscpClasses()
+    switch_addresses = None
 
     def __init__(self, folder, topology, name):
         self.name, self._folder = name, folder

@@ -66,6 +66,8 @@ MISTAKES = [
     ("driver: inbox", "driver: inbox, pfc_prevention_ms: 79", "pfc_prevention_ms: found 79, expected"),
     ("Pmax_percent: 100}", "Pmax_percent: 100, queue_cells: 3000}", "queue_cells: found 3000, expected it left out"),
     ("ports: {s0:", "apply_on: {platform: x}\n          ports: {s0:", "apply_on.release: found nothing, expected"),
+    ("ports: {s2:", "addresses: [10.10.0.256]\n          ports: {s2:", "addresses[0]: found '10.10.0.256', expected a"),
+    ("ports: {s2:", "addresses: [10.10.0.1]\n          ports: {s2:", "addresses[0]: found '10.10.0.1' a second time,"),
     ("payload_rate_gbps: 43", "payload_rate_gbps: 51", "expected a payload rate no higher than the line rate"),
     ("payload_rate_gbps: 43", "cross_traffic_dscp: 27\n    payload_rate_gbps: 43", "expected a cross_traffic_dscp"),
     ("driver: inbox", "driver: inbox, ansible_password: x", "found the secret 'ansible_password', expected secrets"),

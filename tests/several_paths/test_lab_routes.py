@@ -1,29 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes that a lab gives its switches: they lead each flow along the plan's route, without a lab."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.core.errors import UsageError
-from roundabout.plan import PlannedTrial
 from roundabout.plan.routes import list_routes
 from roundabout.runner.trial.jobs import job_description, source_ports, worker_ports
-from roundabout.spec import TrialSpec, load_topology
+from roundabout.spec import load_topology
 from roundabout.spec.experiment import Capture
 from roundabout.spec.topology import Topology
-from roundabout.spec.trainers.ddp import Trainer as Ddp
-from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.lab.calibration.calibration import load_calibration
 from roundabout.testbeds.lab.forwarding.switch_routes import Entry, list_entries
-from roundabout.testbeds.lab.lifecycle.lab_record import LabRecord
 from roundabout.testbeds.lab.network import rates
 from roundabout.testbeds.lab.network.layout import HostNic, Layout, lay_out
 from roundabout.testbeds.lab.provider import refuse_captures_of_rails, refuse_hidden_flows
 from tests.several_paths.fabrics import rails
-from tests.several_paths.trials import build_leaf_spine, build_rails
+from tests.several_paths.trials import build_leaf_spine, build_rails, plan_lab, planned, trained_by_ddp
 
 pytestmark = pytest.mark.unit
 
@@ -97,18 +91,6 @@ def described_nics(told: Any, sender: Any, receiver: Any, number: int) -> tuple[
     return sender["nics"][leaves % len(sender["nics"])], receiver["nics"][to % len(receiver["nics"])]
 
 
-def planned(spec: TrialSpec) -> PlannedTrial:
-    """Return a trial of a plan."""
-    return PlannedTrial("t", "base", {}, 1, None, spec, 1, (), 1.0)
-
-
-def plan_lab(topology: Topology) -> Lab:
-    """Return a lab that is not built."""
-    calibration = load_calibration()
-    made = datetime(2026, 11, 28, tzinfo=UTC)
-    return Lab(LabRecord(name="t", state="up", created_utc=made, scale=100, calibration=calibration, topology=topology))
-
-
 def test_packets_that_come_back_take_the_route_of_the_receivers_flow() -> None:
     """As in the packet-level model: ACKs are hashed with the flow's source port."""
     spec = build_leaf_spine({"name": "ecmp", "seed": 5}, "dctcp", 2)
@@ -135,8 +117,8 @@ def test_a_trainer_that_chooses_its_ports_is_refused_with_ecmp() -> None:
     with pytest.raises(
         UsageError, match=r"jobs.j0.trainer.name: found ddp, allowed with ecmp routing in a lab is repl"
     ):
-        refuse_hidden_flows(_trained_by_ddp(spec, "ecmp"))
-    refuse_hidden_flows(_trained_by_ddp(spec, "static"))
+        refuse_hidden_flows(trained_by_ddp(spec, "ecmp"))
+    refuse_hidden_flows(trained_by_ddp(spec, "static"))
 
 
 def test_nics_have_interfaces_and_addresses_of_their_own() -> None:
@@ -169,9 +151,3 @@ def test_captures_of_hosts_with_several_nics_are_refused() -> None:
     refuse_captures_of_rails(spec)
     with pytest.raises(UsageError, match=r"capture.hosts: found s0 on topology rails, allowed in a lab is none where"):
         refuse_captures_of_rails(spec.model_copy(update={"capture": Capture(hosts=("s0",))}))
-
-
-def _trained_by_ddp(spec: TrialSpec, rule: str) -> TrialSpec:
-    topology = Topology.model_validate(spec.topology.model_dump() | {"routing": {"name": rule}})
-    jobs = {name: job.model_copy(update={"trainer": Ddp(name="ddp", model="VGG19")}) for name, job in spec.jobs.items()}
-    return spec.model_copy(update={"topology": topology, "jobs": jobs})

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trials on a small leaf-spine, for the packet-level and the flow-level model."""
 
+from datetime import UTC, datetime
 from typing import Any
 
+from roundabout.plan import PlannedTrial
 from roundabout.spec import TrialSpec
 from roundabout.spec.topology import Topology
+from roundabout.spec.trainers.ddp import Trainer as Ddp
+from roundabout.testbeds.lab import Lab
+from roundabout.testbeds.lab.calibration.calibration import load_calibration
+from roundabout.testbeds.lab.lifecycle.lab_record import LabRecord
 from tests.packets.comparisons.flow_level import build, profile
 from tests.several_paths.fabrics import leaf_spine
 
@@ -45,3 +51,22 @@ def build_dumbbell(transport: str) -> TrialSpec:
 def _build(topology: str, transport: str, flows: int, **fields: Any) -> TrialSpec:
     jobs = {f"j{k}": {"profile": "p", "workers": [f"s{k}", f"s{k + 2}"], "flows": flows} for k in range(2)}
     return build(topology, jobs, {"p": profile("ring", SIZE, SHARE, COMPUTE_MS)}, transport, **fields)
+
+
+def planned(spec: TrialSpec) -> PlannedTrial:
+    """Return a trial of a plan."""
+    return PlannedTrial("t", "base", {}, 1, None, spec, 1, (), 1.0)
+
+
+def plan_lab(topology: Topology) -> Lab:
+    """Return a lab that is not built."""
+    calibration = load_calibration()
+    made = datetime(2026, 11, 28, tzinfo=UTC)
+    return Lab(LabRecord(name="t", state="up", created_utc=made, scale=100, calibration=calibration, topology=topology))
+
+
+def trained_by_ddp(spec: TrialSpec, rule: str) -> TrialSpec:
+    """Return the trial with another routing rule, and a trainer that chooses its ports itself."""
+    topology = Topology.model_validate(spec.topology.model_dump() | {"routing": {"name": rule}})
+    jobs = {name: job.model_copy(update={"trainer": Ddp(name="ddp", model="VGG19")}) for name, job in spec.jobs.items()}
+    return spec.model_copy(update={"topology": topology, "jobs": jobs})

@@ -147,6 +147,11 @@ class HostGroup(Scaling, Protocol):
         ...
 
     @property
+    def switch_addresses(self) -> Mapping[str, str] | None:
+        """Return the switch of each address from which switches answer, or None if this project sets their routes."""
+        ...
+
+    @property
     def settings_state(self) -> Path:
         """Return the folder on every host for the journal of `settings.py`."""
         ...

@@ -30,6 +30,7 @@ from roundabout.runner.trial.cross_traffic_tables import GeneratorOutput
 from roundabout.runner.trial.jobs import Worker, slurm_hosts, trial_workers
 from roundabout.runner.trial.live_traffic import TrafficMeter
 from roundabout.runner.trial.measurement import Measurement, host_units
+from roundabout.runner.trial.routes.route_readback import read_routes
 from roundabout.runner.trial.sampler import COUNTERS_MS, Sampler, controller_sampler, host_sampler, sampling_quality
 from roundabout.spec import TrialSpec
 from roundabout.store import RAW, Attempt
@@ -98,6 +99,7 @@ def _execute_steps(now: AttemptContext) -> None:
     _read_clocks(now, "before")
     now.observer.phase("applying settings")
     _apply(now, documents)
+    _read_routes(now)
     now.observer.phase("starting programs")
     with ExitStack() as stack:
         stack.enter_context(call_repeatedly(lambda: _read_clocks(now, "during")))
@@ -158,6 +160,12 @@ def _refuse_differences(what: str, answers: Mapping[str, tuple[host_settings.Ans
     ]
     if wrong:
         raise TrialFailedError(f"{what}: {'; '.join(wrong)}")
+
+
+def _read_routes(now: AttemptContext) -> None:
+    """Read the routes of flows back while no program sends yet."""
+    now.observer.phase("reading routes back")
+    now.measured.routes = read_routes(now.bench, now.trial)
 
 
 def _start_samplers(now: AttemptContext, stack: ExitStack) -> None:

@@ -16,6 +16,7 @@ from roundabout.runner.tables.rows import Columns, Samples, integers
 from roundabout.runner.trial.captures import HostCapture
 from roundabout.runner.trial.cross_traffic_tables import GeneratorOutput
 from roundabout.runner.trial.jobs import Worker
+from roundabout.runner.trial.routes.route_readback import FoundRoute
 from roundabout.runner.trial.sampler import SamplingQuality, sampling_quality
 from roundabout.store import Identity, Units, build_table
 from roundabout.store.schemas import columns
@@ -48,6 +49,7 @@ class Measurement:
     start_ns: int | None = None  # the agreed start, on the run's clock
     end_ns: int | None = None  # end of the last worker, on the run's clock
     captured: dict[str, HostCapture] = field(default_factory=dict)  # host -> its capture
+    routes: list[FoundRoute] = field(default_factory=list)  # as found before the start, where switches choose them
     nccl: dict[str, Any] = field(default_factory=dict)  # worker -> requested and reported settings of NCCL
     invalid_reasons: list[str] = field(default_factory=list)  # reasons of an early end or of invalid data
     lost_host: bool = False  # True if the connections must be opened again

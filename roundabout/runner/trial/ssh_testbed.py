@@ -2,7 +2,7 @@
 """The common part of testbeds whose hosts are reached over SSH."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +25,7 @@ from roundabout.runner.trial import captures, validity_checks
 from roundabout.runner.trial.attempt import execute_attempt
 from roundabout.runner.trial.jobs import datapaths
 from roundabout.runner.trial.measurement import Measurement, build_tables, feedback_us, host_units
+from roundabout.runner.trial.routes.route_readback import FoundRoute, describe_differences
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
@@ -92,6 +93,7 @@ class SshTestbed:
     def __init__(self, provider: SshTestbedProvider, site: HostGroup, visit: RunContext, stack: ExitStack) -> None:
         self._provider, self._site, self._visit, self._stack = provider, site, visit, stack
         self._bench: HostSession | None = None
+        self._has_noted_routes = False
 
     @property
     def kind(self) -> str:
@@ -133,6 +135,7 @@ class SshTestbed:
         heard = self._site.echo_times()
         measured = execute_attempt(bench, trial, self._visit.clock, self._visit.observer, attempt)
         self._provider.check_held()
+        self._note_routes(measured.routes)
         into = host_units(self._site, self._visit.clock)
         waited = feedback_us(measured, self._site.echo_times().since(heard), self._site.dilation)
         found = build_tables(measured, self._site, who, into)
@@ -148,6 +151,12 @@ class SshTestbed:
         record |= {"start_ns": start_ns, **strain, **effect}
         disturbed = bool(biased) and not wrong
         return Outcome(found, [*wrong, *biased], record, lost=measured.lost_host, disturbed=disturbed)
+
+    def _note_routes(self, found: Sequence[FoundRoute]) -> None:
+        """Tell the user once of routes that differ from the plan or are not known."""
+        if not self._has_noted_routes and (notice := describe_differences(found)):
+            self._visit.observer.notice(notice)
+            self._has_noted_routes = True
 
     def survey(self) -> ConnectivityReport:
         """Check the connectivity of the hosts before any trial. Raises LostHostError."""
@@ -166,5 +175,6 @@ def _record(measured: Measurement) -> dict[str, Any]:
         "clock": measured.clock_log.as_json(),
         "clock_steps": [asdict(step) for step in measured.clock_log.steps()],
         **({"nccl": measured.nccl} if measured.nccl else {}),
+        **({"found_routes": [each._asdict() for each in measured.routes]} if measured.routes else {}),
         "sampling": {host: asdict(kept) for host, kept in measured.sampling().items()},
     }

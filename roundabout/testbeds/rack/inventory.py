@@ -9,16 +9,26 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property, reduce
-from ipaddress import IPv4Interface
+from ipaddress import IPv4Address, IPv4Interface
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
+from roundabout.core.errors import UsageError
 from roundabout.settings.settings_nic import DCQCN_RULES
 from roundabout.spec.assembly.explanation import parse_as
-from roundabout.spec.base import Name, NodeName, Positive, Strict, Text
+from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple
 from roundabout.spec.errors import SpecError
 from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 from roundabout.spec.topology import Topology
@@ -37,6 +47,13 @@ def _ipv4(text: str) -> str:
     if not 8 <= network.prefixlen <= 30 or interface.ip in (network.network_address, network.broadcast_address):
         raise ValueError("a host's IPv4 address with its prefix length (8 to 30), as in 10.10.0.1/24")
     return text
+
+
+def _router_address(text: str) -> str:
+    try:
+        return str(IPv4Address(text))
+    except ValueError:
+        raise ValueError("a switch's IPv4 address, as in 10.10.255.1") from None
 
 
 def _matching(pattern: str, expected: str) -> AfterValidator:
@@ -64,6 +81,7 @@ SwitchRelease = Annotated[str, _matching(r"[0-9][A-Za-z0-9.-]{0,31}", "a release
 AbsolutePath = Annotated[str, _matching(r"/[A-Za-z0-9._/-]{1,200}", "an absolute path without blanks")]
 UserPath = Annotated[str, _matching(r"[~/][A-Za-z0-9._/-]{1,200}", "a path that begins with / or ~")]
 Address = Annotated[str, StringConstraints(max_length=18), AfterValidator(_ipv4)]
+RouterAddress = Annotated[str, StringConstraints(max_length=15), AfterValidator(_router_address)]
 Cpus = Annotated[str, _matching(r"[0-9,-]{1,200}( [0-9,-]{1,200}){0,511}", "lists of CPUs, as in 0-7 or 0 1 2 3")]
 Priority = Annotated[int, Field(ge=0, le=7)]
 Dscp = Annotated[int, Field(ge=0, le=63)]
@@ -294,11 +312,20 @@ class TestedSystem(Strict):
 
 
 class Switch(Strict):
-    """A switch: a machine or some of its ports, and the link on each port."""
+    """A switch: a machine or some of its ports, and the link on each port.
+
+    `addresses` are those from which it answers when a packet's time to live ends, as routers do.
+    """
 
     ansible_host: SshAlias
+    addresses: Annotated[Tuple[RouterAddress], Field(max_length=1024)] = ()
     apply_on: TestedSystem | None = None  # None: the switch is only compared, never changed
     ports: Annotated[dict[Name, SwitchPort], Field(min_length=1, max_length=512)]
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Drop a default, so that trial keys hashed before the field existed stay valid."""
+        return {name: value for name, value in handler(self).items() if name != "addresses" or value}
 
 
 class ServerGroup(Strict):
@@ -402,6 +429,9 @@ class Inventory(Strict):
     def _addresses(self) -> Iterator[_Unique]:
         for name, server in self.servers.items():
             yield _Unique(server.address.partition("/")[0], (*_server(name), "address"))
+        for name, switch in self.switches.items():
+            for index, address in enumerate(switch.addresses):
+                yield _Unique(address, (*_switch(name), "addresses", index))
 
     def _host_links(self) -> Iterator[_Unique]:
         for name, server in self.servers.items():
@@ -481,6 +511,15 @@ def check_topology(inventory: Inventory, topology: Topology, file: str) -> None:
             found = f"link {link.name} of {rates.line_rate_gbps:g} Gbit/s, {rates.payload_rate_gbps:g} of payload"
             expected = f"{link.line_rate_gbps:g} and {link.payload_rate_gbps:g}, as in topology {topology.name}"
             raise SpecError(file, found, expected, hint="run it on a topology with this rack's rates")
+
+
+def refuse_rails(topology: Topology) -> None:
+    """Raise UsageError if hosts have several NICs, because a server of an inventory has one."""
+    if topology.has_rails:
+        raise UsageError(
+            f"topology {topology.name}: found hosts with several NICs, allowed on a rack is one NIC a host",
+            "run it with --testbed fluid, packets or lab, or choose another topology with --set topology=NAME",
+        )
 
 
 def _server(name: str) -> tuple[str, ...]:

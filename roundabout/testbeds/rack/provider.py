@@ -18,7 +18,7 @@ from roundabout.runner.hosts.programs import Program, check_call
 from roundabout.runner.machine.journal import Entry, LostHostsError, apply_in_parallel
 from roundabout.runner.machine.lease import BusyError
 from roundabout.runner.session.host_settings import PYTHON, settings_command
-from roundabout.runner.testbed import Check, ExporterTarget, refuse_several_paths, refuse_switch_features, refuse_trees
+from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import BUILT, object_folder
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.experiment import TrialSpec
@@ -27,7 +27,7 @@ from roundabout.spec.transports import Transport, registry as known
 from roundabout.testbeds.rack import gpudirect, leases
 from roundabout.testbeds.rack.examination import GLIBC, WRITE, examine_hosts
 from roundabout.testbeds.rack.exporter_targets import server_target
-from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory
+from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory, refuse_rails
 from roundabout.testbeds.rack.rack import Rack, RackError, connect_machine, host_of
 from roundabout.testbeds.rack.stub_recorder import record_rack
 from roundabout.testbeds.rack.traffic import Row, check_traffic, rdma_end
@@ -163,7 +163,7 @@ class RackProvider(SshTestbedProvider):
     def check_trial(self, trial: TrialSpec, /) -> None:
         """Raise RoundaboutError if the inventory lacks a part of the topology, or if hosts cannot run the trial."""
         refuse_switch_features(trial, ("topology.buffer", "dwrr"), "the inventory alone says how switches are set")
-        refuse_several_paths(trial.topology, "rack")
+        refuse_rails(trial.topology)
         refuse_trees(trial, "rack")
         check_topology(self._inventory, trial.topology, str(self._path))
         for host in trial.topology.hosts:

@@ -104,6 +104,11 @@ class Rack(Scaling):
         """Return no port, because this project does not sample a rack's switches."""
         return ()
 
+    @property
+    def switch_addresses(self) -> Mapping[str, str]:
+        """Return the switch of each address from which the inventory says that switches answer."""
+        return {address: name for name, switch in self.inventory.switches.items() for address in switch.addresses}
+
     def identity(self) -> dict[str, Any]:
         """Return all properties that can make results of two racks differ: the inventory, which has no secrets."""
         inventory = hashlib.sha256(self.inventory.model_dump_json().encode()).hexdigest()

@@ -147,6 +147,8 @@ def trial_document(trial: TrialSpec, host: str, inventory: Inventory, *, rdma: b
     network = str(IPv4Interface(server.address).network)
     sysctl: dict[str, int | str] = {**trial.tcp.sysctls}
     route: dict[str, int | str] = {"congctl": transport.kernel_name, **trial.tcp.route}
+    if trial.topology.hashes_flows:
+        sysctl["net.ipv4.tcp_tw_reuse"] = 1  # flows of the next trial have the same source ports
     if everywhere.emulated and transport.stands_for == "TCP":
         sysctl["net.ipv4.tcp_wmem"] = wmem(everywhere.scale / everywhere.dilation)
     if everywhere.dilation != 1:

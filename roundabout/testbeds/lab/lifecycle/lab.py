@@ -47,6 +47,7 @@ class Lab(Scaling):
     kind = "lab"
     settings_state = paths.SETTINGS_INSIDE
     dscps = DscpClasses()
+    switch_addresses = None
 
     @classmethod
     def create(  # noqa: PLR0913 - each of the named ones may be left out

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs on fake hosts whose switches choose routes by themselves: what is stored, and what is said."""
+
+import io
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.live import Live
+
+from roundabout.runner.progress import Follower
+from roundabout.runner.trial.routes.route_readback import read_routes
+from roundabout.terminal.live_display import PlainView, TerminalView
+from tests.fakes.testbed import FakeSite
+from tests.fakes.workplace import Workplace, experiment
+from tests.several_paths.trials import build_dumbbell, build_leaf_spine, planned
+
+pytestmark = pytest.mark.unit
+
+SWITCH_OF = {"10.9.0.1": "leaf0", "10.9.0.2": "spine0", "10.9.0.3": "leaf1"}
+FROM_LEAF0 = ["leaf0", "spine0", "leaf1"]
+LEAF_SPINE = experiment(repetitions=2).replace("dumbbell-2x2", "leaf-spine-2x2")
+
+
+def test_a_run_stores_found_routes_and_tells_differences_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeSite, "switch_addresses", SWITCH_OF)
+    work = Workplace(tmp_path)
+    run = work.start(LEAF_SPINE)
+    assert len(run.trials()) == 2
+    for trial in run.trials():
+        found = {(route["user"], route["sender"]): route for route in trial["found_routes"]}
+        assert set(found) == {("j1", "s0"), ("j1", "s2"), ("j2", "s1"), ("j2", "s3")}
+        assert all(route["switches"] == FROM_LEAF0 for route in found.values())
+        assert found["j1", "s2"]["as_planned"] is False
+        planned = {(route["user"], route["sender"]): route["cables"] for route in trial["routes"]}
+        for flow in (("j1", "s0"), ("j2", "s1")):
+            assert (found[flow]["cables"] == planned[flow]) is found[flow]["as_planned"]
+    (notice,) = work.notes.notices
+    assert "of 4 flows take other switches than planned, as j" in notice
+
+
+@pytest.mark.parametrize("addresses", [None, SWITCH_OF])
+def test_no_route_is_probed_where_none_is_to_be_found_out(addresses: dict[str, str] | None) -> None:
+    """The testbed has set the routes itself, or the topology is a tree."""
+    spec = build_leaf_spine({"name": "ecmp"}, "dctcp") if addresses is None else build_dumbbell("dctcp")
+    bench: Any = SimpleNamespace(site=SimpleNamespace(switch_addresses=addresses))
+    assert read_routes(bench, planned(spec)) == []
+
+
+def test_a_log_and_a_terminal_show_a_notice() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True)
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        Follower(TerminalView(console, live), PlainView(console)).notice("flows take other switches")
+    assert out.getvalue().count("flows take other switches") == 2
