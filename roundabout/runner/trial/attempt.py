@@ -99,7 +99,7 @@ def _execute_steps(now: AttemptContext) -> None:
     _read_clocks(now, "before")
     now.observer.phase("applying settings")
     _apply(now, documents)
-    _read_routes(now)
+    now.measured.routes = read_routes(now.bench, now.trial)  # while no program sends
     now.observer.phase("starting programs")
     with ExitStack() as stack:
         stack.enter_context(call_repeatedly(lambda: _read_clocks(now, "during")))
@@ -160,12 +160,6 @@ def _refuse_differences(what: str, answers: Mapping[str, tuple[host_settings.Ans
     ]
     if wrong:
         raise TrialFailedError(f"{what}: {'; '.join(wrong)}")
-
-
-def _read_routes(now: AttemptContext) -> None:
-    """Read the routes of flows back while no program sends yet."""
-    now.observer.phase("reading routes back")
-    now.measured.routes = read_routes(now.bench, now.trial)
 
 
 def _start_samplers(now: AttemptContext, stack: ExitStack) -> None:
