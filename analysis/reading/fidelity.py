@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fidelity of a run's figures, as its testbed stated it when the run began."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,13 +55,33 @@ def is_repeatable(run: Run) -> bool:
 
 
 def fidelity_of(run: Run) -> Fidelity:
-    """Return a run's fidelity; its limits include the parts of the run's trainers that the project has never run."""
+    """Return a run's fidelity.
+
+    Its limits include the parts of the run's trainers that the project has never run, and routes that are not the
+    planned ones.
+    """
     said = read_fidelity(run.manifest["testbed"])
-    jobs = [job for cell in experiment_of(run).cells for job in cell.spec.jobs.values()]
+    cells = experiment_of(run).cells
+    jobs = [job for cell in cells for job in cell.spec.jobs.values()]
     ways = {
         way
         for job in jobs
         if said.nature != "computed" and (way := job.trainer.describe_unproven(said.nature == "real"))
     }
     never = (f"{way}: never run by this project on any testbed" for way in sorted(ways))
-    return replace(said, cannot=(*said.cannot, *never))
+    may_differ = said.nature != "computed" and not all(cell.spec.topology.is_tree for cell in cells)
+    routes = describe_found_routes(run.trials()) if may_differ else []
+    return replace(said, cannot=(*said.cannot, *never, *routes))
+
+
+def describe_found_routes(trials: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line if switches gave flows other routes than planned, or unknown ones, by the records of trials."""
+    found = [route["as_planned"] for trial in trials for route in trial.get("found_routes", ())]
+    if all(found):
+        return []
+    other, unknown = found.count(False), found.count(None)
+    return [
+        f"routes: of {len(found)} flows, summed over trials, {other} took other switches than planned, and of "
+        f"{unknown} it is not known (found_routes in trial.json); limits and scores on this page are of the planned "
+        "routes"
+    ]

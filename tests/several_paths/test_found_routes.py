@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
+from analysis.reading.fidelity import describe_found_routes, fidelity_of
 from roundabout.runner.progress import Follower
 from roundabout.runner.trial.routes.route_readback import read_routes
 from roundabout.terminal.live_display import PlainView, TerminalView
@@ -39,6 +40,14 @@ def test_a_run_stores_found_routes_and_tells_differences_once(tmp_path: Path, mo
             assert (found[flow]["cables"] == planned[flow]) is found[flow]["as_planned"]
     (notice,) = work.notes.notices
     assert "of 4 flows take other switches than planned, as j" in notice
+    (limit,) = (line for line in fidelity_of(run).cannot if line.startswith("routes: of 8 flows, summed over trials, "))
+    assert "limits and scores on this page are of the planned routes" in limit
+
+
+def test_a_page_says_of_routes_only_what_differs() -> None:
+    assert describe_found_routes([{}, {"found_routes": [{"as_planned": True}]}]) == []
+    (line,) = describe_found_routes([{"found_routes": [{"as_planned": each} for each in (True, False, None, None)]}])
+    assert line.startswith("routes: of 4 flows, summed over trials, 1 took other switches than planned, and of 2 it is")
 
 
 @pytest.mark.parametrize("addresses", [None, SWITCH_OF])

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 def said_of(trainer: dict[str, Any], nature: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     job = SimpleNamespace(trainer=MODELS[trainer["name"]].model_validate(trainer))
-    cell = SimpleNamespace(spec=SimpleNamespace(jobs={"j1": job, "j2": job}))
+    cell = SimpleNamespace(spec=SimpleNamespace(jobs={"j1": job, "j2": job}, topology=SimpleNamespace(is_tree=True)))
     monkeypatch.setattr(reading, "experiment_of", lambda _run: SimpleNamespace(cells=[cell]))
     testbed = {"fidelity": {"nature": nature, "stamp": "", "about": "", "cannot": ["PFC"]}}
     run: Any = SimpleNamespace(manifest={"testbed": testbed})
