@@ -14,11 +14,12 @@ pytestmark = pytest.mark.unit
 
 LOOPED = """
 name: looped
-about: Two jobs that share two links
-topology: chain-2-2-2
+about: Three jobs, of which each pair shares a link
+topology: cluster-24-1cable
 jobs:
-  j1: {profile: vgg19-fig1, workers: [s0, s4]}
-  j2: {profile: vgg19-fig1, workers: [s1, s5]}
+  j1: {profile: vgg19-fig1, workers: [s0, s3]}
+  j2: {profile: vgg19-fig1, workers: [s1, s6]}
+  j3: {profile: vgg19-fig1, workers: [s4, s7]}
 iterations: 2
 transport: {name: reno}
 """
@@ -65,8 +66,8 @@ def test_a_picture_comes_out_the_same_again(tmp_path):
     assert main(["affinity", "cassini-two-links", "--picture", str(tmp_path / "one.pdf")]) != 0
 
 
-def test_two_jobs_on_two_links_are_refused_by_name(tmp_path, capsys):
+def test_a_loop_of_three_jobs_is_refused_by_name(tmp_path, capsys):
     path = tmp_path / "looped.yaml"
     path.write_text(LOOPED)
     assert main(["affinity", str(path)]) == 1
-    assert "found a loop in the affinity graph: j1 - L1 - j2 - L2 - j1" in capsys.readouterr().err
+    assert "found a loop in the affinity graph: j3 - tor1 - j1 - tor0 - j2 - tor2 - j3" in capsys.readouterr().err

@@ -17,11 +17,11 @@ CIRCLES = {
     "third": Circle("third", 50, (Arc(0, 25, 50),)),
     "full": Circle("full", 100, (Arc(0, 100, 50),)),
 }
-CAPACITY = {"L1": 50.0, "L2": 50.0}
+CAPACITY = {"L1": 50.0, "L2": 50.0, "L3": 50.0}
 GOOD = Candidate("good", {"L1": ("half", "other"), "L2": ("full",)})
 BAD = Candidate("bad", {"L1": ("half", "full"), "L2": ("other",)})
 MIXED = Candidate("mixed", {"L1": ("half", "other"), "L2": ("other", "full")})
-LOOPED = Candidate("looped", {"L1": ("half", "other"), "L2": ("other", "half")})
+LOOPED = Candidate("looped", {"L1": ("half", "other"), "L2": ("other", "third"), "L3": ("third", "half")})
 APART = Candidate("apart", {"L1": ("half",), "L2": ("other",)})
 
 
@@ -80,7 +80,7 @@ def test_unique_shifts_keep_scores_whatever_the_periods(jobs):
 def test_placements_with_loops_are_left_out_and_named():
     found = rank_placements([LOOPED, BAD], CIRCLES, CAPACITY)
     assert [each.candidate.name for each in found.ranked] == ["bad"]
-    assert set(found.loops["looped"]) == {"half", "other", "L1", "L2"}
+    assert set(found.loops["looped"]) == {"half", "other", "third", "L1", "L2", "L3"}
     with pytest.raises(CassiniError, match="found a loop in each of 1 placements"):
         rank_placements([LOOPED], CIRCLES, CAPACITY)
 
@@ -93,7 +93,7 @@ def test_links_with_the_same_jobs_are_worked_out_once():
         return map(function, meetings)
 
     rank_placements([GOOD, MIXED, BAD], CIRCLES, CAPACITY, mapped=counting)
-    assert [tuple(circle.job for circle in each.circles) for each in seen] == [
+    assert [tuple(circle.job for circle in link.circles) for bundle in seen for link in bundle] == [
         ("half", "other"),
         ("other", "full"),
         ("half", "full"),

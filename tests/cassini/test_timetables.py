@@ -80,12 +80,18 @@ def test_jobs_without_a_common_period_or_with_a_loop_are_refused(spec_of, tmp_pa
     jobs = {**spec.jobs, "j2": spec.jobs["j2"].model_copy(update={"profile": slow})}
     with pytest.raises(CassiniError, match=r"no common multiple of the iteration times \(j1 293 ms, j2 12143 ms\)"):
         unified_circles(spec.model_copy(update={"jobs": jobs}))
-    with pytest.raises(LoopError, match="j1 - L1 - j2 - L2 - j1"):
-        unified_circles(spec_of("chain-2-2-2", j1=("vgg16-1400", "[s0, s4]"), j2=("vgg19-fig1", "[s1, s5]")))
+    around = {"j1": "[s0, s3]", "j2": "[s1, s6]", "j3": "[s4, s7]"}
+    with pytest.raises(LoopError, match="j3 - tor1 - j1 - tor0 - j2 - tor2 - j3"):
+        unified_circles(spec_of("cluster-24-1cable", **{job: ("vgg19-fig1", hosts) for job, hosts in around.items()}))
     assert main(["validate", str(tmp_path / "shifted.yaml")]) == 1
-    assert (
-        "shifted.yaml: cassini: found a loop in the affinity graph: j1 - L1 - j2 - L2 - j1" in capsys.readouterr().err
-    )
+    assert "shifted.yaml: cassini: found a loop in the affinity graph: j3 - tor1 - j1 - " in capsys.readouterr().err
+
+
+def test_two_links_of_the_same_jobs_ask_for_the_time_shifts_of_one(spec_of):
+    one = pair(spec_of, "vgg16-1400", "vgg19-fig1")
+    two = spec_of("chain-2-2-2", j1=("vgg16-1400", "[s0, s4]"), j2=("vgg19-fig1", "[s1, s5]"))
+    assert timetables(two) == timetables(one)
+    assert best_rotations(two)["L1"].steps == best_rotations(two)["L2"].steps
 
 
 def test_cassini_with_one_job_at_a_time_is_refused(spec_of):

@@ -33,9 +33,11 @@ def test_without_loops_it_reaches_what_each_link_does_alone(circles):
 
 
 @settings(deadline=None, max_examples=30)
-@given(jobs(3))
-def test_joint_rotation_around_a_loop_equals_exhaustive_search(circles):
-    found = rotate_jointly(RING, circles, 50, precision_deg=15)
+@given(jobs(3), st.integers(0, 2))
+def test_joint_rotation_around_a_loop_equals_exhaustive_search(circles, more):
+    """Further links of the same jobs are worked out as one of their weight."""
+    links = RING | {f"L1-{number}": ("j1", "j0") for number in range(more)}
+    found = rotate_jointly(links, circles, 50, precision_deg=15)
     at_ms = (np.arange(24) + 0.5) * 5
     periods = [circles[job].iteration_ms for job in ("j0", "j1", "j2")]
     tiled = {job: circle.demand_gbps(at_ms % circle.iteration_ms) for job, circle in circles.items()}
@@ -44,7 +46,7 @@ def test_joint_rotation_around_a_loop_equals_exhaustive_search(circles):
     best = max(
         1
         - np.mean(
-            [np.maximum(np.roll(tiled[a], steps[a]) + np.roll(tiled[b], steps[b]) - 50, 0) for a, b in RING.values()]
+            [np.maximum(np.roll(tiled[a], steps[a]) + np.roll(tiled[b], steps[b]) - 50, 0) for a, b in links.values()]
         )
         / 50
         for steps in ({"j0": 0, "j1": one, "j2": other} for one, other in itertools.product(range(24), repeat=2))

@@ -5,12 +5,12 @@ The package is pure geometry, after the interleaving thesis, chapter 4; docs/exp
 the thesis' equations.
 """
 
-from roundabout.models.cassini.affinity import find_loop, pick_shifts, shared_links, time_shifts
+from roundabout.models.cassini.affinity import find_loop, link_bundles, pick_shifts, shared_links, time_shifts
 from roundabout.models.cassini.circles import Arc, Circle, UnifiedCircle, circle_of, unify
 from roundabout.models.cassini.errors import CassiniError, LoopError
 from roundabout.models.cassini.joint_rotations import JointRotations, rotate_jointly
 from roundabout.models.cassini.placements import Candidate, PlacementRanking, ScoredCandidate, rank_placements
-from roundabout.models.cassini.rotations import Rotations, rotate
+from roundabout.models.cassini.rotations import Rotations, SharedLink, rotate, rotate_bundle
 from roundabout.models.cassini.timetables import (
     best_rotations,
     jobs_by_link,
@@ -31,16 +31,19 @@ __all__ = [
     "PlacementRanking",
     "Rotations",
     "ScoredCandidate",
+    "SharedLink",
     "UnifiedCircle",
     "best_rotations",
     "circle_of",
     "find_loop",
     "jobs_by_link",
     "joint_timetables",
+    "link_bundles",
     "lowest_score",
     "pick_shifts",
     "rank_placements",
     "rotate",
+    "rotate_bundle",
     "rotate_jointly",
     "shared_links",
     "time_shifts",

@@ -2,7 +2,8 @@
 """The affinity graph, which turns a job's different time-shifts on its links into one (Algorithm 1).
 
 Jobs and links are the two kinds of vertices. An edge joins a job to a link that it crosses, and its weight is the job's
-time-shift there. Source: the interleaving thesis, section 4.4.1.
+time-shift there. Links that the same jobs share need the same time-shifts and are one vertex, so they close no loop.
+Source: the interleaving thesis, section 4.4.1; the thesis has a vertex for each link.
 """
 
 from collections import deque
@@ -22,9 +23,21 @@ def shared_links(crossing: Mapping[str, Collection[str]]) -> dict[str, tuple[str
     return {link: tuple(dict.fromkeys(jobs)) for link, jobs in crossing.items() if len(set(jobs)) > 1}
 
 
+def link_bundles(crossing: Mapping[str, Collection[str]]) -> list[tuple[str, ...]]:
+    """Return the links in `crossing` that several jobs cross, grouped into bundles that the same jobs share."""
+    bundles: dict[frozenset[str], list[str]] = {}
+    for link, jobs in shared_links(crossing).items():
+        bundles.setdefault(frozenset(jobs), []).append(link)
+    return list(map(tuple, bundles.values()))
+
+
 def find_loop(crossing: Mapping[str, Collection[str]]) -> tuple[str, ...] | None:
-    """Return a loop of the affinity graph as alternating jobs and links, a job first; None if there is no loop."""
-    near = _adjacency(shared_links(crossing))
+    """Return a loop of the affinity graph as alternating jobs and links, a job first; None if there is no loop.
+
+    The first link of a bundle stands for all of them.
+    """
+    links = shared_links(crossing)
+    near = _adjacency({bundle[0]: links[bundle[0]] for bundle in link_bundles(links)})
     parents: dict[_Vertex, _Vertex | None] = {}
     for start in near:
         if start in parents:
@@ -49,7 +62,7 @@ def time_shifts(weights: Mapping[str, Mapping[str, float]], iterations_ms: Mappi
     the jobs compatible (docs/explanation/cassini.md). The first job of each connected subgraph gets 0.
 
     Args:
-        weights: the time-shift t_j^l of each job j on each link l, ms, by link and job.
+        weights: the time-shift t_j^l of each job j on each link l, ms, by link and job; equal on links of a bundle.
         iterations_ms: the iteration time of each job.
 
     Raises:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roundabout.models.cassini.affinity import shared_links
+from roundabout.models.cassini.affinity import link_bundles
 from roundabout.models.cassini.circles import Circle, unify
 from roundabout.models.cassini.rotations import KBPS_OF_GBPS, MOST
 from roundabout.models.cassini.search import best_steps
@@ -44,15 +44,17 @@ def rotate_jointly(
     Raises:
         CassiniError: there is no unified circle of all jobs.
     """
-    links = shared_links(crossing)
-    jobs = list(dict.fromkeys(job for members in links.values() for job in members))
+    bundles = link_bundles(crossing)
+    members = [tuple(dict.fromkeys(crossing[bundle[0]])) for bundle in bundles]
+    jobs = list(dict.fromkeys(job for each in members for job in each))
     if not jobs:
         return JointRotations({}, 1.0, 1.0)
     unified = unify([circles[job] for job in jobs])
     sectors, capacity = unified.sectors(precision_deg), round(capacity_gbps * KBPS_OF_GBPS)
     demands = [np.rint(demand * KBPS_OF_GBPS) for demand in unified.demands_gbps(sectors)]
-    crossed = [[place for place, members in enumerate(links.values()) if job in members] for job in jobs]
-    found = best_steps(demands, unified.turns, sectors, capacity, most, crossed=crossed)
+    crossed = [[place for place, each in enumerate(members) if job in each] for job in jobs]
+    counts = [len(bundle) for bundle in bundles]
+    found = best_steps(demands, unified.turns, sectors, capacity, most, crossed=crossed, counts=counts)
     shifts = (step / sectors * unified.perimeter_ms for step in found.steps)
-    whole = sectors * len(links) * capacity
+    whole = sectors * sum(counts) * capacity
     return JointRotations(dict(zip(jobs, shifts, strict=True)), 1 - found.excess / whole, 1 - found.bound / whole)

@@ -10,10 +10,10 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from roundabout.models.cassini.affinity import find_loop, shared_links, time_shifts
-from roundabout.models.cassini.circles import Circle, unify
+from roundabout.models.cassini.affinity import find_loop, link_bundles, time_shifts
+from roundabout.models.cassini.circles import Circle
 from roundabout.models.cassini.errors import CassiniError
-from roundabout.models.cassini.rotations import Rotations, rotate
+from roundabout.models.cassini.rotations import Rotations, SharedLink, rotate_bundle
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,6 @@ class Candidate:
 
     name: str
     crossing: Mapping[str, tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class SharedLink:
-    """The circles of jobs that share a link, and the link's capacity.
-
-    Links that are equal in both are computed once.
-    """
-
-    circles: tuple[Circle, ...]
-    capacity_gbps: float
 
 
 @dataclass(frozen=True)
@@ -93,19 +82,26 @@ def rank_placements(  # noqa: PLR0913 - the last three have defaults, the paper'
     kept = [candidate for candidate in candidates if candidate.name not in loops]
     if not kept:
         raise CassiniError(f"found a loop in each of {len(candidates)} placements, expected one without at least")
-    meetings = {
-        (candidate.name, link): SharedLink(tuple(circles[job] for job in jobs), capacity_gbps[link])
-        for candidate in kept
-        for link, jobs in shared_links(candidate.crossing).items()
-    }
-    different = list(dict.fromkeys(meetings.values()))
-    solved = dict(zip(different, mapped(partial(_rotations, precision_deg=precision_deg), different), strict=True))
+    bundles = {candidate.name: _bundles(candidate, circles, capacity_gbps) for candidate in kept}
+    different = list(dict.fromkeys(tuple(links.values()) for found in bundles.values() for links in found))
+    solved = dict(zip(different, mapped(partial(rotate_bundle, precision_deg=precision_deg), different), strict=True))
     scored = []
     for candidate in kept:
-        links = {link: solved[meetings[candidate.name, link]] for link in shared_links(candidate.crossing)}
+        links = {
+            link: rotations
+            for bundle in bundles[candidate.name]
+            for link, rotations in zip(bundle, solved[tuple(bundle.values())], strict=True)
+        }
         scored.append(ScoredCandidate(candidate, over([each.score for each in links.values()] or [1.0]), links))
     return PlacementRanking(tuple(sorted(scored, key=lambda each: -each.score)), loops)
 
 
-def _rotations(meeting: SharedLink, precision_deg: float | None) -> Rotations:
-    return rotate(unify(meeting.circles), meeting.capacity_gbps, precision_deg)
+def _bundles(
+    candidate: Candidate, circles: Mapping[str, Circle], capacity_gbps: Mapping[str, float]
+) -> list[dict[str, SharedLink]]:
+    """Return the shared links of each bundle by name, with jobs in the order of the bundle's first link."""
+    bundles = []
+    for links in link_bundles(candidate.crossing):
+        jobs = tuple(circles[job] for job in dict.fromkeys(candidate.crossing[links[0]]))
+        bundles.append({link: SharedLink(jobs, capacity_gbps[link]) for link in links})
+    return bundles

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table 4.1: rotations of the jobs on one link, and their compatibility."""
+"""Table 4.1: rotations of the jobs on one link or on a bundle of links, and their compatibility."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roundabout.models.cassini.circles import Floats, UnifiedCircle
+from roundabout.models.cassini.circles import Circle, Floats, UnifiedCircle, unify
 from roundabout.models.cassini.errors import CassiniError
 from roundabout.models.cassini.search import best_steps
 
@@ -16,6 +17,14 @@ KBPS_OF_GBPS = 1e6
 
 MOST = 500_000_000
 """Largest number of sectors examined over all tried rotations, which takes some seconds."""
+
+
+@dataclass(frozen=True)
+class SharedLink:
+    """The circles of jobs that share a link, and the link's capacity."""
+
+    circles: tuple[Circle, ...]
+    capacity_gbps: float
 
 
 @dataclass(frozen=True)
@@ -86,6 +95,14 @@ class Rotations:
         """Return the demands after rotation, Gbit/s, of shape (jobs, sectors)."""
         return _roll(self.demands_gbps, self.steps)
 
+    def with_steps(self, steps: tuple[int, ...], score_below: float) -> "Rotations":
+        """Return other rotations of the jobs, whose score is `score_below` under its upper bound."""
+        demands, capacity = (np.rint(each * KBPS_OF_GBPS) for each in (self.demands_gbps, self.capacity_gbps))
+        excess = int(np.maximum(_roll(demands, steps).sum(axis=0) - capacity, 0).sum())
+        excess_gbps = 1 / KBPS_OF_GBPS * excess / self.sectors
+        bound_gbps = excess_gbps - score_below * self.capacity_gbps
+        return replace(self, steps=steps, excess_gbps=excess_gbps, bound_gbps=bound_gbps)
+
 
 def _roll(demands: Floats, steps: Sequence[int]) -> Floats:
     return np.stack([np.roll(demand, step) for demand, step in zip(demands, steps, strict=True)])
@@ -113,11 +130,8 @@ def rotate(
     Raises:
         CassiniError: the capacity or the precision is not valid.
     """
-    if not 0 < capacity_gbps < math.inf:
-        raise CassiniError(f"found a capacity of {capacity_gbps:g} Gbit/s, expected more than 0")
-    sectors = unified.sectors(precision_deg)
+    capacity, sectors = _capacity_kbps(capacity_gbps), unified.sectors(precision_deg)
     demands = [np.rint(demand * KBPS_OF_GBPS) for demand in unified.demands_gbps(sectors)]
-    capacity = max(round(capacity_gbps * KBPS_OF_GBPS), 1)
     if strict:
         demands, capacity = [(demand > 0) * 1.0 for demand in demands], 1
     found = best_steps(demands, unified.turns, sectors, capacity, most)
@@ -125,3 +139,42 @@ def rotate(
     whole = np.stack([np.tile(demand, sectors // demand.size) for demand in demands])
     excess, bound = (unit * each / sectors for each in (found.excess, found.bound))
     return Rotations(unified, unit * capacity, strict, sectors, found.steps, excess, bound, unit * whole)
+
+
+def rotate_bundle(
+    links: Sequence[SharedLink], precision_deg: float | None = None, *, most: int = MOST
+) -> tuple[Rotations, ...]:
+    """Find the rotations with the highest mean score of links that the same jobs share, and return them by link.
+
+    Jobs are rotated alike on all links. The mean of the links' bounds is the bound of their mean score.
+
+    Args:
+        links: the links of a bundle, each with the jobs in the same order.
+        precision_deg: see `rotate`.
+        most: see `rotate`.
+
+    Raises:
+        CassiniError: the jobs fit on no circle, or a capacity or the precision is not valid.
+    """
+    counts = Counter(links)
+    alone = {
+        link: rotate(unify(link.circles), link.capacity_gbps, precision_deg, most=most if len(counts) == 1 else 1)
+        for link in counts
+    }
+    if len(counts) == 1:
+        return tuple(alone[link] for link in links)
+    capacity_gbps, first = max(link.capacity_gbps for link in counts), alone[links[0]]
+    relative = [each.demands_gbps * (capacity_gbps / each.capacity_gbps) for each in alone.values()]
+    demands = np.rint(np.stack(relative, axis=1) * KBPS_OF_GBPS)
+    capacity, every_link = round(capacity_gbps * KBPS_OF_GBPS), [range(len(counts))] * len(demands)
+    given = (list(demands), first.unified.turns, first.sectors, capacity, most)
+    found = best_steps(*given, crossed=every_link, counts=tuple(counts.values()))
+    score_below = (found.excess - found.bound) / (len(links) * first.sectors * capacity)
+    rotations = {link: each.with_steps(found.steps, score_below) for link, each in alone.items()}
+    return tuple(rotations[link] for link in links)
+
+
+def _capacity_kbps(capacity_gbps: float) -> int:
+    if not 0 < capacity_gbps < math.inf:
+        raise CassiniError(f"found a capacity of {capacity_gbps:g} Gbit/s, expected more than 0")
+    return max(round(capacity_gbps * KBPS_OF_GBPS), 1)

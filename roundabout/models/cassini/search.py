@@ -48,7 +48,7 @@ def rotation_counts(turns: Sequence[int], sectors: int) -> list[int]:
     return needed
 
 
-def best_steps(  # noqa: PLR0913 - the last is for several links
+def best_steps(  # noqa: PLR0913 - the last two are for several links
     demands: Sequence[Floats],
     turns: Sequence[int],
     sectors: int,
@@ -56,6 +56,7 @@ def best_steps(  # noqa: PLR0913 - the last is for several links
     most: int,
     *,
     crossed: Sequence[Sequence[int]] | None = None,
+    counts: Sequence[int] | None = None,
 ) -> SearchResult:
     """Find the rotations with the least sum, over sectors and links, of the demand beyond the capacity.
 
@@ -63,63 +64,62 @@ def best_steps(  # noqa: PLR0913 - the last is for several links
     demand least, then the next, and so on. A search cut short by `most` returns any of them.
 
     Args:
-        demands: each job's demand in each sector, in whole numbers; of one iteration if its sectors are whole.
+        demands: each job's demand in each sector, in whole numbers; of one iteration if its sectors are whole. A row
+            for each link that the job crosses, or one for all of them.
         turns: the number of iterations of each job on the unified circle.
         sectors: the number of sectors of the unified circle.
         capacity: the capacity of each link, in the unit of `demands`.
         most: the number of examined sectors, over all tried rotations, after which the best so far is returned.
         crossed: the numbers of the links that each job crosses, from 0; None for one link.
+        counts: how many equal links each link stands for; None for one each.
     """
     links = [np.array(own) for own in crossed or [[0]] * len(demands)]
+    of_links = 1 + max(int(own.max()) for own in links)
+    capacities = capacity * np.array(counts or [1] * of_links, np.float64)
+    if counts:  # a link of n times the demand and capacity has the excess of n equal links
+        demands = [demand * np.array(counts)[own][:, None] for demand, own in zip(demands, links, strict=True)]
     order = [0, *sorted(range(1, len(demands)), key=lambda place: -demands[place].mean() * links[place].size)]
     rotations = rotation_counts([turns[place] for place in order], sectors)
-    of_links = 1 + max(int(own.max()) for own in links)
     jobs = [
         _Job(demands[place], count, links[place], sectors, of_links)
         for place, count in zip(order, rotations, strict=True)
     ]
     volumes = np.zeros(of_links)
-    for job in jobs:
-        volumes[job.links] += job.volume
-    floor = float(np.maximum(volumes - sectors * capacity, 0).sum())
+    for each in (each for job in jobs for each in job.demands):
+        volumes[each.links] += each.volume
+    floor = float(np.maximum(volumes - sectors * capacities, 0).sum())
     mirrored = np.empty(0, np.int64) if any(sectors % count for count in turns) else _mirror_images(jobs)
-    found = _Search(jobs, np.full(of_links * sectors, -float(capacity)), floor, most, mirrored).run()
+    found = _Search(jobs, -np.repeat(capacities, sectors), floor, most, mirrored).run()
     steps = dict(zip(order, found.steps, strict=True))
     return replace(found, steps=tuple(steps[place] for place in range(len(order))))
 
 
-class _Job:
-    """A job's demand; `runs` holds for each level the sectors [begin, end) that have it."""
+class _Demand:
+    """A job's demand on some links; `runs` holds for each level the sectors [begin, end) that have it."""
 
-    def __init__(self, demand: Floats, rotations: int, links: Ints, sectors: int, of_links: int) -> None:
-        self.size, self.turns, self.rotations = demand.size, sectors // demand.size, rotations
-        self.links, self.of_links = links, of_links
-        self.volume = float(demand.sum()) * self.turns
+    def __init__(self, demand: Floats, links: Ints, sectors: int) -> None:
+        self.size, self.links = demand.size, links
+        self.volume = float(demand.sum()) * (sectors // demand.size)
         self.runs = {float(level): _runs(demand == level) for level in np.unique(demand[demand > 0])}
         whole = [run for runs in self.runs.values() for run in runs] or [(0, 0)]
         self.axis = sum(whole[0]) - 1 if len(whole) == 1 else None
-        """Where the job is its own mirror image: sector x is as sector `axis` - x."""
-        self._rolled = sliding_window_view(np.tile(demand, self.turns + 1), sectors)
+        """Where the demand is its own mirror image: sector x is as sector `axis` - x."""
+        self._rolled = sliding_window_view(np.tile(demand, sectors // demand.size + 1), sectors)
 
     def rotate(self, steps: Ints) -> Floats:
-        """Return the demand over the unified circle, of one link after the other, at each of the rotations, by rows."""
-        rolled = self._rolled[-steps % self.size]
-        if self.of_links == 1:
-            return rolled
-        everywhere = np.zeros((len(rolled), self.of_links, rolled.shape[1]))
-        everywhere[:, self.links] = rolled[:, None]
-        return everywhere.reshape(len(rolled), -1)
+        """Return the demand on one link over the unified circle at each of the rotations, by rows."""
+        rolled: Floats = self._rolled[-steps % self.size]
+        return rolled
 
-    def excess_by_rotation(self, over: Floats) -> Floats:
-        """Return the excess that this job adds at each of its rotations; `over` is demand less capacity, by rows."""
-        if self.of_links > 1:
-            over = over.reshape(len(over), self.of_links, -1)[:, self.links].reshape(len(over), -1)
+    def excess_by_rotation(self, over: Floats, rotations: int) -> Floats:
+        """Return the excess that this demand adds at each rotation; `over` is of its links, one after the other."""
         rows = max(AT_ONCE // over.shape[1], 1)
-        return np.concatenate([self._level_excess(over[begin : begin + rows]) for begin in range(0, len(over), rows)])
+        batches = (over[begin : begin + rows] for begin in range(0, len(over), rows))
+        return np.concatenate([self._level_excess(batch, rotations) for batch in batches])
 
-    def _level_excess(self, over: Floats) -> Floats:
-        """Return the excess of one level, whose runs of sectors give all rotations at once by cumulative sums."""
-        added, excess = np.zeros((len(over), self.rotations)), np.maximum(over, 0)
+    def _level_excess(self, over: Floats, rotations: int) -> Floats:
+        """Return the excess of each level, whose runs of sectors give all rotations at once by cumulative sums."""
+        added, excess = np.zeros((len(over), rotations)), np.maximum(over, 0)
         for level, runs in self.runs.items():
             raised = over + level
             np.maximum(raised, 0, out=raised)
@@ -130,8 +130,39 @@ class _Job:
             np.cumsum(raised, axis=1, out=sums[:, 1 : self.size + 1])
             np.add(sums[:, 1 : self.size + 1], sums[:, self.size, None], out=sums[:, self.size + 1 :])
             for begin, end in runs:
-                added += sums[:, end : end + self.rotations]
-                added -= sums[:, begin : begin + self.rotations]
+                added += sums[:, end : end + rotations]
+                added -= sums[:, begin : begin + rotations]
+        return added
+
+
+class _Job:
+    """A job's demands on the links that it crosses: one for all of them, or one for each."""
+
+    def __init__(self, demand: Floats, rotations: int, links: Ints, sectors: int, of_links: int) -> None:
+        self.rotations, self.of_links = rotations, of_links
+        rows, crossed = ([demand], [links]) if demand.ndim == 1 else (list(demand), list(links[:, None]))
+        self.demands = [_Demand(*each, sectors) for each in zip(rows, crossed, strict=True)]
+        axes = {each.axis for each in self.demands}
+        self.axis = axes.pop() if len(axes) == 1 else None
+
+    def rotate(self, steps: Ints) -> Floats:
+        """Return the demand over the unified circle, of one link after the other, at each of the rotations, by rows."""
+        if self.of_links == 1:
+            return self.demands[0].rotate(steps)
+        rotated = [each.rotate(steps) for each in self.demands]
+        everywhere = np.zeros((len(steps), self.of_links, rotated[0].shape[1]))
+        for each, rows in zip(self.demands, rotated, strict=True):
+            everywhere[:, each.links] = rows[:, None]
+        return everywhere.reshape(len(steps), -1)
+
+    def excess_by_rotation(self, over: Floats) -> Floats:
+        """Return the excess that this job adds at each of its rotations; `over` is demand less capacity, by rows."""
+        if self.of_links == 1:
+            return self.demands[0].excess_by_rotation(over, self.rotations)
+        by_link = over.reshape(len(over), self.of_links, -1)
+        added = np.zeros((len(over), self.rotations))
+        for each in self.demands:
+            added += each.excess_by_rotation(by_link[:, each.links].reshape(len(over), -1), self.rotations)
         return added
 
 

@@ -7,14 +7,14 @@ all periods are stretched.
 
 import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from statistics import fmean
 
-from roundabout.models.cassini.affinity import find_loop, shared_links, time_shifts
+from roundabout.models.cassini.affinity import find_loop, link_bundles, shared_links, time_shifts
 from roundabout.models.cassini.circles import Arc, Circle, UnifiedCircle, unify
 from roundabout.models.cassini.errors import CassiniError, LoopError
-from roundabout.models.cassini.rotations import MOST, Rotations, rotate
-from roundabout.spec import Link, TrialSpec
+from roundabout.models.cassini.rotations import MOST, Rotations, SharedLink, rotate_bundle
+from roundabout.spec import TrialSpec
 from roundabout.spec.cassini import THRESHOLD, Timetable
 
 
@@ -27,21 +27,29 @@ def unified_circles(spec: TrialSpec) -> dict[str, UnifiedCircle]:
         CassiniError: the jobs of a link fit on no circle.
         LoopError: the affinity graph has a loop.
     """
+    return {link: unify(shared.circles) for link, shared in _shared_links(spec).items()}
+
+
+def _shared_links(spec: TrialSpec) -> dict[str, SharedLink]:
+    """Return the links that several jobs cross, by name. Raises LoopError."""
     crossed = jobs_by_link(spec)
     if found := find_loop(crossed):
         raise LoopError(found)
-    links = {link.name: link for link in spec.topology.links}
-    return {link: unify([_circle(spec, name, links[link]) for name in jobs]) for link, jobs in crossed.items()}
+    circles = {job: _circles(spec, job) for job in spec.jobs}
+    return {
+        link.name: SharedLink(tuple(circles[job][link.name] for job in crossed[link.name]), link.payload_rate_gbps)
+        for link in spec.topology.links
+        if link.name in crossed
+    }
 
 
 def jobs_by_link(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
     """Return, by the link's name, the jobs on each link that several jobs cross."""
-    return shared_links(
-        {
-            link.name: [name for name in spec.jobs if any(hop.link == link for hop in spec.hops(name))]
-            for link in spec.topology.links
-        }
-    )
+    crossing: dict[str, list[str]] = {link.name: [] for link in spec.topology.links}
+    for job in spec.jobs:
+        for link in dict.fromkeys(hop.link.name for hop in spec.hops(job)):
+            crossing[link].append(job)
+    return shared_links(crossing)
 
 
 def best_rotations(spec: TrialSpec) -> dict[str, Rotations]:
@@ -50,12 +58,11 @@ def best_rotations(spec: TrialSpec) -> dict[str, Rotations]:
     Of equally good rotations those are taken that leave most room between Up phases, up to the drift that thresholds
     allow.
     """
-    capacity_gbps = {link.name: link.payload_rate_gbps for link in spec.topology.links}
-    most = 2 * _threshold(spec)
-    return {
-        link: with_most_room(rotate(unified, capacity_gbps[link]), most)
-        for link, unified in unified_circles(spec).items()
-    }
+    links, found = _shared_links(spec), dict[str, Rotations]()
+    for bundle in link_bundles({link: [circle.job for circle in shared.circles] for link, shared in links.items()}):
+        rotations = with_most_room(rotate_bundle([links[link] for link in bundle]), 2 * _threshold(spec))
+        found |= zip(bundle, rotations, strict=True)
+    return {link: found[link] for link in links}
 
 
 def lowest_score(spec: TrialSpec) -> float | None:
@@ -66,19 +73,25 @@ def lowest_score(spec: TrialSpec) -> float | None:
         return None
 
 
-def with_most_room(best: Rotations, most: float, looked_at: int = MOST) -> Rotations:
-    """Return equally good rotations that stay as good if Up phases last longer, by at most the share `most`.
+def with_most_room(bundle: Sequence[Rotations], most: float, looked_at: int = MOST) -> tuple[Rotations, ...]:
+    """Return equally good rotations of a bundle that stay as good if Up phases last longer.
 
-    `most` is a share of the shortest iteration, and `looked_at` limits each search (`most` of `rotate`).
+    Phases are made longer by at most the share `most` of the shortest iteration. `looked_at` limits each search (`most`
+    of `rotate_bundle`).
     """
-    found, sector_ms = best, best.unified.perimeter_ms / best.sectors
+    best, score = bundle[0], fmean(each.score for each in bundle)
+    found, sector_ms = best.steps, best.unified.perimeter_ms / best.sectors
     for count in range(1, 1 + math.ceil(most * min(best.unified.iterations_ms) / sector_ms)):
-        circles = tuple(circle.widen(0, count * sector_ms) for circle in best.unified.circles)
-        tried = rotate(replace(best.unified, circles=circles), best.capacity_gbps, most=looked_at)
-        if tried.score < best.score:
+        tried = rotate_bundle([_widened(each, count * sector_ms) for each in bundle], most=looked_at)
+        if fmean(each.score for each in tried) < score:
             break
-        found = replace(best, steps=tried.steps)
-    return found
+        found = tried[0].steps
+    return tuple(each.with_steps(found, each.score_bound - each.score) for each in bundle)
+
+
+def _widened(link: Rotations, after_ms: float) -> SharedLink:
+    """Return a link whose jobs' Up phases last longer."""
+    return SharedLink(tuple(circle.widen(0, after_ms) for circle in link.unified.circles), link.capacity_gbps)
 
 
 def timetables(spec: TrialSpec) -> dict[str, Timetable]:
@@ -133,12 +146,15 @@ def _periods_ms(links: Mapping[str, UnifiedCircle], spare_ms: Mapping[str, float
     return {job: stretch * ms for job, ms in periods.items()}
 
 
-def _circle(spec: TrialSpec, name: str, link: Link) -> Circle:
-    phases = spec.jobs[name].profile.phases
+def _circles(spec: TrialSpec, job: str) -> dict[str, Circle]:
+    """Return the job's circle on each link that it crosses, by the link's name."""
+    phases = spec.jobs[job].profile.phases
     ends_ms = list(itertools.accumulate(phase.duration_ms for phase in phases))
-    arcs = []
+    arcs: dict[str, list[Arc]] = {hop.link.name: [] for hop in spec.hops(job)}
     for phase, end_ms in zip(phases, ends_ms, strict=True):
-        sizes = [size for hop, size in spec.bytes_by_hop(name, phase).items() if hop.link == link]
-        if sizes:
-            arcs.append(Arc(end_ms - phase.duration_ms, end_ms, max(sizes) * 8 / phase.duration_ms / 1e6))
-    return Circle(name, ends_ms[-1], tuple(arcs))
+        busier: dict[str, int] = {}
+        for hop, size in spec.bytes_by_hop(job, phase).items():
+            busier[hop.link.name] = max(busier.get(hop.link.name, 0), size)
+        for link, size in busier.items():
+            arcs[link].append(Arc(end_ms - phase.duration_ms, end_ms, size * 8 / phase.duration_ms / 1e6))
+    return {link: Circle(job, ends_ms[-1], tuple(each)) for link, each in arcs.items()}

@@ -15,9 +15,11 @@ import numpy as np
 from roundabout.models.cassini import (
     CassiniError,
     Rotations,
+    SharedLink,
     find_loop,
     joint_timetables,
-    rotate,
+    link_bundles,
+    rotate_bundle,
     unify,
     with_most_room,
 )
@@ -154,13 +156,15 @@ class PlacementScore:
 
     def __init__(self, meetings: Mapping[JobDemands, float]) -> None:
         self._gbps = meetings
+        self._bundle_of: dict[JobDemands, tuple[JobDemands, ...]] = {}
         self._short = [meeting for meeting, gbps in meetings.items() if _most_gbps(meeting) > gbps]
         tied = [meeting for meeting in self._short if _fits_on_circle(meeting)]
         self._within = {one: other for one in tied for other in tied if set(one) < set(other)}
         graphs = _connected_parts(meeting for meeting in tied if meeting not in self._within)
         self.loops = any(map(_has_loop, graphs))
         self.parts = _connected_parts(meeting for graph in graphs for meeting in self._without_loops(graph))
-        self._rotated = {meeting for part in self.parts for meeting in part}
+        bundles = (bundle for part in self.parts for bundle in _bundles(part))
+        self._bundle_of = {meeting: bundle for bundle in bundles for meeting in bundle}
         self.score = fmean([self._score(meeting) for meeting in meetings] or [1.0])
 
     def _without_loops(self, graph: Sequence[JobDemands]) -> Sequence[JobDemands]:
@@ -174,16 +178,18 @@ class PlacementScore:
 
     def _score(self, meeting: JobDemands) -> float:
         """Return the score of a link; if all its jobs share another link, too, with the rotations of that."""
-        if meeting in self._rotated:
+        if meeting in self._bundle_of:
             return self._rotations(meeting).score
         whole = self._within.get(meeting)
-        if whole not in self._rotated:
+        if whole not in self._bundle_of:
             return self._by_chance(meeting)
         rotated = self._rotations(whole).rotated_gbps[[whole.index(circle) for circle in meeting]].sum(axis=0)
         return 1 - float(np.maximum(rotated - self._gbps[meeting], 0).mean()) / self._gbps[meeting]
 
     def _rotations(self, meeting: JobDemands) -> Rotations:
-        return _rotations(meeting, self._gbps[meeting])
+        """Return a link's rotations, which are those of its bundle."""
+        bundle = self._bundle_of.get(meeting, (meeting,))
+        return _rotations(_shared_links(bundle, self._gbps))[bundle.index(meeting)]
 
     def _by_chance(self, meeting: JobDemands) -> float:
         return random_score(meeting, self._gbps[meeting])
@@ -213,8 +219,22 @@ def _connected_parts(meetings: Iterable[JobDemands]) -> list[list[JobDemands]]:
     return parts
 
 
+def _crossing(part: Sequence[JobDemands]) -> dict[str, list[str]]:
+    """Return the jobs of each link, which is called by its place."""
+    return {str(place): [circle.job for circle in meeting] for place, meeting in enumerate(part)}
+
+
 def _has_loop(part: Sequence[JobDemands]) -> bool:
-    return find_loop({str(place): [circle.job for circle in meeting] for place, meeting in enumerate(part)}) is not None
+    return find_loop(_crossing(part)) is not None
+
+
+def _bundles(part: Sequence[JobDemands]) -> list[tuple[JobDemands, ...]]:
+    """Group links that the same jobs share."""
+    return [tuple(part[int(place)] for place in bundle) for bundle in link_bundles(_crossing(part))]
+
+
+def _shared_links(bundle: Sequence[JobDemands], gbps: Mapping[JobDemands, float]) -> tuple[SharedLink, ...]:
+    return tuple(SharedLink(meeting, gbps[meeting]) for meeting in bundle)
 
 
 @lru_cache(maxsize=4096)
@@ -228,23 +248,23 @@ def _fits_on_circle(meeting: JobDemands) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _rotations(meeting: JobDemands, capacity_gbps: float) -> Rotations:
-    return rotate(unify(meeting), capacity_gbps, most=MOST)
+def _rotations(bundle: tuple[SharedLink, ...]) -> tuple[Rotations, ...]:
+    return rotate_bundle(bundle, most=MOST)
 
 
 @lru_cache(maxsize=1024)
-def _rotations_with_room(meeting: JobDemands, capacity_gbps: float, threshold: float) -> Rotations:
-    return with_most_room(_rotations(meeting, capacity_gbps), 2 * threshold, MOST)
+def _rotations_with_room(bundle: tuple[SharedLink, ...], threshold: float) -> tuple[Rotations, ...]:
+    return with_most_room(_rotations(bundle), 2 * threshold, MOST)
 
 
 @lru_cache(maxsize=1024)
 def _timetables(links: Links, parts: tuple[tuple[JobDemands, ...], ...], threshold: float) -> dict[str, Timetable]:
     """Return the timetables of some links' jobs, none if the jobs of all links are better off without."""
-    carries_gbps = dict(links)
     found: dict[str, Timetable] = {}
     for part in parts:
-        rotations = {
-            str(place): _rotations_with_room(each, carries_gbps[each], threshold) for place, each in enumerate(part)
-        }
-        found |= joint_timetables(rotations, threshold, {})
+        rotations: dict[JobDemands, Rotations] = {}
+        for bundle in _bundles(part):
+            with_room = _rotations_with_room(_shared_links(bundle, dict(links)), threshold)
+            rotations |= zip(bundle, with_room, strict=True)
+        found |= joint_timetables({str(place): rotations[each] for place, each in enumerate(part)}, threshold, {})
     return fit_timetables(links, found)
