@@ -39,6 +39,13 @@ class RandomJobs(Strict):
         description="number of GPUs; jobs of a trace's file outside this range are left out",
     )
     iterations: Range = Field(default=Range(least=200, most=1000), description="number of a job's iterations")
+    batches: dict[Name, Count] = Field(
+        default={}, description="examples for each GPU in an iteration, by model; default: drawn from the model's range"
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return drop_defaults({"batches": {}, "state": "empty"}, handler(self))
 
 
 class ListedJob(Strict):
@@ -87,10 +94,6 @@ class Dynamic(RandomJobs):
         description="cluster at the start: the scheduler places the present jobs (`empty`), or the seed draws the GPUs "
         "of their workers (`fragmented`)",
     )
-
-    @model_serializer(mode="wrap")
-    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return drop_defaults({"state": "empty"}, handler(self))
 
 
 class Snapshot(RandomJobs):

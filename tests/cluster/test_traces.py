@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs over time: drawn by a seed within what the trace says, and as many as its load."""
 
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -70,6 +71,24 @@ def test_the_load_holds_whatever_the_guesses_are():
 def test_more_jobs_leave_the_first_as_they_are():
     few, many = (trace_requests(trace("poisson", load=0.9, jobs=jobs), GPUS, 4) for jobs in (5, 50))
     assert many[:5] == few
+
+
+def test_given_batches_change_nothing_else_of_the_jobs():
+    drawn = trace_requests(trace("poisson", load=0.9, jobs=200), GPUS, 4)
+    given = trace_requests(trace("poisson", load=0.9, jobs=200, batches={"BERT": 8, "VGG16": 1400}), GPUS, 4)
+    assert {each.batch for each in given if each.model == "BERT"} == {8}
+    others = [
+        [replace(each, arrives_s=0, batch=0 if each.model in ("BERT", "VGG16") else each.batch) for each in jobs]
+        for jobs in (drawn, given)
+    ]
+    assert others[0] == others[1]
+    stretch = {round(one.arrives_s / other.arrives_s, 9) for one, other in zip(given, drawn, strict=True)}
+    assert len(stretch) == 1 and stretch != {1}  # the load stays as asked for
+
+
+def test_batches_of_an_unknown_model_are_refused():
+    with pytest.raises(ModelError, match="'VGG12'"):
+        trace_requests(trace("poisson", load=0.9, jobs=3, batches={"VGG12": 8}), GPUS, 1)
 
 
 def test_models_are_equally_likely():

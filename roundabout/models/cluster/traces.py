@@ -41,10 +41,15 @@ class _Draw:
         """Return job `number` of the trace, from 1; values that are not given are drawn."""
         random = self.generator(f"job {number}")
         name = given.model or random.choice(self.models)
-        batch = given.batch or random.randint(*find_model(name).batch)
+        batch = given.batch or self.batch(name, random)
         workers = given.workers or random.randint(self.trace.workers.least, self.trace.workers.most)
         iterations = given.iterations or random.randint(self.trace.iterations.least, self.trace.iterations.most)
         return Request(f"{name.lower()}-{number}", name, batch, workers, iterations, arrives_s)
+
+    def batch(self, model: str, random: Random) -> int:
+        """Return the trace's batch of a model. It is drawn in any case, so that a given one changes no other value."""
+        drawn = random.randint(*find_model(model).batch)
+        return self.trace.batches.get(model, drawn)
 
 
 def trace_requests(
@@ -63,6 +68,8 @@ def trace_requests(
         ModelError: a model is unknown.
         TraceError: a job asks for more GPUs than there are, or there are no jobs.
     """
+    for model in trace.batches:
+        find_model(model)
     draw = _Draw(trace, expand_sets(trace.models), seed, guesses)
     found = tuple(_requests_of_kind(trace, draw, gpus, submitted))
     if not found:
@@ -139,13 +146,13 @@ def _iterations(request: Request, ran_s: float | None, guesses: Guesses) -> int:
 def gpu_seconds(trace: RandomJobs, guesses: Guesses = None) -> float:
     """Return the mean GPU time of a trace's jobs, each alone, s: workers x iterations x iteration time.
 
-    The middle of the range of batches is used, because an iteration's time is linear in the batch.
+    The middle of the range of drawn batches is used, because an iteration's time is linear in the batch.
     """
     workers = range(trace.workers.least, trace.workers.most + 1)
     means_ms = [
         fmean(
             each * make_profile(name, each, batch, guesses).alone_ms
-            for batch in find_model(name).batch
+            for batch in ([trace.batches[name]] if name in trace.batches else find_model(name).batch)
             for each in workers
         )
         for name in expand_sets(trace.models)
