@@ -50,7 +50,7 @@ def _wait(samplers: Iterable[Sampler], seconds: float) -> None:
     while (left_s := until - time.monotonic()) > 0:
         for sampler in samplers:
             if sampler.program.has_ended:
-                hint = "make provision INVENTORY=... puts it there"
+                hint = "sudo roundabout provision INVENTORY puts it there"
                 raise RoundaboutError(f"{sampler.name} ended: {sampler.program.describe_end()}", hint)
         time.sleep(min(left_s, LOOK_S))
 

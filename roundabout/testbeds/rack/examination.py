@@ -16,7 +16,7 @@ from roundabout.testbeds.rack import gpudirect
 from roundabout.testbeds.rack.inventory import Inventory, Server
 
 PATIENCE_S = 30
-PROVISION = "make provision INVENTORY=..., which installs it"
+PROVISION = "sudo roundabout provision INVENTORY, which installs it"
 # Names of findings that other modules use.
 SSH, DEVICE, GID, WRITE, GLIBC = "ssh", "RDMA device", "GID", "ib_write_bw", "RDMA glibc"
 
