@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of the Ansible playbooks of `provision`, `verify` and `rollback`, and the drift in their reports."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -31,6 +31,11 @@ def run(
 def plain_table(*headings: str) -> Table:
     """Return an empty table with these headings. Its cells never interpret host values as markup."""
     return Table(*headings, box=None, header_style="bold", pad_edge=False)
+
+
+def name_hosts(hosts: Collection[str], asked: Collection[str]) -> str:
+    """Return the names of `hosts`, or their number if they are all hosts that were asked, and several."""
+    return f"all {len(hosts)} hosts" if len(hosts) > 1 and set(hosts) == set(asked) else ", ".join(hosts)
 
 
 def find_drift(reports: playbooks.Reports) -> Iterator[Drift]:

@@ -44,7 +44,7 @@ def test_apply_again_check_and_roll_back(server: Any, capsys: pytest.CaptureFixt
         playbooks.run_playbook("verify", [server.inventory])
     drift = list(find_drift(error.value.reports))
     assert drift == [("connectx-5-ofed", "dcqcn eth2 T_us", "100", "300")]
-    show_drift(drift)
+    show_drift(drift, error.value.reports)
     assert "dcqcn eth2 T_us" in capsys.readouterr().out
 
     undone = playbooks.run_playbook("rollback", [server.inventory])
@@ -72,3 +72,11 @@ def test_before_anything_is_deployed(server: Any) -> None:
     assert set(playbooks.run_playbook("rollback", [server.inventory]).changed.values()) == {0}
     with pytest.raises(playbooks.ProvisionError):
         playbooks.run_playbook("verify", [server.inventory])
+
+
+def test_hosts_with_the_same_drift_share_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    everywhere = [(host, "mtu", "4200", "1500") for host in ("s0", "s1")]
+    apart = [(host, "configuration", "as rendered", "differs") for host in ("tor0", "tor1")]
+    show_drift([*everywhere, ("s0", "governor", "performance", "schedutil"), *apart], ["s0", "s1"])
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split("  ")[0] for row in rows] == ["all 2 hosts", "s0", "tor0, tor1"]

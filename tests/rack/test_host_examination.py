@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from roundabout.cli.tools.doctor import format_check
+from roundabout.cli.tools.doctor import fold_hosts, format_check
+from roundabout.runner.testbed import Check
 from roundabout.testbeds.rack.examination import SCRIPT, examine_hosts, glibc_needed, parse, script_arguments
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.provider import RackProvider
@@ -265,3 +266,20 @@ def test_a_host_that_does_not_answer_is_one_line(inventory_file: Path) -> None:
     checks = list(RackProvider(inventory_file).checks())
     assert [check.name for check in checks[:2]] == ["s0 ssh", "s1 ssh"]
     assert all("must work without a question" in format_check(check) for check in checks)
+
+
+def test_hosts_with_the_same_result_share_a_line() -> None:
+    checks = [
+        Check("s0 ssh", True, "answers"),
+        Check("s0 address", True, "10.10.0.1"),
+        Check("s0 chronyc", False, "not found", "provision"),
+        Check("s1 ssh", True, "answers"),
+        Check("s1 address", False, "not 10.10.0.2", "the inventory"),
+        Check("s1 chronyc", False, "not found", "provision"),
+    ]
+    assert [format_check(check) for check in fold_hosts(checks)] == [
+        "ok       ssh                          answers (all 2 hosts)",
+        "ok       address                      10.10.0.1 (s0)",
+        "MISSING  address                      not 10.10.0.2 (s1); to get it: the inventory",
+        "MISSING  chronyc                      not found (all 2 hosts); to get it: provision",
+    ]

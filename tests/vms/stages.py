@@ -190,9 +190,9 @@ def look(rack: Rack) -> dict[str, dict[str, Any]]:
 
 def be_examined(rack: Rack) -> None:
     """`doctor` finds machines that answer, and says what they lack."""
-    _, said = rack.roundabout("doctor")
+    _, said = rack.roundabout("doctor", "--json")
     for guest in rack.guests:
-        if f"{guest.name} " not in said:
+        if f'"{guest.name} ' not in said:
             raise RoundaboutError(f"doctor says nothing of {guest.name}")
 
 

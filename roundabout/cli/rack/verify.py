@@ -3,6 +3,7 @@
 
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ from rich.text import Text
 from roundabout.core.errors import UsageError
 from roundabout.runner.hosts import playbooks
 from roundabout.terminal.execution import undo_when_ended
-from roundabout.terminal.playbook import Drift, Inventory, Json, find_drift, plain_table, run
+from roundabout.terminal.playbook import Drift, Inventory, Json, find_drift, name_hosts, plain_table, run
 from roundabout.terminal.screen import Screen
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = Fals
         typer.echo(json.dumps(told | ({"traffic": ridden} if rack else {})))
     else:
         if found:
-            show_drift(found)
+            show_drift(found, [host for host, report in reports.items() if "switch" not in report])
         else:
             typer.echo(f"{len(reports)} hosts are as they should be")
         if rows:
@@ -72,9 +73,12 @@ def show_traffic(rows: "list[Row]") -> None:
     Screen().print(ridden)
 
 
-def show_drift(found: list[Drift]) -> None:
-    """Print a table of the drift: host, setting, expected value and found value."""
-    drift = plain_table("host", "what", "expected", "found")
-    for row in found:
-        drift.add_row(*map(Text, row))
-    Screen().print(drift)
+def show_drift(found: list[Drift], asked: Collection[str]) -> None:
+    """Print a table of the drift: hosts, setting, expected value and found value. `asked` has all servers."""
+    hosts_of: dict[tuple[str, ...], list[str]] = {}
+    for host, *drift in found:
+        hosts_of.setdefault(tuple(drift), []).append(host)
+    table = plain_table("host", "what", "expected", "found")
+    for row, hosts in hosts_of.items():
+        table.add_row(*map(Text, (name_hosts(hosts, asked), *row)))
+    Screen().print(table)

@@ -2,7 +2,8 @@
 """`roundabout doctor`: check the requirements of a testbed, and show remedies for missing ones."""
 
 import json
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from roundabout.core.errors import UsageError
 from roundabout.runner.testbed import Check
 from roundabout.store.files import write_json
 from roundabout.terminal.execution import requested_provider
+from roundabout.terminal.playbook import name_hosts
 
 
 def command(
@@ -34,7 +36,7 @@ def command(
     if as_json:
         typer.echo(json.dumps([asdict(check) for check in checks]))
     else:
-        for check in checks:
+        for check in fold_hosts(checks) if inventory else checks:
             typer.echo(format_check(check))
     raise typer.Exit(int(any(check.needed and check.good is False for check in checks)))
 
@@ -47,6 +49,23 @@ def _record(inventory: Path | None, file: Path) -> None:
         raise UsageError("--record: found no inventory, expected one", "what is recorded are a rack's machines")
     write_json(file, RackProvider(inventory).record_answers())
     typer.echo(f"{file}: identifying numbers have other names; read it before you hand it on (docs/how-to/rack.md)")
+
+
+def fold_hosts(checks: Sequence[Check]) -> list[Check]:
+    """Return one check for all hosts of a rack that have the same result, with the hosts behind what was found.
+
+    Hosts that meet a requirement have the same result, whatever was found on them.
+    """
+    alike: dict[Check, dict[str, str]] = {}  # what was found, by host
+    asked = dict.fromkeys(check.name.partition(" ")[0] for check in checks)
+    for check in checks:
+        host, _, name = check.name.partition(" ")
+        alike.setdefault(replace(check, name=name, found="" if check.good else check.found), {})[host] = check.found
+    names = list(dict.fromkeys(check.name for check in alike))
+    return [
+        replace(check, found=f"{', '.join(dict.fromkeys(found.values()))} ({name_hosts(found, asked)})")
+        for check, found in sorted(alike.items(), key=lambda each: names.index(each[0].name))
+    ]
 
 
 def format_check(check: Check) -> str:
