@@ -39,7 +39,8 @@ def requirements_table(found: Judgement) -> Table:
         for kernel in found.kernels
     ]
     columns = (Column("kernel", kind="names"), Column("lacks, by its BTF", kind="words"))
-    return Table(columns, one_section(rows), "What it needs of a kernel", empty="Nobody can tell.")
+    unknown = "What it needs of a kernel is unknown: it was not built."
+    return Table(columns, one_section(rows), "What it needs of a kernel", empty=unknown)
 
 
 def figure_tables(found: Judgement) -> Iterator[Table]:

@@ -77,7 +77,7 @@ def judge(asked: JudgeRequest, *, as_json: bool) -> None:
         with show_progress(console) as observer:
             _measure(asked, found, jobs, written, observer)
     except RefusedError as error:
-        found.refused, refused = error.message, error
+        found.refused, refused = "\n".join(filter(None, (error.message, error.hint))), error
     _store_result(found, path)
     _show(found, path, console)
     if as_json:

@@ -78,7 +78,7 @@ def _compile(program: Path, path: Path, defines: list[str]) -> None:
     command = [clang, *flags, *multiarch, *include, *defines, "-c", program.name, "-o", str(path)]
     done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RoundaboutError(f"{program} does not build:\n{_first_lines(done.stderr)}")
+        raise RoundaboutError(f"{program} does not build", _first_lines(done.stderr))
     subprocess.run([strip, "-g", str(path)], check=True)  # drops DWARF, keeps BTF
 
 
@@ -148,4 +148,4 @@ def _check_declarations(found: Declaration, path: Path) -> None:
 def _first_lines(said: str) -> str:
     lines = said.splitlines()
     more = [f"... and {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
-    return "\n".join(f"  {line}" for line in [*lines[:SHOWN_LINES], *more])
+    return "\n".join([*lines[:SHOWN_LINES], *more])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/how-to/add/transport.md: a program from outside the tree, in a real kernel and a real lab."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -139,10 +140,9 @@ def test_a_transports_hash_changes_with_its_program(folder: Path) -> None:
 
 def test_the_compilers_words_are_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     change(folder, "c->acks++", "c->akcs++")
-    with pytest.raises(
-        RoundaboutError, match=r"steady\.bpf\.c does not build:\n.*steady\.bpf\.c:\d+:\d+: error: no member"
-    ):
+    with pytest.raises(RoundaboutError, match=r"steady\.bpf\.c does not build$") as caught:
         build(folder)
+    assert re.match(r"steady\.bpf\.c:\d+:\d+: error: no member", str(caught.value.hint))
     change(folder, "PER_HOST(counters, struct steady_counters);", "PER_HOST(counters, struct steady_params);")
     with pytest.raises(RoundaboutError, match="found rate_mbps in its map `counters`, expected what is declared: acks"):
         build(folder)
