@@ -364,8 +364,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
     topology = _at_rates(merged, treatment, topology)
     if treatment.delays:
         topology = topology.with_delays(treatment.delays)
-    if treatment.routing:
-        topology = topology.with_routing(treatment.routing)
+    topology = _routed(merged, treatment, topology)
     check_workers(merged, treatment, topology)
     check_shared_hosts(merged, treatment)
     check_cross_traffic(merged, treatment, topology)
@@ -409,6 +408,17 @@ def _at_rates(merged: Merged, treatment: Treatment, topology: Topology) -> Topol
         found = str(context.get("found", f"{max(rates.values()):g}")) + merged.setting
         expected = str(context.get("expected") or context.get("error"))
         raise merged.error((next(reversed(rates)),), found, expected) from None
+
+
+def _routed(merged: Merged, treatment: Treatment, topology: Topology) -> Topology:
+    if treatment.routing is None:
+        return topology
+    try:
+        return topology.with_routing(treatment.routing)
+    except ValidationError as error:
+        context = error.errors(include_url=False)[0]["ctx"]
+        found = f"{context['found']} of topology {topology.name}{merged.setting}"
+        raise merged.error(("routing",), found, context["expected"]) from None
 
 
 def _merge_shared(root: Block, users: str, shared: tuple[str, ...]) -> Block:

@@ -220,7 +220,8 @@ class Topology(Strict):
 
     @model_validator(mode="after")
     def _is_connected(self) -> Self:
-        problem = self._duplicate() or self._loose_end() or self._misplaced_link() or self._loop_or_gap()
+        checks = self._duplicate, self._loose_end, self._misplaced_link, self._loop_or_gap, self._rails_apart
+        problem = next((found for check in checks if (found := check())), None)
         if problem:
             raise PydanticCustomError("located", "{expected}", problem._asdict())
         return self
@@ -273,6 +274,27 @@ class Topology(Strict):
         if apart:
             return _Fault(("links",), f"no way from {self.hosts[0]} to {apart[0]}", "a way between any two nodes")
         return None
+
+    def _rails_apart(self) -> _Fault | None:
+        """Return the fault if a flow could need a way between two rails that hosts alone join."""
+        joined = DisjointSets()
+        ends_at: dict[str, list[str]] = {host: [] for host in self.hosts}
+        for link in self.links:
+            for host, switch in (link.ends, link.ends[::-1]):
+                if host in ends_at:
+                    ends_at[host].append(switch)
+            if not ends_at.keys() & link.ends:
+                joined.join(link.ends)
+        rails = {tuple(map(joined.find, switches)) for switches in ends_at.values()}
+        first, *others = sorted({str(rail) for each in rails for rail in each})
+        keeps_rails = self.routing is not None and self.routing.pxn and len(rails) == 1
+        if not others or keeps_rails:
+            return None
+        expected = (
+            "a way by switches, because hosts do not forward, or `routing: {name: rail, pxn: true}` and all hosts "
+            "with the same rails in the same order"
+        )
+        return _Fault(("links",), f"only hosts between the switches {first} and {others[0]}", expected)
 
     def with_rates(self, line_rate_gbps: float | None, payload_rate_gbps: float | None) -> "Topology":
         """Return the topology at other rates, in Gbit/s. Links that have the topology's rates change, too.

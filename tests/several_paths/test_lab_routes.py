@@ -138,14 +138,6 @@ def test_links_of_all_rails_are_measured() -> None:
         assert {str(nic.number) for flow in probe.flows for nic in flow} == {port.link[-1]}
 
 
-def test_a_host_that_joins_switches_is_refused() -> None:
-    """In `rails` without the spine and with one server, its NICs are the only way between the rails."""
-    fields: dict[str, Any] = rails(3, 2).model_dump()
-    kept = [link for link in fields["links"] if link["name"] in ("s0-0", "s0-1", "s1-0", "s2-1")]
-    with pytest.raises(UsageError, match="topology rails: found a host that joins switches, allowed in a lab is"):
-        lay_out(Topology.model_validate(fields | {"links": kept, "switches": ["rail0", "rail1"]}))
-
-
 def test_captures_of_hosts_with_several_nics_are_refused() -> None:
     spec = build_rails(rails(), ["s0", "s1"], "ring", 1, 0.5)
     refuse_captures_of_rails(spec)

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts with several NICs: the rails of flows, on the plan and in both models."""
 
+from itertools import permutations, product
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from pydantic import ValidationError
 
+from roundabout import load_experiment
 from roundabout.models.fluid import fluid_jobs
 from roundabout.models.packets.network import number_ports
 from roundabout.plan.routes import FlowRoute, list_routes
+from roundabout.spec import SpecError
 from roundabout.spec.routing import Flow, Routing
 from roundabout.spec.topology import Topology
 from tests.packets.comparisons.flow_level import differences_ms
@@ -73,6 +77,56 @@ def test_several_links_of_a_host_need_rail_routing() -> None:
     fields: dict[str, Any] = rails().model_dump() | {"routing": {"name": "ecmp"}}
     with pytest.raises(ValueError, match="for several NICs give `routing: {name: rail}`"):
         Topology.model_validate(fields)
+
+
+@st.composite
+def sparse_rails(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw the fields of a topology with rails that lacks some cables, NICs and its spine, perhaps."""
+    fields: dict[str, Any] = rails(draw(st.integers(2, 3)), draw(st.integers(2, 3)), draw(st.booleans())).model_dump()
+    lost = set(draw(st.lists(st.sampled_from([link["name"] for link in fields["links"]]), max_size=3)))
+    if draw(st.booleans()):
+        fields["switches"] = [name for name in fields["switches"] if name != "spine"]
+        lost |= {link["name"] for link in fields["links"] if "spine" in link["ends"]}
+    return fields | {"links": [link for link in fields["links"] if link["name"] not in lost]}
+
+
+@given(sparse_rails())
+@settings(max_examples=100, deadline=None)
+def test_flows_of_a_valid_topology_have_a_way_by_switches(fields: dict[str, Any]) -> None:
+    """Numbers of NICs are counted anew behind a host's last, so those beyond are asked for, too."""
+    try:
+        topology = Topology.model_validate(fields)
+    except ValidationError:
+        return
+    for sender, receiver in permutations(topology.hosts, 2):
+        for own, other in product(range(4), repeat=2):
+            path = topology.path(sender, receiver, nics=(other if topology.crosses_nvlink else own, other))
+            assert {hop.receiver for hop in path[:-1]} <= set(topology.switches)
+
+
+def rails_without_spine() -> dict[str, Any]:
+    """Return the fields of rails that hosts alone join, without PXN."""
+    fields: dict[str, Any] = rails(2, 2).model_dump(mode="json", by_alias=True)
+    links = [link for link in fields["links"] if "spine" not in link["ends"]]
+    return fields | {"switches": ["rail0", "rail1"], "links": links}
+
+
+def test_rails_that_hosts_alone_join_are_refused_without_pxn() -> None:
+    with pytest.raises(ValueError, match="a way by switches, because hosts do not forward, or `routing: {name: rail, "):
+        Topology.model_validate(rails_without_spine())
+
+
+def test_with_pxn_rails_need_no_spine() -> None:
+    fields = rails_without_spine() | {"routing": {"name": "rail", "pxn": True}}
+    spec = build_rails(Topology.model_validate(fields), ["s0", "s0", "s1", "s1"], "all-to-all", 1, 0.3)
+    assert {crossed(route) for route in list_routes(spec)} == {("0", "0"), ("1", "1")}
+    assert all(abs(longer_ms) / whole_ms < 0.03 for whole_ms, longer_ms in differences_ms(spec))
+
+
+def test_a_routing_that_the_topology_does_not_allow_is_refused_by_its_field() -> None:
+    said = r"routing: found 2 links at host s0 of topology two-rails .*, expected exactly one link at each host; for"
+    with pytest.raises(SpecError, match=said):
+        load_experiment("rails", set={"routing": {"name": "ecmp"}})
 
 
 def test_routing_without_rails_is_stored_as_before() -> None:

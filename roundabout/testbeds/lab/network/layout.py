@@ -7,7 +7,6 @@ from functools import cached_property
 from ipaddress import IPv4Network
 from itertools import count, permutations
 
-from roundabout.core.errors import UsageError
 from roundabout.runner.hosts.host_group import Host, Nic, Port
 from roundabout.spec.topology import Hop, Link, Topology
 from roundabout.testbeds.lab.network import paths
@@ -127,16 +126,7 @@ class Layout:
 
 
 def lay_out(topology: Topology) -> Layout:
-    """Return the layout of `topology`. Hosts and ports are numbered in the topology's order, and so are NICs.
-
-    Raises:
-        UsageError: a host with several NICs is the only way between two switches.
-    """
-    if topology.has_rails and topology.is_tree:
-        raise UsageError(
-            f"topology {topology.name}: found a host that joins switches, allowed in a lab is a way by switches alone",
-            "link the switches of its NICs, or give each host one link",
-        )
+    """Return the layout of `topology`. Hosts and ports are numbered in the topology's order, and so are NICs."""
     nics = _nics(topology)
     cables: list[Cable] = []
     ports: list[Port] = []
