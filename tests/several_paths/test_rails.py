@@ -73,6 +73,11 @@ def test_both_models_play_the_rails_of_the_plan_and_last_as_long(workers: list[s
     assert all(abs(longer_ms) / whole_ms < 0.03 for whole_ms, longer_ms in differences_ms(spec))
 
 
+def test_four_flows_that_meet_on_the_spine_last_as_long_in_both_models() -> None:
+    (cell,) = load_experiment("rails", set={"iterations": 1}, only=["meet-even"]).cells
+    assert all(abs(longer_ms) / whole_ms < 0.03 for whole_ms, longer_ms in differences_ms(cell.spec))
+
+
 def test_several_links_of_a_host_need_rail_routing() -> None:
     fields: dict[str, Any] = rails().model_dump() | {"routing": {"name": "ecmp"}}
     with pytest.raises(ValueError, match="for several NICs give `routing: {name: rail}`"):
