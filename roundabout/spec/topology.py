@@ -178,6 +178,10 @@ class Topology(Strict):
         default=None, description="how switches choose among several paths; a tree has no use for it"
     )
 
+    def __hash__(self) -> int:
+        """Return a hash of the name and sizes, because hashing all links takes milliseconds at each look-up."""
+        return hash((self.name, len(self.hosts), len(self.switches), len(self.links)))
+
     @model_validator(mode="before")
     @classmethod
     def _give_links_their_rates(cls, data: Any) -> Any:
@@ -412,31 +416,47 @@ class Topology(Strict):
         links = self._hops_by_node[flow.sender], self._hops_by_node[flow.receiver]
         first, last = (own[nic % len(own)] for own, nic in zip(links, nics, strict=True))
         route = [first]
-        onward = self._hops_towards(last.receiver)
         while (node := route[-1].receiver) != last.receiver:
-            route.append(onward[node][self.routing.choose(flow, node, route[-1].link.name, len(onward[node]))])
+            onward = self._hops_nearer(node, last.receiver)
+            route.append(onward[self.routing.choose(flow, node, route[-1].link.name, len(onward))])
         return (*route, last.turned)
 
     @cached_property
-    def _towards(self) -> dict[str, dict[str, tuple[Hop, ...]]]:
+    def _nearer(self) -> dict[tuple[str, str], tuple[Hop, ...]]:
         return {}
 
-    def _hops_towards(self, switch: str) -> dict[str, tuple[Hop, ...]]:
-        """Return the links on shortest paths to a switch, by switch, in the order of the topology's links."""
-        if switch not in self._towards:
+    def _hops_nearer(self, node: str, switch: str) -> tuple[Hop, ...]:
+        """Return the links from a switch on shortest paths to another one, in the order of the topology's links."""
+        if (node, switch) not in self._nearer:
+            distances = self._distances(switch)
+            self._nearer[node, switch] = tuple(
+                hop for hop in self._hops_by_node[node] if distances.get(hop.receiver, math.inf) < distances[node]
+            )
+        return self._nearer[node, switch]
+
+    @cached_property
+    def _distances_of(self) -> dict[str, dict[str, int]]:
+        return {}
+
+    def _distances(self, switch: str) -> dict[str, int]:
+        """Return the number of links from each switch to this one."""
+        if switch not in self._distances_of:
             distances = {switch: 0}
             frontier = deque([switch])
             while frontier:
                 node = frontier.popleft()
-                for hop in self._hops_by_node[node]:
-                    if hop.receiver in self._switches and hop.receiver not in distances:
-                        distances[hop.receiver] = distances[node] + 1
-                        frontier.append(hop.receiver)
-            self._towards[switch] = {
-                node: tuple(hop for hop in self._hops_by_node[node] if distances.get(hop.receiver, math.inf) < distance)
-                for node, distance in distances.items()
-            }
-        return self._towards[switch]
+                for other in self._switches_beside[node]:
+                    if other not in distances:
+                        distances[other] = distances[node] + 1
+                        frontier.append(other)
+            self._distances_of[switch] = distances
+        return self._distances_of[switch]
+
+    @cached_property
+    def _switches_beside(self) -> dict[str, tuple[str, ...]]:
+        """Return the switches at the other ends of each switch's links."""
+        others = {node: dict.fromkeys(hop.receiver for hop in self._hops_by_node[node]) for node in self.switches}
+        return {node: tuple(filter(self._switches.__contains__, each)) for node, each in others.items()}
 
     def path_payload_gbps(self, sender: str, receiver: str) -> float:
         """Return the lowest payload rate on the path from one host to another, in Gbit/s."""
