@@ -6,7 +6,7 @@ real jobs need in addition: links with room for all demands, jobs without a unif
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean
 
@@ -80,7 +80,8 @@ def decide_alone(
     scheduler: Scheduler, state: State, seed: int, known: JobKnowledge, migrate: int = 0
 ) -> PlacementDecision:
     """Return the scheduler's own choice, after at most `migrate` swaps of workers."""
-    placements, migrated = _migrate(state, scheduler.decide(state, seed)[0], known, migrate)
+    chosen = scheduler.decide(replace(state, candidates=1), seed)[0]
+    placements, migrated = _migrate(state, chosen, known, migrate)
     return PlacementDecision(placements, {}, (), migrated)
 
 

@@ -16,15 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from roundabout.models.cluster.errors import SchedulingError
-from roundabout.models.cluster.state import Placement, Placements, State
+from roundabout.models.cluster.state import MOST_CANDIDATES, Placement, Placements, State
 from roundabout.spec.topology import Topology
 
 Ints = npt.NDArray[np.int64]
 
-MOST = 10
-"""Largest number of candidate placements (the interleaving thesis, section 4.5.1)."""
-
-DRAWS = 3 * MOST
+DRAWS = 3 * MOST_CANDIDATES
 """Number of draws for the candidates, because some draws repeat a candidate or are worse."""
 
 AT_ONCE = 4
@@ -173,6 +170,12 @@ class HostTree:
         free -= taken
         return self.placement(taken)
 
+    def number_gpus(self, placement: Placement, taken: Mapping[str, Collection[int]]) -> tuple[int, ...]:
+        """Return the number of each worker's GPU in its host: the lowest that are not `taken`, by host."""
+        numbers = range(self.gpus_per_host)
+        free = {host: iter(sorted({*numbers} - {*taken.get(host, ())})) for host in set(placement)}
+        return tuple(next(free[host]) for host in placement)
+
     def placement(self, taken: Ints) -> Placement:
         """Return the placement with this number of GPUs on each host; workers near each other have adjacent ranks."""
         return tuple(self.hosts[place] for place in np.repeat(np.arange(taken.size), taken))
@@ -269,12 +272,12 @@ def check_cluster(state: State) -> HostTree:
 
 
 def draw_alternatives(
-    first: Placements, draw: Callable[[random.Random], Placements | None], seed: int
+    first: Placements, draw: Callable[[random.Random], Placements | None], seed: int, most: int = MOST_CANDIDATES
 ) -> list[Placements]:
-    """Return at most ten different candidates: `first`, and those that `draw` returns; None is no candidate."""
+    """Return at most `most` different candidates: `first`, and those that `draw` returns; None is no candidate."""
     rng, found = random.Random(seed), [first]
     for _ in range(DRAWS):
-        if len(found) == MOST:
+        if len(found) >= most:
             break
         drawn = draw(rng)
         if drawn is not None and drawn not in found:

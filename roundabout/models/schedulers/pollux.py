@@ -72,7 +72,7 @@ class Pollux:
             drawn = _place_workers(ground, numbers, stay, rng)
             return drawn if {job: len(each) for job, each in drawn.items()} == numbers else None
 
-        return draw_alternatives(first, draw, seed)
+        return draw_alternatives(first, draw, seed, state.candidates)
 
     def lease_s(self, state: State, job: Job) -> None:
         """Return None, because there are no leases."""

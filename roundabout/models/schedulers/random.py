@@ -27,7 +27,7 @@ class Random:
     def decide(self, state: State, seed: int) -> Sequence[Placements]:
         """Return at most ten random sets of placements. Raises SchedulingError if a job can never fit."""
         draw = partial(_draw_placements, check_cluster(state), state)
-        return draw_alternatives(draw(random.Random(seed)), draw, seed + 1)
+        return draw_alternatives(draw(random.Random(seed)), draw, seed + 1, state.candidates)
 
     def lease_s(self, state: State, job: Job) -> None:
         """Return None, because a placement lasts as long as the job."""

@@ -10,8 +10,11 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from roundabout.models.cluster.locality import Locality, view_by_locality
 from roundabout.models.cluster.placement import HostTree, check_cluster, draw_alternatives, place_jobs, swap_places
@@ -30,6 +33,8 @@ They are guesses: jobs do not share links within a rack, and two VGG19 that shar
 (README). The factors decide how many GPUs a job bids for; a larger one keeps jobs within a rack that could use more.
 """
 
+
+Floats = npt.NDArray[np.float64]
 
 Leftover = Literal["free", "random"]
 """The use of GPUs that no bid wins: they stay free, or random jobs get them (NSDI 2020, section 5.1)."""
@@ -75,7 +80,7 @@ class Themis:
         leased = [job.request.name for job in state.jobs if _is_leased(state, job)]
         first = place_jobs(ground, won, state.placements, leased)
         others = [job for job in first if job not in leased]
-        return draw_alternatives(first, partial(swap_places, ground, first, others), seed)
+        return draw_alternatives(first, partial(swap_places, ground, first, others), seed, state.candidates)
 
     def lease_s(self, state: State, job: Job) -> float:
         """Return the end of the job's present lease, or of a new one, s."""
@@ -157,11 +162,17 @@ class _Bidder:
 
     def best(self, has: int, free: int) -> _Bid | None:
         """Return the number of GPUs that lowers rho most for each of them; None if none does."""
-        now = math.log(self.rho(has))
-        more = range(1, min(self.job.request.workers - has, free) + 1)
-        offers = [_Bid((math.log(self.rho(has + count)) - now) / count, self.job.request.name, count) for count in more]
-        best = min(offers, default=None)
-        return best if best and best.loss < 0 else None
+        most = min(self.job.request.workers - has, free)
+        if most < 1:
+            return None
+        losses = (self._log_rho[has : has + most] - self._log_rho[has - 1]) / np.arange(1, most + 1)
+        best = int(losses.argmin())
+        return _Bid(float(losses[best]), self.job.request.name, best + 1) if losses[best] < 0 else None
+
+    @cached_property
+    def _log_rho(self) -> Floats:
+        """Return the logarithm of rho with each number of workers, from 1."""
+        return np.array([math.log(self.rho(count)) for count in range(1, self.job.request.workers + 1)])
 
 
 def _is_leased(state: State, job: Job) -> bool:
