@@ -19,7 +19,7 @@ from tests.schedulers.clusters import KNOWN, MODELS, cluster, simulate, trace
 pytestmark = pytest.mark.unit
 
 CLUSTERS = (cluster(4, 3), cluster(2, 2, gpus=4), cluster(3, 2, gpus=2))
-SHARED = ("pollux", "random", "themis")
+SHARED = ("fifo", "pollux", "random", "themis")
 
 
 @st.composite
@@ -48,6 +48,7 @@ def test_gpus_are_given_once_and_none_is_free_while_someone_who_fits_waits(name,
     offered = scheduler.decide(state, seed)
     assert 1 <= len(offered) <= 10
     assert scheduler.decide(state, seed) == offered  # and keeps nothing
+    assert scheduler.decide(replace(state, candidates=1), seed) == offered[:1]
     for placements in offered:
         taken = Counter(host for placement in placements.values() for host in placement)
         assert all(count <= state.topology.gpus_per_host for count in taken.values())
@@ -55,7 +56,7 @@ def test_gpus_are_given_once_and_none_is_free_while_someone_who_fits_waits(name,
         for job in state.jobs:
             got = len(placements.get(job.request.name, ()))
             assert got <= job.request.workers
-            assert got or free < (job.request.workers if name == "random" else 1)
+            assert got or free < (job.request.workers if name in ("fifo", "random") else 1)
 
 
 @settings(deadline=None, max_examples=30)
@@ -174,5 +175,7 @@ def test_a_job_that_never_fits_is_refused(name):
 
 
 def test_a_scheduler_that_is_not_there_names_those_that_are():
-    with pytest.raises(UsageError, match="found scheduler 'tiresias', expected one of: ideal, pollux, random, themis"):
+    with pytest.raises(
+        UsageError, match="found scheduler 'tiresias', expected one of: fifo, ideal, pollux, random, themis"
+    ):
         make_scheduler("tiresias", KNOWN)
