@@ -108,6 +108,14 @@ class RecordedTrace(RandomJobs):
 
     file: Text = Field(description="path of the trace's file")
     jobs: Jobs | None = Field(default=None, description="number of jobs to use, from the first; default: all")
+    compression: Annotated[float, Field(ge=1, le=100_000)] = Field(
+        default=1.0,
+        description="divisor of arrivals and durations: jobs meet as in the trace, and have fewer iterations",
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return drop_defaults({"compression": 1.0}, handler(self))
 
 
 class Philly(RecordedTrace):

@@ -131,8 +131,10 @@ def _recorded(trace: RecordedTrace, draw: _Draw, submitted: Sequence[SubmittedJo
     wanted = [job for job in submitted if trace.workers.least <= job.gpus <= trace.workers.most]
     first = sorted(wanted, key=lambda job: job.at_s)[: trace.jobs]
     for number, job in enumerate(first, 1):
-        drawn = draw.request(number, job.at_s - first[0].at_s, ListedJob(workers=job.gpus))
-        yield replace(drawn, name=f"{job.name}-{number}", iterations=_iterations(drawn, job.ran_s, draw.guesses))
+        arrives_s = (job.at_s - first[0].at_s) / trace.compression
+        drawn = draw.request(number, arrives_s, ListedJob(workers=job.gpus))
+        ran_s = None if job.ran_s is None else job.ran_s / trace.compression
+        yield replace(drawn, name=f"{job.name}-{number}", iterations=_iterations(drawn, ran_s, draw.guesses))
 
 
 def _iterations(request: Request, ran_s: float | None, guesses: Guesses) -> int:
