@@ -41,10 +41,12 @@ def trace_requests_of(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
             message = (
                 f"{where}: found an arrival {each.arrives_s:,.0f} s after the first, expected {LATEST_S:,.0f} s at most"
             )
-            raise TraceError(message, "give the trace fewer `jobs`, or its file only those of some days")
+            raise TraceError(
+                message, "give the trace a `compression` or fewer `jobs`, or its file only those of some days"
+            )
         if each.iterations > MOST_ITERATIONS and part is None:
             message = f"{where}: found {each.iterations:,} iterations, expected {MOST_ITERATIONS:,} at most"
-            raise TraceError(message, "leave longer jobs out of the trace, or play a `slice` of it")
+            raise TraceError(message, "give the trace a `compression`, leave longer jobs out, or play a `slice` of it")
     return wanted
 
 
@@ -53,11 +55,14 @@ def check_cluster_trial(spec: TrialSpec, seed: int) -> None:
 
     Raises EngineError if the flow-level engine is not built.
     """
-    if spec.topology.routing and spec.topology.hashes_flows:
+    assert spec.cluster
+    routing = spec.topology.routing
+    used = [name for name in ("cassini", "migrate") if getattr(spec.cluster, name)]
+    if routing and used and spec.topology.hashes_flows:
         raise UsageError(
-            f"topology {spec.topology.name}: found routing {spec.topology.routing.name}, allowed for clusters is "
-            "static: schedulers cannot know the ports of later flows",
-            "give the experiment `routing: {name: static}`, and a topology with one NIC a host",
+            f"topology {spec.topology.name}: found routing {routing.name} with {used[0]}, allowed with it is static: "
+            "links of later flows are not known before they have their ports",
+            f"give `routing: {{name: static}}` and a topology with one NIC a host, or leave {used[0]} out",
         )
     Engine(ResidualCapacity.constant({}))
     trace_requests_of(spec, seed)
@@ -123,6 +128,7 @@ def _resolve_job(
         arrives_ms=1e3 * stint.begins_s,
         departs_ms=None if math.isinf(stint.ends_s) else 1e3 * stint.ends_s + AT_ONCE_MS,
         timetable=stint.timetable,
+        gpus=stint.gpus,
     )
 
 

@@ -125,7 +125,7 @@ class JobFields(Strict):
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
-        return drop_defaults({"priority": None, "timetable": None}, handler(self))
+        return drop_defaults({"priority": None, "timetable": None, "gpus": []}, handler(self))
 
 
 class Job(JobFields):
@@ -301,8 +301,8 @@ class ClusterTreatment(Treatment):
         return self
 
 
-TIMELINE = frozenset({"arrives_ms", "start_offset_ms", "departs_ms", "iterations", "inputs", "timetable"})
-"""Fields that place a job in time among other jobs."""
+TIMELINE = frozenset({"arrives_ms", "start_offset_ms", "departs_ms", "iterations", "inputs", "timetable", "gpus"})
+"""Fields that place a job in time, and on GPUs, among other jobs."""
 
 
 class ResolvedJob(JobFields):
@@ -320,6 +320,8 @@ class ResolvedJob(JobFields):
     arrives_ms: Annotated[float, Field(ge=0)] = 0.0
     departs_ms: Annotated[float, Field(gt=0)] | None = None
     timetable: Timetable | None = None
+    # The number of each worker's GPU in its host. Without it, the k-th worker of a host has GPU k.
+    gpus: Tuple[Annotated[int, Field(ge=0)]] = ()
 
     @property
     def begins_ms(self) -> float:
@@ -362,7 +364,7 @@ class ResolvedJob(JobFields):
     def flow(self, name: str, sender: int, receiver: int, number: int, topology: Topology) -> Flow:
         """Return flow `number` from one rank to another; `name` is the job's.
 
-        The k-th worker of a host uses the NIC that its GPU is next to, k, for its flow 0, and so on for further ones.
+        A worker uses the NIC that its GPU is next to, of the GPU's number, for its flow 0, and so on for further ones.
         """
         hosts = self.workers[sender], self.workers[receiver]
         if not topology.hashes_flows:
@@ -370,8 +372,11 @@ class ResolvedJob(JobFields):
         port = source_port(name, sender, receiver, number)
         if not topology.has_rails:
             return Flow(*hosts, port)
-        own, other = (number + self.workers[:rank].count(self.workers[rank]) for rank in (sender, receiver))
+        own, other = (number + self._gpu(rank) for rank in (sender, receiver))
         return Flow(*hosts, port, (other if topology.crosses_nvlink else own, other))
+
+    def _gpu(self, rank: int) -> int:
+        return self.gpus[rank] if self.gpus else self.workers[:rank].count(self.workers[rank])
 
     @property
     def common_pattern(self) -> Pattern | None:

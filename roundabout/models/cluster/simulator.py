@@ -6,10 +6,12 @@ cases the current iteration is lost. Source: the interleaving thesis, sections 4
 """
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from roundabout.models.cluster.cassini import PlacementDecision
+from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, JobKnowledge, Placement, Placements, Request, Scheduler, State
 from roundabout.models.cluster.timeline import Allocation, Decision, JobHistory, Timeline, Why
 from roundabout.models.fluid.cross_traffic import capacities
@@ -151,9 +153,8 @@ class _Simulation:
         self.coming = self.coming[len(come) :]
         self.here |= {name: self.courses[name] for name in come}
         running = [name for name in come if name in self.cluster.present]
-        for name in running:
-            self._move_job(self.here[name], self.cluster.present[name], None)
         if running:
+            self._move_jobs({name: self.cluster.present[name] for name in running}, {})
             self._grant_leases(running)
         left = [name for name, course in self.here.items() if course.lease_s is not None and course.lease_s <= now_s]
         happened: dict[Why, list[str]] = {"end": gone, "arrival": come, "lease": left}
@@ -165,12 +166,14 @@ class _Simulation:
         self.decisions.append(
             Decision(self.now_s, why, job, dict(decided.placements), scores or None, decided.migrated)
         )
-        for name, course in self.here.items():
-            lease_s, workers = course.lease_s, decided.placements.get(name, ())
-            is_same_number = len(workers) == len(course.placement)
-            self._move_job(course, workers, decided.timetables.get(name))
-            if name in decided.migrated and is_same_number:
-                course.lease_s = lease_s
+        leases_s = {
+            name: self.here[name].lease_s
+            for name in decided.migrated
+            if len(decided.placements.get(name, ())) == len(self.here[name].placement)
+        }
+        self._move_jobs({name: decided.placements.get(name, ()) for name in self.here}, decided.timetables)
+        for name, lease_s in leases_s.items():
+            self.here[name].lease_s = lease_s
         self._grant_leases(self.here)
 
     def _grant_leases(self, names: Collection[str]) -> None:
@@ -181,17 +184,39 @@ class _Simulation:
             if each.lease_s is None or each.lease_s <= self.now_s + SAME_S:
                 self.here[each.request.name].lease_s = self.cluster.scheduler.lease_s(state, each)
 
-    def _move_job(self, course: _JobState, workers: Placement, timetable: Timetable | None) -> None:
-        """Move a job to its new placement, or let it wait. A change of its workers' order alone has no effect."""
-        before = (
-            self._stop(course) if course.stint and self._is_changed(course.stint, workers, timetable) else course.stint
-        )
-        if course.stint or not workers:
-            return
-        stays = before is not None and sorted(before.workers) == sorted(workers)
-        if before is not None and stays:
-            workers, begins_s = before.workers, max(before.begins_s, self.now_s)
+    def _move_jobs(self, placements: Placements, timetables: Mapping[str, Timetable]) -> None:
+        """Move these jobs to new placements, or let them wait. All leave their GPUs before one gets others.
+
+        A change of the order of a job's workers alone has no effect.
+        """
+        courses = {name: self.here[name] for name in placements}
+        before = {
+            name: self._stop(course)
+            for name, course in courses.items()
+            if course.stint and self._is_changed(course.stint, placements[name], timetables.get(name))
+        }
+        for name, course in courses.items():
+            if not course.stint and placements[name]:
+                self._start(course, before.get(name), placements[name], timetables.get(name))
+
+    def _number_gpus(self, workers: Placement) -> tuple[int, ...]:
+        """Return the number of a free GPU in its host for each worker, where a number stands for a NIC."""
+        if not self.cluster.topology.has_rails:
+            return ()
+        taken: defaultdict[str, set[int]] = defaultdict(set)
+        for stint in (course.stint for course in self.here.values() if course.stint):
+            for host, gpu in zip(stint.workers, stint.gpus, strict=True):
+                taken[host].add(gpu)
+        return host_tree_of(self.cluster.topology).number_gpus(workers, taken)
+
+    def _start(
+        self, course: _JobState, before: Allocation | None, workers: Placement, timetable: Timetable | None
+    ) -> None:
+        """Start a job on these workers; `before` is the allocation that it had until now, if any."""
+        if before is not None and sorted(before.workers) == sorted(workers):
+            workers, begins_s, gpus = before.workers, max(before.begins_s, self.now_s), before.gpus
         else:
+            gpus = self._number_gpus(workers)
             begins_s = self.now_s if course.started_s is None else self.now_s + self.cluster.move_s
             course.moves += before is not None
             course.placed_s, course.lease_s = self.now_s, None
@@ -207,6 +232,7 @@ class _Simulation:
             left=max(math.ceil(todo - SAME), 1),
             iterations=0,
             timetable=timetable,
+            gpus=gpus,
         )
         stint = course.stint
         job = fluid_job(stint.name, self.cluster.employ(stint), self.cluster.topology, stint.left)

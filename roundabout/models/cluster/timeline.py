@@ -16,7 +16,8 @@ Why = Literal["arrival", "end", "lease", "epoch"]
 class Allocation:
     """A contiguous time of a job on one placement with at most one timetable.
 
-    `left` is the number of iterations that remained at the begin, and `iterations` the number completed.
+    `left` is the number of iterations that remained at the begin, and `iterations` the number completed. `gpus` has the
+    number of each worker's GPU in its host, where hosts have several NICs.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Allocation:
     left: int
     iterations: int
     timetable: Timetable | None = None
+    gpus: tuple[int, ...] = ()
 
     @property
     def has_traffic(self) -> bool:
@@ -108,7 +110,9 @@ def _shift(stint: Allocation, begins_s: float, ends_s: float, by_s: float) -> Al
 
 def _allocation_json(stint: Allocation) -> dict[str, Any]:
     told: Mapping[str, Any] = {
-        name: value for name, value in asdict(stint).items() if name not in ("timetable", "left")
+        name: value
+        for name, value in asdict(stint).items()
+        if name not in ("timetable", "left") and (name != "gpus" or value)
     }
     table = stint.timetable
     return {
