@@ -2,6 +2,7 @@
 """Traces on fabrics with several paths and several NICs a host."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from roundabout.spec.transports import Transport
 from roundabout.testbeds.fluid.engine_trial import compute_trial
 from tests.schedulers.clusters import KNOWN, trace
 from tests.several_paths.fabrics import rails
+from tests.spec.cluster_traces.trace_files import EXAMPLES, TABLES
 
 pytestmark = pytest.mark.unit
 
@@ -40,7 +42,7 @@ routing: {routing}
 transport: {{name: dcqcn, T_us: 125}}
 cluster:
   scheduler: fifo
-  trace: {{kind: philly, file: cluster_job_log, models: [VGG16], workers: {{least: 1, most: 64}}, compression: 60}}
+  trace: {{kind: {kind}, file: {file}, models: [VGG16], workers: {{least: 1, most: 64}}, compression: 60}}
   {more}
 factors: {{variant: {{base: {{}}}}}}
 """
@@ -65,10 +67,15 @@ def spec_on(folder: Path, fabric: str, servers: int, routing: str, more: str = "
         for name, (at, ran, gpus) in MINUTES.items()
     ]
     (folder / "cluster_job_log").write_text(json.dumps(jobs))
+    return spec_of(folder, fabric, servers, kind="philly", file="cluster_job_log", routing=routing, more=more)
+
+
+def spec_of(folder: Path, fabric: str, servers: int, **fields: str) -> TrialSpec:
+    """Return the trial of an experiment with these fields on a fabric, whose trace is in the folder."""
     (folder / "topologies").mkdir()
     (folder / "topologies/fabric.yaml").write_text(write_topology(FABRICS[fabric](servers, 1).topology("fabric")))
     path = folder / "philly.yaml"
-    path.write_text(EXPERIMENT.format(routing=routing, more=more))
+    path.write_text(EXPERIMENT.format(**fields))
     return load_experiment(path).cells[0].spec
 
 
@@ -97,6 +104,16 @@ def test_a_trace_is_played_on_the_routes_of_a_fabric(tmp_path, fabric, servers, 
     computed = compute_trial(played, residual_of_schedules(played, {}))
     simulated = {stint.name: stint.iterations for stint in timeline.stints if stint.name in played.jobs}
     assert {name: each.shape[1] for name, each in computed.iterations.items()} == simulated
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_each_published_format_is_played_on_a_fabric(tmp_path, kind):
+    folder, file = kind.partition(" ")[0], TABLES[kind][0].file
+    shutil.copytree(EXAMPLES / folder, tmp_path, dirs_exist_ok=True)
+    spec = spec_of(tmp_path, "rail-optimized", 8, kind=folder, file=file, routing="{name: rail}", more="")
+    played, timeline = with_simulated_jobs(spec, 1)
+    assert played.jobs
+    assert all(life.ended_s is not None for life in timeline.lives)
 
 
 def test_jobs_are_compressed_in_time(tmp_path):

@@ -31,6 +31,8 @@ MINUTES_FROM_S = 300
 DECADE = 10
 LEVELS = np.unique([*np.linspace(0, 1, 401), *(1 - np.geomspace(1e-5, 0.0025, 100))])
 """Shares at which cumulative distributions are drawn, closest together in the tail."""
+HIGHEST = 9.0
+"""Largest height of a panel of placements, in inches; of 100 hosts. Rows of more hosts are narrower."""
 EVENTS = {"arrival": "v", "end": "^", "move": "x"}
 SHADE = 0.5
 """Factor that darkens colors when the palette is used a second time, for more models than it has colors."""
@@ -149,7 +151,7 @@ def without_dedicated(cells: Iterable[ClusterCell]) -> list[ClusterCell]:
 def draw_placements(cells: Sequence[ClusterCell], looks: Mapping[str, tuple[str, str]]) -> Figure:
     """Draw placements over time, one panel for each scheduler: rows are hosts, and bars are allocations by model."""
     hosts = list(cells[0].first.spec.topology.hosts)
-    height = max(0.09 * len(hosts), 0.8)
+    height = min(max(0.09 * len(hosts), 0.8), HIGHEST)
     result, axes = new_figure(len(cells), 1, 0.9 + (0.45 + height) * len(cells), sharex=True, sharey=True)
     scale, unit = _clock(cells)
     for panel, cell in zip(axes, cells, strict=True):
