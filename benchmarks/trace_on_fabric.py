@@ -3,7 +3,7 @@
 
     python benchmarks/trace_on_fabric.py [--fabric NAME] [--servers N] [--oversubscription N] [--jobs N] [--load X]
                                          [--routing NAME,...] [--compression X] [--scheduler NAME] [--models NAME]
-                                         [--seed N] [--json]
+                                         [--seed N] [--json] [--short]
 
 The trace is a made-up file in Philly's format (a JSON list). Its jobs arrive as a Poisson process that keeps `--load`
 of the GPUs busy. They have 1 to 256 GPUs: 30, 10, 15, 20, 12, 7, 4, 1.5 and 0.5 % of them 1, 2, 4 and so on. They run
@@ -144,7 +144,10 @@ def main() -> None:
     parser.add_argument("--models", default="mixed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--short", action="store_true", help="40 scattered jobs on 256 hosts")
     asked = parser.parse_args()
+    if asked.short:
+        asked.servers, asked.jobs, asked.scheduler = 256, 40, "random"
     for routing in asked.routing.split(","):
         with ProcessPoolExecutor(1) as process:
             found = process.submit(measure, asked, routing).result()

@@ -32,6 +32,7 @@ RATIOS = {
     "placements": r"peer_over_a_candidate {}",
     "sampler": r"ratio +{} samplers / sleepers",
     "scrape": r"the relay takes {} of the time",
+    "trace_on_fabric": r"lost {},",
     "startup": r"--version .*: +{} x python",
 }
 WITHOUT_ROOT = (
@@ -43,6 +44,7 @@ WITHOUT_ROOT = (
     "packet_tcp",
     "placements",
     "startup",
+    "trace_on_fabric",
 )
 AT_ONCE = 3  # they wait more than they compute, and their figures mean nothing here
 
