@@ -16,8 +16,14 @@ INK, SOFT, FAINT = "#1b1f24", "#6a737d", "#e4e7eb"
 BOTH = "#33302e"
 JOBS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 VARIANTS = {"alone": "#8a929b", "fair": "#CC79A7", "unfair": "#009E73", "mltcp": "#56B4E9", "cassini": "#D55E00"}
-FREE = ("#E69F00", "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#F0E442", "#8a929b")
-"""Colors of variants without a color of their own; the first ones are the most legible beside each other."""
+FREE = (
+    *("#E69F00", "#0072B2", "#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#F0E442", "#8a929b"),
+    *("#735000", "#882255", INK),
+)
+"""Colors of variants without a color of their own; the first ones are the most legible beside each other.
+
+As many as cluster-poisson has schedulers: with more variants than these, the last ones look alike.
+"""
 WIDTH = 9.6
 KEY_LETTERS = 60
 """Number of letters for which a row of a key has room."""

@@ -16,6 +16,7 @@ from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import CellId
 from analysis.reading.timelines import read_clusters
 from analysis.render.figure_data import csv_of
+from analysis.render.style import variant_colours
 from analysis.reports.report import terminal_report, write_report
 from analysis.reports.summary import stored_or_new, summarize_run
 from analysis.statistics.intervals import estimate, paired_ratio, ratio
@@ -204,6 +205,11 @@ def test_figures_of_many_iterations_draw_some_and_say_so(run, monkeypatch):
     fewer = csv_of(figures.draw_events(cells[:1], figures.model_looks(cells)))
     assert figures.describe_decimation(cells) == "Every 7th iteration of each model is drawn, of up to 700."
     assert len(MODELS) <= fewer.count("\n") - 1 <= 100 + len(MODELS)
+
+
+def test_every_scheduler_of_an_experiment_has_a_color_of_its_own():
+    schedulers = list(load_experiment("cluster-poisson").factors["variant"])
+    assert len(schedulers) == len(set(variant_colours(schedulers).values())) == 11
 
 
 def test_cells_that_differ_in_other_levels_are_drawn_as_one_variant(run):
