@@ -115,9 +115,12 @@ def counters(run: Run, counter: str) -> dict[HostPlace, CumulativeCounter]:
 
 
 @cached_per_run
-def ports(run: Run, counter: str) -> dict[PortPlace, CumulativeCounter]:
-    """Return a cumulative column of the table `queue` (`tx_bytes`, `drops` or `marks`) for each switch port."""
-    found = _samples(run, "queue", counter, PortPlace._fields)
+def ports(run: Run, counter: str, trials: tuple[str, ...] | None = None) -> dict[PortPlace, CumulativeCounter]:
+    """Return a cumulative column of the table `queue` (`tx_bytes`, `drops` or `marks`) for each switch port.
+
+    With `trials`, only those trials are read: all ports of hundreds of trials take minutes.
+    """
+    found = _samples(run, "queue", counter, PortPlace._fields, trials)
     return {PortPlace(row["trial"], row["link"], row["towards"]): counter_of_row(row) for row in found}
 
 
@@ -168,7 +171,9 @@ def counter_of_row(row: dict[str, Any]) -> CumulativeCounter:
     return CumulativeCounter.from_increments(row["at_ns"], gained, row["bound_ns"])
 
 
-def _samples(run: Run, table: str, counter: str, place: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+def _samples(
+    run: Run, table: str, counter: str, place: tuple[str, ...], trials: tuple[str, ...] | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield a cumulative column of `table`, one row for each place that has it, as `counted` takes them.
 
     Interfaces of one place, which are sampled at the same instants, are added up.
@@ -176,6 +181,7 @@ def _samples(run: Run, table: str, counter: str, place: tuple[str, ...]) -> Iter
     if counter not in schema(table).names:
         return iter(())
     at = ", ".join(place)
+    some = "" if trials is None else f"and trial in ({', '.join(map(repr, trials)) or 'null'})"
     rows = query(
         run,
         f"""
@@ -183,7 +189,7 @@ def _samples(run: Run, table: str, counter: str, place: tuple[str, ...]) -> Iter
                list(controller_ns order by controller_ns) as at_ns, list({counter} order by controller_ns) as counts
         from (
             select {at}, controller_ns, max(offset_bound_ns) as offset_bound_ns, sum({counter})::bigint as {counter}
-            from {table} where {counter} is not null group by {at}, controller_ns
+            from {table} where {counter} is not null {some} group by {at}, controller_ns
         ) group by {at} order by {at}
         """,  # noqa: S608
     )

@@ -14,6 +14,7 @@ from rich.console import Console
 from analysis.quantities import CachedReading, QuantityRequest, find_quantity
 from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import CellId
+from analysis.reading.data import ports
 from analysis.reading.timelines import read_clusters
 from analysis.render.figure_data import csv_of
 from analysis.render.style import variant_colours
@@ -205,6 +206,14 @@ def test_figures_of_many_iterations_draw_some_and_say_so(run, monkeypatch):
     fewer = csv_of(figures.draw_events(cells[:1], figures.model_looks(cells)))
     assert figures.describe_decimation(cells) == "Every 7th iteration of each model is drawn, of up to 700."
     assert len(MODELS) <= fewer.count("\n") - 1 <= 100 + len(MODELS)
+
+
+def test_ports_of_some_trials_are_those_of_all_trials(run):
+    trial = read_clusters(run)[0].first.key
+    everything, some = ports(run, "tx_bytes"), ports(run, "tx_bytes", (trial,))
+    assert some.keys() == {place for place in everything if place.trial == trial} != everything.keys()
+    assert all(each.total_gain == everything[place].total_gain for place, each in some.items())
+    assert ports(run, "tx_bytes", ()) == {}
 
 
 def test_every_scheduler_of_an_experiment_has_a_color_of_its_own():

@@ -37,7 +37,7 @@ cells = read_clusters(run)
 shared = figures.without_dedicated(cells)
 colours = variant_colours([cell.variant for cell in cells])
 looks = figures.model_looks(cells)
-sent = ports(run, "tx_bytes")
+sent = ports(run, "tx_bytes", tuple(cell.first.key for cell in cells))
 
 
 def each_group(
