@@ -12,6 +12,7 @@ from matplotlib import rc_context
 
 from analysis.expectations.results import Summary
 from analysis.render.page import collect_figures, svg_of
+from analysis.reports.publishing.history import has_revision
 from analysis.reports.publishing.publication import (
     FACTS,
     RESULTS,
@@ -24,6 +25,7 @@ from analysis.reports.publishing.publication import (
 from analysis.reports.report import execute_report
 from analysis.reports.summary import summarize_run
 from roundabout.core.errors import RoundaboutError
+from roundabout.core.paths import ROOT
 from roundabout.store import Run
 from roundabout.store.files import make_directory, write_text
 from roundabout.store.trial_states import counted_trials, state_of_record
@@ -44,8 +46,9 @@ class PublishError(RoundaboutError):
 def publish_run(run: Run, results: Path = RESULTS, *, force: bool = False) -> Publication:
     """Write the publication of a run below `results`, in place of the one that is there.
 
-    Raises PublishError if the run was altered, is incomplete or invalid, or ran with uncommitted code, and if a newer
-    run is published there, unless `force` is given. Raises StoreError if a stored file is missing or changed.
+    Raises PublishError if the run was altered, is incomplete or invalid, or ran with code that is uncommitted or not in
+    the checkout's history, and if a newer run is published there, unless `force` is given. Raises StoreError if a
+    stored file is missing or changed.
     """
     check_publishable(run)
     testbed = str(run.manifest["testbed"]["kind"])
@@ -101,6 +104,12 @@ def check_publishable(run: Run) -> None:
             raise PublishError(
                 f"{run.path} ran on {session['started_utc'][:19]} {found} of the code",
                 "commit the changes and run the experiment again, so that others can repeat it",
+            )
+        if has_revision(code["revision"], ROOT) is False:
+            raise PublishError(
+                f"{run.path} ran on revision {code['revision'][:12]}, which is not in the history of HEAD in {ROOT}",
+                "others cannot check that code out: run the experiment again on a commit of this branch, or merge "
+                "that revision into it",
             )
     if not run.manifest.get("sessions"):
         raise PublishError(f"{run.path} records no session", "run the experiment again with this version")

@@ -21,7 +21,7 @@ def command(
 ) -> None:
     """Publish a run for the scoreboard: its summary, small figures, and where they come from.
 
-    Altered, incomplete and invalid runs are refused, and runs of uncommitted code.
+    Altered, incomplete and invalid runs are refused, and runs of code that is not in this checkout's history.
     """
     published = publish_run(Run.open(which, runs), results or RESULTS, force=force)
     size = sum(path.stat().st_size for path in published.folder.iterdir())

@@ -2,6 +2,8 @@
 """Publishing: what is written below results/, and which runs are refused."""
 
 import json
+import subprocess
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from analysis.render.page import figure_html
 from analysis.render.style import new_figure
 from analysis.reports.publishing import publisher
+from analysis.reports.publishing.history import has_revision
 from analysis.reports.publishing.publication import (
     FACTS,
     RESULTS,
@@ -18,12 +21,22 @@ from analysis.reports.publishing.publication import (
     read_publications,
 )
 from analysis.reports.publishing.publisher import PublishError, choose_figures, command_of, publish_run, shrink_svg
+from roundabout.core.paths import ROOT
 from roundabout.store import Run, StoreError
 
 pytestmark = pytest.mark.unit
 
 CODE = {"version": "1.2.3", "source": "checkout", "revision": "0123456789abcdef" * 2, "dirty": False}
 DRAWN = [("bandwidth over time", "<svg/>"), ("too large", "x" * 100_000), ("iterations", "<svg/>")]
+
+LOST = {"cluster-marks/packets", "cluster-poisson-model-parallel/fluid"}
+"""Publications of revisions that are in no history, from before this was checked. Publishing them anew empties it."""
+
+
+@pytest.fixture(autouse=True)
+def checkout(monkeypatch, tmp_path):
+    """A folder without a history, where the code under test is said to be: the revision of made-up runs is made up."""
+    monkeypatch.setattr(publisher, "ROOT", tmp_path)
 
 
 @pytest.fixture
@@ -32,6 +45,26 @@ def complete(short_run, results, monkeypatch):
     monkeypatch.setattr(publisher, "draw_figures", lambda _: DRAWN)
     monkeypatch.setattr(publisher, "summarize_run", lambda _: results)
     return altered(short_run)
+
+
+@pytest.fixture
+def history(tmp_path):
+    """A git repository with the commits `first` and `head` on its branch, and `abandoned` on none."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+
+    def git(*words):
+        user = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
+        return subprocess.run(["git", *user, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+    def commit():
+        git("commit", "--quiet", "--allow-empty", "--message", "change")
+        return git("rev-parse", "HEAD").strip()
+
+    git("init", "--quiet")
+    first, head = commit(), commit()
+    abandoned = git("commit-tree", "HEAD^{tree}", "-p", first, "-m", "another change").strip()
+    return SimpleNamespace(folder=folder, first=first, head=head, abandoned=abandoned)
 
 
 def altered(run, code=CODE, **fields):
@@ -72,6 +105,32 @@ def test_altered_runs_and_runs_of_uncommitted_code_are_refused(complete, tmp_pat
     with pytest.raises(PublishError, match=message):
         publish_run(altered(complete, code, **fields), tmp_path / "results")
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("commit", ["first", "head"])
+def test_a_run_of_code_in_the_history_is_published(complete, history, monkeypatch, tmp_path, commit):
+    monkeypatch.setattr(publisher, "ROOT", history.folder)
+    revision = getattr(history, commit)
+    published = publish_run(altered(complete, {**CODE, "revision": revision}), tmp_path / "results")
+    assert published.facts.revision == revision
+
+
+@pytest.mark.parametrize("commit", ["abandoned", "unknown"])
+def test_a_run_of_code_outside_the_history_is_refused(complete, history, monkeypatch, tmp_path, commit):
+    monkeypatch.setattr(publisher, "ROOT", history.folder)
+    revision = getattr(history, commit, CODE["revision"])
+    with pytest.raises(PublishError, match=f"revision {revision[:12]}, which is not in the history of HEAD") as error:
+        publish_run(altered(complete, {**CODE, "revision": revision}), tmp_path / "results")
+    assert "run the experiment again on a commit of this branch" in error.value.hint
+    assert not (tmp_path / "results").exists()
+
+
+def test_copies_without_a_whole_history_know_only_what_they_have(history, tmp_path):
+    shallow = tmp_path / "shallow"
+    subprocess.run(["git", "clone", "--quiet", "--depth=1", history.folder.as_uri(), shallow], check=True)
+    assert has_revision(history.head, shallow) is True
+    assert has_revision(history.first, shallow) is None
+    assert has_revision(history.head, tmp_path) is None
 
 
 def test_a_run_with_another_number_of_repetitions_is_published_with_its_command(complete, tmp_path):
@@ -165,3 +224,10 @@ def test_all_publications_of_the_project_can_be_read():
         assert all((each.folder / figure.file).is_file() for figure in each.facts.figures)
         assert not any(b"/work" in path.read_bytes() or b"/root" in path.read_bytes() for path in each.folder.iterdir())
     assert sum(path.stat().st_size for path in RESULTS.rglob("*") if path.is_file()) < 10_000_000
+
+
+def test_all_publications_are_of_code_in_the_history():
+    known = {str(each.folder.relative_to(RESULTS)): has_revision(each.facts.revision, ROOT) for each in publications()}
+    if None in known.values():
+        pytest.skip("this copy of the project has no whole history: `git fetch --unshallow` brings it")
+    assert {folder for folder, found in known.items() if not found} == LOST
