@@ -11,7 +11,6 @@ from roundabout.plan.routes import list_routes
 from roundabout.runner.trial.jobs import job_description, source_ports, worker_ports
 from roundabout.spec import load_topology
 from roundabout.spec.experiment import Capture
-from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab.forwarding.switch_routes import Entry, list_entries
 from roundabout.testbeds.lab.network import rates
 from roundabout.testbeds.lab.network.layout import HostNic, Layout, lay_out
