@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs as their users start them: a pipe on standard input, records on standard output."""
+"""Programs as their users start them, with a pipe on standard input and records on standard output, or as modules."""
 
+import importlib.util
 import json
 import signal
 import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from roundabout.spec.patterns import all_transfers
@@ -14,6 +17,15 @@ from roundabout.spec.patterns import all_transfers
 PATIENCE_S = 40
 
 Event = dict[str, Any]
+
+
+def load_program(path: Path) -> ModuleType:
+    """Return a Python program that no package has, such as one of a host, as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class Running:

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from roundabout.core.git import git_command
 from roundabout.core.paths import IS_CHECKOUT, REVISION, ROOT
 
 LIBRARIES = ("fabric", "numpy", "paramiko", "pyarrow", "pydantic", "pyroute2")
@@ -79,8 +80,7 @@ def revision_of(root: Path) -> dict[str, Any]:
     if (root / REVISION).exists():
         recorded: dict[str, Any] = json.loads((root / REVISION).read_text())
         return recorded
-    # Under sudo the repository belongs to somebody else, which git would refuse; its index stays theirs.
-    git = ["git", "--no-optional-locks", "-c", f"safe.directory={root}", "-C", str(root)]
+    git = git_command(root)
     try:
         revision = subprocess.run(
             [*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True

@@ -1,26 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers made of files (tests/settings/stand_ins), as Ansible hosts of this machine."""
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
 
+from tests.running import load_program
+
 STAND_INS = Path(__file__).parents[1] / "settings" / "stand_ins" / "trees.py"
 
 
-def load_trees() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("trees", STAND_INS)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TREES = load_trees()
+TREES = load_program(STAND_INS)
 
 
 class Servers(NamedTuple):

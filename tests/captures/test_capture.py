@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """capture.py as the runner starts it, on the loopback of a namespace of its own."""
 
-import importlib.util
 import json
 import os
 import shutil
@@ -18,6 +17,7 @@ import pytest
 
 from roundabout.runner.tables.packets import write_parquet
 from tests.deadline import wait_for
+from tests.running import load_program
 
 PROGRAM = Path(__file__).parents[2] / "collectors" / "capture.py"
 PATIENCE_S = 20
@@ -170,10 +170,7 @@ def test_an_interface_that_is_not_there_is_named() -> None:
 
 
 def test_the_rdma_device_goes_before_the_interface(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("capture", PROGRAM)
-    assert spec and spec.loader
-    capture = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(capture)
+    capture = load_program(PROGRAM)
     (tmp_path / "class/net/ens1/device/infiniband/mlx5_0").mkdir(parents=True)
     (tmp_path / "class/net/eth0/device").mkdir(parents=True)
     assert capture.device_of("ens1", tmp_path) == "mlx5_0"

@@ -19,9 +19,7 @@ from roundabout.models.schedulers import make_scheduler
 from roundabout.plan.clusters import check_cluster_trial
 from roundabout.spec import Topology, load_experiment
 from roundabout.spec.cassini import Timetable
-from roundabout.spec.experiment import ResolvedJob
-from roundabout.spec.transports import Transport
-from tests.schedulers.clusters import KNOWN, cluster
+from tests.schedulers.clusters import KNOWN, cluster, employed
 
 pytestmark = pytest.mark.unit
 
@@ -47,16 +45,6 @@ class Planned:
 
     def next_s(self, state: State) -> float | None:
         return next((at for at in self.asked_s if at > state.now_s + 1e-6), None)
-
-
-def employed(requests: Mapping[str, Request], stint: Allocation) -> ResolvedJob:
-    return ResolvedJob(
-        profile=KNOWN.profile(requests[stint.job], len(stint.workers)),
-        workers=stint.workers,
-        transport=Transport(name="dcqcn"),
-        arrives_ms=1e3 * stint.begins_s,
-        timetable=stint.timetable,
-    )
 
 
 def played(requests: list[Request], plan: Plan, *asked_s: float) -> Timeline:

@@ -4,6 +4,7 @@
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from roundabout.models.cluster.cassini import PlacementDecision
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.simulator import Cluster, simulate_trace
 from roundabout.models.cluster.state import Request, State
-from roundabout.models.cluster.timeline import Allocation, Timeline
+from roundabout.models.cluster.timeline import Timeline
 from roundabout.models.fluid import residual_of_schedules
 from roundabout.models.schedulers import make_scheduler
 from roundabout.plan import with_simulated_jobs
@@ -26,7 +27,7 @@ from roundabout.spec.fabrics import FABRICS, write_topology
 from roundabout.spec.routing import Routing
 from roundabout.spec.transports import Transport
 from roundabout.testbeds.fluid.engine_trial import compute_trial
-from tests.schedulers.clusters import KNOWN, trace
+from tests.schedulers.clusters import KNOWN, employed, trace
 from tests.several_paths.fabrics import rails
 from tests.spec.cluster_traces.trace_files import EXAMPLES, TABLES
 
@@ -131,23 +132,13 @@ def test_choices_by_links_are_refused_where_ports_decide_routes(tmp_path, more):
 
 
 def timeline_of(topology: Topology, requests: list[Request], name: str) -> Timeline:
-    known = {each.name: each for each in requests}
-
-    def employed(stint: Allocation) -> ResolvedJob:
-        return ResolvedJob(
-            profile=KNOWN.profile(known[stint.job], len(stint.workers)),
-            workers=stint.workers,
-            transport=Transport(name="dcqcn"),
-            arrives_ms=1e3 * stint.begins_s,
-            gpus=stint.gpus,
-        )
-
+    employ = partial(employed, {each.name: each for each in requests})
     scheduler = make_scheduler(name, KNOWN)
 
     def decide(state: State, seed: int) -> PlacementDecision:
         return PlacementDecision(scheduler.decide(state, seed)[0], {}, ())
 
-    return simulate_trace(requests, Cluster(topology, scheduler, KNOWN, decide, employed, 1.0, seed=1))
+    return simulate_trace(requests, Cluster(topology, scheduler, KNOWN, decide, employ, 1.0, seed=1))
 
 
 @settings(max_examples=10, deadline=None)

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`doctor --record`: what it writes of a machine makes a stand-in of which doctor says the same, and names nobody."""
 
-import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,6 +18,7 @@ from roundabout.testbeds.rack.examination import SCRIPT, Finding, parse, script_
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.stub_recorder import RECORDER, mask_identifiers, recorder_request
 from tests.rack.test_host_examination import NV, SHOW, add_all, add_tool, furnish
+from tests.running import load_program
 
 pytestmark = pytest.mark.unit
 
@@ -28,15 +27,9 @@ MAC, SERIAL = "0c:42:a1:b2:c3:d4", "MT1843X12345"
 RECORDINGS = sorted(Path(__file__).with_name("recordings").glob("*.json"))
 
 
-def load(name: str, folder: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / folder / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-RECORDED, TREES = load("recorded", "rack/stand_ins"), load("trees", "settings/stand_ins")
+TESTS = Path(__file__).parents[1]
+RECORDED = load_program(TESTS / "rack/stand_ins/recorded.py")
+TREES = load_program(TESTS / "settings/stand_ins/trees.py")
 
 
 def examined(words: list[str], path: str) -> list[Finding]:

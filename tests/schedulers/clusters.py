@@ -2,12 +2,16 @@
 """Clusters, jobs and a quick simulator for tests of schedulers: iterations take as long as locality has it."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, JobKnowledge, Request, State
+from roundabout.models.cluster.timeline import Allocation
 from roundabout.spec import Profile, Topology
+from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.profile import Phase, ring_allreduce_bytes
+from roundabout.spec.transports import Transport
 
 MODELS = {"vgg": (138_000_000, 160.0), "bert": (110_000_000, 60.0), "resnet": (25_600_000, 120.0)}
 """Parameters, and computing time."""
@@ -55,6 +59,18 @@ def profile(model: str, workers: int, batch: int) -> Profile:
 
 
 KNOWN = JobKnowledge(profile, lambda model: 1000.0)
+
+
+def employed(requests: Mapping[str, Request], stint: Allocation) -> ResolvedJob:
+    """A job's resolved form on the workers of an allocation."""
+    return ResolvedJob(
+        profile=KNOWN.profile(requests[stint.job], len(stint.workers)),
+        workers=stint.workers,
+        transport=Transport(name="dcqcn"),
+        arrives_ms=1e3 * stint.begins_s,
+        timetable=stint.timetable,
+        gpus=stint.gpus,
+    )
 
 
 def trace(seed: int, count: int, every_s: float, most: int = 12) -> list[Request]:

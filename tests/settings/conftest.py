@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts made of files; their tools are programs that keep state there (stand_ins/)."""
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -11,19 +10,12 @@ import pytest
 
 from roundabout.settings import settings_linux
 from roundabout.settings.settings_host import Host, ToolError
+from tests.running import load_program
 
 STAND_INS = Path(__file__).with_name("stand_ins")
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, STAND_INS / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOLS, TREES = load("tools"), load("trees")
+TOOLS, TREES = (load_program(STAND_INS / f"{name}.py") for name in ("tools", "trees"))
 
 FILES = {
     "proc/sys/kernel/random/boot_id": "b001",

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probes of flows' routes: their packets, and what routers' answers say of a route."""
 
-import importlib.util
 import json
 import socket
 import struct
@@ -21,6 +20,7 @@ from roundabout.spec.routing import Routing
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab.forwarding.switch_routes import list_entries
 from roundabout.testbeds.lab.network.layout import lay_out
+from tests.running import load_program
 from tests.several_paths.fabrics import leaf_spine, rails
 from tests.several_paths.trials import build_leaf_spine, build_rails, plan_lab, planned, trained_by_ddp
 
@@ -34,15 +34,7 @@ FLOWS = st.fixed_dictionaries(
 )
 
 
-def load_program() -> Any:
-    spec = importlib.util.spec_from_file_location("route_probe", PROGRAM)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-route_probe = load_program()
+route_probe = load_program(PROGRAM)
 
 
 def answer_to(packet: bytes, kind: int = 11, options: int = 0, kept: int = 28) -> bytes:

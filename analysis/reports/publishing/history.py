@@ -4,6 +4,7 @@
 import subprocess
 from pathlib import Path
 
+from roundabout.core.git import git_command
 from roundabout.core.paths import REVISION
 
 
@@ -14,8 +15,7 @@ def has_revision(revision: str, checkout: Path) -> bool | None:
     """
     if (checkout / REVISION).exists():
         return None
-    # Under sudo the repository belongs to another user, which git would refuse.
-    git = ["git", "-c", f"safe.directory={checkout}", "-C", str(checkout)]
+    git = git_command(checkout)
     try:
         shallow = subprocess.run(
             [*git, "rev-parse", "--is-shallow-repository"], capture_output=True, text=True, check=True

@@ -28,7 +28,7 @@ from pydantic_core import PydanticCustomError
 from roundabout.core.errors import UsageError
 from roundabout.settings.settings_nic import DCQCN_RULES
 from roundabout.spec.assembly.explanation import parse_as
-from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple
+from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple, drop_defaults
 from roundabout.spec.errors import SpecError
 from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 from roundabout.spec.topology import Topology
@@ -325,7 +325,7 @@ class Switch(Strict):
     @model_serializer(mode="wrap")
     def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop a default, so that trial keys hashed before the field existed stay valid."""
-        return {name: value for name, value in handler(self).items() if name != "addresses" or value}
+        return drop_defaults({"addresses": []}, handler(self))
 
 
 class ServerGroup(Strict):

@@ -15,7 +15,8 @@ from roundabout.spec import Topology
 class FoundRoute(NamedTuple):
     """The route of a flow as it was found: its switches and cables in order, None where one is not known.
 
-    `unknown` is the reason for what is not known. `as_planned` is None if the known part agrees with the plan.
+    `unknown` is the reason for what is not known. `as_planned` is None if not all is known, and the known part agrees
+    with the plan.
     """
 
     user: str
