@@ -138,13 +138,13 @@ def test_a_pipeline_passes_on_what_it_receives(job: Callable[..., Any]) -> None:
 
 
 def test_a_tree_waits_for_the_sum_of_all_children(job: Callable[..., Any]) -> None:
-    """Worker 3 begins 60 ms late. The others cannot end before, because sums lack its bytes."""
-    tree = job([share("tree", 100_000)], 4, iterations=1)
+    """Worker 1 begins 60 ms late. No other can end before, as it has a sibling in both trees of eight workers."""
+    tree = job([share("tree", 100_000)], 8, iterations=1)
     workers = tree.connect_all()
     start_ns = time.monotonic_ns() + 100_000_000
-    for worker, late_ms in zip(workers, (0, 0, 0, 60), strict=True):
-        worker.say(f"start {start_ns + late_ms * 1_000_000}")
-    for worker in workers[:3]:
+    for rank, worker in enumerate(workers):
+        worker.say(f"start {start_ns + 60_000_000 * (rank == 1)}")
+    for worker in (workers[0], *workers[2:]):
         (record,) = iterations(worker.events())
         assert milliseconds(record) >= 60
 
