@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from roundabout.spec.patterns import all_transfers
+from roundabout.spec.patterns import all_transfers, describe_transfers
 
 PATIENCE_S = 40
 
@@ -106,6 +106,6 @@ def told_phase(phase: Event, workers: int) -> Event:
     if "bytes" not in phase:
         return phase
     groups = tuple(tuple(group) for group in phase.get("groups", [range(workers)]))
-    found = all_transfers(phase.get("pattern", "ring"), phase["bytes"], groups)
-    told = [[part for part in transfer[:4] if part is not None] for transfer in found]
+    pattern = phase.get("pattern", "ring")
+    told = describe_transfers(pattern, all_transfers(pattern, phase["bytes"], groups))
     return {"name": phase["name"], "alone_ms": phase["alone_ms"], "transfers": told}

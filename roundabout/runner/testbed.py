@@ -125,15 +125,16 @@ def refuse_switch_features(trial: TrialSpec, fields: Iterable[str], why: str) ->
             )
 
 
-def refuse_trees(trial: TrialSpec, testbed: str) -> None:
-    """Raise UsageError if a job sends in trees, whose two channels no trainer on `testbed` can tell apart."""
+def refuse_trees(trial: TrialSpec) -> None:
+    """Raise UsageError if a job sends in trees, but its trainer cannot tell their two channels apart."""
     for name, job in trial.jobs.items():
         for phase in job.profile.phases:
-            if phase.pattern == "tree":
+            if phase.pattern == "tree" and not job.trainer.plays_trees:
                 raise UsageError(
-                    f"jobs.{name}.profile: found the pattern tree in phase {phase.name}, allowed on a {testbed} is any "
-                    "other: trainers know one transfer from a worker to another in a phase, and a tree has two",
-                    "run it with --testbed fluid or packets, or choose a profile with rings",
+                    f"jobs.{name}.trainer.name: found {job.trainer.name} with the pattern tree in phase {phase.name}, "
+                    "allowed is replay: other trainers know one transfer from a worker to another in a phase, and a "
+                    "tree has two",
+                    "use the trainer replay, run it with --testbed fluid or packets, or choose a profile with rings",
                 )
 
 

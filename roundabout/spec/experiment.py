@@ -352,6 +352,11 @@ class ResolvedJob(JobFields):
         ranks, numbers = (transfer.sender, transfer.receiver), self.routed_flows(transfer, topology)
         return tuple(topology.path(*self.flow(name, *ranks, number, topology)) for number in numbers)
 
+    @property
+    def channels(self) -> int:
+        """Return the number of channels that the job's transfers use."""
+        return 1 + max((each.channel for phase in self.profile.phases for each in self.transfers(phase)), default=0)
+
     def flow_numbers(self, transfer: Transfer) -> range:
         """Return the numbers of a transfer's flows among all flows from its sender to its receiver."""
         first = transfer.channel * self.flows

@@ -17,7 +17,7 @@ def find_nic_setting(trial: TrialSpec, calibrated: Set[str] = frozenset()) -> st
     """
     heard = {"host": Counter[str](), "port": Counter[str]()}
     for job in trial.jobs.values():
-        for one, other in _connections(job):
+        for one, other, _ in _connections(job):
             heard["host"][f"{one} {other}"] += job.flows
             heard["port"][other] += job.flows
     for name, job in trial.jobs.items():
@@ -30,11 +30,11 @@ def find_nic_setting(trial: TrialSpec, calibrated: Set[str] = frozenset()) -> st
     return None
 
 
-def _connections(job: ResolvedJob) -> set[tuple[str, str]]:
-    """Return the hosts that send to other hosts, each with the one that it sends to."""
+def _connections(job: ResolvedJob) -> set[tuple[str, str, int]]:
+    """Return the hosts that send to other hosts, each with the one that it sends to and the channel."""
     transfers = (each for phase in job.profile.phases if phase.bytes for each in job.transfers(phase))
-    ends = {(job.workers[each.sender], job.workers[each.receiver]) for each in transfers}
-    return {(one, other) for one, other in ends if one != other}
+    ends = {(job.workers[each.sender], job.workers[each.receiver], each.channel) for each in transfers}
+    return {(one, other, channel) for one, other, channel in ends if one != other}
 
 
 def _asked(transport: Transport, calibrated: Set[str]) -> dict[str, int | float | str]:

@@ -9,7 +9,7 @@ module.
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Ranks = Sequence[int]
 
@@ -152,3 +152,10 @@ def all_transfers(pattern: Pattern, size: int, groups: tuple[tuple[int, ...], ..
     Each group must have at least two workers, and an even number of workers for `pairs`.
     """
     return tuple(transfer for group in groups for transfer in PATTERNS[pattern](size, group))
+
+
+def describe_transfers(pattern: Pattern, transfers: Sequence[Transfer]) -> list[list[Any]]:
+    """Return the transfers of a phase as trainers/PROTOCOL.md describes them. Only trees need channels and feeders."""
+    if pattern != "tree":
+        return [[part for part in each[:4] if part is not None] for each in transfers]
+    return [[*each[:3], each.lead_bytes or 0, each.channel, list(each.feeders)] for each in transfers]

@@ -82,6 +82,9 @@ PATTERNED = [
         ],
         4,
     ),
+    ([share("tree", 300_001)], 5),
+    # Both trees of two workers join them. A ring and the first tree share connections.
+    ([share("tree", 300_001, groups=[[0, 2], [3, 1]]), COMPUTE, share("ring", 100_000), share("tree", 1)], 4),
     # The last one takes part in one phase only.
     ([share("all-to-all", 100_000, groups=[[0, 1, 2]]), share("ring", 50_000)], 4),
 ]
@@ -106,9 +109,10 @@ def test_every_pattern_sends_what_its_transfers_say(
         flows = [event for event in events if event["event"] == "flow"]
         for peer in {receiver for sender, receiver, *_ in transfers if sender == rank}:
             own = [size for sender, receiver, size, *_ in transfers if (sender, receiver) == (rank, peer)]
-            acked = [flow["bytes_acked"] for flow in flows if flow["peer_rank"] == peer]
-            assert (len(acked), sum(acked)) == (connections, 5 * sum(own))
-        assert len(flows) == connections * len({receiver for sender, receiver, *_ in transfers if sender == rank})
+            assert sum(flow["bytes_acked"] for flow in flows if flow["peer_rank"] == peer) == 5 * sum(own)
+        used = {(each[1], each[4] if len(each) > 4 else 0) for each in transfers if each[0] == rank}
+        expected = [(peer, connections * channel + n) for peer, channel in used for n in range(connections)]
+        assert sorted((flow["peer_rank"], flow["flow"]) for flow in flows) == sorted(expected)
 
 
 def test_all_packets_of_a_job_have_its_dscp(job: Callable[..., Any]) -> None:
@@ -131,6 +135,18 @@ def test_a_pipeline_passes_on_what_it_receives(job: Callable[..., Any]) -> None:
         worker.say(f"start {start_ns + late_ms * 1_000_000}")
     (record,) = iterations(last.events())
     assert milliseconds(record) >= 60
+
+
+def test_a_tree_waits_for_the_sum_of_all_children(job: Callable[..., Any]) -> None:
+    """Worker 1 begins 60 ms late. No other can end before, as it has a sibling in both trees of eight workers."""
+    tree = job([share("tree", 100_000)], 8, iterations=1)
+    workers = tree.connect_all()
+    start_ns = time.monotonic_ns() + 100_000_000
+    for rank, worker in enumerate(workers):
+        worker.say(f"start {start_ns + 60_000_000 * (rank == 1)}")
+    for worker in (workers[0], *workers[2:]):
+        (record,) = iterations(worker.events())
+        assert milliseconds(record) >= 60
 
 
 def test_a_sender_waits_for_a_receiver_that_has_not_come_to_the_phase(job: Callable[..., Any]) -> None:

@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from roundabout.core.errors import UsageError
+from roundabout.runner.trial.jobs import job_description
+from roundabout.runner.trial.routes.flow_probes import list_probes
 from roundabout.spec import load_topology
 from roundabout.testbeds.rack.inventory import Inventory, read_inventory
 from roundabout.testbeds.rack.provider import RackProvider
 from roundabout.testbeds.rack.rack import Rack
 from roundabout.testbeds.rack.variables import trial_document
 from tests.several_paths.fabrics import rails
-from tests.several_paths.trials import build_leaf_spine, build_rails
+from tests.several_paths.trials import build_leaf_spine, build_rails, planned
 
 pytestmark = pytest.mark.unit
 
@@ -69,6 +71,17 @@ def test_a_trial_on_several_paths_may_run_and_its_flows_may_use_ports_again(path
     spec = build_leaf_spine({"name": "ecmp"}, "dctcp").model_copy(update={"topology": TOPOLOGY})
     RackProvider(path).check_trial(spec)
     assert trial_document(spec, "s0", read_inventory(path), rdma=False)["sysctl"] == {"net.ipv4.tcp_tw_reuse": 1}
+
+
+def test_a_rack_plays_trees_with_ports_of_both(path: Path) -> None:
+    """The workers' program is the lab's. Servers and switches were not tried."""
+    spec = build_rails(TOPOLOGY, ["s0", "s1", "s2", "s3"], "tree", 2, 0.1)
+    RackProvider(path).check_trial(spec)
+    rack = Rack(read_inventory(path), TOPOLOGY, "rack", frozenset())
+    probes = list_probes(planned(spec), rack)
+    assert {probe.source_port for probe in probes} == {61_000, 61_001, 61_002, 61_003}
+    (phase,) = (each for each in job_description(planned(spec), "j", rack)["phases"] if "transfers" in each)
+    assert {each[4] for each in phase["transfers"]} == {0, 1}
 
 
 def test_hosts_with_several_nics_are_refused(path: Path) -> None:

@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real lab on a leaf-spine: flows take the plan's cables, by the counters of its ports."""
 
+import json
 import os
 import socket
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
 
+from roundabout.core.paths import ROOT
 from roundabout.plan.routes import list_routes
-from roundabout.runner.trial.jobs import source_ports, worker_ports
+from roundabout.runner.trial.jobs import job_description, source_ports, worker_ports
 from roundabout.spec import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.forwarding import switch_routes
 from roundabout.testbeds.lab.network.namespaces import run_inside
-from tests.several_paths.fabrics import rails
-from tests.several_paths.trials import build_leaf_spine, build_rails
+from tests.running import Running
+from tests.several_paths.fabrics import leaf_spine, rails
+from tests.several_paths.trials import build_leaf_spine, build_rails, planned
 
 pytestmark = [pytest.mark.lab, pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")]
 
@@ -93,6 +96,47 @@ def test_a_route_that_changed_is_found(lab: Lab, spec: TrialSpec) -> None:
     lab.prepare(spec)
     switch_routes.set_routes(lab.files, lab.layout)
     assert any("found none" in line for line in lab.read_back(spec))
+
+
+def test_trees_carry_the_bytes_of_the_plan_on_its_cables() -> None:
+    """Real workers all-reduce in both trees. Headers and ACKs take less than a flow does of most cables."""
+    spec = build_rails(leaf_spine(), ["s0", "s1", "s2", "s3"], "tree", 2, 0.2)
+    job, ports = spec.jobs["j"], source_ports(spec, "j")
+    phase = job.profile.phases[-1]
+    with build_lab(spec.topology, verify=False) as lab:
+        lab.prepare(spec)
+        before = carried(lab)
+        for rank, events in enumerate(play(lab, spec)):
+            flows = [event for event in events if event["event"] == "flow"]
+            own = [each for each in job.transfers(phase) if each.sender == rank]
+            planned_flows = {
+                (each.receiver, ports[rank] + number, spec.iterations * lab.bytes_on_host(each.bytes) // job.flows)
+                for each in own
+                for number in job.flow_numbers(each)
+            }
+            assert {(flow["peer_rank"], flow["local_port"], flow["bytes_acked"]) for flow in flows} == planned_flows
+        used = carried(lab) - before
+    for hop, size in spec.bytes_by_hop("j", phase).items():
+        if hop.sender in spec.topology.switches:
+            planned_bytes = spec.iterations * lab.bytes_on_host(size)
+            assert planned_bytes < used[hop.link.name, hop.receiver] < 1.2 * planned_bytes
+
+
+def play(lab: Lab, spec: TrialSpec) -> list[list[Any]]:
+    """Return the events of each worker of the job, which are started in their hosts' network namespaces."""
+    told, pids = job_description(planned(spec), "j", lab), lab.live_pids()
+    with ExitStack() as stack:
+        workers = []
+        for rank, host in enumerate(spec.jobs["j"].workers):
+            words = [str(ROOT / "build/bin/replay"), "--rank", str(rank), "--job", json.dumps(told)]
+            workers.append(Running(["nsenter", "-t", str(pids[host]), "-n", "--", *words]))
+            stack.callback(workers[-1].kill)
+            workers[-1].say("secret open-sesame")
+        for worker in workers:
+            assert worker.event() == {"event": "ready"}
+        for worker in workers:
+            worker.begin()
+        return [worker.events() for worker in workers]
 
 
 @pytest.mark.parametrize("pxn", [False, True])

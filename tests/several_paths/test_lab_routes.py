@@ -60,7 +60,13 @@ def test_flows_of_jobs_take_the_routes_of_the_plan(rule: str, seed: int, flows: 
 
 
 @settings(max_examples=10, deadline=None)
-@given(st.integers(2, 3), st.integers(2, 3), st.booleans(), st.integers(1, 3), st.sampled_from(["ring", "all-to-all"]))
+@given(
+    st.integers(2, 3),
+    st.integers(2, 3),
+    st.booleans(),
+    st.integers(1, 3),
+    st.sampled_from(["ring", "tree", "all-to-all"]),
+)
 def test_flows_of_workers_take_the_nics_and_routes_of_the_plan(
     servers: int, nics: int, pxn: bool, flows: int, pattern: str
 ) -> None:
@@ -73,7 +79,7 @@ def test_flows_of_workers_take_the_nics_and_routes_of_the_plan(
     by_address = {nic.address: nic for own in layout.nics.values() for nic in own}
     for transfer in job.transfers(job.profile.phases[-1]):
         sender, receiver = (told["workers"][rank] for rank in (transfer.sender, transfer.receiver))
-        for number in range(flows if sender["name"] != receiver["name"] else 0):
+        for number in job.flow_numbers(transfer) if sender["name"] != receiver["name"] else ():
             flow = job.flow("j", transfer.sender, transfer.receiver, number, spec.topology)
             own, other = described_nics(told, sender, receiver, number)
             ports = sender["source_port"] + number, receiver["port"]

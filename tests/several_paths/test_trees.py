@@ -4,6 +4,7 @@
 from collections import Counter
 from functools import cache
 from math import ceil, log2
+from random import Random
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -12,12 +13,24 @@ from roundabout.core.errors import UsageError
 from roundabout.models.fluid import fluid_jobs
 from roundabout.plan.routes import list_routes
 from roundabout.runner.testbed import refuse_trees
+from roundabout.runner.trial.jobs import check_source_ports, source_ports
+from roundabout.runner.trial.routes.flow_probes import list_probes
 from roundabout.spec import TrialSpec
-from roundabout.spec.patterns import Transfer, all_transfers, double_binary_tree, find_feeders
+from roundabout.spec.patterns import (
+    PATTERNS,
+    Pattern,
+    Transfer,
+    all_transfers,
+    describe_transfers,
+    double_binary_tree,
+    find_feeders,
+    flow_bytes,
+)
 from roundabout.spec.routing import source_port
 from roundabout.spec.topology import Topology
 from tests.packets.comparisons.flow_level import build, differences_ms, profile
 from tests.several_paths.fabrics import leaf_spine, rails
+from tests.several_paths.trials import plan_lab, planned, trained_by_ddp
 
 pytestmark = pytest.mark.unit
 
@@ -180,7 +193,66 @@ def test_a_tree_takes_as_long_in_both_models(transport: str, flows: int, share: 
     assert all(0.015 < longer_ms < 0.03 * whole_ms for whole_ms, longer_ms in differences_ms(spec))
 
 
-def test_testbeds_with_trainers_refuse_a_tree() -> None:
+# --- as hosts play it ------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 24), st.integers(1, 10**6), st.integers(1, 4), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_workers_that_forward_what_they_were_sent_end_with_every_byte(
+    workers: int, size: int, flows: int, random: Random
+) -> None:
+    """Play the description of trainers/PROTOCOL.md: flows advance in any order, by any bytes that feeders allow."""
+    told = describe_transfers("tree", tree(workers, size))
+    places = {(sender, receiver, channel): place for place, (sender, receiver, _, _, channel, _) in enumerate(told)}
+    fed_by = [[places[feeder, sender, channel] for feeder in feeders] for sender, _, _, _, channel, feeders in told]
+    for flow in range(flows):
+        sizes = [flow_bytes(each[2], flows, flow) for each in told]
+        sent = [0] * len(told)
+        while waiting := [
+            (place, allowed)
+            for place, size in enumerate(sizes)
+            if (allowed := min([size, *(sent[feeder] for feeder in fed_by[place])])) > sent[place]
+        ]:
+            place, allowed = random.choice(waiting)
+            sent[place] = allowed if random.random() < 0.9 else random.randint(sent[place] + 1, allowed)
+        assert sent == sizes
+
+
+@given(st.sampled_from(sorted(set(PATTERNS) - {"tree"})), st.integers(1, 32), SIZES)
+def test_other_patterns_are_described_as_before(pattern: Pattern, half: int, size: int) -> None:
+    found = all_transfers(pattern, size, (tuple(range(2 * half)),))
+    for each, told in zip(found, describe_transfers(pattern, found), strict=True):
+        assert tuple(told) == each[: 3 if each.lead_bytes is None else 4]
+
+
+def test_two_workers_of_a_host_share_no_source_port() -> None:
+    spec = build_tree(rails(2, 2), ["s0", "s0", "s1", "s1"], 0.2, flows=2)
+    assert source_ports(spec, "j") == [61_000, 61_004] * 2
+
+
+def test_route_probes_have_the_ports_of_both_trees() -> None:
+    """Both trees of two workers join them, in both directions."""
+    spec = build_tree(leaf_spine(), ["s0", "s2"], 0.2, flows=2)
+    probes = list_probes(planned(spec), plan_lab(spec.topology))
+    assert sorted(probe.source_port or 0 for probe in probes) == sorted([61_000, 61_001, 61_002, 61_003] * 2)
+
+
+def test_too_many_flows_for_the_ports_of_a_host_are_refused() -> None:
     spec = build_tree(leaf_spine(), ["s0", "s2"], 0.5)
-    with pytest.raises(UsageError, match=r"jobs\.j\.profile: found the pattern tree in phase .*, allowed on a lab is"):
-        refuse_trees(spec, "lab")
+
+    def crowded(flows: int) -> TrialSpec:
+        job = spec.jobs["j"].model_copy(update={"workers": ("s0",) * 64, "flows": flows})
+        return spec.model_copy(update={"jobs": {"j": job}})
+
+    check_source_ports(crowded(35))
+    with pytest.raises(UsageError, match=r"jobs\.j\.flows: found 36 in each of 2 channels, .*; allowed are 35 at most"):
+        check_source_ports(crowded(36))
+
+
+def test_trainers_that_know_one_channel_refuse_a_tree() -> None:
+    spec = build_tree(leaf_spine(), ["s0", "s2"], 0.5)
+    refuse_trees(spec)
+    with pytest.raises(
+        UsageError, match=r"jobs\.j\.trainer\.name: found ddp with the pattern tree in phase .*, allowed is"
+    ):
+        refuse_trees(trained_by_ddp(spec, "ecmp"))

@@ -25,6 +25,14 @@ constexpr Nanos kDepartureNs = 100'000'000;
 
 constexpr pollfd kNothing{-1, 0, 0};
 
+// Returns the place of a connection, by the rank of its peer and its number among those to the peer.
+template <typename Ends> std::size_t find_connection(const Ends &ends, unsigned peer, unsigned number) {
+  const auto found = std::find_if(ends.begin(), ends.end(), [&](const auto &each) {
+    return each.connection->peer() == peer && each.connection->number() == number;
+  });
+  return static_cast<std::size_t>(found - ends.begin());
+}
+
 } // namespace
 
 Worker::Worker(const Options &options, Connections connections, native::Control &control, Record &record)
@@ -43,21 +51,20 @@ Worker::Worker(const Options &options, Connections connections, native::Control 
 
 Worker::Plan Worker::plan(const Phase &phase) const {
   Plan plan;
-  plan.received.resize(options_.job.connections);
-  for (const Transfer &transfer : phase.transfers) {
-    const auto add = [&](unsigned peer, const auto &connections, std::vector<Part> &parts) {
-      for (std::size_t place = 0; place < connections.size(); place++) {
-        const Connection &each = *connections[place].connection;
-        if (each.peer() == peer)
-          parts.push_back(
-              {place, Pace(transfer, phase.alone_ns, options_.job.connections, each.number()), transfer.answered()});
+  const unsigned connections = options_.job.connections;
+  for (const Transfer &transfer : phase.transfers)
+    for (unsigned each = 0; each < connections; each++) {
+      const unsigned number = transfer.number(each, connections);
+      const Pace pace(transfer, phase.alone_ns, connections, each);
+      if (transfer.from == options_.rank) {
+        std::vector<std::size_t> feeders;
+        for (const unsigned feeder : transfer.feeders)
+          feeders.push_back(find_connection(in_, feeder, number));
+        plan.sends.push_back({find_connection(out_, transfer.to, number), pace, transfer.answered(), feeders});
       }
-    };
-    if (transfer.from == options_.rank)
-      add(transfer.to, out_, plan.sends);
-    if (transfer.to == options_.rank)
-      add(transfer.from, in_, plan.receives);
-  }
+      if (transfer.to == options_.rank)
+        plan.receives.push_back({find_connection(in_, transfer.from, number), pace, transfer.answered(), {}});
+    }
   return plan;
 }
 
@@ -237,18 +244,15 @@ void Worker::answer(const Plan &plan) {
   }
 }
 
-void Worker::send_all(Plan &plan, Nanos elapsed_ns) {
-  std::fill(plan.received.begin(), plan.received.end(), 0);
-  for (const Part &part : plan.receives)
-    plan.received[in_[part.place].connection->number()] += in_[part.place].received;
+void Worker::send_all(const Plan &plan, Nanos elapsed_ns) {
   for (const Part &part : plan.sends)
     if (!out_[part.place].blocked)
-      send(part, elapsed_ns, plan.received[out_[part.place].connection->number()]);
+      send(part, elapsed_ns);
 }
 
-void Worker::send(const Part &part, Nanos elapsed_ns, std::uint64_t received) {
+void Worker::send(const Part &part, Nanos elapsed_ns) {
   Out &out = out_[part.place];
-  while (const std::uint64_t bytes = part.pace.sendable(elapsed_ns, out.sent, received)) {
+  while (const std::uint64_t bytes = part.pace.sendable(elapsed_ns, out.sent, fed(part))) {
     const std::size_t length = std::min<std::uint64_t>(bytes, Connection::kMostBytes);
     const ssize_t n = out.connection->send(length);
     if (n < 0 && errno != EAGAIN && errno != EINTR)
@@ -258,6 +262,14 @@ void Worker::send(const Part &part, Nanos elapsed_ns, std::uint64_t received) {
     if (out.blocked)
       return;
   }
+}
+
+// Returns how many bytes of a transfer all of its feeders have brought.
+std::uint64_t Worker::fed(const Part &part) const {
+  std::uint64_t least = part.pace.share();
+  for (const std::size_t feeder : part.feeders)
+    least = std::min(least, in_[feeder].received);
+  return least;
 }
 
 bool Worker::all_sent(const Plan &plan) const {

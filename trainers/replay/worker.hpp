@@ -51,14 +51,14 @@ private:
   struct Part {
     std::size_t place; // in out_ or in_
     Pace pace;
-    bool answered; // the receiver says that it has everything
+    bool answered;                    // the receiver says that it has everything
+    std::vector<std::size_t> feeders; // places in in_ of the connections whose bytes it forwards
   };
 
   // The connections' parts in a phase.
   struct Plan {
     std::vector<Part> sends;
     std::vector<Part> receives;
-    std::vector<std::uint64_t> received; // by connection number, in this phase; scratch
   };
 
   struct Departed {};
@@ -75,8 +75,9 @@ private:
   void receive(In &in);
   void take_answer(Out &out);
   void answer(const Plan &plan);
-  void send_all(Plan &plan, native::Nanos elapsed_ns);
-  void send(const Part &part, native::Nanos elapsed_ns, std::uint64_t received);
+  void send_all(const Plan &plan, native::Nanos elapsed_ns);
+  void send(const Part &part, native::Nanos elapsed_ns);
+  std::uint64_t fed(const Part &part) const;
   void advise_receivers(const Plan &plan);
   void advise_senders(const Plan &plan);
   bool all_sent(const Plan &plan) const;

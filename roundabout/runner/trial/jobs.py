@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from roundabout.core.errors import RoundaboutError
+from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.plan import PlannedTrial
 from roundabout.runner.hosts.host_group import HostGroup
 from roundabout.runner.trial import nccl
 from roundabout.settings.settings_nic import NIC_TRANSPORTS
 from roundabout.spec import ResolvedJob, TrialSpec
 from roundabout.spec.cassini import Timetable
+from roundabout.spec.patterns import describe_transfers
 from roundabout.spec.profile import Phase
 from roundabout.spec.training.trainer import Task
 
@@ -20,7 +21,8 @@ FIRST_PORT = 29500  # default port of torch.distributed; further workers on a ho
 FIRST_SOURCE_PORT = 61_000
 """First source port of flows that have routes of their own: behind those that Linux gives to connections by default.
 
-A worker has as many as a job has flows (64 at most), and a host 64 workers at most, so that all are below 65,536."""
+A worker has as many as a job has flows (64 at most) in each channel, and a host 64 workers at most."""
+LAST_SOURCE_PORT = 65_535
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,22 @@ def source_ports(spec: TrialSpec, name: str) -> list[int]:
     A worker's flow of number n to any peer has the n-th port from there. Receivers' ports tell the flows of jobs apart.
     """
     job = spec.jobs[name]
-    return [FIRST_SOURCE_PORT + job.flows * job.workers[:rank].count(host) for rank, host in enumerate(job.workers)]
+    ports = job.flows * job.channels
+    return [FIRST_SOURCE_PORT + ports * job.workers[:rank].count(host) for rank, host in enumerate(job.workers)]
+
+
+def check_source_ports(spec: TrialSpec) -> None:
+    """Raise UsageError if flows have routes of their own, and a host has too few source ports for those of a job."""
+    for name, job in spec.jobs.items() if spec.topology.hashes_flows else ():
+        last = max(source_ports(spec, name)) + job.flows * job.channels - 1
+        if last > LAST_SOURCE_PORT:
+            workers = max(map(job.workers.count, job.workers))
+            most = (LAST_SOURCE_PORT + 1 - FIRST_SOURCE_PORT) // (workers * job.channels)
+            raise UsageError(
+                f"jobs.{name}.flows: found {job.flows} in each of {job.channels} channels, with {workers} workers on "
+                f"one host; allowed are {most} at most, because each needs a source port of its own",
+                f"set flows to {most} or fewer, or put fewer workers on a host",
+            )
 
 
 def _timetable(timetable: Timetable, site: HostGroup) -> dict[str, float]:
@@ -144,5 +161,5 @@ def _phase(job: ResolvedJob, phase: Phase, site: HostGroup) -> dict[str, Any]:
     assert phase.bytes is not None
     assert phase.alone_ms is not None
     transfers = phase.transfers(len(job.workers), site.bytes_on_host(phase.bytes))
-    told = [[part for part in transfer[:4] if part is not None] for transfer in transfers]
+    told = describe_transfers(phase.pattern, transfers)
     return {"name": phase.name, "alone_ms": site.ms_on_host(phase.alone_ms), "transfers": told}

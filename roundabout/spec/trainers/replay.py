@@ -16,6 +16,7 @@ class Trainer(BaseTrainer):
     rdma_program: ClassVar[str | None] = "build/bin/replay-rdma"
     listens: ClassVar[bool] = True
     binds_source_ports: ClassVar[bool] = True
+    plays_trees: ClassVar[bool] = True
     name: Literal["replay"] = "replay"
 
     def argv(self, task: Task) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from roundabout.runner.machine.journal import Entry, apply_in_parallel, raise_to
 from roundabout.runner.session.host_settings import settings_command
 from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import TOOL, object_folder
+from roundabout.runner.trial.jobs import check_source_ports
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.nic_settings import find_nic_setting
@@ -89,8 +90,9 @@ class LabProvider(SshTestbedProvider):
         refuse_switch_features(
             trial, trial.switch_features, "a lab's port has queues of fixed lengths, which mark as they stand"
         )
-        refuse_trees(trial, "lab")
+        refuse_trees(trial)
         refuse_hidden_flows(trial)
+        check_source_ports(trial)
         refuse_captures_of_rails(trial)
         calibration, dilation = self.calibration, self._transport_dilation or self.dilation
         if dilation != self.dilation:

@@ -20,6 +20,7 @@ from roundabout.runner.machine.lease import BusyError
 from roundabout.runner.session.host_settings import PYTHON, settings_command
 from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import BUILT, object_folder
+from roundabout.runner.trial.jobs import check_source_ports
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
@@ -164,7 +165,8 @@ class RackProvider(SshTestbedProvider):
         """Raise RoundaboutError if the inventory lacks a part of the topology, or if hosts cannot run the trial."""
         refuse_switch_features(trial, ("topology.buffer", "dwrr"), "the inventory alone says how switches are set")
         refuse_rails(trial.topology)
-        refuse_trees(trial, "rack")
+        refuse_trees(trial)
+        check_source_ports(trial)
         check_topology(self._inventory, trial.topology, str(self._path))
         for host in trial.topology.hosts:
             trial_document(trial, host, self._inventory, rdma=False)

@@ -7,7 +7,7 @@
 namespace replay {
 namespace {
 
-const Expected kExpected{"j1", {0, 3}, 2, 42, "open-sesame"};
+const Expected kExpected{"j1", {{0, {0, 1}}, {3, {1}}}, 42, "open-sesame"};
 
 std::string judge(const std::string &text) {
   Hello hello;
@@ -31,7 +31,8 @@ TEST(Hello, OfAWorkerThatWasToldAnotherJobIsRefused) {
 }
 
 TEST(Hello, OfAConnectionThatDoesNotExistIsRefused) {
-  EXPECT_EQ(judge(Hello{"j1", 0, 2, 42, "open-sesame"}.text()), "expected a connection below 2, found 2");
+  EXPECT_EQ(judge(Hello{"j1", 0, 2, 42, "open-sesame"}.text()), "expected connection 0 or 1, found 2");
+  EXPECT_EQ(judge(Hello{"j1", 3, 0, 42, "open-sesame"}.text()), "expected connection 1, found 0");
 }
 
 TEST(Hello, IsKnownByItsSecret) {

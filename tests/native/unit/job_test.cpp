@@ -48,6 +48,23 @@ TEST(Job, IsReadAsItIsTold) {
   ASSERT_EQ(transfers.size(), 3u);
   EXPECT_EQ(transfers[0].lead_bytes, 250u);
   EXPECT_EQ(transfers[2].lead_bytes, std::nullopt);
+  EXPECT_EQ(transfers[0].feeders, std::vector<unsigned>{2});
+  EXPECT_TRUE(transfers[2].feeders.empty());
+}
+
+TEST(Job, ATransferMayNameItsChannelAndFeeders) {
+  json told = good();
+  told["phases"][1]["transfers"] = {{1, 0, 9, 0, 1, json::array()},
+                                    {2, 0, 9, 0, 1, json::array()},
+                                    {0, 1, 9, 0, 1, {1, 2}},
+                                    {0, 2, 9, 0, 1, {1, 2}},
+                                    {0, 1, 8, 0, 0, json::array()}};
+  const std::vector<Transfer> transfers = parse_job(told.dump()).phases[1].transfers;
+  ASSERT_EQ(transfers.size(), 5u);
+  EXPECT_TRUE(transfers[0].feeders.empty());
+  EXPECT_EQ(transfers[2].feeders, (std::vector<unsigned>{1, 2}));
+  EXPECT_EQ(transfers[2].number(1, 2), 3u);
+  EXPECT_EQ(transfers[4].number(1, 2), 1u);
 }
 
 TEST(Job, NicsAreCountedAnewBehindTheLast) {
@@ -166,8 +183,16 @@ TEST(Job, ComplaintsNameThePhaseAndTransfer) {
   EXPECT_EQ(transfer({1, 1, 1000}), "job.phases[1].transfers[1]: expected two ranks below 3, found [1,1,1000]");
   EXPECT_EQ(transfer({1, 2, 0}), "job.phases[1].transfers[1]: expected bytes from 1 to 2^50, found [1,2,0]");
   EXPECT_EQ(transfer({0, 1, 5}), "job.phases[1].transfers[1]: this transfer is given twice");
-  EXPECT_EQ(transfer({0, 1}),
-            "job.phases[1].transfers[1]: expected [from, to, bytes] or [from, to, bytes, lead_bytes], found [0,1]");
+  EXPECT_EQ(
+      transfer({0, 1}),
+      "job.phases[1].transfers[1]: expected [from, to, bytes], [from, to, bytes, lead_bytes] or [from, to, bytes, "
+      "lead_bytes, channel, [feeders]], found [0,1]");
+  EXPECT_EQ(transfer({1, 2, 5, 0, 2, json::array()}),
+            "job.phases[1].transfers[1]: expected a channel below 2, found [1,2,5,0,2,[]]");
+  EXPECT_EQ(transfer({1, 2, 5, 0, 0, {3}}),
+            "job.phases[1].transfers[1]: expected feeders below 3, found [1,2,5,0,0,[3]]");
+  EXPECT_EQ(transfer({1, 2, 5, 0, 1, {0}}),
+            "job.phases[1].transfers[1]: expected feeders that send to rank 1 in channel 1, found 0");
   EXPECT_EQ(complaint([](json &job) { job["phases"][0]["alone_ms"] = 1; }),
             "job.phases[0]: expected either compute_ms, or alone_ms and transfers");
   EXPECT_EQ(complaint([](json &job) { job["phases"][1]["alone_ms"] = 0; }),

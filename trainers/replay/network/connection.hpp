@@ -23,8 +23,8 @@ struct Flow {
   std::optional<std::uint64_t> delivered_ce = {};
 };
 
-// One connection of a transfer to or from the worker `peer`, which has several equal ones. Payload goes in one
-// direction, and answers in the other. No call blocks.
+// One connection of a transfer to or from the worker `peer`, which has several equal ones. Numbers tell those of all
+// channels apart. Payload goes in one direction, and answers in the other. No call blocks.
 class Connection {
 public:
   static constexpr std::size_t kMostBytes = 256 * 1024; // largest number of bytes of one call of send()
@@ -67,7 +67,7 @@ private:
 };
 
 // A worker's connections: `out` to the peers that it sends to in any phase, `in` from the peers that it receives from.
-// Both are ordered by peer, as first used in phases and transfers.
+// Both are in the order of their first use in phases and transfers.
 struct Connections {
   std::vector<std::unique_ptr<Connection>> out;
   std::vector<std::unique_ptr<Connection>> in;

@@ -11,11 +11,15 @@ namespace {
 
 constexpr const char *kMagic = "roundabout-replay-3";
 
-std::string who(const std::string &job, const std::set<unsigned> &ranks) {
-  std::string text = "job " + job + " rank ";
-  for (const unsigned rank : ranks)
-    text += (rank == *ranks.begin() ? "" : " or ") + std::to_string(rank);
+std::string any_of(const std::set<unsigned> &numbers) {
+  std::string text;
+  for (const unsigned number : numbers)
+    text += (text.empty() ? "" : " or ") + std::to_string(number);
   return text;
+}
+
+std::string who(const std::string &job, const std::set<unsigned> &ranks) {
+  return "job " + job + " rank " + any_of(ranks);
 }
 
 } // namespace
@@ -55,13 +59,17 @@ std::string judge_hello(const std::string &text, const Expected &expected, Hello
   Hello said;
   if (!(in >> magic >> said.secret >> said.job >> said.rank >> said.connection >> said.fingerprint))
     return "expected a replay worker's hello, found something else";
-  if (said.job != expected.job || !expected.ranks.contains(said.rank))
-    return "expected " + who(expected.job, expected.ranks) + ", found " + who(said.job, {said.rank});
+  const auto peer = expected.connections.find(said.rank);
+  if (said.job != expected.job || peer == expected.connections.end()) {
+    std::set<unsigned> ranks;
+    for (const auto &[rank, numbers] : expected.connections)
+      ranks.insert(rank);
+    return "expected " + who(expected.job, ranks) + ", found " + who(said.job, {said.rank});
+  }
   if (said.fingerprint != expected.fingerprint)
     return who(said.job, {said.rank}) + " was told another job (workers, connections, phases, iterations, seed, ...)";
-  if (said.connection >= expected.connections)
-    return "expected a connection below " + std::to_string(expected.connections) + ", found " +
-           std::to_string(said.connection);
+  if (!peer->second.contains(said.connection))
+    return "expected connection " + any_of(peer->second) + ", found " + std::to_string(said.connection);
   hello = said;
   return "";
 }

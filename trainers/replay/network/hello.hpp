@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -32,8 +33,7 @@ struct Hello {
 // The peers whose hello is accepted.
 struct Expected {
   std::string job;
-  std::set<unsigned> ranks;
-  unsigned connections = 1;
+  std::map<unsigned, std::set<unsigned>> connections; // their numbers, by rank
   std::uint64_t fingerprint = 0;
   std::string secret = {};
 };

@@ -27,6 +27,9 @@ constexpr int kProbeS = 1;
 
 constexpr std::size_t kMostGuests = 16;
 
+// The rank of a peer, and the number of a connection among those to or from it.
+using End = std::pair<unsigned, unsigned>;
+
 Fd open_socket(const Options &options, in_addr own_ip, std::uint16_t port) {
   Fd fd = native::open_tcp_socket();
   native::set_option(fd.get(), IPPROTO_IP, IP_TOS,
@@ -159,16 +162,13 @@ private:
 // The listening side: the door, and the connections of workers that we receive from.
 class Acceptor {
 public:
-  Acceptor(const Options &options, const std::string &secret, native::Fd listener, const std::vector<unsigned> &senders)
-      : options_(options), expected_{options.job.name,
-                                     {senders.begin(), senders.end()},
-                                     options.job.connections,
-                                     options.job.fingerprint,
-                                     secret},
+  Acceptor(const Options &options, const std::string &secret, native::Fd listener, const std::vector<End> &ends)
+      : options_(options), expected_{options.job.name, {}, options.job.fingerprint, secret},
         door_(std::move(listener), sizeof(Message), kMostGuests) {
-    for (const unsigned sender : senders)
-      for (unsigned number = 0; number < options.job.connections; number++)
-        sockets_.push_back({sender, number, {}});
+    for (const auto &[sender, number] : ends) {
+      expected_.connections[sender].insert(number);
+      sockets_.push_back({sender, number, {}});
+    }
   }
 
   bool complete() const {
@@ -230,13 +230,16 @@ private:
   throw native::Failure("peer " + acceptor.missing().text() + " is missing after 20 s: " + acceptor.trouble());
 }
 
-// The workers at the other ends of a worker's transfers, each once, in the order of phases and transfers.
-std::vector<unsigned> peers(const Options &options, unsigned Transfer::*own, unsigned Transfer::*other) {
-  std::vector<unsigned> found;
+// Returns the other ends of a worker's connections, each once, in the order of phases and transfers.
+std::vector<End> other_ends(const Options &options, unsigned Transfer::*own, unsigned Transfer::*other) {
+  std::vector<End> found;
   for (const Phase &phase : options.job.phases)
     for (const Transfer &transfer : phase.transfers)
-      if (transfer.*own == options.rank && std::find(found.begin(), found.end(), transfer.*other) == found.end())
-        found.push_back(transfer.*other);
+      for (unsigned each = 0; transfer.*own == options.rank && each < options.job.connections; each++) {
+        const End end{transfer.*other, transfer.number(each, options.job.connections)};
+        if (std::find(found.begin(), found.end(), end) == found.end())
+          found.push_back(end);
+      }
   return found;
 }
 
@@ -251,11 +254,10 @@ Fd listen_for_peers(const Options &options) {
 }
 
 Mesh connect_mesh(const Options &options, Fd listener, const std::string &secret, native::Control &control) {
-  Acceptor acceptor(options, secret, std::move(listener), peers(options, &Transfer::to, &Transfer::from));
+  Acceptor acceptor(options, secret, std::move(listener), other_ends(options, &Transfer::to, &Transfer::from));
   std::vector<Outgoing> outgoing;
-  for (const unsigned receiver : peers(options, &Transfer::from, &Transfer::to))
-    for (unsigned number = 0; number < options.job.connections; number++)
-      outgoing.emplace_back(options, secret, receiver, number);
+  for (const auto &[receiver, number] : other_ends(options, &Transfer::from, &Transfer::to))
+    outgoing.emplace_back(options, secret, receiver, number);
   const auto all_welcome = [&] {
     return std::all_of(outgoing.begin(), outgoing.end(), [](const Outgoing &out) { return out.welcome(); });
   };

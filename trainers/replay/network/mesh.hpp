@@ -12,7 +12,7 @@
 
 namespace replay {
 
-// A socket to or from the worker `peer`; `number` distinguishes the equal connections of a transfer.
+// A socket to or from the worker `peer`; `number` distinguishes the connections of all channels.
 struct Socket {
   unsigned peer = 0;
   unsigned number = 0;

@@ -11,6 +11,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 
 namespace replay {
 namespace {
@@ -127,7 +128,8 @@ std::vector<Peer> read_workers(const Reader &job) {
     peer.address = worker.text("address");
     peer.port = static_cast<std::uint16_t>(worker.whole("port", 1, 65535));
     if (worker.has("source_port"))
-      peer.source_port = static_cast<std::uint16_t>(worker.whole("source_port", 1024, 65536 - kMostConnections));
+      peer.source_port =
+          static_cast<std::uint16_t>(worker.whole("source_port", 1024, 65536 - kMostConnections * kMostChannels));
     peer.ip = read_address(worker, "address", peer.address);
     if (worker.has("nics"))
       for (const json &nic : worker.list("nics", 1))
@@ -144,24 +146,38 @@ std::vector<Peer> read_workers(const Reader &job) {
   return workers;
 }
 
-// [from, to, bytes] or [from, to, bytes, lead_bytes].
+bool is_numbers(json::const_iterator begin, json::const_iterator end) {
+  return std::all_of(begin, end, [](const json &item) { return item.is_number_unsigned(); });
+}
+
+// Returns true for [from, to, bytes], for the same with lead_bytes, and with lead_bytes, channel and [feeders].
+bool is_transfer(const json &each) {
+  if (!each.is_array() || each.size() != 6)
+    return each.is_array() && (each.size() == 3 || each.size() == 4) && is_numbers(each.begin(), each.end());
+  return is_numbers(each.begin(), each.begin() + 5) && each[5].is_array() && is_numbers(each[5].begin(), each[5].end());
+}
+
 Transfer read_transfer(const std::string &where, const json &each, std::size_t workers) {
-  const bool numbers =
-      each.is_array() && (each.size() == 3 || each.size() == 4) &&
-      std::all_of(each.begin(), each.end(), [](const json &item) { return item.is_number_unsigned(); });
-  if (!numbers)
-    throw native::Failure(where + ": expected [from, to, bytes] or [from, to, bytes, lead_bytes], found " +
-                          each.dump());
-  const auto from = each[0].get<std::uint64_t>();
-  const auto to = each[1].get<std::uint64_t>();
-  const auto bytes = each[2].get<std::uint64_t>();
-  if (from >= workers || to >= workers || from == to)
-    throw native::Failure(where + ": expected two ranks below " + std::to_string(workers) + ", found " + each.dump());
-  if (bytes == 0 || bytes > kMostBytes)
-    throw native::Failure(where + ": expected bytes from 1 to 2^50, found " + each.dump());
-  Transfer transfer{static_cast<unsigned>(from), static_cast<unsigned>(to), bytes, {}};
-  if (each.size() == 4)
+  const auto expect = [&](bool good, const std::string &expected) {
+    if (!good)
+      throw native::Failure(where + ": expected " + expected + ", found " + each.dump());
+  };
+  const auto is_rank = [&](const json &item) { return item.get<std::uint64_t>() < workers; };
+  expect(is_transfer(each),
+         "[from, to, bytes], [from, to, bytes, lead_bytes] or [from, to, bytes, lead_bytes, channel, "
+         "[feeders]]");
+  const std::string below = " below " + std::to_string(workers);
+  expect(is_rank(each[0]) && is_rank(each[1]) && each[0] != each[1], "two ranks" + below);
+  Transfer transfer{each[0].get<unsigned>(), each[1].get<unsigned>(), each[2].get<std::uint64_t>(), {}};
+  expect(transfer.bytes > 0 && transfer.bytes <= kMostBytes, "bytes from 1 to 2^50");
+  if (each.size() > 3)
     transfer.lead_bytes = each[3].get<std::uint64_t>();
+  if (each.size() > 4) {
+    expect(each[4].get<std::uint64_t>() < kMostChannels, "a channel below " + std::to_string(kMostChannels));
+    expect(std::all_of(each[5].begin(), each[5].end(), is_rank), "feeders" + below);
+    transfer.channel = each[4].get<unsigned>();
+    transfer.feeders = each[5].get<std::vector<unsigned>>();
+  }
   return transfer;
 }
 
@@ -176,12 +192,25 @@ Timetable read_timetable(const Reader &job) {
 
 std::vector<Transfer> read_transfers(const Reader &phase, std::size_t workers) {
   std::vector<Transfer> transfers;
-  std::set<std::pair<unsigned, unsigned>> seen;
-  for (const json &each : phase.list("transfers", 1)) {
+  std::set<std::tuple<unsigned, unsigned, unsigned>> seen;
+  std::map<unsigned, std::vector<unsigned>> senders; // by receiver
+  const json &list = phase.list("transfers", 1);
+  for (const json &each : list) {
     const std::string where = phase.where("transfers", transfers.size());
-    transfers.push_back(read_transfer(where, each, workers));
-    if (!seen.emplace(transfers.back().from, transfers.back().to).second)
+    const Transfer &added = transfers.emplace_back(read_transfer(where, each, workers));
+    if (!seen.emplace(added.from, added.to, added.channel).second)
       throw native::Failure(where + ": this transfer is given twice");
+    senders[added.to].push_back(added.from);
+  }
+  for (std::size_t i = 0; i < transfers.size(); i++) {
+    Transfer &each = transfers[i];
+    if (list[i].size() == 4)
+      each.feeders = senders[each.from];
+    for (const unsigned feeder : each.feeders)
+      if (!seen.contains({feeder, each.from, each.channel}))
+        throw native::Failure(phase.where("transfers", i) + ": expected feeders that send to rank " +
+                              std::to_string(each.from) + " in channel " + std::to_string(each.channel) + ", found " +
+                              std::to_string(feeder));
   }
   return transfers;
 }

@@ -13,6 +13,7 @@
 namespace replay {
 
 constexpr std::size_t kLongestJobName = 63;
+constexpr unsigned kMostChannels = 2; // NCCL's trees are two
 
 struct Peer {
   std::string name;
@@ -31,12 +32,18 @@ struct Peer {
   in_addr nic_address(unsigned number) const { return nics.empty() ? ip : nics[number % nics.size()]; }
 };
 
-// Payload from one worker to another in one phase.
+// Payload from one worker to another in one phase, over connections of its channel.
 struct Transfer {
   unsigned from = 0;
   unsigned to = 0;
   std::uint64_t bytes = 0;
-  std::optional<std::uint64_t> lead_bytes; // how many bytes `from` may have sent beyond those received in the phase
+  // How many bytes `from` may have sent beyond those that each feeder has sent it in the phase and channel.
+  std::optional<std::uint64_t> lead_bytes;
+  unsigned channel = 0;
+  std::vector<unsigned> feeders = {};
+
+  // Returns the number of one of its `connections` among those of all channels between its workers.
+  unsigned number(unsigned connection, unsigned connections) const { return channel * connections + connection; }
 
   // Returns true if the receiver answers once it has everything. In a ring the data that come back serve as the answer.
   bool answered() const { return lead_bytes.value_or(0) == 0; }

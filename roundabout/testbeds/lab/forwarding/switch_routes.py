@@ -74,7 +74,7 @@ def _job_entries(layout: Layout, trial: TrialSpec, name: str) -> Iterator[Entry]
     """Yield the entries of a job's flows, and of the packets that come back."""
     job, own_ports, ports = trial.jobs[name], source_ports(trial, name), worker_ports(trial, name)
     for transfer in (transfer for phase in job.profile.phases for transfer in job.transfers(phase)):
-        for number in range(job.flows):
+        for number in job.flow_numbers(transfer):
             flow = job.flow(name, transfer.sender, transfer.receiver, number, trial.topology)
             own, other = own_ports[transfer.sender] + number, ports[transfer.receiver]
             yield from _cross(layout, trial.topology.path(*flow), own, other)
