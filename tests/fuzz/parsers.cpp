@@ -73,12 +73,12 @@ void receive_flows(const std::string &input) {
 void judge_hello(const std::string &input) {
   replay::Message message{};
   std::copy_n(input.begin(), std::min(input.size(), message.size()), message.begin());
-  const replay::Expected expected{"j1", {0, 3}, 2, 42, "open-sesame"};
+  const replay::Expected expected{"j1", {{0, {0, 1}}, {3, {1}}}, 42, "open-sesame"};
   const std::string text = replay::to_text(message);
   replay::Hello hello;
   const std::string trouble = replay::judge_hello(text, expected, hello);
   if (replay::knows_secret(text, expected) && trouble.empty())
-    require(hello.job == "j1" && expected.ranks.contains(hello.rank) && hello.connection < expected.connections);
+    require(hello.job == "j1" && expected.connections.at(hello.rank).contains(hello.connection));
   require(replay::to_message(trouble).back() == '\0');
 }
 
@@ -87,7 +87,8 @@ void read_job(const std::string &input) {
   require(job.workers.size() >= 2 && !job.phases.empty() && job.connections > 0);
   for (const replay::Phase &phase : job.phases)
     for (const replay::Transfer &transfer : phase.transfers)
-      require(transfer.from < job.workers.size() && transfer.to < job.workers.size());
+      require(transfer.from < job.workers.size() && transfer.to < job.workers.size() &&
+              transfer.channel < replay::kMostChannels);
 }
 
 void read_control_line(const std::string &input) {
