@@ -81,7 +81,7 @@ def fairness(asked: QuantityRequest) -> list[Case]:
 
 @quantity("jobs that swaps move an hour", unit="1/h", digits=1, by="variant")
 def migrations(asked: QuantityRequest) -> list[Case]:
-    """Return the number of jobs that swaps of workers moved, each time anew, in an hour; the mean of repetitions."""
+    """Return the number of jobs that swaps or `fragments` move, each time anew, in an hour; mean of repetitions."""
     return [
         _case(cell, *mean_of([trial.migrations_an_hour for trial in cell.trials.values()], at_least=0))
         for cell in _cells(asked, asked.of)

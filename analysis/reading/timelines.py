@@ -65,7 +65,7 @@ class Decision(_StoredModel):
     """A scheduler's answer.
 
     `scores` are those of its candidates if Cassini ranked them, None for a candidate that its rule left out.
-    `migrated` names the jobs of which a swap moved a worker.
+    `migrated` names the jobs of which `migrate` or `fragments` moved a worker.
     """
 
     at_s: float
@@ -180,7 +180,7 @@ class ClusterTrial:
 
     @property
     def migrations_an_hour(self) -> float:
-        """Return the number of jobs that swaps moved, each time that one was moved, by the hours of the trace.
+        """Return the number of jobs that migration moved, each time that one was moved, by the hours of the trace.
 
         Decisions are those from the trace's start to the trial's last allocation, also if the trial played a window.
         """

@@ -9,6 +9,7 @@ from random import Random
 from roundabout.core.errors import UsageError
 from roundabout.models.cluster import models
 from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
+from roundabout.models.cluster.migration import MigrationRule
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
 from roundabout.models.cluster.timeline import Allocation, Timeline
@@ -154,8 +155,9 @@ def _move_s(spec: TrialSpec, guesses: models.Guesses) -> float:
 
 
 def _policy(cluster: ClusterSpec, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
-    """Return the scheduler's own policy, or Cassini's around it, with the swaps of workers that the cluster allows."""
+    """Return the scheduler's own policy, or Cassini's around it, with the cluster's rule of moves."""
+    migration = MigrationRule(cluster.migrate, cluster.fragments)
     if cassini := cluster.cassini:
-        rules = RankingRules(cassini.rank, cassini.threshold, cluster.migrate)
+        rules = RankingRules(cassini.rank, cassini.threshold, migration)
         return lambda state, seed: decide_with_cassini(scheduler, state, seed, known, rules)
-    return lambda state, seed: decide_alone(scheduler, state, seed, known, cluster.migrate)
+    return lambda state, seed: decide_alone(scheduler, state, seed, known, migration)

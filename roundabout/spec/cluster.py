@@ -4,9 +4,17 @@
 Source: the interleaving thesis, sections 4.4.2 and 4.5.1.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, drop_defaults
 from roundabout.spec.cassini import THRESHOLD
@@ -84,6 +92,11 @@ class Cluster(Strict):
         description="most swaps of two workers at a decision, each where the sum over jobs of the worst link's excess "
         "falls by 0.10 or more; the jobs that it moves stand still for `move_s`",
     )
+    fragments: Annotated[int, Field(ge=1, le=100)] | None = Field(
+        default=None,
+        description="most jobs of a rack that reach beyond it: at a decision as few workers as possible move until "
+        "no rack has more (MonkeyTree); their jobs stand still for `move_s`; default: any number",
+    )
     trace: Trace = Field(description="where the jobs come from")
     guesses: Literal["stated", "drawn"] = Field(
         default="stated", description="guesses about models and `move_s`: as stated, or drawn from ranges by the seed"
@@ -94,12 +107,22 @@ class Cluster(Strict):
     slice: TraceWindow | None = Field(default=None, description="window of the trace to run; default: the whole trace")
     transport: Transport = Field(description="transport of every job; default: the experiment's")
 
+    @model_validator(mode="after")
+    def _one_rule_moves_workers(self) -> Self:
+        if self.migrate and self.fragments is not None:
+            expected = "one rule that moves running workers"
+            hint = "leave out `migrate` or `fragments`; in a variant give `migrate: 0` or `fragments: null`"
+            said = {"location": ("fragments",), "found": "fragments beside migrate", "expected": expected, "hint": hint}
+            raise PydanticCustomError("located", "{expected}", said)
+        return self
+
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return drop_defaults({"migrate": 0, "move_s": None, "slice": None}, handler(self))
+        return drop_defaults({"migrate": 0, "fragments": None, "move_s": None, "slice": None}, handler(self))
 
     @property
     def describe(self) -> str:
-        """Return a short description of the cluster: the scheduler's name, with `cassini` and `migration` if used."""
-        used = [name for name, value in (("cassini", self.cassini), ("migration", self.migrate)) if value]
+        """Return a short description of the cluster: the scheduler's name, and what is used with it."""
+        options = {"cassini": self.cassini, "migration": self.migrate, "defragmentation": self.fragments}
+        used = [name for name, value in options.items() if value]
         return f"{self.scheduler.name} with {' and '.join(used)}" if used else self.scheduler.name

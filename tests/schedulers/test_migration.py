@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from roundabout.models.cluster import migration
 from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
 from roundabout.models.cluster.demands import DemandFinder, worst_excess
-from roundabout.models.cluster.migration import LEAST_FALL, SwapSearch, swap_workers
+from roundabout.models.cluster.migration import LEAST_FALL, MigrationRule, SwapSearch, swap_workers
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import Job, Request, State
 from tests.schedulers.clusters import KNOWN, MODELS, cluster
@@ -112,9 +112,9 @@ def test_two_jobs_that_cross_are_put_apart_by_one_swap():
     assert [len({racks[host] for host in placements[job]}) for job in "ab"] == [1, 1] or swap.other_job == ""
     assert swap.fall == pytest.approx(2 * 0.81, abs=0.01)  # each sends for 180 of 200 ms, so both do for 0.81
     offered = Offers({"a": "s0 s3", "b": "s1 s4"})
-    alone = decide_alone(offered, state, 1, BY_HAND, 1)
+    alone = decide_alone(offered, state, 1, BY_HAND, MigrationRule(swaps=1))
     assert alone.placements == placements and set(alone.migrated) == set(swap.moved)
-    with_cassini = decide_with_cassini(offered, state, 1, BY_HAND, RankingRules(migrate=1))
+    with_cassini = decide_with_cassini(offered, state, 1, BY_HAND, RankingRules(migration=MigrationRule(swaps=1)))
     assert (with_cassini.placements, with_cassini.timetables) == (placements, {})
     assert decide_alone(offered, state, 1, BY_HAND).placements == state.placements
 

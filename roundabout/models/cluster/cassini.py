@@ -31,7 +31,7 @@ from roundabout.models.cluster.demands import (
     random_score,
     worst_excess,
 )
-from roundabout.models.cluster.migration import swap_workers
+from roundabout.models.cluster.migration import NO_MIGRATION, MigrationRule
 from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.state import JobKnowledge, Placements, Scheduler, State
 from roundabout.models.cluster.timetable_fit import Links, fit_timetables, mean_slowdown
@@ -49,13 +49,13 @@ MOST = 2_000_000
 class RankingRules:
     """The rules of Cassini's choice.
 
-    `threshold` is the tolerated earliness of iterations, as a share of their periods, and `migrate` the most swaps of
-    workers after the choice.
+    `threshold` is the tolerated earliness of iterations, as a share of their periods, and `migration` the rule of moves
+    after the choice.
     """
 
     rank: Rank = "algorithm-2"
     threshold: float = THRESHOLD
-    migrate: int = 0
+    migration: MigrationRule = NO_MIGRATION
 
 
 DEFAULT_RULES = RankingRules()
@@ -67,7 +67,7 @@ class PlacementDecision:
 
     A job that shares links with the same jobs as before keeps its timetable. `scores` are the scores of the scheduler's
     candidates in their order, by the rule that ranked them; None for a candidate that Algorithm 2 leaves out.
-    `migrated` names the jobs of which a swap moved a worker.
+    `migrated` names the jobs of which the rule of migration moved a worker.
     """
 
     placements: Placements
@@ -77,22 +77,12 @@ class PlacementDecision:
 
 
 def decide_alone(
-    scheduler: Scheduler, state: State, seed: int, known: JobKnowledge, migrate: int = 0
+    scheduler: Scheduler, state: State, seed: int, known: JobKnowledge, migration: MigrationRule = NO_MIGRATION
 ) -> PlacementDecision:
-    """Return the scheduler's own choice, after at most `migrate` swaps of workers."""
+    """Return the scheduler's own choice, after the moves of workers by a rule."""
     chosen = scheduler.decide(replace(state, candidates=1), seed)[0]
-    placements, migrated = _migrate(state, chosen, known, migrate)
+    placements, migrated = migration.apply(state, chosen, known)
     return PlacementDecision(placements, {}, (), migrated)
-
-
-def _migrate(
-    state: State, placements: Placements, known: JobKnowledge, most: int
-) -> tuple[Placements, tuple[str, ...]]:
-    """Return the placements after at most `most` swaps, and the jobs that these move."""
-    if not most:
-        return placements, ()
-    placements, swaps = swap_workers(state, placements, known, most)
-    return placements, tuple(dict.fromkeys(job for swap in swaps for job in swap.moved))
 
 
 def decide_with_cassini(
@@ -116,7 +106,7 @@ def decide_with_cassini(
     else:
         ranked = [rank_score(rules.rank, each, len(offered[0])) for each in meetings]
         best, scores = ranked.index(max(ranked)), tuple(ranked)
-    placements, migrated = _migrate(state, offered[best], known, rules.migrate)
+    placements, migrated = rules.migration.apply(state, offered[best], known)
     if migrated:
         chosen = PlacementScore(asked.shared_links(placements))
     else:

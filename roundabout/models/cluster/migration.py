@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Swaps of running workers between GPUs, so that jobs meet less on their worst links.
+"""Moves of running workers after a decision, and swaps of two workers, so that jobs meet less on their worst links.
 
-It is ours. MonkeyTree (arXiv 2602.08296) migrates workers to defragment a cluster, by another rule.
+Swaps are ours. MonkeyTree (arXiv 2602.08296) migrates workers by another rule, `defragmentation.py`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -11,6 +11,7 @@ from math import fsum
 from typing import Protocol
 
 from roundabout.models.cassini import Circle
+from roundabout.models.cluster.defragmentation import limit_fragments
 from roundabout.models.cluster.demands import DemandFinder, random_score
 from roundabout.models.cluster.placement import HostTree, host_tree_of
 from roundabout.models.cluster.state import JobKnowledge, Placement, Placements, State
@@ -25,6 +26,30 @@ SAME = 1e-9
 
 FREE = ""
 """The name of the job on GPUs that no job has."""
+
+
+@dataclass(frozen=True)
+class MigrationRule:
+    """The rule by which running workers are moved at a decision.
+
+    `swaps` is the most swaps of two workers, and `fragments` the most fragments of a rack; None is any number.
+    """
+
+    swaps: int = 0
+    fragments: int | None = None
+
+    def apply(self, state: State, placements: Placements, known: JobKnowledge) -> tuple[Placements, tuple[str, ...]]:
+        """Return the placements after the moves, and the jobs of which workers are moved."""
+        if self.fragments is not None:
+            after = limit_fragments(state, placements, self.fragments)
+            return after, tuple(job for job in placements if after[job] != placements[job])
+        if not self.swaps:
+            return placements, ()
+        placements, swaps = swap_workers(state, placements, known, self.swaps)
+        return placements, tuple(dict.fromkeys(job for swap in swaps for job in swap.moved))
+
+
+NO_MIGRATION = MigrationRule()
 
 
 @dataclass(frozen=True)

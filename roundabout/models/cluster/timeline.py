@@ -46,7 +46,7 @@ class Decision:
     job: str | None  # the job that arrived, ended or gave up its lease
     placements: Placements
     scores: tuple[float, ...] | None = None  # of the candidates that Cassini did not leave out
-    migrated: tuple[str, ...] = ()  # the jobs of which a swap moved a worker
+    migrated: tuple[str, ...] = ()  # the jobs of which `migrate` or `fragments` moved a worker
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ ONE = {"jobs": {"j": {"profile": "vgg19-fig1", "workers": ["s0", "s1"]}}, "itera
         ({"cluster": CLUSTER | {"scheduler": {"name": "random", "epoch": 1}}}, "found option 'epoch'"),
         ({"cluster": CLUSTER | {"trace": {"kind": "snapshot", "jobs": [{"workers": 25}]}}}, "found 25 workers"),
         ({"topology": "dumbbell-2x2"}, "expected at most 4"),
+        ({"cluster": CLUSTER | {"migrate": 1, "fragments": 2}}, "found fragments beside migrate"),
     ],
 )
 def test_an_impossible_cluster_experiment_is_refused_before_it_runs(changes: dict[str, Any], found: str) -> None:
@@ -56,6 +57,13 @@ def test_hours_are_refused_where_they_would_take_hours() -> None:
 def test_keys_of_trials_without_a_cluster_are_unchanged() -> None:
     stored = load_experiment("unfair-vgg19").cells[0].spec.model_dump(mode="json")
     assert "cluster" not in stored and "submitted" not in stored
+
+
+def test_keys_of_clusters_that_do_not_bound_fragments_are_unchanged() -> None:
+    stored = [cell.spec.model_dump(mode="json")["cluster"] for cell in build_experiment(FILE).cells]
+    assert all("fragments" not in each for each in stored)
+    (bound,) = build_experiment(FILE | {"cluster": CLUSTER | {"fragments": 2}}).cells
+    assert bound.spec.model_dump(mode="json")["cluster"]["fragments"] == 2
 
 
 def test_a_testbed_does_what_was_worked_out(tmp_path: Path) -> None:
