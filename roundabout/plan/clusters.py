@@ -9,6 +9,7 @@ from random import Random
 from roundabout.core.errors import UsageError
 from roundabout.models.cluster import models
 from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
+from roundabout.models.cluster.crux import with_crux_priorities
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
 from roundabout.models.cluster.timeline import Allocation, Timeline
@@ -57,7 +58,7 @@ def check_cluster_trial(spec: TrialSpec, seed: int) -> None:
     """
     assert spec.cluster
     routing = spec.topology.routing
-    used = [name for name in ("cassini", "migrate") if getattr(spec.cluster, name)]
+    used = [name for name in ("cassini", "migrate", "priorities") if getattr(spec.cluster, name)]
     if routing and used and spec.topology.hashes_flows:
         raise UsageError(
             f"topology {spec.topology.name}: found routing {routing.name} with {used[0]}, allowed with it is static: "
@@ -98,7 +99,7 @@ def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline
         topology=spec.topology,
         scheduler=scheduler,
         known=known,
-        decide=_policy(spec.cluster, scheduler, known),
+        decide=_policy(spec, scheduler, known),
         employ=partial(_resolve_job, spec, known, {each.name: each for each in wanted}),
         move_s=_move_s(spec, guesses),
         seed=seed,
@@ -129,6 +130,7 @@ def _resolve_job(
         departs_ms=None if math.isinf(stint.ends_s) else 1e3 * stint.ends_s + AT_ONCE_MS,
         timetable=stint.timetable,
         gpus=stint.gpus,
+        priority=stint.priority,
     )
 
 
@@ -153,7 +155,14 @@ def _move_s(spec: TrialSpec, guesses: models.Guesses) -> float:
     return MOVE_S if guesses is None else Random(f"{guesses} move_s").uniform(*MOVES_S)
 
 
-def _policy(cluster: ClusterSpec, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
+def _policy(spec: TrialSpec, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
+    """Return the policy that places the cluster's jobs, and gives them priorities if the cluster asks for them."""
+    assert spec.cluster
+    policy = _placement_policy(spec.cluster, scheduler, known)
+    return with_crux_priorities(policy, known, spec.priority_queues) if spec.cluster.priorities else policy
+
+
+def _placement_policy(cluster: ClusterSpec, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
     """Return the scheduler's own policy, or Cassini's around it, with the swaps of workers that the cluster allows."""
     if cassini := cluster.cassini:
         rules = RankingRules(cassini.rank, cassini.threshold, cluster.migrate)

@@ -27,6 +27,10 @@ Rank = Literal["algorithm-2", "worst-link", "played"]
 """The rule that ranks candidate placements."""
 
 
+Priorities = Literal["crux"]
+"""The rule that gives jobs priorities on the network."""
+
+
 class SchedulerChoice(Strict):
     """A scheduler's name and its options, as further fields (docs/reference/schedulers.md)."""
 
@@ -84,6 +88,11 @@ class Cluster(Strict):
         description="most swaps of two workers at a decision, each where the sum over jobs of the worst link's excess "
         "falls by 0.10 or more; the jobs that it moves stand still for `move_s`",
     )
+    priorities: Priorities | None = Field(
+        default=None,
+        description="rule that gives placed jobs priorities, as many as `priority_queues`: GPU intensity (`crux`); "
+        "default: none",
+    )
     trace: Trace = Field(description="where the jobs come from")
     guesses: Literal["stated", "drawn"] = Field(
         default="stated", description="guesses about models and `move_s`: as stated, or drawn from ranges by the seed"
@@ -96,10 +105,11 @@ class Cluster(Strict):
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return drop_defaults({"migrate": 0, "move_s": None, "slice": None}, handler(self))
+        return drop_defaults({"migrate": 0, "priorities": None, "move_s": None, "slice": None}, handler(self))
 
     @property
     def describe(self) -> str:
-        """Return a short description of the cluster: the scheduler's name, with `cassini` and `migration` if used."""
-        used = [name for name, value in (("cassini", self.cassini), ("migration", self.migrate)) if value]
+        """Return a short description of the cluster: the scheduler's name, and what is used around it."""
+        around = {"cassini": self.cassini, "migration": self.migrate, "crux": self.priorities}
+        used = [name for name, value in around.items() if value]
         return f"{self.scheduler.name} with {' and '.join(used)}" if used else self.scheduler.name

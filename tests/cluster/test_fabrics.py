@@ -124,7 +124,7 @@ def test_jobs_are_compressed_in_time(tmp_path):
         assert life.dedicated_s == pytest.approx(MINUTES[life.name[0]][1], abs=0.5)  # seconds in place of minutes
 
 
-@pytest.mark.parametrize("more", ["cassini: {}", "migrate: 1"])
+@pytest.mark.parametrize("more", ["cassini: {}", "migrate: 1", "priorities: crux"])
 def test_choices_by_links_are_refused_where_ports_decide_routes(tmp_path, more):
     spec = spec_on(tmp_path, "leaf-spine", 32, "{name: ecmp}", more)
     with pytest.raises(UsageError, match=rf"topology fabric: found routing ecmp with {more.partition(':')[0]}"):

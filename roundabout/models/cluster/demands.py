@@ -108,6 +108,11 @@ def random_score(meeting: JobDemands, capacity_gbps: float) -> float:
     return 1 - sum(share * max(gbps - capacity_gbps, 0) for gbps, share in together.items()) / capacity_gbps
 
 
+def peak_gbps(meeting: JobDemands) -> float:
+    """Return the largest possible demand of jobs together, Gbit/s."""
+    return sum(max(demand_levels(circle)) for circle in meeting)
+
+
 @lru_cache(maxsize=4096)
 def demand_levels(circle: Circle) -> dict[float, float]:
     """Return a job's demands, Gbit/s, and the share of its iteration with each."""

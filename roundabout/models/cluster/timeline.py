@@ -14,7 +14,7 @@ Why = Literal["arrival", "end", "lease", "epoch"]
 
 @dataclass(frozen=True)
 class Allocation:
-    """A contiguous time of a job on one placement with at most one timetable.
+    """A contiguous time of a job on one placement with at most one timetable and one priority.
 
     `left` is the number of iterations that remained at the begin, and `iterations` the number completed. `gpus` has the
     number of each worker's GPU in its host, where hosts have several NICs.
@@ -29,6 +29,7 @@ class Allocation:
     iterations: int
     timetable: Timetable | None = None
     gpus: tuple[int, ...] = ()
+    priority: int | None = None
 
     @property
     def has_traffic(self) -> bool:
@@ -112,7 +113,7 @@ def _allocation_json(stint: Allocation) -> dict[str, Any]:
     told: Mapping[str, Any] = {
         name: value
         for name, value in asdict(stint).items()
-        if name not in ("timetable", "left") and (name != "gpus" or value)
+        if name not in ("timetable", "left") and (name not in ("gpus", "priority") or value)
     }
     table = stint.timetable
     return {
