@@ -10,6 +10,7 @@ from roundabout.core.errors import UsageError
 from roundabout.models.cluster import models
 from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
 from roundabout.models.cluster.crux import with_crux_priorities
+from roundabout.models.cluster.paths import with_crux_paths
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
 from roundabout.models.cluster.timeline import Allocation, Timeline
@@ -57,17 +58,30 @@ def check_cluster_trial(spec: TrialSpec, seed: int) -> None:
     Raises EngineError if the flow-level engine is not built.
     """
     assert spec.cluster
-    routing = spec.topology.routing
-    used = [name for name in ("cassini", "migrate", "priorities") if getattr(spec.cluster, name)]
-    if routing and used and spec.topology.hashes_flows:
-        raise UsageError(
-            f"topology {spec.topology.name}: found routing {routing.name} with {used[0]}, allowed with it is static: "
-            "links of later flows are not known before they have their ports",
-            f"give `routing: {{name: static}}` and a topology with one NIC a host, or leave {used[0]} out",
-        )
+    _check_routing(spec, spec.cluster)
     Engine(ResidualCapacity.constant({}))
     trace_requests_of(spec, seed)
     _scheduler(spec, _job_knowledge(None))
+
+
+def _check_routing(spec: TrialSpec, cluster: ClusterSpec) -> None:
+    """Raise UsageError if decisions need links that the routing hides, or choose paths that it does not have."""
+    topology = spec.topology
+    name = topology.routing.name if topology.routing and not topology.is_tree else "none"
+    if cluster.paths and (not topology.hashes_flows or topology.has_rails):
+        raise UsageError(
+            f"topology {topology.name}: found routing {name} with paths, allowed with it is ecmp: elsewhere a flow's "
+            "source port does not choose among the paths of one NIC",
+            "give `routing: {name: ecmp}` and a topology with several paths and one NIC a host, or leave paths out",
+        )
+    by_links = ("cassini", "migrate") if cluster.paths else ("cassini", "migrate", "priorities")
+    used = [field for field in by_links if getattr(cluster, field)]
+    if used and topology.hashes_flows:
+        raise UsageError(
+            f"topology {topology.name}: found routing {name} with {used[0]}, allowed with it is static: "
+            "links of later flows are not known before they have their ports",
+            f"give `routing: {{name: static}}` and a topology with one NIC a host, or leave {used[0]} out",
+        )
 
 
 def least_duration_s(spec: TrialSpec, seed: int) -> float:
@@ -131,6 +145,7 @@ def _resolve_job(
         timetable=stint.timetable,
         gpus=stint.gpus,
         priority=stint.priority,
+        source_ports=stint.source_ports,
     )
 
 
@@ -156,9 +171,11 @@ def _move_s(spec: TrialSpec, guesses: models.Guesses) -> float:
 
 
 def _policy(spec: TrialSpec, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
-    """Return the policy that places the cluster's jobs, and gives them priorities if the cluster asks for them."""
+    """Return the policy that places the cluster's jobs, and gives them paths and priorities if the cluster asks so."""
     assert spec.cluster
     policy = _placement_policy(spec.cluster, scheduler, known)
+    if spec.cluster.paths:
+        policy = with_crux_paths(policy, known)
     return with_crux_priorities(policy, known, spec.priority_queues) if spec.cluster.priorities else policy
 
 

@@ -30,6 +30,9 @@ Rank = Literal["algorithm-2", "worst-link", "played"]
 Priorities = Literal["crux"]
 """The rule that gives jobs priorities on the network."""
 
+Paths = Literal["crux"]
+"""The rule that chooses the paths of jobs' flows."""
+
 
 class SchedulerChoice(Strict):
     """A scheduler's name and its options, as further fields (docs/reference/schedulers.md)."""
@@ -93,6 +96,11 @@ class Cluster(Strict):
         description="rule that gives placed jobs priorities, as many as `priority_queues`: GPU intensity (`crux`); "
         "default: none",
     )
+    paths: Paths | None = Field(
+        default=None,
+        description="rule that chooses the paths of placed jobs' flows, with `ecmp` routing: the least loaded one, "
+        "most intense jobs first (`crux`); default: the switches' hashes choose",
+    )
     trace: Trace = Field(description="where the jobs come from")
     guesses: Literal["stated", "drawn"] = Field(
         default="stated", description="guesses about models and `move_s`: as stated, or drawn from ranges by the seed"
@@ -105,11 +113,12 @@ class Cluster(Strict):
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return drop_defaults({"migrate": 0, "priorities": None, "move_s": None, "slice": None}, handler(self))
+        unsaid = {"migrate": 0, "priorities": None, "paths": None, "move_s": None, "slice": None}
+        return drop_defaults(unsaid, handler(self))
 
     @property
     def describe(self) -> str:
         """Return a short description of the cluster: the scheduler's name, and what is used around it."""
-        around = {"cassini": self.cassini, "migration": self.migrate, "crux": self.priorities}
+        around = {"cassini": self.cassini, "migration": self.migrate, "crux": self.priorities or self.paths}
         used = [name for name, value in around.items() if value]
         return f"{self.scheduler.name} with {' and '.join(used)}" if used else self.scheduler.name

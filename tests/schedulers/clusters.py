@@ -78,6 +78,7 @@ def employed(requests: Mapping[str, Request], stint: Allocation) -> ResolvedJob:
         timetable=stint.timetable,
         gpus=stint.gpus,
         priority=stint.priority,
+        source_ports=stint.source_ports,
     )
 
 

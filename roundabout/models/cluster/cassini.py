@@ -26,6 +26,7 @@ from roundabout.models.cassini import (
 from roundabout.models.cluster import demands
 from roundabout.models.cluster.demands import (
     DemandFinder,
+    FlowPorts,
     JobDemands,
     peak_gbps,
     random_score,
@@ -68,6 +69,7 @@ class PlacementDecision:
     A job that shares links with the same jobs as before keeps its timetable. `scores` are the scores of the scheduler's
     candidates in their order, by the rule that ranked them; None for a candidate that Algorithm 2 leaves out.
     `migrated` names the jobs of which a swap moved a worker. Jobs of larger `priorities` send first.
+    `source_ports` are those of flows whose paths are chosen.
     """
 
     placements: Placements
@@ -75,6 +77,7 @@ class PlacementDecision:
     scores: tuple[float | None, ...]
     migrated: tuple[str, ...] = ()
     priorities: Mapping[str, int] = field(default_factory=dict)
+    source_ports: Mapping[str, FlowPorts] = field(default_factory=dict)
 
 
 def decide_alone(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulation of a trace under a scheduler with the flow-level engine, in which jobs' progress determines events.
 
-A job whose workers change pauses for a while. A job that only gets another time-shift or priority continues at once. In
-both cases the current iteration is lost. Source: the interleaving thesis, sections 4.4.2 and 4.5.1.
+A job whose workers change pauses for a while. A job that only gets another time-shift, priority or path continues at
+once. In both cases the current iteration is lost. Source: the interleaving thesis, sections 4.4.2 and 4.5.1.
 """
 
 import math
@@ -233,6 +233,7 @@ class _Simulation:
             timetable=decided.timetables.get(name),
             gpus=gpus,
             priority=decided.priorities.get(name),
+            source_ports=decided.source_ports.get(name, ()),
         )
         stint = course.stint
         job = fluid_job(stint.name, self.cluster.employ(stint), self.cluster.topology, stint.left, stint.priority or 0)
@@ -240,9 +241,10 @@ class _Simulation:
 
     @staticmethod
     def _is_changed(stint: Allocation, decided: PlacementDecision) -> bool:
-        workers, timetable = decided.placements[stint.job], decided.timetables.get(stint.job)
-        same_terms = (stint.timetable, stint.priority) == (timetable, decided.priorities.get(stint.job))
-        return not same_terms or sorted(stint.workers) != sorted(workers)
+        job = stint.job
+        terms = decided.timetables.get(job), decided.priorities.get(job), decided.source_ports.get(job, ())
+        is_moved = sorted(stint.workers) != sorted(decided.placements[job])
+        return is_moved or terms != (stint.timetable, stint.priority, stint.source_ports)
 
     def _stop(self, course: _JobState) -> Allocation | None:
         """End a job's allocation, if it has one."""

@@ -5,6 +5,19 @@ docs/reference/schedulers.md says which parts of the paper are here, and which a
 """
 
 from roundabout.models.cluster.crux.compression import compress_priorities
-from roundabout.models.cluster.crux.priorities import CommunicatingJob, assign_priorities, with_crux_priorities
+from roundabout.models.cluster.crux.priorities import (
+    CommunicatingJob,
+    assign_priorities,
+    communicating_jobs,
+    demand_finder,
+    with_crux_priorities,
+)
 
-__all__ = ["CommunicatingJob", "assign_priorities", "compress_priorities", "with_crux_priorities"]
+__all__ = [
+    "CommunicatingJob",
+    "assign_priorities",
+    "communicating_jobs",
+    "compress_priorities",
+    "demand_finder",
+    "with_crux_priorities",
+]

@@ -17,9 +17,9 @@ from roundabout.models.cassini import Circle
 from roundabout.models.cluster.cassini import PlacementDecision
 from roundabout.models.cluster.crux.compression import Edge, compress_priorities
 from roundabout.models.cluster.demands import DemandFinder, JobDemands, peak_gbps
-from roundabout.models.cluster.placement import HostTree, host_tree_of
+from roundabout.models.cluster.placement import host_tree_of
 from roundabout.models.cluster.simulator import SchedulerPolicy
-from roundabout.models.cluster.state import JobKnowledge, Placements, Request, State
+from roundabout.models.cluster.state import JobKnowledge, State
 from roundabout.models.cluster.timetable_fit import ITERATIONS, fluid_job_of, mean_iterations_ms
 
 LEAST_GAIN = 0.001
@@ -62,12 +62,9 @@ def with_crux_priorities(decide: SchedulerPolicy, known: JobKnowledge, levels: i
 
     def decide_with_priorities(state: State, seed: int) -> PlacementDecision:
         decided = decide(state, seed)
-        requests = {job.request.name: job.request for job in state.jobs}
-        ground = host_tree_of(state.topology)
-        asked = DemandFinder(ground, requests, known)
-        jobs = _communicating_jobs(ground, asked, requests, known, decided.placements)
+        jobs = communicating_jobs(decided, state, known)
         priorities = assign_priorities(jobs)
-        edges = _contention(priorities, asked.shared_links(decided.placements))
+        edges = _contention(priorities, demand_finder(decided, state, known).shared_links(decided.placements))
         intensities = {job.name: job.intensity for job in jobs}
         weights = {edge: intensities[edge[0]] for edge in edges}
         return replace(decided, priorities=compress_priorities(list(priorities), weights, levels))
@@ -75,21 +72,22 @@ def with_crux_priorities(decide: SchedulerPolicy, known: JobKnowledge, levels: i
     return decide_with_priorities
 
 
-def _communicating_jobs(
-    ground: HostTree,
-    asked: DemandFinder,
-    requests: Mapping[str, Request],
-    known: JobKnowledge,
-    placements: Placements,
-) -> list[CommunicatingJob]:
-    """Return the jobs that send over a link, in the order of their arrival."""
+def demand_finder(decided: PlacementDecision, state: State, known: JobKnowledge) -> DemandFinder:
+    """Return a finder of the demands of the decision's placements, on the decision's paths."""
+    requests = {job.request.name: job.request for job in state.jobs}
+    return DemandFinder(host_tree_of(state.topology), requests, known, decided.source_ports)
+
+
+def communicating_jobs(decided: PlacementDecision, state: State, known: JobKnowledge) -> list[CommunicatingJob]:
+    """Return the placed jobs that send over a link, in the order of their arrival."""
+    asked, gbps = demand_finder(decided, state, known), host_tree_of(state.topology).capacity_gbps
     found = []
-    for name, request in requests.items():
-        workers = placements.get(name, ())
-        on_links = asked.circles_of(name, workers) if workers else {}
+    for request in (job.request for job in state.jobs):
+        workers = decided.placements.get(request.name, ())
+        on_links = asked.circles_of(request.name, workers) if workers else {}
         if on_links:
             computing_ms = known.profile(request, len(workers)).compute_ms * len(workers)
-            each = (CommunicatingJob(name, computing_ms, on_links[at], ground.capacity_gbps[at]) for at in on_links)
+            each = (CommunicatingJob(request.name, computing_ms, on_links[at], gbps[at]) for at in on_links)
             found.append(max(each, key=lambda job: job.sending_ms))
     return found
 
@@ -117,25 +115,28 @@ def correction_factor(job: CommunicatingJob, reference: CommunicatingJob) -> flo
 def _gain(job: CommunicatingJob, other: CommunicatingJob) -> float:
     """Return the share of the link's time that a job gains by precedence over another job on one link."""
     gbps = min(job.link_gbps, other.link_gbps)
-    delayed_ms = _delayed_iteration_ms(job.circle, other.circle, gbps)
-    return max(job.sending_ms / job.circle.iteration_ms - job.sending_ms / delayed_ms, LEAST_GAIN)
+    first_ms, _ = _iterations_ms(job.circle, other.circle, gbps)
+    _, second_ms = _iterations_ms(other.circle, job.circle, gbps)
+    return max(job.sending_ms / first_ms - job.sending_ms / second_ms, LEAST_GAIN)
 
 
 @lru_cache(maxsize=65_536)
-def _delayed_iteration_ms(circle: Circle, first: Circle, gbps: float) -> float:
-    """Return a job's mean iteration time on a link on which another job comes first, ms."""
-    links = (((replace(circle, job="second"), replace(first, job="first")), gbps),)
-    longest_ms = max(circle.iteration_ms, first.iteration_ms)
+def _iterations_ms(first: Circle, second: Circle, gbps: float) -> tuple[float, float]:
+    """Return the mean iteration times of two jobs on a link on which the first one has precedence, ms."""
+    circles = {"second": replace(second, job="second"), "first": replace(first, job="first")}
+    links = ((tuple(circles.values()), gbps),)
+    longest_ms = max(first.iteration_ms, second.iteration_ms)
 
-    def play(draw: int) -> float:
+    def play(draw: int) -> dict[str, float]:
         random = Random(draw)
         jobs = {
             name: replace(fluid_job_of(name, links, None, random.uniform(0, longest_ms)), priority=priority)
-            for priority, name in enumerate(("second", "first"))
+            for priority, name in enumerate(circles)
         }
-        return mean_iterations_ms(links, jobs, ITERATIONS * len(jobs) * longest_ms)["second"]
+        return mean_iterations_ms(links, jobs, ITERATIONS * len(jobs) * longest_ms)
 
-    return fmean(map(play, range(DRAWS)))
+    means = [play(draw) for draw in range(DRAWS)]
+    return fmean(each["first"] for each in means), fmean(each["second"] for each in means)
 
 
 def _contention(order: Mapping[str, float], meetings: Mapping[JobDemands, float]) -> list[Edge]:
