@@ -2,7 +2,7 @@
 """Trials of a cluster. A simulation of the trace and scheduler, before the trial, determines the trial's jobs."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 
@@ -10,7 +10,7 @@ from roundabout.core.errors import UsageError
 from roundabout.models.cluster import models
 from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
 from roundabout.models.cluster.crux import with_crux_priorities
-from roundabout.models.cluster.paths import with_crux_paths
+from roundabout.models.cluster.paths import with_crux_paths, with_foresight
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
 from roundabout.models.cluster.timeline import Allocation, Timeline
@@ -18,7 +18,7 @@ from roundabout.models.cluster.traces import TraceError, initial_placements, tra
 from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.models.schedulers import make_scheduler
-from roundabout.spec.cluster import MOVE_S, MOVES_S, Cluster as ClusterSpec
+from roundabout.spec.cluster import MOVE_S, MOVES_S, Cluster as ClusterSpec, Paths
 from roundabout.spec.experiment import MOST_ITERATIONS, ResolvedJob, TrialSpec
 
 AT_ONCE_MS = 0.001
@@ -26,6 +26,12 @@ AT_ONCE_MS = 0.001
 
 LATEST_S = 1e6
 """The latest accepted arrival, in seconds. Later floats cannot distinguish instants 1e-9 s apart."""
+
+
+CHOOSE_PATHS: dict[Paths, Callable[[SchedulerPolicy, JobKnowledge], SchedulerPolicy]] = {
+    "crux": with_crux_paths,
+    "foresight": with_foresight,
+}
 
 
 def trace_requests_of(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
@@ -175,7 +181,7 @@ def _policy(spec: TrialSpec, scheduler: Scheduler, known: JobKnowledge) -> Sched
     assert spec.cluster
     policy = _placement_policy(spec.cluster, scheduler, known)
     if spec.cluster.paths:
-        policy = with_crux_paths(policy, known)
+        policy = CHOOSE_PATHS[spec.cluster.paths](policy, known)
     return with_crux_priorities(policy, known, spec.priority_queues) if spec.cluster.priorities else policy
 
 

@@ -30,7 +30,7 @@ Rank = Literal["algorithm-2", "worst-link", "played"]
 Priorities = Literal["crux"]
 """The rule that gives jobs priorities on the network."""
 
-Paths = Literal["crux"]
+Paths = Literal["crux", "foresight"]
 """The rule that chooses the paths of jobs' flows."""
 
 
@@ -99,7 +99,8 @@ class Cluster(Strict):
     paths: Paths | None = Field(
         default=None,
         description="rule that chooses the paths of placed jobs' flows, with `ecmp` routing: the least loaded one, "
-        "most intense jobs first (`crux`); default: the switches' hashes choose",
+        "most intense jobs first (`crux`), or together with time-shifts, so that phases do not overlap (`foresight`); "
+        "default: the switches' hashes choose",
     )
     trace: Trace = Field(description="where the jobs come from")
     guesses: Literal["stated", "drawn"] = Field(
@@ -119,6 +120,7 @@ class Cluster(Strict):
     @property
     def describe(self) -> str:
         """Return a short description of the cluster: the scheduler's name, and what is used around it."""
-        around = {"cassini": self.cassini, "migration": self.migrate, "crux": self.priorities or self.paths}
+        around = {"cassini": self.cassini, "migration": self.migrate}
+        around |= {"crux": "crux" in (self.priorities, self.paths), "foresight": self.paths == "foresight"}
         used = [name for name, value in around.items() if value]
         return f"{self.scheduler.name} with {' and '.join(used)}" if used else self.scheduler.name

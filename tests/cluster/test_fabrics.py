@@ -113,6 +113,7 @@ def test_a_trace_is_played_on_the_routes_of_a_fabric(tmp_path, fabric, servers, 
         ("{name: static}", "priorities: crux"),
         ("{name: ecmp}", "paths: crux"),
         ("{name: ecmp}", "paths: crux\n  priorities: crux"),
+        ("{name: ecmp}", "paths: foresight"),
     ],
 )
 def test_priorities_and_paths_of_a_simulation_are_those_of_its_trial(tmp_path, routing, more):

@@ -8,18 +8,25 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.models.cluster.cassini import PlacementDecision
-from roundabout.models.cluster.paths import with_crux_paths
+from roundabout.models.cluster.paths import (
+    PathSearch,
+    placed_flows,
+    with_crux_paths,
+    with_foresight,
+)
 from roundabout.models.cluster.state import Job, Request, State
 from roundabout.models.cluster.timeline import Allocation
+from roundabout.spec.cassini import Timetable
 from roundabout.spec.fabrics import leaf_spine
 from roundabout.spec.routing import source_port
 from roundabout.spec.topology import Topology
-from tests.schedulers.clusters import KNOWN, employed
+from tests.schedulers.clusters import KNOWN, employed, with_links_of
 
 pytestmark = pytest.mark.unit
 
 FABRIC = leaf_spine(servers=32, oversubscription=2).topology("fabric")
 """Four leaves of eight servers, and four spines."""
+NARROW = with_links_of(FABRIC, 43.0)
 
 
 def decide(placements: dict[str, tuple[str, ...]], models: dict[str, str], topology: Topology = FABRIC):
@@ -84,6 +91,38 @@ def test_each_flow_between_hosts_has_one_port_and_takes_a_shortest_path(order, s
             assert flow.source_port == port.port
             assert len(FABRIC.path(*flow)) == (2 if leaf(flow.sender) == leaf(flow.receiver) else 4)
         assert len({(port.sender, port.receiver) for port in job.source_ports}) == len(placements[name])
+
+
+@pytest.mark.parametrize("sends", ["together", "in turn"])
+def test_flows_that_contend_in_time_take_other_paths(sends: str) -> None:
+    """Two jobs whose flows share links to and from a spine; their timetables are half a period apart, or equal."""
+    request = Request("a", "resnet", 8, 2, 500, 0.0)
+    profile = KNOWN.profile(request, 2)
+    placements = {"a": ("s0", "s8"), "b": ("s1", "s9")}
+    flows = {job: placed_flows(job, profile, placed, NARROW) for job, placed in placements.items()}
+    ports = {
+        job: tuple(flow.by(next(path for path in flow.port_of if "spine2" in path[1])) for flow in own)
+        for job, own in flows.items()
+    }
+    period_ms = 1.02 * profile.alone_ms
+    table = Timetable(shift_ms=0, period_ms=period_ms, threshold_ms=1)
+    later = table.model_copy(update={"shift_ms": period_ms / 2}) if sends == "in turn" else table
+    search = PathSearch(flows, ports, {"a": table, "b": later}, NARROW)
+    assert (search.excess > 0) == (sends == "together")
+    assert search.relieve() == (sends == "together")
+    assert search.excess == pytest.approx(0, abs=1e-9)
+    assert (search.source_ports == ports) == (sends == "in turn")
+
+
+def test_foresight_keeps_jobs_apart_where_there_is_one_path() -> None:
+    """A leaf-spine with one spine: only time-shifts can help."""
+    one = with_links_of(leaf_spine(servers=16, oversubscription=8).topology("fabric"), 43.0)
+    requests = {job: Request(job, "resnet", 8, 2, 500, 0.0) for job in "ab"}
+    placements = {"a": ("s0", "s8"), "b": ("s1", "s9")}
+    policy = with_foresight(lambda state, seed: PlacementDecision(placements, {}, ()), KNOWN)
+    decided = policy(State(0.0, one, tuple(map(Job, requests.values()))), 1)
+    assert decided.timetables.keys() == set("ab")
+    assert decided.source_ports.keys() == set("ab")
 
 
 def leaf(host: str) -> int:
