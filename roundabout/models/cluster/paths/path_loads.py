@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Crux's paths: the most intense job first, each flow on the least loaded of its equally short paths.
 
-Source: Crux, section 4.1. As there, a flow's source port decides its path.
+Source: Crux, section 4.1. With ECMP, a flow's source port decides its path.
 """
 
 from collections.abc import Iterable, Mapping
