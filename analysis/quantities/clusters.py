@@ -79,6 +79,25 @@ def fairness(asked: QuantityRequest) -> list[Case]:
     return _lives(asked, lambda life: life.fairness, max)
 
 
+@quantity("GPU utilization of jobs with traffic", unit="%", digits=1, by="variant")
+def utilization(asked: QuantityRequest) -> list[Case]:
+    """Return the share of time for which allocated GPUs compute completed iterations; the mean of repetitions."""
+    return [
+        _case(cell, *mean_of([100 * trial.gpu_utilization for trial in cell.trials.values()], at_least=0))
+        for cell in _cells(asked, asked.of)
+    ]
+
+
+@quantity("gain of GPU utilization of jobs with traffic", unit="times", needs=("over",), by="variant")
+def utilization_gain(asked: QuantityRequest) -> list[Case]:
+    """Return the mean GPU utilization under variant `of` over that under `over`."""
+
+    def pairs(of: ClusterCell, over: ClusterCell) -> list[tuple[Array, Array]]:
+        return pair_by_repetition(of, over, lambda trial: np.array([trial.gpu_utilization]))
+
+    return [_case(of, *paired_ratio(pairs(of, over), np.mean)) for of, over in _pairs(asked)]
+
+
 @quantity("jobs that swaps move an hour", unit="1/h", digits=1, by="variant")
 def migrations(asked: QuantityRequest) -> list[Case]:
     """Return the number of jobs that swaps or `fragments` move, each time anew, in an hour; mean of repetitions."""

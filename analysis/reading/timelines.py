@@ -140,8 +140,9 @@ class CompletedIterations:
     """Every iteration that a trial's jobs completed, in the order of jobs and iterations: arrays of equal length.
 
     `models` and `jobs` name the model and job of each iteration, and `start_s` is its begin from the trial's start.
-    `dedicated_ms` is the time with the same workers and no other traffic, as the allocation's profile gives it. `marks`
-    counts ECN marks of its packets, nan if unknown.
+    `dedicated_ms` is the time with the same workers and no other traffic, as the allocation's profile gives it.
+    `computing_ms` is the computing time of all its workers together. `marks` counts ECN marks of its packets,
+    nan if unknown.
     """
 
     models: Names
@@ -149,6 +150,7 @@ class CompletedIterations:
     start_s: Floats
     times_ms: Floats
     dedicated_ms: Floats
+    computing_ms: Floats
     marks: Floats
 
     @property
@@ -177,6 +179,16 @@ class ClusterTrial:
         """Return the start of the trial's window in the trace, s; None if the trial played the whole trace."""
         cluster = self.spec.cluster
         return cluster.slice.from_s if cluster and cluster.slice else None
+
+    @property
+    def gpu_utilization(self) -> float:
+        """Return the share of time for which GPUs compute completed iterations, of the GPUs of jobs with traffic.
+
+        GPUs count from an allocation's begin to its end.
+        """
+        own = (stint for stint in self.timeline.stints if stint.name in self.spec.jobs)
+        had_s = sum(len(stint.workers) * (stint.ends_s - stint.begins_s) for stint in own)
+        return float(self.points.computing_ms.sum()) / 1e3 / had_s
 
     @property
     def migrations_an_hour(self) -> float:
@@ -277,6 +289,7 @@ def _trial(record: Mapping[str, Any], timeline: Timeline, table: pa.Table) -> Cl
     jobs = np.array([job_of[name] for name in names], object)
     models = np.array([timeline.models[job] for job in jobs], object)
     alone_ms = np.array([spec.jobs[name].profile.alone_ms for name in names])
+    computing_ms = np.array([spec.jobs[name].profile.compute_ms * len(spec.jobs[name].workers) for name in names])
     start_ns = int(record["start_ns"])
     points = CompletedIterations(
         models=models[place],
@@ -284,6 +297,7 @@ def _trial(record: Mapping[str, Any], timeline: Timeline, table: pa.Table) -> Cl
         start_s=(rows["start_ns"].to_numpy() - start_ns) / 1e9,
         times_ms=rows["iteration_ms"].to_numpy(),
         dedicated_ms=alone_ms[place],
+        computing_ms=computing_ms[place],
         marks=rows["marks"].to_numpy(),
     )
     return ClusterTrial(str(record["trial"]), spec, timeline, start_ns, points)

@@ -2,14 +2,16 @@
 """Trials of a cluster. A simulation of the trace and scheduler, before the trial, determines the trial's jobs."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 
 from roundabout.core.errors import UsageError
 from roundabout.models.cluster import models
 from roundabout.models.cluster.cassini import RankingRules, decide_alone, decide_with_cassini
+from roundabout.models.cluster.crux import with_crux_priorities
 from roundabout.models.cluster.migration import MigrationRule
+from roundabout.models.cluster.paths import with_crux_paths, with_foresight
 from roundabout.models.cluster.simulator import Cluster, SchedulerPolicy, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import JobKnowledge, Request, Scheduler
 from roundabout.models.cluster.timeline import Allocation, Timeline
@@ -17,7 +19,7 @@ from roundabout.models.cluster.traces import TraceError, initial_placements, tra
 from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.models.schedulers import make_scheduler
-from roundabout.spec.cluster import MOVE_S, MOVES_S, Cluster as ClusterSpec
+from roundabout.spec.cluster import MOVE_S, MOVES_S, Cluster as ClusterSpec, Paths
 from roundabout.spec.experiment import MOST_ITERATIONS, ResolvedJob, TrialSpec
 
 AT_ONCE_MS = 0.001
@@ -25,6 +27,12 @@ AT_ONCE_MS = 0.001
 
 LATEST_S = 1e6
 """The latest accepted arrival, in seconds. Later floats cannot distinguish instants 1e-9 s apart."""
+
+
+CHOOSE_PATHS: dict[Paths, Callable[[SchedulerPolicy, JobKnowledge], SchedulerPolicy]] = {
+    "crux": with_crux_paths,
+    "foresight": with_foresight,
+}
 
 
 def trace_requests_of(spec: TrialSpec, seed: int) -> tuple[Request, ...]:
@@ -57,17 +65,30 @@ def check_cluster_trial(spec: TrialSpec, seed: int) -> None:
     Raises EngineError if the flow-level engine is not built.
     """
     assert spec.cluster
-    routing = spec.topology.routing
-    used = [name for name in ("cassini", "migrate") if getattr(spec.cluster, name)]
-    if routing and used and spec.topology.hashes_flows:
-        raise UsageError(
-            f"topology {spec.topology.name}: found routing {routing.name} with {used[0]}, allowed with it is static: "
-            "links of later flows are not known before they have their ports",
-            f"give `routing: {{name: static}}` and a topology with one NIC a host, or leave {used[0]} out",
-        )
+    _check_routing(spec, spec.cluster)
     Engine(ResidualCapacity.constant({}))
     trace_requests_of(spec, seed)
     _scheduler(spec, _job_knowledge(None))
+
+
+def _check_routing(spec: TrialSpec, cluster: ClusterSpec) -> None:
+    """Raise UsageError if decisions need links that the routing hides, or choose paths that it does not have."""
+    topology = spec.topology
+    name = topology.routing.name if topology.routing and not topology.is_tree else "none"
+    if cluster.paths and (not topology.hashes_flows or topology.has_rails):
+        raise UsageError(
+            f"topology {topology.name}: found routing {name} with paths, allowed with it is ecmp: elsewhere a flow's "
+            "source port does not choose among the paths of one NIC",
+            "give `routing: {name: ecmp}` and a topology with several paths and one NIC a host, or leave paths out",
+        )
+    by_links = ("cassini", "migrate") if cluster.paths else ("cassini", "migrate", "priorities")
+    used = [field for field in by_links if getattr(cluster, field)]
+    if used and topology.hashes_flows:
+        raise UsageError(
+            f"topology {topology.name}: found routing {name} with {used[0]}, allowed with it is static: "
+            "links of later flows are not known before they have their ports",
+            f"give `routing: {{name: static}}` and a topology with one NIC a host, or leave {used[0]} out",
+        )
 
 
 def least_duration_s(spec: TrialSpec, seed: int) -> float:
@@ -99,7 +120,7 @@ def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline
         topology=spec.topology,
         scheduler=scheduler,
         known=known,
-        decide=_policy(spec.cluster, scheduler, known),
+        decide=_policy(spec, scheduler, known),
         employ=partial(_resolve_job, spec, known, {each.name: each for each in wanted}),
         move_s=_move_s(spec, guesses),
         seed=seed,
@@ -130,6 +151,8 @@ def _resolve_job(
         departs_ms=None if math.isinf(stint.ends_s) else 1e3 * stint.ends_s + AT_ONCE_MS,
         timetable=stint.timetable,
         gpus=stint.gpus,
+        priority=stint.priority,
+        source_ports=stint.source_ports,
     )
 
 
@@ -154,7 +177,16 @@ def _move_s(spec: TrialSpec, guesses: models.Guesses) -> float:
     return MOVE_S if guesses is None else Random(f"{guesses} move_s").uniform(*MOVES_S)
 
 
-def _policy(cluster: ClusterSpec, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
+def _policy(spec: TrialSpec, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
+    """Return the policy that places the cluster's jobs, and gives them paths and priorities if the cluster asks so."""
+    assert spec.cluster
+    policy = _placement_policy(spec.cluster, scheduler, known)
+    if spec.cluster.paths:
+        policy = CHOOSE_PATHS[spec.cluster.paths](policy, known)
+    return with_crux_priorities(policy, known, spec.priority_queues) if spec.cluster.priorities else policy
+
+
+def _placement_policy(cluster: ClusterSpec, scheduler: Scheduler, known: JobKnowledge) -> SchedulerPolicy:
     """Return the scheduler's own policy, or Cassini's around it, with the cluster's rule of moves."""
     migration = MigrationRule(cluster.migrate, cluster.fragments)
     if cassini := cluster.cassini:

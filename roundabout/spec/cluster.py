@@ -35,6 +35,13 @@ Rank = Literal["algorithm-2", "worst-link", "played"]
 """The rule that ranks candidate placements."""
 
 
+Priorities = Literal["crux"]
+"""The rule that gives jobs priorities on the network."""
+
+Paths = Literal["crux", "foresight"]
+"""The rule that chooses the paths of jobs' flows."""
+
+
 class SchedulerChoice(Strict):
     """A scheduler's name and its options, as further fields (docs/reference/schedulers.md)."""
 
@@ -97,6 +104,17 @@ class Cluster(Strict):
         description="most jobs of a rack that reach beyond it: at a decision as few workers as possible move until "
         "no rack has more (MonkeyTree); their jobs stand still for `move_s`; default: any number",
     )
+    priorities: Priorities | None = Field(
+        default=None,
+        description="rule that gives placed jobs priorities, as many as `priority_queues`: GPU intensity (`crux`); "
+        "default: none",
+    )
+    paths: Paths | None = Field(
+        default=None,
+        description="rule that chooses the paths of placed jobs' flows, with `ecmp` routing: the least loaded one, "
+        "most intense jobs first (`crux`), or together with time-shifts, so that phases do not overlap (`foresight`); "
+        "default: the switches' hashes choose",
+    )
     trace: Trace = Field(description="where the jobs come from")
     guesses: Literal["stated", "drawn"] = Field(
         default="stated", description="guesses about models and `move_s`: as stated, or drawn from ranges by the seed"
@@ -118,11 +136,13 @@ class Cluster(Strict):
 
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return drop_defaults({"migrate": 0, "fragments": None, "move_s": None, "slice": None}, handler(self))
+        unsaid = {"migrate": 0, "fragments": None, "priorities": None, "paths": None, "move_s": None, "slice": None}
+        return drop_defaults(unsaid, handler(self))
 
     @property
     def describe(self) -> str:
-        """Return a short description of the cluster: the scheduler's name, and what is used with it."""
-        options = {"cassini": self.cassini, "migration": self.migrate, "defragmentation": self.fragments}
-        used = [name for name, value in options.items() if value]
+        """Return a short description of the cluster: the scheduler's name, and what is used around it."""
+        around = {"cassini": self.cassini, "migration": self.migrate, "defragmentation": self.fragments}
+        around |= {"crux": "crux" in (self.priorities, self.paths), "foresight": self.paths == "foresight"}
+        used = [name for name, value in around.items() if value]
         return f"{self.scheduler.name} with {' and '.join(used)}" if used else self.scheduler.name

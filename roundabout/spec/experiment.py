@@ -2,6 +2,7 @@
 """Model of an experiment: its trials, variants, repetitions and expectations."""
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import (
@@ -23,7 +24,7 @@ from roundabout.spec.cluster import Cluster
 from roundabout.spec.expectation import AnyExpectation, with_basis
 from roundabout.spec.patterns import ALIKE, Pattern, Transfer, flow_bytes
 from roundabout.spec.profile import Phase, Profile, ProfileScaling
-from roundabout.spec.routing import Flow, Routing, source_port
+from roundabout.spec.routing import Flow, FlowPort, Routing, source_port
 from roundabout.spec.topology import Delays, FeedbackDelay, Hop, Topology
 from roundabout.spec.trace import SubmittedJob
 from roundabout.spec.trainers import DEFAULT, Trainer
@@ -125,7 +126,8 @@ class JobFields(Strict):
     @model_serializer(mode="wrap")
     def _as_asked(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Drop fields at their defaults, so that trial keys hashed before a field existed stay valid."""
-        return drop_defaults({"priority": None, "timetable": None, "gpus": []}, handler(self))
+        unsaid: dict[str, Any] = {"priority": None, "timetable": None, "gpus": [], "source_ports": []}
+        return drop_defaults(unsaid, handler(self))
 
 
 class Job(JobFields):
@@ -301,8 +303,10 @@ class ClusterTreatment(Treatment):
         return self
 
 
-TIMELINE = frozenset({"arrives_ms", "start_offset_ms", "departs_ms", "iterations", "inputs", "timetable", "gpus"})
-"""Fields that place a job in time, and on GPUs, among other jobs."""
+TIMELINE = frozenset(
+    {"arrives_ms", "start_offset_ms", "departs_ms", "iterations", "inputs", "timetable", "gpus", "source_ports"}
+)
+"""Fields that place a job in time, on GPUs and on paths, among other jobs."""
 
 
 class ResolvedJob(JobFields):
@@ -322,6 +326,8 @@ class ResolvedJob(JobFields):
     timetable: Timetable | None = None
     # The number of each worker's GPU in its host. Without it, the k-th worker of a host has GPU k.
     gpus: Tuple[Annotated[int, Field(ge=0)]] = ()
+    # Chosen ports. Other flows have a port that is a hash of their job's name and their ranks.
+    source_ports: Tuple[FlowPort] = ()
 
     @property
     def begins_ms(self) -> float:
@@ -374,11 +380,15 @@ class ResolvedJob(JobFields):
         hosts = self.workers[sender], self.workers[receiver]
         if not topology.hashes_flows:
             return Flow(*hosts)
-        port = source_port(name, sender, receiver, number)
+        port = self._chosen_ports.get((sender, receiver, number)) or source_port(name, sender, receiver, number)
         if not topology.has_rails:
             return Flow(*hosts, port)
         own, other = (number + self._gpu(rank) for rank in (sender, receiver))
         return Flow(*hosts, port, (other if topology.crosses_nvlink else own, other))
+
+    @cached_property
+    def _chosen_ports(self) -> dict[tuple[int, int, int], int]:
+        return {(each.sender, each.receiver, each.number): each.port for each in self.source_ports}
 
     def _gpu(self, rank: int) -> int:
         return self.gpus[rank] if self.gpus else self.workers[:rank].count(self.workers[rank])

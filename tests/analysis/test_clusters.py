@@ -24,7 +24,7 @@ from analysis.statistics.intervals import estimate, paired_ratio, ratio
 from analysis.studies.cluster import figures
 from roundabout.spec import load_experiment
 from roundabout.store import StoreError
-from tests.analysis.cluster_runs import MODELS, SLOWED, cluster_run
+from tests.analysis.cluster_runs import JOB, MODELS, SLOWED, cluster_run
 from tests.analysis.synthetic_runs import as_older
 
 pytestmark = pytest.mark.unit
@@ -134,6 +134,15 @@ def test_quantities_are_those_of_the_study(reading, results):
     ):
         found = measured(reading, what, of="random")["random"]
         assert found.value == pytest.approx(getattr(lives["random"], field).value)
+
+
+def test_gpus_compute_for_a_larger_share_of_time_if_jobs_are_slowed_down_less(reading):
+    found = measured(reading, "GPU utilization of jobs with traffic")
+    assert found["ideal"].value == pytest.approx(100 * JOB.profile.compute_ms / JOB.profile.alone_ms)
+    assert found["themis"].value == pytest.approx(found["ideal"].value / SLOWED["themis"], rel=0.05)
+    gain = measured(reading, "gain of GPU utilization of jobs with traffic", of="ideal", over="themis")["ideal"]
+    assert gain.value == pytest.approx(found["ideal"].value / found["themis"].value)
+    assert gain.ci95 is not None
 
 
 def test_jobs_that_wait_are_counted_and_in_no_mean(results):

@@ -19,12 +19,14 @@ from roundabout.models.schedulers import make_scheduler
 from roundabout.plan.clusters import check_cluster_trial
 from roundabout.spec import Topology, load_experiment
 from roundabout.spec.cassini import Timetable
-from tests.schedulers.clusters import KNOWN, cluster, employed
+from tests.schedulers.clusters import KNOWN, cluster, employed, with_links_of
 
 pytestmark = pytest.mark.unit
 
 TOPOLOGY = cluster(racks=2, hosts=3)
+NARROW = with_links_of(TOPOLOGY, 43.0)
 A = Request("a", "vgg", 8, 2, 100, 0.0)
+B = Request("b", "bert", 8, 2, 100, 0.0)
 MOVE_S = 5.0
 Plan = Callable[[float], tuple[Mapping[str, Placement], Mapping[str, Timetable]]]
 
@@ -88,6 +90,31 @@ def test_a_new_timetable_does_not_interrupt_a_job() -> None:
     assert before.ends_s == after.begins_s == pytest.approx(10.0)
     assert (before.timetable, after.timetable, timeline.lives[0].moves) == (None, table, 0)
     assert before.iterations + after.iterations == 100
+
+
+def test_a_new_priority_does_not_interrupt_a_job() -> None:
+    timeline = prioritized(lambda now_s: {"a": 1, "b": 2} if now_s < 10 else {"a": 2, "b": 1})
+    a, b = ([stint for stint in timeline.stints if stint.job == job] for job in "ab")
+    assert [stint.priority for stint in a] == [1, 2]
+    assert a[0].ends_s == a[1].begins_s == pytest.approx(10.0)
+    assert (timeline.lives[0].moves, sum(stint.iterations for stint in a)) == (0, 100)
+    alone_ms = KNOWN.profile(B, 2).alone_ms
+    assert b[0].iterations == int(10_000 / alone_ms)
+    assert b[1].iterations < (a[1].ends_s - 10.0) * 1000 / alone_ms - 5
+
+
+def prioritized(priorities: Callable[[float], Mapping[str, int]]) -> Timeline:
+    """Two jobs that share the uplinks of two racks, with priorities that change at 10 s."""
+    requests = [A, B]
+    placements = {"a": ("s0", "s3"), "b": ("s1", "s4")}
+
+    def decide(state: State, seed: int) -> PlacementDecision:
+        here = {job.request.name for job in state.jobs}
+        found = {job: each for job, each in priorities(state.now_s + 1e-6).items() if job in here}
+        return PlacementDecision({job: placements[job] for job in found}, {}, (), priorities=found)
+
+    employ = partial(employed, {each.name: each for each in requests})
+    return simulate_trace(requests, Cluster(NARROW, Planned(10.0), KNOWN, decide, employ, MOVE_S, seed=1))
 
 
 def test_jobs_that_are_present_keep_their_gpus_and_their_lease() -> None:

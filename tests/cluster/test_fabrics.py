@@ -107,6 +107,27 @@ def test_a_trace_is_played_on_the_routes_of_a_fabric(tmp_path, fabric, servers, 
     assert {name: each.shape[1] for name, each in computed.iterations.items()} == simulated
 
 
+@pytest.mark.parametrize(
+    ("routing", "more"),
+    [
+        ("{name: static}", "priorities: crux"),
+        ("{name: ecmp}", "paths: crux"),
+        ("{name: ecmp}", "paths: crux\n  priorities: crux"),
+        ("{name: ecmp}", "paths: foresight"),
+    ],
+)
+def test_priorities_and_paths_of_a_simulation_are_those_of_its_trial(tmp_path, routing, more):
+    spec = spec_on(tmp_path, "leaf-spine", 32, routing, more)
+    check_cluster_trial(spec, 1)
+    played, timeline = with_simulated_jobs(spec, 1)
+    assert all((job.priority is not None) == ("priorities" in more) for job in played.jobs.values())
+    assert all(bool(job.source_ports) == ("paths" in more) for job in played.jobs.values())
+    computed = compute_trial(played, residual_of_schedules(played, {}))
+    simulated = {stint.name: stint.iterations for stint in timeline.stints if stint.name in played.jobs}
+    assert {name: each.shape[1] for name, each in computed.iterations.items()} == simulated
+    assert TrialSpec.model_validate(json.loads(played.model_dump_json())) == played
+
+
 @pytest.mark.parametrize("kind", TABLES)
 def test_each_published_format_is_played_on_a_fabric(tmp_path, kind):
     folder, file = kind.partition(" ")[0], TABLES[kind][0].file
@@ -124,10 +145,20 @@ def test_jobs_are_compressed_in_time(tmp_path):
         assert life.dedicated_s == pytest.approx(MINUTES[life.name[0]][1], abs=0.5)  # seconds in place of minutes
 
 
-@pytest.mark.parametrize("more", ["cassini: {}", "migrate: 1"])
+@pytest.mark.parametrize("more", ["cassini: {}", "migrate: 1", "priorities: crux"])
 def test_choices_by_links_are_refused_where_ports_decide_routes(tmp_path, more):
     spec = spec_on(tmp_path, "leaf-spine", 32, "{name: ecmp}", more)
     with pytest.raises(UsageError, match=rf"topology fabric: found routing ecmp with {more.partition(':')[0]}"):
+        check_cluster_trial(spec, 1)
+
+
+@pytest.mark.parametrize(
+    ("fabric", "servers", "routing", "found"),
+    [("leaf-spine", 32, "{name: static}", "static"), ("rail-optimized", 4, "{name: rail}", "rail")],
+)
+def test_paths_are_refused_where_ports_do_not_choose_them(tmp_path, fabric, servers, routing, found):
+    spec = spec_on(tmp_path, fabric, servers, routing, "paths: crux")
+    with pytest.raises(UsageError, match=f"found routing {found} with paths, allowed with it is ecmp"):
         check_cluster_trial(spec, 1)
 
 

@@ -48,6 +48,13 @@ def cluster(racks: int, hosts: int, gpus: int = 1) -> Topology:
     )
 
 
+def with_links_of(topology: Topology, gbps: float) -> Topology:
+    """The topology with this payload rate on all links."""
+    rates = {"line_rate_gbps": 50.0, "payload_rate_gbps": gbps}
+    links = [link.model_dump() | rates for link in topology.links]
+    return topology.model_validate(topology.model_dump(by_alias=True) | {"links": links})
+
+
 def profile(model: str, workers: int, batch: int) -> Profile:
     """A ring that sends at the demand of HotNets' Figure 3, after computing."""
     parameters, compute_ms = MODELS[model]
@@ -70,6 +77,8 @@ def employed(requests: Mapping[str, Request], stint: Allocation) -> ResolvedJob:
         arrives_ms=1e3 * stint.begins_s,
         timetable=stint.timetable,
         gpus=stint.gpus,
+        priority=stint.priority,
+        source_ports=stint.source_ports,
     )
 
 

@@ -12,15 +12,11 @@ from roundabout.models.cluster.state import Job, JobKnowledge, Request, State
 from roundabout.models.cluster.timetable_fit import mean_slowdown
 from roundabout.spec import Profile
 from roundabout.spec.profile import Phase
-from tests.schedulers.clusters import cluster
+from tests.schedulers.clusters import cluster, with_links_of
 
 pytestmark = pytest.mark.unit
 
-NARROW = cluster(4, 3).with_rates(None, None)
-TREE = NARROW.model_validate(
-    NARROW.model_dump(by_alias=True)
-    | {"links": [link.model_dump() | {"line_rate_gbps": 50.0, "payload_rate_gbps": 43.0} for link in NARROW.links]}
-)
+TREE = with_links_of(cluster(4, 3), 43.0)
 SENDS_MS = {
     "half": (100.0, 100.0),
     "full": (20.0, 180.0),

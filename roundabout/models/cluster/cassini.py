@@ -6,7 +6,7 @@ real jobs need in addition: links with room for all demands, jobs without a unif
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import fmean
 
@@ -26,8 +26,9 @@ from roundabout.models.cassini import (
 from roundabout.models.cluster import demands
 from roundabout.models.cluster.demands import (
     DemandFinder,
+    FlowPorts,
     JobDemands,
-    demand_levels,
+    peak_gbps,
     random_score,
     worst_excess,
 )
@@ -67,13 +68,16 @@ class PlacementDecision:
 
     A job that shares links with the same jobs as before keeps its timetable. `scores` are the scores of the scheduler's
     candidates in their order, by the rule that ranked them; None for a candidate that Algorithm 2 leaves out.
-    `migrated` names the jobs of which the rule of migration moved a worker.
+    `migrated` names the jobs of which the rule of migration moved a worker. Jobs of larger `priorities` send first.
+    `source_ports` are those of flows whose paths are chosen.
     """
 
     placements: Placements
     timetables: Mapping[str, Timetable]
     scores: tuple[float | None, ...]
     migrated: tuple[str, ...] = ()
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    source_ports: Mapping[str, FlowPorts] = field(default_factory=dict)
 
 
 def decide_alone(
@@ -148,7 +152,7 @@ class PlacementScore:
     def __init__(self, meetings: Mapping[JobDemands, float]) -> None:
         self._gbps = meetings
         self._bundle_of: dict[JobDemands, tuple[JobDemands, ...]] = {}
-        self._short = [meeting for meeting, gbps in meetings.items() if _most_gbps(meeting) > gbps]
+        self._short = [meeting for meeting, gbps in meetings.items() if peak_gbps(meeting) > gbps]
         tied = [meeting for meeting in self._short if _fits_on_circle(meeting)]
         self._within = {one: other for one in tied for other in tied if set(one) < set(other)}
         graphs = _connected_parts(meeting for meeting in tied if meeting not in self._within)
@@ -193,10 +197,6 @@ class PlacementScore:
             if parts:
                 found |= _timetables(tuple((meeting, self._gbps[meeting]) for meeting in company), parts, threshold)
         return found
-
-
-def _most_gbps(meeting: JobDemands) -> float:
-    return sum(max(demand_levels(circle)) for circle in meeting)
 
 
 def _connected_parts(meetings: Iterable[JobDemands]) -> list[list[JobDemands]]:

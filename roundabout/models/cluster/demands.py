@@ -4,21 +4,32 @@
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
+from types import MappingProxyType
 
 from roundabout.models.cassini import Arc, Circle
 from roundabout.models.cluster.placement import HostTree
 from roundabout.models.cluster.state import JobKnowledge, Placement, Placements, Request
 from roundabout.spec.profile import Phase
+from roundabout.spec.routing import FIRST_PORT, FlowPort
+
+FlowPorts = tuple[FlowPort, ...]
+"""The chosen source ports of a job's flows."""
 
 JobDemands = tuple[Circle, ...]
 """The demands of a link's jobs, as circles."""
 
 
 class DemandFinder:
-    """A finder of the demands that placed jobs have on links."""
+    """A finder of the demands that placed jobs have on links. `source_ports` has each job's chosen ports, if any."""
 
-    def __init__(self, ground: HostTree, requests: Mapping[str, Request], known: JobKnowledge) -> None:
-        self._ground, self._requests, self._known = ground, requests, known
+    def __init__(
+        self,
+        ground: HostTree,
+        requests: Mapping[str, Request],
+        known: JobKnowledge,
+        source_ports: Mapping[str, FlowPorts] = MappingProxyType({}),
+    ) -> None:
+        self._ground, self._requests, self._known, self._ports = ground, requests, known, source_ports
 
     def shared_links(self, placements: Placements) -> dict[JobDemands, float]:
         """Return the sets of demands that share links, each with its narrowest link's payload rate, Gbit/s.
@@ -39,18 +50,21 @@ class DemandFinder:
 
     def circles_of(self, job: str, placement: Placement) -> Mapping[str, Circle]:
         """Return a job's circle on each link that it crosses, as its agents see it, in its busier direction."""
-        return _circles(self._ground, self._known, self._requests[job], placement)
+        return _circles(self._ground, self._known, self._requests[job], placement, self._ports.get(job, ()))
 
 
 @lru_cache(maxsize=65_536)
-def _circles(ground: HostTree, known: JobKnowledge, request: Request, placement: Placement) -> Mapping[str, Circle]:
+def _circles(
+    ground: HostTree, known: JobKnowledge, request: Request, placement: Placement, chosen: FlowPorts
+) -> Mapping[str, Circle]:
+    ports = {(each.sender, each.receiver, each.number): each.port for each in chosen}
     profile = known.profile(request, len(placement))
     arcs: dict[str, list[Arc]] = {}
     end_ms = 0.0
     for phase in profile.phases:
         end_ms += phase.duration_ms
         busier: dict[str, int] = {}
-        for (link, _), size in _bytes_by_link(ground, phase, placement).items():
+        for (link, _), size in _bytes_by_link(ground, phase, placement, ports).items():
             busier[link] = max(busier.get(link, 0), size)
         for link, size in busier.items():
             gbps = size * 8 / phase.duration_ms / 1e6
@@ -59,18 +73,21 @@ def _circles(ground: HostTree, known: JobKnowledge, request: Request, placement:
     return {link: made[tuple(each)] for link, each in arcs.items()}
 
 
-def _bytes_by_link(ground: HostTree, phase: Phase, placement: Placement) -> dict[tuple[str, bool], int]:
-    """Return the bytes of a phase over each link and direction."""
+def _bytes_by_link(
+    ground: HostTree, phase: Phase, placement: Placement, ports: Mapping[tuple[int, int, int], int]
+) -> dict[tuple[str, bool], int]:
+    """Return the bytes of a phase over each link and direction; a flow without a chosen port has the first one."""
     sizes: dict[tuple[str, bool], int] = {}
     for each in phase.transfers(len(placement)):
-        for crossed in _links_between(ground, placement[each.sender], placement[each.receiver]):
+        port = ports.get((each.sender, each.receiver, each.channel), FIRST_PORT)
+        for crossed in _links_between(ground, placement[each.sender], placement[each.receiver], port):
             sizes[crossed] = sizes.get(crossed, 0) + each.bytes
     return sizes
 
 
 @lru_cache(maxsize=65_536)
-def _links_between(ground: HostTree, sender: str, receiver: str) -> tuple[tuple[str, bool], ...]:
-    return tuple(ground.links_between(sender, receiver))
+def _links_between(ground: HostTree, sender: str, receiver: str, port: int) -> tuple[tuple[str, bool], ...]:
+    return tuple(ground.links_between(sender, receiver, port))
 
 
 def clear_caches() -> None:
@@ -106,6 +123,11 @@ def random_score(meeting: JobDemands, capacity_gbps: float) -> float:
                 longer[gbps + more] = longer.get(gbps + more, 0.0) + share * part
         together = longer
     return 1 - sum(share * max(gbps - capacity_gbps, 0) for gbps, share in together.items()) / capacity_gbps
+
+
+def peak_gbps(meeting: JobDemands) -> float:
+    """Return the largest possible demand of jobs together, Gbit/s."""
+    return sum(max(demand_levels(circle)) for circle in meeting)
 
 
 @lru_cache(maxsize=4096)

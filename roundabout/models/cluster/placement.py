@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from roundabout.models.cluster.errors import SchedulingError
 from roundabout.models.cluster.state import MOST_CANDIDATES, Placement, Placements, State
+from roundabout.spec.routing import FIRST_PORT
 from roundabout.spec.topology import Topology
 
 Ints = npt.NDArray[np.int64]
@@ -88,11 +89,15 @@ class HostTree:
         """Return the number of GPUs that a placement takes of each host, in the line's order."""
         return np.bincount([self.at[host] for host in placement], minlength=len(self.hosts))
 
-    def links_between(self, sender: str, receiver: str) -> Iterator[tuple[str, bool]]:
-        """Yield each link from one host to another, with a flag for its direction: in a tree, True if upwards."""
+    def links_between(self, sender: str, receiver: str, source_port: int = FIRST_PORT) -> Iterator[tuple[str, bool]]:
+        """Yield each link from one host to another, with a flag for its direction: in a tree, True if upwards.
+
+        The source port matters for ECMP alone.
+        """
         if not self._topology.is_tree:
             yield from (
-                (hop.link.name, hop.sender == hop.link.ends[0]) for hop in self._topology.path(sender, receiver)
+                (hop.link.name, hop.sender == hop.link.ends[0])
+                for hop in self._topology.path(sender, receiver, source_port)
             )
             return
         up, down = self.ways[sender], self.ways[receiver]

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Simulation of a trace under a scheduler with the flow-level engine, in which jobs' progress determines events.
 
-A job whose workers change pauses for a while, and a job that only gets another time-shift continues at once. In both
-cases the current iteration is lost. Source: the interleaving thesis, sections 4.4.2 and 4.5.1.
+A job whose workers change pauses for a while. A job that only gets another time-shift, priority or path continues at
+once. In both cases the current iteration is lost. Source: the interleaving thesis, sections 4.4.2 and 4.5.1.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from roundabout.models.cluster.cassini import PlacementDecision
@@ -18,7 +18,6 @@ from roundabout.models.fluid.cross_traffic import capacities
 from roundabout.models.fluid.engine import Engine
 from roundabout.models.fluid.jobs import fluid_job
 from roundabout.models.fluid.residual_capacity import ResidualCapacity
-from roundabout.spec.cassini import Timetable
 from roundabout.spec.experiment import ResolvedJob
 from roundabout.spec.topology import Topology
 
@@ -154,7 +153,7 @@ class _Simulation:
         self.here |= {name: self.courses[name] for name in come}
         running = [name for name in come if name in self.cluster.present]
         if running:
-            self._move_jobs({name: self.cluster.present[name] for name in running}, {})
+            self._move_jobs(PlacementDecision({name: self.cluster.present[name] for name in running}, {}, ()))
             self._grant_leases(running)
         left = [name for name, course in self.here.items() if course.lease_s is not None and course.lease_s <= now_s]
         happened: dict[Why, list[str]] = {"end": gone, "arrival": come, "lease": left}
@@ -171,7 +170,7 @@ class _Simulation:
             for name in decided.migrated
             if len(decided.placements.get(name, ())) == len(self.here[name].placement)
         }
-        self._move_jobs({name: decided.placements.get(name, ()) for name in self.here}, decided.timetables)
+        self._move_jobs(replace(decided, placements={name: decided.placements.get(name, ()) for name in self.here}))
         for name, lease_s in leases_s.items():
             self.here[name].lease_s = lease_s
         self._grant_leases(self.here)
@@ -184,20 +183,20 @@ class _Simulation:
             if each.lease_s is None or each.lease_s <= self.now_s + SAME_S:
                 self.here[each.request.name].lease_s = self.cluster.scheduler.lease_s(state, each)
 
-    def _move_jobs(self, placements: Placements, timetables: Mapping[str, Timetable]) -> None:
-        """Move these jobs to new placements, or let them wait. All leave their GPUs before one gets others.
+    def _move_jobs(self, decided: PlacementDecision) -> None:
+        """Move the jobs to the decision's placements, or let them wait. All leave their GPUs before one gets others.
 
         A change of the order of a job's workers alone has no effect.
         """
-        courses = {name: self.here[name] for name in placements}
+        courses = {name: self.here[name] for name in decided.placements}
         before = {
             name: self._stop(course)
             for name, course in courses.items()
-            if course.stint and self._is_changed(course.stint, placements[name], timetables.get(name))
+            if course.stint and self._is_changed(course.stint, decided)
         }
         for name, course in courses.items():
-            if not course.stint and placements[name]:
-                self._start(course, before.get(name), placements[name], timetables.get(name))
+            if not course.stint and decided.placements[name]:
+                self._start(course, before.get(name), decided)
 
     def _number_gpus(self, workers: Placement) -> tuple[int, ...]:
         """Return the number of a free GPU in its host for each worker, where a number stands for a NIC."""
@@ -209,10 +208,10 @@ class _Simulation:
                 taken[host].add(gpu)
         return host_tree_of(self.cluster.topology).number_gpus(workers, taken)
 
-    def _start(
-        self, course: _JobState, before: Allocation | None, workers: Placement, timetable: Timetable | None
-    ) -> None:
-        """Start a job on these workers; `before` is the allocation that it had until now, if any."""
+    def _start(self, course: _JobState, before: Allocation | None, decided: PlacementDecision) -> None:
+        """Start a job as decided; `before` is the allocation that it had until now, if any."""
+        name = course.request.name
+        workers = decided.placements[name]
         if before is not None and sorted(before.workers) == sorted(workers):
             workers, begins_s, gpus = before.workers, max(before.begins_s, self.now_s), before.gpus
         else:
@@ -224,23 +223,28 @@ class _Simulation:
         course.stints += 1
         todo = (course.request.iterations - course.done) / course.equivalent_iterations(1, len(workers))
         course.stint = Allocation(
-            name=f"{course.request.name}.{course.stints}",
-            job=course.request.name,
+            name=f"{name}.{course.stints}",
+            job=name,
             begins_s=begins_s,
             ends_s=math.inf,
             workers=workers,
             left=max(math.ceil(todo - SAME), 1),
             iterations=0,
-            timetable=timetable,
+            timetable=decided.timetables.get(name),
             gpus=gpus,
+            priority=decided.priorities.get(name),
+            source_ports=decided.source_ports.get(name, ()),
         )
         stint = course.stint
-        job = fluid_job(stint.name, self.cluster.employ(stint), self.cluster.topology, stint.left)
+        job = fluid_job(stint.name, self.cluster.employ(stint), self.cluster.topology, stint.left, stint.priority or 0)
         self.engine.add(course.stint.name, replace(job, start_ms=max(job.start_ms, self.engine.now_ms)))
 
     @staticmethod
-    def _is_changed(stint: Allocation, workers: Placement, timetable: Timetable | None) -> bool:
-        return sorted(stint.workers) != sorted(workers) or stint.timetable != timetable
+    def _is_changed(stint: Allocation, decided: PlacementDecision) -> bool:
+        job = stint.job
+        terms = decided.timetables.get(job), decided.priorities.get(job), decided.source_ports.get(job, ())
+        is_moved = sorted(stint.workers) != sorted(decided.placements[job])
+        return is_moved or terms != (stint.timetable, stint.priority, stint.source_ports)
 
     def _stop(self, course: _JobState) -> Allocation | None:
         """End a job's allocation, if it has one."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from roundabout.models.cluster.demands import FlowPorts
 from roundabout.models.cluster.state import Placement, Placements, Request
 from roundabout.spec.cassini import Timetable
 
@@ -14,10 +15,11 @@ Why = Literal["arrival", "end", "lease", "epoch"]
 
 @dataclass(frozen=True)
 class Allocation:
-    """A contiguous time of a job on one placement with at most one timetable.
+    """A contiguous time of a job on one placement, with one timetable, priority and choice of paths.
 
     `left` is the number of iterations that remained at the begin, and `iterations` the number completed. `gpus` has the
-    number of each worker's GPU in its host, where hosts have several NICs.
+    number of each worker's GPU in its host, where hosts have several NICs. `source_ports` are those of flows whose
+    paths are chosen.
     """
 
     name: str
@@ -29,6 +31,8 @@ class Allocation:
     iterations: int
     timetable: Timetable | None = None
     gpus: tuple[int, ...] = ()
+    priority: int | None = None
+    source_ports: FlowPorts = ()
 
     @property
     def has_traffic(self) -> bool:
@@ -112,7 +116,7 @@ def _allocation_json(stint: Allocation) -> dict[str, Any]:
     told: Mapping[str, Any] = {
         name: value
         for name, value in asdict(stint).items()
-        if name not in ("timetable", "left") and (name != "gpus" or value)
+        if name not in ("timetable", "left", "source_ports") and (name not in ("gpus", "priority") or value)
     }
     table = stint.timetable
     return {

@@ -6,6 +6,7 @@ better than chance are not enough: a job with a timetable waits for its turns, w
 share of the link.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from random import Random
@@ -62,23 +63,36 @@ def fit_timetables(links: Links, timetables: Mapping[str, Timetable]) -> dict[st
 
 def mean_slowdown(links: Links, timetables: Mapping[str, Timetable] = MappingProxyType({}), draw: int = 0) -> float:
     """Return the mean over jobs of iteration time over the time alone, in the second half of the played time."""
-    carries = {_link_edge(place): gbps * BYTES_PER_MS_OF_GBPS for place, (_, gbps) in enumerate(links)}
-    engine = Engine(ResidualCapacity.constant(carries), congested=CONGESTED)
     iterations_ms = {circle.job: circle.iteration_ms for circles, _ in links for circle in circles}
     longest_ms, random = max(iterations_ms.values()), Random(draw)
-    for job in iterations_ms:
-        engine.add(job, _fluid_job(job, links, timetables.get(job), random.uniform(0, longest_ms)))
-    engine.run(ITERATIONS * len(iterations_ms) * longest_ms)
-    return fmean(_mean_ms(engine, job) / ms for job, ms in iterations_ms.items())
+    jobs = {job: fluid_job_of(job, links, timetables.get(job), random.uniform(0, longest_ms)) for job in iterations_ms}
+    means_ms = mean_iterations_ms(links, jobs, ITERATIONS * len(jobs) * longest_ms, CONGESTED)
+    return fmean(means_ms[job] / ms for job, ms in iterations_ms.items())
+
+
+def mean_iterations_ms(
+    links: Links, jobs: Mapping[str, FluidJob], lasts_ms: float, congested: float = 1.0
+) -> dict[str, float]:
+    """Return each job's mean iteration time in the second half of the played time, ms; inf if it hardly gets a share.
+
+    While several jobs ask for more than a link, they get the share `congested` of it.
+    """
+    carries = {_link_edge(place): gbps * BYTES_PER_MS_OF_GBPS for place, (_, gbps) in enumerate(links)}
+    engine = Engine(ResidualCapacity.constant(carries), congested=congested)
+    for name, job in jobs.items():
+        engine.add(name, job)
+    engine.run(lasts_ms)
+    return {name: _mean_ms(engine, name) for name in jobs}
 
 
 def _mean_ms(engine: Engine, job: str) -> float:
     """Return the mean of the later half."""
     begins_ms = engine.iterations(job)[0, :, 0]
-    return float(np.diff(begins_ms[len(begins_ms) // 2 :]).mean())
+    later_ms = begins_ms[len(begins_ms) // 2 :]
+    return float(np.diff(later_ms).mean()) if len(later_ms) > 1 else math.inf
 
 
-def _fluid_job(job: str, links: Links, timetable: Timetable | None, start_ms: float) -> FluidJob:
+def fluid_job_of(job: str, links: Links, timetable: Timetable | None, start_ms: float) -> FluidJob:
     """Return a job as one worker, which sends over each link the demand of its circle there."""
     circles = {place: circle for place, (circles, _) in enumerate(links) for circle in circles if circle.job == job}
     phases = tuple(_phases(circles))
