@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, residual_of_loads
+from roundabout.models.fluid.engine import EndlessJobs, steady_iteration_times
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, fluid_jobs, make_send_phase
 from roundabout.models.fluid.limits import (
     best_offsets,
@@ -233,6 +234,15 @@ def test_the_order_of_jobs_does_not_matter(several):
     reverse = iteration_times([two_ways(own) for own in several[::-1]], PAYLOAD, iterations=4)
     for one, other in zip(straight, reverse[::-1], strict=True):
         assert one[:4] == pytest.approx(other[:4], rel=1e-6)
+
+
+@settings(max_examples=30)
+@given(st.lists(phases, min_size=1, max_size=3), st.lists(st.integers(1, 40), min_size=1, max_size=4))
+def test_jobs_that_go_on_take_the_times_of_jobs_simulated_at_once(several, asked):
+    jobs = [two_ways(own) for own in several]
+    endless = EndlessJobs(jobs, PAYLOAD)
+    for iterations in asked:
+        assert endless.iteration_times(iterations) == steady_iteration_times(jobs, PAYLOAD, iterations)
 
 
 @pytest.mark.proof

@@ -14,7 +14,7 @@ import numpy as np
 
 from roundabout.models.fluid.contention import contended_groups
 from roundabout.models.fluid.cross_traffic import residual_of_loads
-from roundabout.models.fluid.engine import steady_iteration_times
+from roundabout.models.fluid.engine import EndlessJobs, steady_iteration_times
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, SendPhase, fluid_jobs
 from roundabout.models.fluid.model import ITERATIONS
 from roundabout.spec import TrialSpec
@@ -127,8 +127,9 @@ def _run_until_recurrence(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
 ) -> tuple[list[list[float]], list[slice] | None]:
     """Return iteration times by job until a state recurs, and their last unified period; None if it never does."""
+    endless = EndlessJobs(jobs, capacity)
     while True:
-        times = steady_iteration_times(jobs, capacity, iterations)
+        times = endless.iteration_times(iterations)
         period = unified_period([job.start_ms for job in jobs], times)
         if period is not None or iterations >= MOST:
             return times, period
