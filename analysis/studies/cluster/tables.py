@@ -99,7 +99,8 @@ def _by_model(
         models = sorted({model for model, _ in own})
         rows = ((Cell(model), *(_cell(own.get((model, name)), ends=ends) for name in names)) for model in models)
         sections.append(Section(tuple(rows), group))
-    return Table((Column(kind="names"), *(Column(name, form) for name in names)), tuple(sections), title)
+    columns = (Column(kind="names"), *(Column(name, form) for name in names))
+    return Table(columns, tuple(sections), title, divisible=True)
 
 
 def _pooled(each: PooledIterations) -> Sequence[Cell]:
