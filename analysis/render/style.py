@@ -12,8 +12,12 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea, VPacker
 from matplotlib.patheffects import withStroke
 
+from analysis.render.tables import Tone
+
 INK, SOFT, FAINT = "#1b1f24", "#6a737d", "#e4e7eb"
 BOTH = "#33302e"
+TONE_COLOURS = {Tone.GOOD: "#009e73", Tone.BAD: "#d55e00", Tone.OPEN: "#e69f00", Tone.UNKNOWN: SOFT}
+"""Colors of tones in figures; page.css has the same for cards."""
 JOBS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 VARIANTS = {"alone": "#8a929b", "fair": "#CC79A7", "unfair": "#009E73", "mltcp": "#56B4E9", "cassini": "#D55E00"}
 FREE = (
