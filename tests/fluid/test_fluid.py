@@ -351,6 +351,12 @@ def test_communication_that_does_not_fit_cannot_interleave_fully():
     assert all(243.0 < each[-1] < 100 + 574.68e6 * 8 / 21.5e9 * 1e3 for each in times)
 
 
+def test_jobs_of_many_streams_are_interleaved_as_well(monkeypatch):
+    spec = trial({"j1": ["s0", "s2"], "j2": ["s1", "s3"]}, DUMBBELL, HOSTS, ["tor0", "tor1"])
+    monkeypatch.setattr("roundabout.models.fluid.limits.LARGE", 0)
+    assert [each.interleaved_ms for each in fluid_limits(spec, iterations=41).values()] == pytest.approx([293.0, 293.0])
+
+
 def test_means_are_over_whole_unified_periods():
     # Periods of 200 and 300 ms on a link of 43 Gbit/s: what the jobs do repeats after two iterations and three.
     jobs = [two_ways([ComputePhase(50.0), Send(600e6, 150.0)]), two_ways([ComputePhase(150.0), Send(600e6, 150.0)])]

@@ -32,6 +32,11 @@ MOST_TURNS = 4
 RECURRENCE_TOLERANCE_MS = 1e-6
 """Largest difference between two occurrences of one state, ms: far more than accumulated rounding."""
 
+LARGE = 200
+"""Number of streams of jobs above which candidates of start offsets are compared over a fixed number of iterations, as
+their search would take minutes. A guess; groups of jobs in the papers' experiments have fewer.
+"""
+
 Means = Callable[[Sequence[FluidJob], Mapping[Direction, float]], Sequence[float]]
 """Returns the mean iteration time of each job while all run together, ms."""
 
@@ -178,8 +183,10 @@ def _limits(
     alone = [means_ms([job], rates)[0] for job in jobs]
     together = _run_until_recurrence(jobs, rates, iterations)
     fair = _means_ms(*together)
-    # Where periods have no common multiple, jobs slide past each other: no candidate is worth `MOST` iterations.
-    tried_ms = partial(steady_means_ms, iterations=iterations) if together[1] is None else means_ms
+    # Where periods have no common multiple, jobs slide past each other: no candidate is worth `MOST` iterations. Nor is
+    # one of many streams, where a candidate whose states do not recur would take half a second.
+    slides, is_large = together[1] is None, sum(len(job.streams) for job in jobs) > LARGE
+    tried_ms = partial(steady_means_ms, iterations=iterations) if slides or is_large else means_ms
     groups = dict.fromkeys([jobs, _hold(jobs, alone)])  # one, if the jobs have a common period
     ways = [*(means_ms(best_offsets(group, rates, means_ms=tried_ms), rates) for group in groups), fair]
     interleaved = min(ways, key=lambda times: _slowdowns(times, alone))
