@@ -78,10 +78,10 @@ def new_figure(rows: int, columns: int, height: float, **options: Any) -> tuple[
     return result, list(axes.flat)
 
 
-def new_panels(count: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
-    """Return a figure of `count` axes with a common y-axis, at most `ROW` in a row of `height` inches."""
+def new_panels(count: int, height: float, *, sharey: bool = True, **options: Any) -> tuple[Figure, list[Axes]]:
+    """Return a figure of `count` axes, by default with a common y-axis, at most `ROW` in a row of `height` inches."""
     rows = -(-count // ROW)
-    result, axes = new_figure(rows, min(count, ROW), height * rows, sharey=True, **options)
+    result, axes = new_figure(rows, min(count, ROW), height * rows, sharey=sharey, **options)
     for spare in axes[count:]:
         spare.remove()
     return result, axes[:count]

@@ -26,7 +26,7 @@ def draw_times(results: Results) -> Figure | None:
     jobs = list(dict.fromkeys(line.job for line in results.lines))
     colours = variant_colours([line.name for line in results.lines])
     most_levels = max(len(line.cells) for line in results.lines)
-    result, axes = new_panels(len(jobs), 3.3)
+    result, axes = new_panels(len(jobs), 3.3, sharey=False)
     for panel, job in zip(axes, jobs, strict=True):
         for line in (each for each in results.lines if each.job == job):
             x, ticks = _places(line, results)
