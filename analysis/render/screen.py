@@ -2,7 +2,7 @@
 """Results on a screen of 80 columns."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -38,17 +38,18 @@ class _DividedTable:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         places = [0]
         for place in range(1, len(self.table.columns)):
-            wider = _rich_table(self.table.select([*places, place]))
-            if len(places) > 1 and _least_width(console, wider) > options.max_width:
+            wider = self.table.select([*places, place])
+            if len(places) > 1 and _width(console, wider) > options.max_width:
                 yield _rich_table(self.table.select(places))
                 places = [0]
             places.append(place)
         yield _rich_table(self.table.select(places))
 
 
-def _least_width(console: Console, table: RichTable) -> int:
-    """Return the width of a table in which no word is broken."""
-    return console.measure(table, options=console.options.update(max_width=UNLIMITED)).minimum
+def _width(console: Console, table: Table) -> int:
+    """Return the width of a table whose cells are not broken. Titles of sections may be."""
+    cells = _rich_table(replace(table, sections=tuple(Section(section.rows) for section in table.sections)))
+    return console.measure(cells, options=console.options.update(max_width=UNLIMITED)).maximum
 
 
 def _rich_table(table: Table) -> RichTable:
