@@ -44,7 +44,7 @@ FIDELITY = Fidelity(
         "those of MLTCP get shares as their F says, at once, and all of them alike whatever they are based on",
         "packets: no headers, no queues but those of priorities, no marks, no losses; `queue`, `buffer` mean nothing",
         "jitter: phases last exactly as long as profiles say",
-        "rings and trees: a worker sends on whatever it has received, so that flows inside an iteration are all alike",
+        "rings: a worker sends on whatever it has received, so that flows inside an iteration are all alike",
         "cross traffic's congestion control: its flows come before all jobs, as fast as links carry; iperf is even",
     ),
 )
