@@ -19,8 +19,9 @@ from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, ex
 from analysis.reading.congestion.marks import JobMarks, marks_of_cells
 from analysis.reading.disturbance import mark_name, widen
 from analysis.reading.fidelity import Fidelity, fidelity_of
+from analysis.reading.flow_limits import limits_of_cells
 from analysis.statistics.intervals import Array, Interval, estimate, tail_estimate
-from roundabout.models.fluid import Limits, fluid_limits
+from roundabout.models.fluid import Limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
 from roundabout.store import Run
@@ -182,14 +183,16 @@ class Summary(Result):
 
 def common_fields(run: Run, study: StudyChoice) -> dict[str, Any]:
     """Return the common fields of all studies, by name."""
-    cells, base = cells_of(run), experiment_of(run).baseline
+    cells, base, limits = cells_of(run), experiment_of(run).baseline, limits_of_cells(run)
     counted = counted_trials(run.trials())
     by_state = {state: [each for each in run.trials() if state_of_record(each) == state] for state in STATES}
     unused = [each for each in run.trials() if each["trial"] not in counted]
     spoilt = Counter((CellId.of(record), record.get("job")) for record in unused)
     testbed = run.manifest["testbed"]
     parts = tuple(
-        _cell(cell, job, baseline_of(cells, cell, base.level, base.factor), str(base.level)).model_copy(
+        _cell(
+            cell, job, baseline_of(cells, cell, base.level, base.factor), str(base.level), limits[cell.id][job]
+        ).model_copy(
             update={
                 "invalid": spoilt[cell.id, job] + spoilt[cell.id, None],
                 "marks_per_iteration": _marks(own.get(job)),
@@ -240,9 +243,8 @@ def _described(record: Mapping[str, Any]) -> dict[str, str]:
     return {"key": record["trial"], "name": name, "reason": record["reason"]}
 
 
-def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str) -> JobCell:
+def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str, limits: Limits) -> JobCell:
     repetitions = cell.repetitions(job)
-    limits = fluid_limits(cell.spec)[job]
     compared = None if baseline is None or baseline is cell else speedup(baseline, cell, job)
     return JobCell(
         variant=cell.variant,

@@ -71,7 +71,6 @@ class Decision(_StoredModel):
     at_s: float
     why: str
     job: str | None
-    placements: Mapping[str, tuple[str, ...]]
     scores: tuple[float | None, ...] | None = None
     migrated: tuple[str, ...] = ()
 
@@ -110,7 +109,7 @@ class JobHistory(_StoredModel):
 class Timeline(_StoredModel):
     """The timeline of a cluster trial, in seconds from the trace's start; allocations count from the trial's start."""
 
-    version: Literal[1] = Field(alias="schema")
+    version: Literal[1, 2] = Field(alias="schema")
     scheduler: str
     cassini: bool
     requests: tuple[Request, ...]

@@ -22,7 +22,8 @@ class Call:
     of the whole vector: for an all-gather the result of each rank, for a reduce-scatter and an all-to-all the input of
     each rank, for a message the bytes sent. `group` is the communicator's name in the record, and `rank` the process's
     rank in it. `number` counts the calls of one kind in the group, None if the record does not. `peer` is the rank of a
-    message's other end, or of the root of a broadcast or reduce; None for other kinds.
+    message's other end, or of the root of a broadcast or reduce; None for other kinds. `is_tree` is True for an
+    all-reduce of which the record says that it goes along NCCL's trees.
     """
 
     kind: Kind
@@ -34,6 +35,7 @@ class Call:
     begin_ns: int
     end_ns: int
     peer: int | None = None
+    is_tree: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ PATTERN_OF: dict[Kind, Pattern] = {
     "send": "pipeline",
 }
 """The pattern of each kind of collective, as NCCL's rings send it: broadcasts and reduces pass all bytes along a chain.
+All-reduces that go along trees have the pattern `tree`.
 """
 Members = tuple[int, ...]
 
@@ -47,7 +48,8 @@ class CollectiveFamily:
 
     def contains(self, exchange: Exchange) -> bool:
         """Return True if the exchange belongs to the family."""
-        return exchange.kind in self.kinds and exchange.members in self.members
+        is_alike = exchange.kind in self.kinds and pattern_of(exchange) == self.pattern
+        return is_alike and exchange.members in self.members
 
     def seen_by(self, worker: int) -> frozenset[Members]:
         """Return the members of the exchanges whose bytes count for a worker.
@@ -63,14 +65,19 @@ class CollectiveFamily:
         return sent or frozenset(each for each in self.members if worker in each)
 
 
+def pattern_of(exchange: Exchange) -> Pattern:
+    """Return the pattern in which an exchange sends its bytes."""
+    return "tree" if exchange.is_tree else PATTERN_OF[exchange.kind]
+
+
 def sent_bytes(exchange: Exchange) -> int:
-    """Return the bytes that each worker sends in an exchange, as a pattern's `bytes` are defined.
+    """Return the `bytes` of an exchange, as its pattern defines them: what each worker sends, but the vector of a tree.
 
     In a ring of n an all-reduce sends 2(n-1)/n of the vector, an all-gather or a reduce-scatter (n-1)/n, as does an
     all-to-all (NVIDIA/nccl-tests, doc/PERFORMANCE.md); broadcasts, reduces and messages all of it.
     """
     ranks = len(exchange.members)
-    if exchange.kind == "all-reduce":
+    if exchange.kind == "all-reduce" and not exchange.is_tree:
         return round(2 * (ranks - 1) / ranks * exchange.payload_bytes)
     if exchange.kind in ("all-gather", "reduce-scatter", "all-to-all"):
         return round((ranks - 1) / ranks * exchange.payload_bytes)
@@ -98,7 +105,7 @@ def _parallel_groups(exchanges: Sequence[Exchange]) -> list[CollectiveFamily]:
     kinds: dict[tuple[Pattern, Members], set[Kind]] = defaultdict(set)
     for each in exchanges:
         if each.kind != "send":
-            key = PATTERN_OF[each.kind], each.members
+            key = pattern_of(each), each.members
             sums[key] += sent_bytes(each)
             kinds[key].add(each.kind)
     found: list[tuple[Pattern, set[Kind], list[Members], int]] = []

@@ -35,7 +35,8 @@ class Exchange:
 
     `members` are the job's ranks in the order of the group: sender and receiver of a message, a broadcast's ranks from
     the root on, a reduce's ranks up to the root. Instants are on rank 0's clock. The end is the median of the members'
-    ends. The duration is the shortest of the members', because that member waited least for others.
+    ends. The duration is the shortest of the members', because that member waited least for others. `is_tree` as in
+    `Call`.
     """
 
     kind: Kind
@@ -43,6 +44,7 @@ class Exchange:
     payload_bytes: int
     begin_ns: int
     end_ns: int
+    is_tree: bool = False
 
 
 @dataclass(frozen=True)
@@ -262,7 +264,7 @@ def _exchange(taken: CallsByRank, members: tuple[int, ...], ahead_ns: Sequence[i
     lasted_ns = min(each.end_ns - each.begin_ns for each in taken.values())
     kind: Kind = "send" if call.kind == "receive" else call.kind
     order = tuple(_ordered_members(call, members))
-    return Exchange(kind, order, call.payload_bytes, end_ns - lasted_ns, end_ns)
+    return Exchange(kind, order, call.payload_bytes, end_ns - lasted_ns, end_ns, call.is_tree)
 
 
 def _ordered_members(call: Call, members: tuple[int, ...]) -> Iterator[int]:

@@ -19,6 +19,7 @@ from roundabout.store import Units
 
 PATTERN_CAVEATS = {
     "ring": "in rings",
+    "tree": "along trees",
     "all-to-all": "among all",
     "pipeline": "along chains",
 }
@@ -110,7 +111,7 @@ def _source(what: str, job: Job, found: RecordTimeline) -> str:
     period = format_estimate(found.found.period_ms, 1)
     return (
         f"recorded: {what}, {len(job.records)} ranks, {found.found.iterations} iterations, each of "
-        f"{period} ms; bytes as rings send them; contention, if there was any, is in its times; 95 % intervals in "
+        f"{period} ms; bytes as patterns define them; contention, if there was any, is in its times; 95 % intervals in "
         "brackets"
     )
 
@@ -174,6 +175,8 @@ def _caveats(
         yield f"Small exchanges are left out ({kinds}): {100 * max(left / whole, 1e-4):.2f} % of the bytes, or less."
     if any(kind in ("broadcast", "reduce") for family in families_in_order(found) for kind in family.kinds):
         yield "Broadcasts and reduces are taken to go along NCCL's ring; along a tree, ranks send unlike amounts."
+    if any(family.pattern == "tree" for family in families_in_order(found)):
+        yield "Trees are taken to be of all ranks of a group; NCCL's are of servers, each with a chain of its ranks."
     if steps_ms is not None and abs(steps_ms / found.found.period_ms.value - 1) > 0.01:
         period_ms = found.found.period_ms.value
         yield (

@@ -2,15 +2,18 @@
 """Results on a screen of 80 columns."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from analysis.render.tables import SOFT_BREAK, SOFT_HYPHEN, Cell, Column, Section, Table, Tone, format_interval
 
 MARKS = {Tone.GOOD: ("✓", "green"), Tone.BAD: ("✗", "red"), Tone.OPEN: ("?", "yellow"), Tone.UNKNOWN: ("-", "dim")}
+UNLIMITED = 10_000
+"""Width of a screen, in columns, that has room for every table."""
 
 
 def table_renderable(table: Table, *, title_style: str = "bold") -> RenderableType:
@@ -21,6 +24,35 @@ def table_renderable(table: Table, *, title_style: str = "bold") -> RenderableTy
     table = table.for_medium("screen")
     if not table.sections and table.empty:
         return Text(table.empty, style="dim")
+    result = _DividedTable(table) if table.divisible else _rich_table(table)
+    around = (Text(table.title, style=title_style), result, Text(table.caption, style="dim italic"))
+    return Group(*(each for each in around if each))
+
+
+@dataclass(frozen=True)
+class _DividedTable:
+    """A table that is shown as several tables, each with the first column, if the screen is too narrow for one."""
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        places = [0]
+        for place in range(1, len(self.table.columns)):
+            wider = self.table.select([*places, place])
+            if len(places) > 1 and _width(console, wider) > options.max_width:
+                yield _rich_table(self.table.select(places))
+                places = [0]
+            places.append(place)
+        yield _rich_table(self.table.select(places))
+
+
+def _width(console: Console, table: Table) -> int:
+    """Return the width of a table whose cells are not broken. Titles of sections may be."""
+    cells = _rich_table(replace(table, sections=tuple(Section(section.rows) for section in table.sections)))
+    return console.measure(cells, options=console.options.update(max_width=UNLIMITED)).maximum
+
+
+def _rich_table(table: Table) -> RichTable:
     named = any(column.kind == "names" for column in table.columns)
     result = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=named)
     for column in table.columns:
@@ -31,8 +63,7 @@ def table_renderable(table: Table, *, title_style: str = "bold") -> RenderableTy
         )
     for section in table.sections:
         _add(result, section, table.columns)
-    around = (Text(table.title, style=title_style), result, Text(table.caption, style="dim italic"))
-    return Group(*(each for each in around if each))
+    return result
 
 
 def facts_renderable(pairs: Sequence[tuple[str, str]]) -> RenderableType:

@@ -12,8 +12,12 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea, VPacker
 from matplotlib.patheffects import withStroke
 
+from analysis.render.tables import Tone
+
 INK, SOFT, FAINT = "#1b1f24", "#6a737d", "#e4e7eb"
 BOTH = "#33302e"
+TONE_COLOURS = {Tone.GOOD: "#009e73", Tone.BAD: "#d55e00", Tone.OPEN: "#e69f00", Tone.UNKNOWN: SOFT}
+"""Colors of tones in figures; page.css has the same for cards."""
 JOBS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
 VARIANTS = {"alone": "#8a929b", "fair": "#CC79A7", "unfair": "#009E73", "mltcp": "#56B4E9", "cassini": "#D55E00"}
 FREE = (
@@ -74,10 +78,10 @@ def new_figure(rows: int, columns: int, height: float, **options: Any) -> tuple[
     return result, list(axes.flat)
 
 
-def new_panels(count: int, height: float, **options: Any) -> tuple[Figure, list[Axes]]:
-    """Return a figure of `count` axes with a common y-axis, at most `ROW` in a row of `height` inches."""
+def new_panels(count: int, height: float, *, sharey: bool = True, **options: Any) -> tuple[Figure, list[Axes]]:
+    """Return a figure of `count` axes, by default with a common y-axis, at most `ROW` in a row of `height` inches."""
     rows = -(-count // ROW)
-    result, axes = new_figure(rows, min(count, ROW), height * rows, sharey=True, **options)
+    result, axes = new_figure(rows, min(count, ROW), height * rows, sharey=sharey, **options)
     for spare in axes[count:]:
         spare.remove()
     return result, axes[:count]

@@ -2,7 +2,7 @@
 """Tables as data: declared once by a study, shown by `screen` on 80 columns and by `page` as HTML."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import groupby
 from typing import Literal, TypeVar
@@ -86,7 +86,8 @@ class Section:
 class Table:
     """A table of columns and sections of rows. `caption` stands below; `empty` replaces missing rows.
 
-    The screen shows titles; a page has headings and text around tables instead. `tight` keeps figures on one line.
+    The screen shows titles; a page has headings and text around tables instead. `tight` keeps figures on one line. A
+    `divisible` table has a first column that names each row, and is shown as several tables on a narrow screen.
     """
 
     columns: tuple[Column, ...]
@@ -95,16 +96,19 @@ class Table:
     caption: str = ""
     empty: str = ""
     tight: bool = False
+    divisible: bool = False
 
     def for_medium(self, medium: Literal["screen", "page"]) -> "Table":
         """Return the table with only the columns that the medium shows."""
-        kept = [place for place, column in enumerate(self.columns) if column.only in (None, medium)]
+        return self.select([place for place, column in enumerate(self.columns) if column.only in (None, medium)])
+
+    def select(self, places: Sequence[int]) -> "Table":
+        """Return the table with only the columns at `places`."""
         sections = (
-            Section(tuple(tuple(row[place] for place in kept) for row in section.rows), section.title)
+            Section(tuple(tuple(row[place] for place in places) for row in section.rows), section.title)
             for section in self.sections
         )
-        columns = tuple(self.columns[place] for place in kept)
-        return Table(columns, tuple(sections), self.title, self.caption, self.empty, self.tight)
+        return replace(self, columns=tuple(self.columns[place] for place in places), sections=tuple(sections))
 
 
 def group_by_name(

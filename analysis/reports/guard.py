@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules that a comparison of runs must keep, such as `p99 > 5 %`, judged together, with a JUnit report for CI."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -14,11 +15,12 @@ from analysis.reading.cells import CellTrials, experiment_of
 from analysis.reading.disturbance import MARK
 from analysis.reading.fidelity import is_repeatable
 from analysis.render import screen
-from analysis.render.tables import Cell, Column, Table, Tone, one_section
+from analysis.render.tables import TONES, Cell, Column, Table, one_section
 from analysis.reports.comparison import pairs
 from analysis.statistics.intervals import LEAST_REPETITIONS, LEAST_TAIL, Array
 from analysis.statistics.one_sided_tests import correct_by_holm, p_value_of_excess
 from roundabout.core.errors import UsageError
+from roundabout.core.verdict_words import Word
 from roundabout.spec.condition import Condition, parse_condition
 from roundabout.store import Run
 
@@ -31,7 +33,6 @@ QUANTITIES: Mapping[str, Callable[[Array], float]] = {
     "p99": partial(np.quantile, q=0.99),
 }
 """Statistics of iteration times that rules may name."""
-TONES = {"fail": Tone.BAD, "pass": Tone.GOOD, "inconclusive": Tone.UNKNOWN}
 
 
 class Rule(NamedTuple):
@@ -77,7 +78,7 @@ class RuleVerdict(Result):
     job: str
     change: float
     chance: float | None
-    verdict: str
+    verdict: Word
     why: str = ""
 
 
@@ -212,7 +213,7 @@ def table(judged: Sequence[RuleVerdict]) -> RenderableType:
 
 def junit(judged: Sequence[RuleVerdict]) -> str:
     """Return JUnit XML with a test case for each rule, cell, job and run; inconclusive cases are marked as skipped."""
-    count = {verdict: sum(each.verdict == verdict for each in judged) for verdict in TONES}
+    count = Counter(each.verdict for each in judged)
     counted = {"tests": len(judged), "failures": count["fail"], "skipped": count["inconclusive"]}
     suite = ET.Element("testsuite", {"name": "roundabout compare"} | {key: str(each) for key, each in counted.items()})
     for each in judged:

@@ -18,13 +18,13 @@ from analysis import papers
 from analysis.expectations.verdict_tables import describe
 from analysis.expectations.verdicts import Verdict
 from analysis.render.page import Html, fill_template, render_document, save_figure
-from analysis.render.style import FAINT, INK, RC, SOFT
+from analysis.render.style import FAINT, INK, RC, SOFT, TONE_COLOURS
+from analysis.render.tables import TONES
 from analysis.reports.expectation_comparison import ExpectationLine, expectation_lines
 from analysis.reports.scoreboard import HEADINGS, ScoreboardRow, ShowingExperiment, format_age
 from analysis.reports.scoreboard_table import summarize
 from roundabout.store.files import write_text
 
-COLOURS = {"pass": "#009e73", "fail": "#d55e00", "inconclusive": "#e69f00"}
 MARKERS = {"packets": "o", "lab": "s", "fluid": "D", "rack": "^"}
 OTHERS = "P"
 """The marker of a plugin's testbed."""
@@ -117,7 +117,7 @@ def _against(axes: Axes, place: int, line: ExpectationLine, name: str) -> None:
     for end in ends:
         axes.plot([at(end)] * 2, [place - 0.31, place + 0.31], color=INK, linewidth=1.6)
     for kind, each in known.items():
-        colour = COLOURS.get(each.verdict, SOFT)
+        colour = TONE_COLOURS[TONES[each.verdict]]
         if each.ci95:
             axes.plot([at(end) for end in each.ci95], [place, place], color=colour, linewidth=1.6)
         assert each.measured is not None
@@ -138,8 +138,8 @@ def _curve(record: Verdict) -> Figure:
         own = [part for part in record.parts if part.name == name and part.measured is not None]
         x, paper, measured = (np.array([getattr(part, each) for part in own]) for each in ("x", "paper", "measured"))
         axes.plot(x, paper, color=SOFT, linestyle="--")
-        axes.plot(x, measured, color=COLOURS[record.verdict])
-        axes.scatter(x, measured, s=16, color=[COLOURS[part.verdict] for part in own], zorder=3)
+        axes.plot(x, measured, color=TONE_COLOURS[TONES[record.verdict]])
+        axes.scatter(x, measured, s=16, color=[TONE_COLOURS[TONES[part.verdict]] for part in own], zorder=3)
     axes.tick_params(labelsize=7)
     return figure
 

@@ -59,7 +59,7 @@ def _add(run, cell, repetition, jobs, iterations, *, marks):
     }
     variant = cell.variant
     timeline = {
-        "schema": 1,
+        "schema": 2,
         "scheduler": {"th-cassini": "themis", "po-cassini": "pollux"}.get(variant, variant),
         "cassini": "cassini" in variant,
         "requests": [_request(number, iterations) for number in range(jobs)],

@@ -236,9 +236,17 @@ def test_cells_that_differ_in_other_levels_are_drawn_as_one_variant(run):
     assert {row.split(",")[1] for row in drawn.splitlines()[1:]} == {"base"}
 
 
+def test_a_timeline_of_schema_1_gives_the_same_results(tmp_path):
+    run = as_older(cluster_run(tmp_path, repetitions=1, iterations=5))
+    results = summarize_run(run)
+    for path in run.path.glob("trials/*/timeline.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 1}))
+    assert summarize_run(run) == results
+
+
 def test_a_timeline_that_cannot_be_read_is_named(tmp_path):
     run = as_older(cluster_run(tmp_path, repetitions=1, iterations=5))
     path = next(run.path.glob("trials/*/timeline.json"))
-    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 2}))
-    with pytest.raises(StoreError, match="timeline.json: schema: Input should be 1"):
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 3}))
+    with pytest.raises(StoreError, match="timeline.json: schema: Input should be 1 or 2"):
         read_clusters(run)

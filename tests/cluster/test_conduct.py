@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from roundabout.models.cluster.cassini import PlacementDecision
 from roundabout.models.cluster.simulator import Cluster, simulate_dedicated, simulate_trace
 from roundabout.models.cluster.state import Placement, Request, State
-from roundabout.models.cluster.timeline import Allocation, Timeline
+from roundabout.models.cluster.timeline import Allocation, Decision, Timeline
 from roundabout.models.fluid import engine
 from roundabout.models.native_engine import EngineError
 from roundabout.models.schedulers import make_scheduler
@@ -156,6 +156,17 @@ def test_a_migrated_job_stands_still_and_keeps_its_lease() -> None:
 def test_the_order_of_workers_alone_is_no_move() -> None:
     timeline = played([A], lambda now_s: ({"a": ("s0", "s1") if now_s < 5 else ("s1", "s0")}, {}), 5.0)
     assert [stint.workers for stint in timeline.stints] == [("s0", "s1")]
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abcd"), st.sampled_from([("s0",), ("s1", "s2"), ("s2", "s1")]))))
+def test_the_stored_changes_tell_the_placements_of_each_decision(placements: list[dict[str, Placement]]) -> None:
+    decisions = tuple(Decision(float(number), "epoch", None, each) for number, each in enumerate(placements))
+    stored = Timeline((), (), decisions, ()).as_json("random", cassini=False)["decisions"]
+    told: dict[str, Placement] = {}
+    for each, change in zip(placements, (own["placements"] for own in stored), strict=True):
+        assert all(told.get(job, ()) != workers for job, workers in change.items())
+        told = {job: workers for job, workers in (told | change).items() if workers}
+        assert told == each
 
 
 def test_a_job_that_is_never_placed_waits_forever() -> None:

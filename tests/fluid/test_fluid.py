@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from roundabout.models.fluid.cross_traffic import BYTES_PER_MS_OF_GBPS, residual_of_loads
+from roundabout.models.fluid.engine import EndlessJobs, steady_iteration_times
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, fluid_jobs, make_send_phase
 from roundabout.models.fluid.limits import (
     best_offsets,
@@ -235,6 +236,15 @@ def test_the_order_of_jobs_does_not_matter(several):
         assert one[:4] == pytest.approx(other[:4], rel=1e-6)
 
 
+@settings(max_examples=30)
+@given(st.lists(phases, min_size=1, max_size=3), st.lists(st.integers(1, 40), min_size=1, max_size=4))
+def test_jobs_that_go_on_take_the_times_of_jobs_simulated_at_once(several, asked):
+    jobs = [two_ways(own) for own in several]
+    endless = EndlessJobs(jobs, PAYLOAD)
+    for iterations in asked:
+        assert endless.iteration_times(iterations) == steady_iteration_times(jobs, PAYLOAD, iterations)
+
+
 @pytest.mark.proof
 @settings(max_examples=3, deadline=None)
 @given(round_phases, round_phases)
@@ -339,6 +349,12 @@ def test_communication_that_does_not_fit_cannot_interleave_fully():
     jobs = [two_ways([ComputePhase(100.0), Send(574.68e6, 143.0)]) for _ in range(2)]
     times = iteration_times(best_offsets(jobs, PAYLOAD), PAYLOAD)
     assert all(243.0 < each[-1] < 100 + 574.68e6 * 8 / 21.5e9 * 1e3 for each in times)
+
+
+def test_jobs_of_many_streams_are_interleaved_as_well(monkeypatch):
+    spec = trial({"j1": ["s0", "s2"], "j2": ["s1", "s3"]}, DUMBBELL, HOSTS, ["tor0", "tor1"])
+    monkeypatch.setattr("roundabout.models.fluid.limits.LARGE", 0)
+    assert [each.interleaved_ms for each in fluid_limits(spec, iterations=41).values()] == pytest.approx([293.0, 293.0])
 
 
 def test_means_are_over_whole_unified_periods():

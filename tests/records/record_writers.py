@@ -81,7 +81,8 @@ class Inspector:
 
     def collective(self, call: Call) -> dict[str, Any]:
         parts = call.ranks if call.kind in ("all-gather", "reduce-scatter") else 1
-        chosen = {"coll_algo": "RING", "coll_proto": "SIMPLE"} if self.version >= "v4.2" else {}
+        algorithm = "TREE" if call.is_tree else "RING"
+        chosen = {"coll_algo": algorithm, "coll_proto": "SIMPLE"} if self.version >= "v4.2" else {}
         figures = self.figures("coll", call, call.payload_bytes // parts)
         return {"coll": COLLECTIVES[call.kind], **chosen, "coll_sn": call.number, **figures}
 

@@ -74,6 +74,19 @@ def test_ranks_of_one_group_of_all_make_no_groups():
     assert found.caveats[0].startswith("Whether the job had the network to itself is not recorded")
 
 
+def test_an_all_reduce_along_trees_has_the_whole_vector_and_its_pattern():
+    made = Made(4)
+    for number in range(12):
+        made.took("all-reduce", range(4), 2 * number, 40_000_000, 100 * number * MS, 20 * MS, is_tree=True)
+        made.took("all-reduce", range(4), 2 * number + 1, 40_000_000, (100 * number + 20) * MS, 20 * MS)
+    found = profile_of(made.records())
+    sends = {phase.pattern: phase for phase in found.profile.phases if phase.bytes}
+    assert sends["tree"].bytes == pytest.approx(40_000_000, rel=0.01)
+    assert sends["ring"].bytes == pytest.approx(60_000_000, rel=0.01)
+    assert "all-reduce along trees" in sends["tree"].source
+    assert any(caveat.startswith("Trees are taken to be of all ranks") for caveat in found.caveats)
+
+
 def test_groups_side_by_side_are_one_phase_each():
     made = Made(4)
     for number in range(12):

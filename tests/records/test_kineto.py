@@ -52,6 +52,21 @@ def test_a_kernel_is_a_call(tmp_path):
     assert (call.begin_ns, call.end_ns) == (10**18 + 4750011393637452, 10**18 + 4750011393639952)
 
 
+@pytest.mark.parametrize(
+    ("name", "is_tree"),
+    [
+        ("ncclDevKernel_AllReduce_Sum_f32_TREE_LL(ncclDevKernelArgsStorage<4096ul>)", True),
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", False),
+        ("ncclDevKernel_AllReduce_Sum_f32_NVLS_TREE_SIMPLE(ncclDevKernelArgsStorage<4096ul>)", False),
+        ("ncclDevKernel_Generic_1(ncclDevKernelArgsStorage<4096ul>)", False),
+        (None, False),
+    ],
+)
+def test_an_all_reduce_along_trees_is_told_by_its_kernel(tmp_path, name, is_tree):
+    (call,) = read(written(tmp_path, {**kernel(1), "name": name})).calls
+    assert call.is_tree is is_tree
+
+
 def test_a_call_traced_on_cpu_and_gpu_counts_once(tmp_path):
     asked = {**kernel(1), "cat": "cpu_op", "name": "record_param_comms"}
     named = [{**asked, "name": name} for name in ("c10d::allreduce_", "nccl:all_reduce")]

@@ -202,6 +202,7 @@ class _LogReader:
                 begin_ns=times_us[0] * 1000,
                 end_ns=times_us[1] * 1000,
                 peer=peer,
+                is_tree=kind == "all-reduce" and perf.get("coll_algo") == "TREE",
             )
         )
 

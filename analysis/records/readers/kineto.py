@@ -39,6 +39,8 @@ KERNEL = re.compile(r"(nccl|rccl|msccl)\w*kernel", re.IGNORECASE)
 """Names of kernels that communicate: NCCL's `ncclDevKernel_*`, `ncclKernel_*` (before 2.19), `ncclSymkDevKernel_*` and
 `ncclSymDevKernel_*` (2.27); RCCL's first two of these and `mscclKernel_*`.
 """
+TREE = re.compile(r"AllReduce(?!\w*NVLS)\w*_TREE_")
+"""Names of kernels that all-reduce along trees. Kernels of other algorithms may have the name of a ring's."""
 GLOO, STEP = "gloo:", "ProfilerStep#"
 NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 ASKED, ON_GPU = "record_param_comms", "gpu_user_annotation"
@@ -320,6 +322,7 @@ class _TraceReader:
             begin_ns=begin_ns,
             end_ns=end_ns,
             peer=_peer(args, kind, members),
+            is_tree=kind == "all-reduce" and _is_tree(event.get("name")),
         )
 
     def _gloo_call(self, kind: Kind, event: Event) -> Call:
@@ -402,6 +405,10 @@ def _is_call(event: Event) -> bool:
     """Return True if an event of the category `kernel` is a call by its library's name or its arguments."""
     name, args = event.get("name"), event.get("args")
     return (isinstance(name, str) and _is_of_library(name)) or (isinstance(args, dict) and COLLECTIVE in args)
+
+
+def _is_tree(name: Any) -> bool:
+    return isinstance(name, str) and TREE.search(name) is not None
 
 
 @lru_cache(maxsize=1 << 14)

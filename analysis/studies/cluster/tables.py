@@ -33,7 +33,8 @@ def pooled_table(results: Results) -> Table:
         Column("over a dedi-\ncated cluster", ".2f", only="screen"),
     )
     sections = group_by_title(results.pooled, lambda each: each.group, _pooled)
-    return Table(columns, sections, "Iteration times of all jobs, with 95 % intervals", empty="no valid trial")
+    title = "Iteration times of all jobs, with 95 % intervals"
+    return Table(columns, sections, title, empty="no valid trial", divisible=True)
 
 
 def dedicated_table(results: Results) -> Table:
@@ -51,11 +52,12 @@ def history_table(results: Results) -> Table:
     columns = (
         *(Column(kind="names"), Column("jobs", "d", only="page"), Column("never\nplaced", "d")),
         *(Column("not\ndone", "d"), Column("completion\nmean, s", ".0f"), Column(TAIL, ".0f")),
-        *(Column("queueing,\ns", ".0f"), Column("fairness", ".2f", only="page"), Column("fairness,\nworst", ".2f")),
+        *(Column("queueing,\ns", "z.0f"), Column("fairness", ".2f", only="page"), Column("fairness,\nworst", ".2f")),
         *(Column("moves", ".1f"), Column("score", ".2f", only="page")),
     )
     sections = group_by_title(results.lives, lambda each: each.group, _lives)
-    return Table(columns, sections, "What became of jobs", empty="In slices of a trace no job has its whole life.")
+    empty = "In slices of a trace no job has its whole life."
+    return Table(columns, sections, "What became of jobs", empty=empty, divisible=True)
 
 
 def slowdown_table(results: Results, *, ends: bool = True) -> Table:
@@ -99,7 +101,8 @@ def _by_model(
         models = sorted({model for model, _ in own})
         rows = ((Cell(model), *(_cell(own.get((model, name)), ends=ends) for name in names)) for model in models)
         sections.append(Section(tuple(rows), group))
-    return Table((Column(kind="names"), *(Column(name, form) for name in names)), tuple(sections), title)
+    columns = (Column(kind="names"), *(Column(name, form) for name in names))
+    return Table(columns, tuple(sections), title, divisible=True)
 
 
 def _pooled(each: PooledIterations) -> Sequence[Cell]:

@@ -41,7 +41,8 @@ verdict_tables.cards(results.expectations)
 # %%
 page.figure_html(
     figures.draw_times(results),
-    f"Median iteration time against {results.factor}, a line a combination of the other factors.",
+    f"Median iteration time against {results.factor}, a line a combination of the other factors. One that ran at one "
+    "level, where others ran at several, is dashed. Each panel has a scale of its own.",
     f"Median iteration time against {results.factor}, by job",
 )
 

@@ -18,7 +18,10 @@ def screen(results: Results) -> Sequence[RenderableType]:
 
 
 def time_table(results: Results) -> Table:
-    """Return a table of iteration times by level, with the best level marked, in sections by job and other levels."""
+    """Return a table of iteration times by level, with the best level marked, in sections by job and other levels.
+
+    Other levels stand above the first of their sections.
+    """
     columns = (
         *(Column("job", kind="words"), Column(results.factor.rpartition(".")[2], kind="words"), REPETITIONS),
         *(Column("median"), Column("mean", only="page"), Column(TAIL)),
@@ -26,11 +29,15 @@ def time_table(results: Results) -> Table:
         Column("fluid \u200blimit"),
         Column(kind="words"),
     )
-    sections = tuple(_section(line, results.factor) for line in results.lines)
+    before = ("", *(line.name for line in results.lines))
+    sections = tuple(
+        _section(line, results.factor, "" if line.name == above else line.name)
+        for above, line in zip(before, results.lines, strict=False)
+    )
     return Table(columns, sections, "Iteration time in ms, with 95 % intervals", empty="no valid trial")
 
 
-def _section(line: LevelLine, factor: str) -> Section:
+def _section(line: LevelLine, factor: str, title: str) -> Section:
     rows = (
         (
             Cell(line.job if place == 0 else ""),
@@ -44,7 +51,7 @@ def _section(line: LevelLine, factor: str) -> Section:
         )
         for place, cell in enumerate(line.cells)
     )
-    return Section(tuple(rows), line.name)
+    return Section(tuple(rows), title)
 
 
 def _figures(cell: JobCell) -> Sequence[Cell]:

@@ -24,11 +24,12 @@ from analysis.reading.cells import (
 )
 from analysis.reading.congestion.marks_and_drops import WHAT, count_signals, counts_of_cell
 from analysis.reading.disturbance import mark_name
+from analysis.reading.flow_limits import limits_of_cells
 from analysis.reading.phase_overlap import Spans, simulate_from_spans
 from analysis.reading.traces import spans_of_cells
 from analysis.statistics.intervals import Interval, Measured, mean_of
 from roundabout.models.cassini import lowest_score
-from roundabout.models.fluid import fluid_limits
+from roundabout.models.fluid import Limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
 from roundabout.store import Run
@@ -121,11 +122,11 @@ def study(run: Run, choice: StudyChoice) -> Results:
     cells = [cell for _, some in groups(cells_of(run), over) for cell in some]
     base = experiment_of(run).baseline
     based = [(cell, baseline_of(cells, cell, base.level, base.factor)) for cell in cells]
-    sent = spans_of_cells(run, cells)
+    sent, limits = spans_of_cells(run, cells), limits_of_cells(run)
     return Results(
         **common_fields(run, choice),
         over=over,
-        gains=tuple(gain for cell, base in based for gain in _gains(cell, base, over, sent)),
+        gains=tuple(gain for cell, base in based for gain in _gains(cell, base, over, sent, limits)),
         meetings=_meetings(run, cells, over),
     )
 
@@ -146,10 +147,16 @@ def groups(cells: Sequence[CellTrials], over: str) -> list[tuple[str, list[CellT
     return [(name, list(some)) for name, some in together]
 
 
-def _gains(cell: CellTrials, base: CellTrials | None, over: str, sent: Mapping[str, Spans]) -> list[Gain]:
+def _gains(
+    cell: CellTrials,
+    base: CellTrials | None,
+    over: str,
+    sent: Mapping[str, Spans],
+    limits: Mapping[CellId, Mapping[str, Limits]],
+) -> list[Gain]:
     if base is None or base is cell:
         return []
-    possible, found = _possible_gains(base, sent), []
+    possible, found = _possible_gains(base, sent, limits[base.id]), []
     compatible = lowest_score(cell.spec) if cell.spec.cassini else None
     disturbed = [each for each in (cell, base) if each.disturbance is not None]
     for job in cell.jobs:
@@ -161,9 +168,11 @@ def _gains(cell: CellTrials, base: CellTrials | None, over: str, sent: Mapping[s
     return found
 
 
-def _possible_gains(base: CellTrials, sent: Mapping[str, Spans]) -> dict[str, dict[str, float | None]]:
+def _possible_gains(
+    base: CellTrials, sent: Mapping[str, Spans], limits: Mapping[str, Limits]
+) -> dict[str, dict[str, float | None]]:
     """Return the possible gain by job, over the measured duration, because even fair shares may come apart later."""
-    limits, spans = fluid_limits(base.spec), sent.get(base.trials[0])
+    spans = sent.get(base.trials[0])
     played = simulate_from_spans(base.spec, spans) if spans else None
     fair_ms = {job: limits[job].fair_ms for job in base.jobs} | {
         job: float(times.mean()) for job, times in (played[1] if played else {}).items()

@@ -45,7 +45,8 @@ def gain_table(results: Results) -> Table:
         by_group.setdefault(gain.group, []).append(gain)
     sections = tuple(Section(tuple(_rows(own, jobs)), group) for group, own in by_group.items())
     title = f"Speed-up over {results.study.baseline}, with 95 % intervals"
-    return Table(tuple(columns), sections, title, empty=f"Nothing ran beside a variant {results.study.baseline}.")
+    empty = f"Nothing ran beside a variant {results.study.baseline}."
+    return Table(tuple(columns), sections, title, empty=empty, divisible=True)
 
 
 def interleaving_table(results: Results) -> Table:

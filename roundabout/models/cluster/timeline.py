@@ -2,7 +2,7 @@
 """The timeline of a trace under a scheduler: the placements of jobs over time, and the reasons."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -93,16 +93,25 @@ class Timeline:
         return replace(self, stints=tuple(stints))
 
     def as_json(self, scheduler: str, *, cassini: bool) -> dict[str, Any]:
-        """Return the content of timeline.json (docs/how-to/cluster-runs.md)."""
+        """Return the content of timeline.json (docs/reference/cluster.md)."""
         return {
-            "schema": 1,
+            "schema": 2,
             "scheduler": scheduler,
             "cassini": cassini,
             "requests": [asdict(request) for request in self.requests],
             "stints": [_allocation_json(each) for each in self.stints],
-            "decisions": [asdict(each) for each in self.decisions],
+            "decisions": [asdict(each) for each in _with_changes(self.decisions)],
             "jobs": [asdict(life) for life in self.lives],
         }
+
+
+def _with_changes(decisions: Iterable[Decision]) -> Iterator[Decision]:
+    """Yield the decisions with the placements of those jobs only that get other workers than before, or none."""
+    before: Placements = {}
+    for each in decisions:
+        now = dict.fromkeys(before, ()) | dict(each.placements)
+        yield replace(each, placements={job: workers for job, workers in now.items() if workers != before.get(job, ())})
+        before = each.placements
 
 
 def _shift(stint: Allocation, begins_s: float, ends_s: float, by_s: float) -> Allocation:

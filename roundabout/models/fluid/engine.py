@@ -148,19 +148,30 @@ def steady_iteration_times(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
 ) -> list[list[float]]:
     """Return what `model.iteration_times` returns, many times as fast."""
-    endless = [replace(job, iterations=None, departs_ms=None) for job in jobs]
-    engine = Engine(ResidualCapacity.constant({edge: capacity[edge] for job in endless for edge in job.edges}))
-    names = [str(place) for place in range(len(endless))]
-    for name, job in zip(names, endless, strict=True):
-        engine.add(name, job)
-    while min(map(engine.completed, names)) < iterations:
-        left = max(
-            (iterations - engine.completed(name)) * job.alone_ms for name, job in zip(names, endless, strict=True)
+    return EndlessJobs(jobs, capacity).iteration_times(iterations)
+
+
+class EndlessJobs:
+    """Jobs that all run forever, simulated as far as their iterations are asked for."""
+
+    def __init__(self, jobs: Sequence[FluidJob], capacity: Mapping[Direction, float]) -> None:
+        endless = [replace(job, iterations=None, departs_ms=None) for job in jobs]
+        self._jobs = {str(place): job for place, job in enumerate(endless)}
+        self._engine = Engine(
+            ResidualCapacity.constant({edge: capacity[edge] for job in endless for edge in job.edges})
         )
-        engine.run(engine.now_ms + left + max(job.start_ms for job in endless))
-    spans = [engine.iterations(name)[:, :, (0, 2)] for name in names]
-    last_ms = max(each[:, iterations - 1, 1].max() for each in spans)
-    return [_durations(each, last_ms) for each in spans]
+        for name, job in self._jobs.items():
+            self._engine.add(name, job)
+
+    def iteration_times(self, iterations: int) -> list[list[float]]:
+        """Return each job's iteration times, ms, until every job has ended so many iterations."""
+        engine = self._engine
+        while min(map(engine.completed, self._jobs)) < iterations:
+            left = max((iterations - engine.completed(name)) * job.alone_ms for name, job in self._jobs.items())
+            engine.run(engine.now_ms + left + max(job.start_ms for job in self._jobs.values()))
+        spans = [engine.iterations(name)[:, :, (0, 2)] for name in self._jobs]
+        last_ms = max(each[:, iterations - 1, 1].max() for each in spans)
+        return [_durations(each, last_ms) for each in spans]
 
 
 def _durations(spans: Floats, until_ms: float) -> list[float]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from roundabout.models.fluid.contention import contended_groups
 from roundabout.models.fluid.cross_traffic import residual_of_loads
-from roundabout.models.fluid.engine import steady_iteration_times
+from roundabout.models.fluid.engine import EndlessJobs, steady_iteration_times
 from roundabout.models.fluid.jobs import ComputePhase, FluidJob, SendPhase, fluid_jobs
 from roundabout.models.fluid.model import ITERATIONS
 from roundabout.spec import TrialSpec
@@ -31,6 +31,11 @@ MOST_TURNS = 4
 """Largest number of the longest job's iterations in a common period that jobs are held to."""
 RECURRENCE_TOLERANCE_MS = 1e-6
 """Largest difference between two occurrences of one state, ms: far more than accumulated rounding."""
+
+LARGE = 200
+"""Number of streams of jobs above which candidates of start offsets are compared over a fixed number of iterations, as
+their search would take minutes. A guess; groups of jobs in the papers' experiments have fewer.
+"""
 
 Means = Callable[[Sequence[FluidJob], Mapping[Direction, float]], Sequence[float]]
 """Returns the mean iteration time of each job while all run together, ms."""
@@ -127,8 +132,9 @@ def _run_until_recurrence(
     jobs: Sequence[FluidJob], capacity: Mapping[Direction, float], iterations: int
 ) -> tuple[list[list[float]], list[slice] | None]:
     """Return iteration times by job until a state recurs, and their last unified period; None if it never does."""
+    endless = EndlessJobs(jobs, capacity)
     while True:
-        times = steady_iteration_times(jobs, capacity, iterations)
+        times = endless.iteration_times(iterations)
         period = unified_period([job.start_ms for job in jobs], times)
         if period is not None or iterations >= MOST:
             return times, period
@@ -177,8 +183,10 @@ def _limits(
     alone = [means_ms([job], rates)[0] for job in jobs]
     together = _run_until_recurrence(jobs, rates, iterations)
     fair = _means_ms(*together)
-    # Where periods have no common multiple, jobs slide past each other: no candidate is worth `MOST` iterations.
-    tried_ms = partial(steady_means_ms, iterations=iterations) if together[1] is None else means_ms
+    # Where periods have no common multiple, jobs slide past each other: no candidate is worth `MOST` iterations. Nor is
+    # one of many streams, where a candidate whose states do not recur would take half a second.
+    slides, is_large = together[1] is None, sum(len(job.streams) for job in jobs) > LARGE
+    tried_ms = partial(steady_means_ms, iterations=iterations) if slides or is_large else means_ms
     groups = dict.fromkeys([jobs, _hold(jobs, alone)])  # one, if the jobs have a common period
     ways = [*(means_ms(best_offsets(group, rates, means_ms=tried_ms), rates) for group in groups), fair]
     interleaved = min(ways, key=lambda times: _slowdowns(times, alone))

@@ -4,8 +4,11 @@
 import json
 
 import pytest
+from hypothesis import given, strategies as st
 from rich.console import Console
 
+from analysis.render.screen import table_renderable
+from analysis.render.tables import Cell, Column, Table, one_section
 from analysis.reports.comparison import CompareError, compare, table as comparison_table
 from analysis.reports.report import terminal_report as table
 from analysis.reports.summary import summarize_run
@@ -49,6 +52,19 @@ def test_cells_that_differ_only_in_the_variant_stand_together(results):
     assert [section.title for section in found.sections] == ["base one", "", "", "base other", "", ""]
     assert [section.rows[0][0].value for section in found.sections] == ["alone", "fair", "unfair"] * 2
     assert all(section.title == "" for section in time_table(results).sections)
+
+
+@given(st.lists(st.text("abcdefgh-", min_size=1, max_size=18), max_size=16, unique=True), st.integers(40, 120))
+def test_a_divisible_table_shows_every_column_beside_the_names_of_its_rows(names, width):
+    columns = (Column(kind="names"), *(Column(name, ".2f") for name in names))
+    rows = ((Cell(model), *(Cell(number + 0.25) for number in range(len(names)))) for model in ("WideResNet101", "XLM"))
+    text = shown(table_renderable(Table(columns, one_section(rows), divisible=True)), width)
+    assert max(map(len, text.splitlines())) <= width
+    lines = [line.split() for line in text.splitlines()]
+    for model in ("WideResNet101", "XLM"):
+        figures = [word for line in lines if line[:1] == [model] for word in line[1:]]
+        assert figures == [f"{number + 0.25:.2f}" for number in range(len(names))]
+    assert [word for line in lines for word in line if word in names] == names
 
 
 def test_large_numbers_of_marks_fit_too(results):
