@@ -4,7 +4,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from docgen import commands, experiment_fields, gallery, published, quantities, transports
+from docgen import commands, experiment_fields, gallery, published_runs, quantities, transports
 from docgen.pictures import diagram, main_result, terminal
 from roundabout.core.paths import ROOT
 
@@ -16,7 +16,7 @@ FILES: dict[str, Callable[[], str]] = {
     "reference/quantities.md": quantities.format_page,
     "reference/transports.md": transports.format_page,
     "results/gallery.md": gallery.format_page,
-    "results/published.md": published.format_page,
+    "results/published.md": published_runs.format_page,
     "results/main-result.svg": main_result.draw,
     "tutorials/testbeds.svg": terminal.draw,
 }

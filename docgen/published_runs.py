@@ -31,6 +31,12 @@ _ABOUT = (
     "[Publish results](../contributing/publishing.md) says how a run comes here, and the [gallery](gallery.md) shows "
     "what the papers print beside them."
 )
+_LONG = (
+    "Runs that nobody waited for, by `roundabout plan` on a machine of two cores: `unfair-table1-off --quick`, 16 min "
+    "in packets or in the lab; `bursts-tcp --quick`, 10 min in packets and 19 in the lab; in the lab "
+    "`mltcp-rates --quick`, 3 h 14 min, `jumbo-frames`, 2 h 19 min, and `compare-all`, 79 min; in packets "
+    "`pod-collisions --quick`, 3 h 27 min, and `cluster-slices`, 1 h 32 min."
+)
 
 Found = Mapping[tuple[str, str], Facts]
 """Published facts by experiment and testbed."""
@@ -40,7 +46,7 @@ def format_page() -> str:
     """Return the page, with a table for each folder of the catalog."""
     found = {(each.facts.experiment, each.facts.testbed): each.facts for each in publications()}
     abouts = {each.name: each.about for each in read_catalog()}
-    parts = [notice("results/"), "# Published runs\n\n", prose(_ABOUT)]
+    parts = [notice("results/"), "# Published runs\n\n", prose(_ABOUT), prose(_LONG)]
     paths = sorted((EXPERIMENTS / "catalog").glob("*/*.yaml"))
     for folder, files in groupby(paths, key=lambda path: path.parent.name):
         rows = [_row(path, abouts[path.stem], found) for path in files]
