@@ -131,7 +131,7 @@ def test_jupyterlab_serves_both(run, tmp_path):
 
 AS_CALLER = """
 import os, sys
-from roundabout.cli import notebook
+from roundabout.cli.results import notebook
 from roundabout.cli.main import main
 notebook.find_spec = lambda _: True
 os.execv = lambda _, words: print(os.getresuid(), os.getgroups(), os.environ["HOME"], "--allow-root" in words)
