@@ -16,7 +16,7 @@ FILES: dict[str, Callable[[], str]] = {
     "reference/quantities.md": quantities.format_page,
     "reference/transports.md": transports.format_page,
     "results/gallery.md": gallery.format_page,
-    "results/published.md": published_runs.format_page,
+    "results/gallery/published.md": published_runs.format_page,
     "results/main-result.svg": main_result.draw,
     "tutorials/testbeds.svg": terminal.draw,
 }

@@ -28,8 +28,8 @@ _ABOUT = (
     "Every experiment of the catalog, with the runs that `results/` has: the day, the length if it is not the default "
     "one, how long the run took, and whether other programs disturbed it. A testbed without an entry cannot show what "
     "the experiment is about, or takes long: `roundabout plan NAME --testbed TESTBED` says which, and how long. "
-    "[Publish results](../contributing/publishing.md) says how a run comes here, and the [gallery](gallery.md) shows "
-    "what the papers print beside them."
+    "[Publish results](../../contributing/publishing.md) says how a run comes here, and the [gallery](../gallery.md) "
+    "shows what the papers print beside them."
 )
 _LONG = (
     "Runs that nobody waited for, by `roundabout plan` on a machine of two cores: `unfair-table1-off --quick`, 16 min "
@@ -57,7 +57,7 @@ def format_page() -> str:
 
 def _row(path: Path, about: str, found: Found) -> list[str]:
     cells = [_cell(found.get((path.stem, testbed))) for testbed in TESTBEDS]
-    return [f"[{path.stem}](../../experiments/catalog/{path.parent.name}/{path.name})", *cells, plain(about)]
+    return [f"[{path.stem}](../../../experiments/catalog/{path.parent.name}/{path.name})", *cells, plain(about)]
 
 
 def _cell(facts: Facts | None) -> str:
@@ -66,5 +66,5 @@ def _cell(facts: Facts | None) -> str:
         return ""
     length = f" {facts.length}," if facts.length else ""
     duration = format_duration(facts.wall_s) if facts.wall_s >= 1 else "1 s"
-    where = f"../../results/{facts.experiment}/{facts.testbed}/publication.json"
+    where = f"../../../results/{facts.experiment}/{facts.testbed}/publication.json"
     return f"[{facts.start_time:%Y-%m-%d}]({where}),{length} {duration}{', disturbed' if facts.disturbed else ''}"
