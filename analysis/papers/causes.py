@@ -28,7 +28,7 @@ CAUSES: Mapping[str, str] = {
         "little for Cassini to gain by choosing (docs/results/jobs/cluster-runs.md)."
     ),
     "B Fig 4.12": (
-        "Contention-free placements gain 1.1 over Themis' here, and Themis' equally good candidates differ too little "
+        "Contention-free placements gain 1.08 over Themis' here, and Themis' equally good candidates differ too little "
         "for Cassini to gain by choosing (docs/results/jobs/cluster-runs.md)."
     ),
     "B Fig 4.13": (
