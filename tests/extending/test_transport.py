@@ -14,6 +14,7 @@ import pytest
 from analysis.reading.data import filter_rows
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner import transports
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.spec import SpecError, load_experiment
 from roundabout.store import Run
 from roundabout.testbeds.lab.provider import LabProvider
@@ -160,10 +161,10 @@ def loaded(folder: Path) -> Iterator[Any]:
     def load() -> None:
         (transport,) = load_experiment(write(folder)).transports.values()
         transports.build_plugins([transport])
-        provider.load_transport(transport, "test-steady")
+        provider.load_transport(transport, process_name("test-steady"))
 
     yield load
-    provider.undo({"kind": "transport", "name": "steady", "owner": "test-steady"})
+    provider.undo({"kind": "transport", "name": "steady", "owner": process_name("test-steady")})
 
 
 def test_the_verifiers_words_are_shown(folder: Path, loaded: Any) -> None:

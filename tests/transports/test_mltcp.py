@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from roundabout.runner.machine.leftovers import process_name
+
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 WINDOWS = ("mltcp_reno", "mltcp_cubic", "mltcp_dctcp")
@@ -173,8 +175,7 @@ def test_adaptive_unfairness_is_a_setting_of_dcqcn(pair: Any, tools: Any) -> Non
 @pytest.fixture
 def bottleneck(tools: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Two senders and a receiver, behind one port of 40 Mbit/s with 12 ms of buffer that drops."""
-    mark = uuid.uuid4().hex[:6]
-    router, *ends = (tools.namespace(f"rbt-{mark}-{i}", f"10.77.{i}.2") for i in range(4))
+    router, *ends = (tools.namespace(process_name(f"test-bottleneck-{i}"), f"10.77.{i}.2") for i in range(4))
     try:
         for each in (router, *ends):
             tools.run("ip", "netns", "add", each.name)
