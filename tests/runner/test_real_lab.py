@@ -266,7 +266,7 @@ def test_the_second_of_two_runs_waits(tmp_path, file, tiny, untouched):
     with start(tmp_path, file) as process:
         wait_for(lambda: list(tmp_path.glob(EVENTS)))
         with start(tmp_path, file) as second:
-            line = second.stderr.readline()
+            line = next(each for each in second.stderr if "waiting" in each)
             second.send_signal(signal.SIGINT)
             second.communicate(timeout=30)
         process.send_signal(signal.SIGTERM)
