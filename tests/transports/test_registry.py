@@ -44,6 +44,35 @@ def test_another_build_in_use_is_refused(tools: Any, dcqcn: str, tmp_path: Path)
     assert "in use by" in refused.stderr and dcqcn in refused.stderr and "expected build" in refused.stderr
 
 
+@pytest.mark.parametrize("owner", ['a"b', "a\\b", "a\nb", "a b", "", ".hidden", "a/b", "caf\u00e9"])
+def test_an_owner_that_json_or_a_path_would_escape_is_refused(tools: Any, owner: str) -> None:
+    for action in ("load", "unload"):
+        refused = tools.transport(action, "dcqcn", "--owner", owner)
+        assert refused.returncode == 2
+        assert "expected names of letters, digits and ._:@+-" in refused.stderr
+
+
+def test_a_transport_whose_user_cannot_be_counted_is_not_loaded(tools: Any) -> None:
+    """An owner's name that is too long for a file cannot be counted."""
+    before = json.loads(tools.transport("list").stdout)
+    refused = tools.transport("load", "dctcp", "--owner", "a" * 300)
+    assert refused.returncode == 1
+    assert "File name too long" in refused.stderr
+    assert json.loads(tools.transport("list").stdout) == before
+
+
+def test_many_users_are_all_listed(tools: Any, dcqcn: str) -> None:
+    """Let the names take more than a page, 4,096 bytes."""
+    owners = [process_name(f"test-{number}-{'x' * 200}") for number in range(25)]
+    for owner in owners:
+        assert tools.transport("load", "dcqcn", "--owner", owner).returncode == 0
+    (entry,) = json.loads(tools.transport("list").stdout)
+    for owner in owners:
+        left = json.loads(tools.transport("unload", "dcqcn", "--owner", owner).stdout)
+    assert set(entry["users"]) == {dcqcn, *owners}
+    assert left["users"] == [dcqcn]
+
+
 def test_unknown_transports_and_owners_are_named(tools: Any) -> None:
     assert "unknown transport 'mystery'" in tools.transport("load", "mystery", "--owner", "test").stderr
     assert tools.transport("load", "../dcqcn", "--owner", "test").returncode == 2
