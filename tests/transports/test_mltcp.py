@@ -176,7 +176,8 @@ import ctypes, socket, subprocess, sys
 for _ in range(int(sys.argv[1])):
     assert ctypes.CDLL(None).unshare(0x40000000) == 0
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    listener = socket.socket(); listener.setsockopt(6, 13, b"rb_mltcp_reno"); listener.bind(("", 5001)); listener.listen()
+    listener = socket.socket(); listener.setsockopt(6, 13, b"rb_mltcp_reno")
+    listener.bind(("", 5001)); listener.listen()
     with listener, socket.create_connection(("127.0.0.1", 5001)) as client, listener.accept()[0] as server:
         client.sendall(b"a"); server.recv(1)
 """
