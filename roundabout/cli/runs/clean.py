@@ -27,8 +27,9 @@ def command() -> None:
 
     for path in scratch.remove_dead():
         tell(f"removed {path}")
+
     def remove(entry: Entry) -> None:
-        tell(f"removing {entry['kind']} {entry['name']}, which a killed process left")
+        tell(f"removing {entry['kind']} {entry['name']}, left by a process that ended")
         undo(entry)
 
     failed = journal.apply_to_each(remove, find_leftovers(STATE))
