@@ -17,14 +17,17 @@ import json
 import statistics
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.shared.machine import hold_machine
 from roundabout.judge import programs
 from roundabout.judge.measurement import pair
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.runner.transports import TOOL
 from roundabout.spec.transports import FOLDER, Transport, registry
 from roundabout.testbeds.lab.network import cc_allowlist
@@ -36,7 +39,7 @@ LIMITS = {"cost": 1.5, "throughput": 0.97}  # largest ratio of cost, least ratio
 @contextmanager
 def load_programs(transports: dict[str, Transport]) -> Iterator[dict[str, list[int]]]:
     """Load the transports, and yield the ids of each one's own programs."""
-    owner, own = f"bench-{uuid.uuid4().hex[:6]}", dict[str, list[int]]()
+    owner, own = process_name("bench-ack-cost"), dict[str, list[int]]()
     try:
         for name in transports:
             if name in registry.KERNELS_OWN:
@@ -140,7 +143,8 @@ def main() -> None:
     names = in_kernel(options.only.split(",") if options.only else every)
     read = {FOLDER: Path()}
     transports = {name: Transport.model_validate({"name": name}, context=read) for name in ("cubic", *names)}
-    result = measure(transports, rounds, seconds, short=options.short)
+    with hold_machine():
+        result = measure(transports, rounds, seconds, short=options.short)
     print(json.dumps(result, indent=2) if options.json else "\n".join(format_result(result)))
 
 

@@ -30,6 +30,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.shared.machine import hold_machine
+from roundabout.runner.machine.leftovers import process_name
+
 CROSSGEN = str(Path(__file__).parents[1] / "build/bin/crossgen")
 SECRET = f"secret {uuid.uuid4().hex}\n"
 SINK = "10.77.20.2"
@@ -111,7 +116,7 @@ class RoutedPath:
 @contextlib.contextmanager
 def path() -> Iterator[RoutedPath]:
     """Yield a path of sender, router and sink, which is removed afterwards."""
-    names = [f"rbc-{uuid.uuid4().hex[:6]}-{end}" for end in ("a", "r", "b")]
+    names = [process_name(f"bench-path-{end}") for end in ("sender", "router", "sink")]
     sender, router, sink = names
     try:
         for name in names:
@@ -137,7 +142,7 @@ def path() -> Iterator[RoutedPath]:
 @contextlib.contextmanager
 def pair() -> Iterator[tuple[str, str]]:
     """Yield two namespaces joined by one unshaped veth pair."""
-    names = [f"rbc-{uuid.uuid4().hex[:6]}-{end}" for end in ("a", "b")]
+    names = [process_name(f"bench-pair-{end}") for end in ("sender", "sink")]
     try:
         for name in names:
             run("ip", "netns", "add", name)
@@ -406,7 +411,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     told = {}
-    with tempfile.TemporaryDirectory() as folder:
+    with hold_machine(), tempfile.TemporaryDirectory() as folder:
         for name in options.only.split(","):
             told[name] = MEASURES[name](folder, 0.5 if options.short else options.seconds, options.short)
             if not options.json:

@@ -22,10 +22,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared.machine import hold_machine
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.spec import Topology, load_topology
 from roundabout.testbeds.lab import Lab
 
-NAME = "bench-up-down"
+NAME = process_name("bench-up-down")
 
 # Reads {"hosts", "switches", "links"} on stdin, prints {"up_s", "down_s"}.
 MININET = """
@@ -113,10 +115,11 @@ def main() -> None:
     graphs = {"dumbbell-2x2": 100, "cluster-24": 1000}
     if options.short:
         options.rounds, graphs = 1, {"dumbbell-2x2": 100}
-    results = [
-        compare(load_topology(name), scale, options.rounds, measured=not options.short)
-        for name, scale in graphs.items()
-    ]
+    with hold_machine():
+        results = [
+            compare(load_topology(name), scale, options.rounds, measured=not options.short)
+            for name, scale in graphs.items()
+        ]
     if options.json:
         print(json.dumps(results, indent=1))
         return

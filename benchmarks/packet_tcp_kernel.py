@@ -15,9 +15,11 @@ measured again.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import platform
+import signal
 import socket
 import statistics
 import struct
@@ -40,10 +42,12 @@ from pyroute2 import IPRoute
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared.machine import hold_machine
 from benchmarks.shared.tcp import ALGORITHMS, MTU, connection, port, send_forever
 from roundabout.models.packets import Engine, Fabric
 from roundabout.models.packets.fabric import CONTROL_BYTES
 from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan, PortPlan
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.spec.frames import AROUND_BYTES, frame_bytes, payload_share
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import Lab
@@ -54,6 +58,7 @@ from roundabout.testbeds.lab.network.namespaces import run_inside
 from roundabout.testbeds.lab.network.port_queues import HTB_DATA, Queue
 
 ROOT = Path(__file__).parents[1]
+PR_SET_PDEATHSIG = 1  # of prctl(2)
 FRAME = frame_bytes(MTU)
 SENDER, SWITCH, RECEIVER = "a", "tor", "b"
 # Width of the even spread of the model's time from an ACK to what it lets go. The gaps between packets that leave the
@@ -174,7 +179,7 @@ class Flow:
 
 
 @contextmanager
-def lab_of(mbps: float) -> Iterator[Lab]:
+def lab_of(mbps: float, name: str) -> Iterator[Lab]:
     """Make a lab of two hosts, whose links carry a rate, headers included. It measures them within 3 %."""
     rates = {"line_rate_gbps": mbps / 1e3, "payload_rate_gbps": mbps / 1e3 * payload_share(MTU)}
     links = [{"name": end, "ends": [end, SWITCH], **rates} for end in (SENDER, RECEIVER)]
@@ -182,7 +187,6 @@ def lab_of(mbps: float) -> Iterator[Lab]:
         {"name": "tcp", "about": "Two hosts", **rates, "queue": "lossless"}
         | {"hosts": [SENDER, RECEIVER], "switches": [SWITCH], "links": links}
     )
-    name = f"tcp-{os.getpid()}-{round(mbps)}"
     lab = Lab.create(topology, name, scale=1)
     try:
         yield lab
@@ -442,10 +446,11 @@ def print_traces(found: list[dict[str, Any]]) -> None:
             print("| " + " | ".join([f"{case.mbps:g}", case.queue, case.algorithm, side, *shown]) + " |")
 
 
-def compare_line(line: tuple[float, int], cases: list[Case], options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return the figures of all cases of a line."""
+def compare_line(
+    line: tuple[float, int], cases: list[Case], options: argparse.Namespace, owner: str
+) -> list[dict[str, Any]]:
+    """Return the figures of all cases of a line, measured in a lab called `owner`."""
     tries_until = time.monotonic() + TRIES_UNTIL_S
-    owner = f"benchmark-{os.getpid()}"
     transport = [str(ROOT / "build/bin/transport")]
     load = [*transport, "load", "dctcp", "--owner", owner, "--objects", str(ROOT / "build/bpf")]
     unload = [*transport, "unload", "dctcp", "--owner", owner]
@@ -456,11 +461,16 @@ def compare_line(line: tuple[float, int], cases: list[Case], options: argparse.N
             stack.callback(cc_allowlist.disallow, name, owner)
         subprocess.run(load, check=True, capture_output=True)
         stack.callback(partial(subprocess.run, unload, check=True, capture_output=True))
-        lab = stack.enter_context(lab_of(line[0]))
+        lab = stack.enter_context(lab_of(line[0], owner))
         for case in cases:
             found.append(compare(lab, case, options.seconds, options.repeats, tries_until))
             print(f"{line[0]:g} Mbit/s, {len(found)} of {len(cases)}: {verdict_of(found[-1])}", file=sys.stderr)
     return found
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when its parent ends. `roundabout clean` then removes its lab."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def main() -> None:
@@ -481,8 +491,12 @@ def main() -> None:
     cases = [each for each in cases if set(words) <= {f"{each.mbps:g}", each.queue, each.algorithm, str(each.flows)}]
     of_lines = {line: [each for each in cases if (each.mbps, each.factor) == line] for line in LINES}
     # A process each, so that one line's threads do not wait for the other's.
-    with ProcessPoolExecutor(len(LINES)) as pool:
-        waiting = [pool.submit(compare_line, line, own, options) for line, own in of_lines.items() if own]
+    with hold_machine(), ProcessPoolExecutor(len(LINES), initializer=die_with_parent) as pool:
+        waiting = [
+            pool.submit(compare_line, line, own, options, process_name(f"bench-tcp-{round(line[0])}"))
+            for line, own in of_lines.items()
+            if own
+        ]
         found = [each for future in waiting for each in future.result()]
     if options.json:
         print(json.dumps(found))

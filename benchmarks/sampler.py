@@ -25,14 +25,16 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared.machine import hold_machine
 from roundabout.runner.hosts.host_group import Host
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.runner.tables.rows import Samples
 from roundabout.runner.trial.sampler import host_sampler
 from roundabout.spec import Topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.network import paths
 
-NAME = "bench-sampler"
+NAME = process_name("bench-sampler")
 HOSTS = 6
 
 SLEEPER = """
@@ -128,7 +130,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.short:
         options.seconds = 0.5
-    with lab() as built, tempfile.TemporaryDirectory() as folder:
+    with hold_machine(), lab() as built, tempfile.TemporaryDirectory() as folder:
         sleeper = Path(folder, "sleeper")
         subprocess.run(["cc", "-O2", "-x", "c", "-", "-o", sleeper], input=SLEEPER, text=True, check=True)
         commands = [sampler(built, host, options.period_ms) for host in built.hosts.values()]

@@ -24,15 +24,17 @@ from urllib.request import ProxyHandler, build_opener
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.shared.machine import hold_machine
 from roundabout.dashboards.exporters import ExporterPool
 from roundabout.dashboards.prometheus import SCRAPE_INTERVAL_S
 from roundabout.dashboards.relay import Relay, run_relay
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.runner.testbed import ExporterTarget
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.exporter_targets import lab_targets
 
-NAME = "bench-scrape"
+NAME = process_name("bench-scrape")
 SCALE = 200
 DIRECT = build_opener(ProxyHandler({}))
 
@@ -143,12 +145,14 @@ def main() -> None:
         sys.exit("error: this needs root\n  sudo " + " ".join([sys.executable, *sys.argv]))
     if options.short:
         options.rounds, options.seconds = 1, 0.5
-    lab = Lab.create(load_topology("dumbbell-2x2" if options.short else "cluster-24"), NAME, scale=SCALE, verify=False)
-    try:
-        hosts = [each for each in lab_targets(lab) if each.node in lab.hosts]
-        result = measure(hosts, options.rounds, options.seconds)
-    finally:
-        Lab.remove(NAME)
+    topology = load_topology("dumbbell-2x2" if options.short else "cluster-24")
+    with hold_machine():
+        lab = Lab.create(topology, NAME, scale=SCALE, verify=False)
+        try:
+            hosts = [each for each in lab_targets(lab) if each.node in lab.hosts]
+            result = measure(hosts, options.rounds, options.seconds)
+        finally:
+            Lab.remove(NAME)
     if options.json:
         print(json.dumps(result, indent=1))
         return

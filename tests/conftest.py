@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give every test its level, retry quiet tests, and clean up after killed runs before the first test."""
+"""Give every test its level, retry quiet tests, and take turns on the machine with runs and other test sessions."""
 
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
+from roundabout.core.errors import RoundaboutError
+from roundabout.core.paths import ROOT
+from roundabout.runner.machine import lease
 from roundabout.runner.machine.state import STATE
 from tests import quiet
-from tests.lab.leftover_labs import of_dead_sessions
 
 LEVELS = ("unit", "lab")  # of which each test has exactly one (pyproject.toml explains them)
 QUIET_TESTS = pytest.StashKey[int]()
@@ -62,14 +65,24 @@ def pytest_configure(config: pytest.Config) -> None:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def nothing_left_by_dead_runs() -> None:
-    """Undo what killed runs and test sessions left, which would disturb labs; live ones are left alone."""
-    if os.geteuid() == 0:
-        program = Path(sys.executable).with_name("roundabout")
-        subprocess.run([program, "clean"], check=True)
-        for name in of_dead_sessions((each.name for each in (STATE / "labs").glob("*")), os.listdir("/proc")):
-            subprocess.run([program, "lab", "down", name], check=True)
+@pytest.hookimpl(wrapper=True)
+def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
+    """Take turns with runs and with the tests of other checkouts, if the session has tests of level `lab`.
+
+    These tests share the kernel and measure time. What killed runs and test sessions left is undone before them.
+    """
+    if os.geteuid() != 0 or not any(item.get_closest_marker("lab") for item in session.items):
+        return (yield)
+    try:
+        with lease.lend("machine", f"tests of {ROOT}", STATE, wait_s=lease.QUEUE_S, report=_print_wait):
+            subprocess.run([Path(sys.executable).with_name("roundabout"), "clean"], check=True)
+            return (yield)
+    except RoundaboutError as error:
+        pytest.exit(str(error), returncode=1)
+
+
+def _print_wait(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:

@@ -10,6 +10,7 @@ from roundabout.core.elf import MAGIC, Elf
 from roundabout.core.errors import UsageError
 
 RUNNING = Path("/sys/kernel/btf/vmlinux")
+BUILD_TYPES = "build the kernel with CONFIG_DEBUG_INFO_BTF=y"
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,13 @@ def _read(path: Path) -> Btf:
     """Return a kernel's types, from BTF as /sys has it or from an ELF file with a section of it."""
     try:
         blob = path.read_bytes()
-        return Btf(Elf(blob).section(".BTF") or b"" if blob.startswith(MAGIC) else blob)
+        types = Elf(blob).section(".BTF") if blob.startswith(MAGIC) else blob
+        if not types and blob.startswith(MAGIC):
+            raise UsageError(f"{path} has no types (no section .BTF)", f"if it is a kernel, {BUILD_TYPES}")
+        return Btf(types or b"")
     except OSError as error:
+        if path == RUNNING:
+            raise UsageError(f"this kernel has no types: {path}: {error.strerror}", BUILD_TYPES) from error
         raise UsageError(f"{path}: {error.strerror}, expected a kernel's BTF, as {RUNNING} is") from error
     except DamagedError as error:
         raise UsageError(f"{path}: {error}, expected a kernel's BTF, as {RUNNING} is") from error

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from roundabout.core.bpf import call_bpf, words
 from roundabout.core.errors import RoundaboutError
 
-SYSCALL = {"x86_64": 321, "aarch64": 280}
 NEXT_ID, OPEN, ENABLE_STATISTICS = 11, 13, 32
 STRUCT_OPS = "27"
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @contextmanager
@@ -21,7 +20,7 @@ def enable_statistics() -> Iterator[None]:
 
     The kernel measures while a descriptor is open, so that the end of this process also ends the measurement.
     """
-    handle = _bpf(ENABLE_STATISTICS, (ctypes.c_uint32 * 4)())
+    handle = call_bpf(ENABLE_STATISTICS, words(0, 0, 0, 0))
     if handle < 0:
         reason = os.strerror(ctypes.get_errno())
         raise RoundaboutError(f"cannot take eBPF programs' time: {reason}", "be root, on Linux 5.8 or later")
@@ -34,10 +33,10 @@ def enable_statistics() -> Iterator[None]:
 def program_times_ns() -> dict[int, int]:
     """Return the CPU time in each struct_ops program, in ns since the measurement began, by the program's id."""
     found: dict[int, int] = {}
-    attributes = (ctypes.c_uint32 * 4)()
-    while _bpf(NEXT_ID, attributes) == 0:
+    attributes = words(0, 0, 0, 0)
+    while call_bpf(NEXT_ID, attributes) == 0:
         attributes[0] = attributes[1]  # the next search begins behind the one found
-        handle = _bpf(OPEN, (ctypes.c_uint32 * 4)(attributes[0]))
+        handle = call_bpf(OPEN, words(attributes[0], 0, 0, 0))
         if handle < 0:
             continue  # gone since
         try:
@@ -48,10 +47,3 @@ def program_times_ns() -> dict[int, int]:
         if said.get("prog_type") == STRUCT_OPS:
             found[attributes[0]] = int(said.get("run_time_ns", 0))
     return found
-
-
-def _bpf(command: int, attributes: "ctypes.Array[ctypes.c_uint32]") -> int:
-    number = SYSCALL.get(os.uname().machine)
-    if number is None:
-        raise RoundaboutError(f"found a machine of kind {os.uname().machine}, expected one of {', '.join(SYSCALL)}")
-    return int(_libc.syscall(number, command, ctypes.byref(attributes), ctypes.sizeof(attributes)))

@@ -32,15 +32,16 @@ def verdict_table(found: Judgement) -> Table:
     )
 
 
-def requirements_table(found: Judgement) -> Table:
-    """Return a table of the program's requirements and of the kernels that lack them."""
+def requirements_tables(found: Judgement) -> Iterator[Table]:
+    """Yield a table of the kernels and of what each lacks of the program's requirements, unless it does not compile."""
+    if not found.kernels:
+        return
     rows = [
         [Cell(kernel.name), Cell(", ".join(kernel.lacks) or "nothing", tone=Tone.BAD if kernel.lacks else Tone.GOOD)]
         for kernel in found.kernels
     ]
     columns = (Column("kernel", kind="names"), Column("lacks, by its BTF", kind="words"))
-    unknown = "What it needs of a kernel is unknown: it was not built."
-    return Table(columns, one_section(rows), "What it needs of a kernel", empty=unknown)
+    yield Table(columns, one_section(rows), "What it needs of a kernel")
 
 
 def figure_tables(found: Judgement) -> Iterator[Table]:
@@ -79,11 +80,9 @@ def render_page(found: Judgement) -> str:
         page.paragraph(found.refused),
         *(
             part
-            for table in figure_tables(found)
+            for table in (*figure_tables(found), *requirements_tables(found))
             for part in (page.fill_template("strong", text=table.title), page.table_html(table))
         ),
-        page.fill_template("strong", text=requirements_table(found).title),
-        page.table_html(requirements_table(found)),
         page.paragraph(describe_requirements(found)),
         page.named_values("What columns mean", figure_meanings(found)),
         page.list_html("Trials of jobs that were invalid, and count for nothing:", found.invalid),

@@ -141,7 +141,7 @@ def _store_result(found: Judgement, path: Path) -> None:
 
 
 def _show(found: Judgement, path: Path, console: Console) -> None:
-    for table in (*report.figure_tables(found), report.requirements_table(found), report.verdict_table(found)):
+    for table in (*report.figure_tables(found), *report.requirements_tables(found), report.verdict_table(found)):
         console.print(screen.table_renderable(table))
     console.print(Text(report.describe_requirements(found), style="dim"))
     console.print(Text(VERDICT_WORDS, style="dim"))

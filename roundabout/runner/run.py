@@ -229,8 +229,9 @@ class Runner:
 
     @contextmanager
     def hold_machine(self, what: str, path: Path) -> Iterator[Journal]:
-        """Take the machine's lease for `what`, clean up after crashed runs, and yield the new run's journal."""
-        with lease.hold("machine", f"{what} {path.name}", self.state):
+        """Wait for the machine's lease, clean up after crashed runs, and yield the journal of the new run of `what`."""
+        owner = f"{what} {path.name}"
+        with lease.hold("machine", owner, self.state, wait_s=lease.QUEUE_S, report=self.observer.step):
             self._clean_up_dead_runs()
             notes = journal.open_journal(path.name, path.resolve(), self.journals)
             with notes as kept, temporary.temporary_files(path.name, kept, self.state):

@@ -12,6 +12,11 @@ def print_line(line: object) -> None:
     print(in_one_line(line), flush=True)
 
 
+def print_notice(line: object) -> None:
+    """Print a line on stderr, where it does not mix with results."""
+    print(in_one_line(line), file=sys.stderr, flush=True)
+
+
 def print_warning(line: object) -> None:
     """Print a warning on stderr."""
     print(f"warning: {in_one_line(line)}", file=sys.stderr)

@@ -12,7 +12,7 @@ from roundabout.runner.machine import lease
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.store import Run
-from roundabout.terminal.lines import print_warning
+from roundabout.terminal.lines import print_notice, print_warning
 from roundabout.terminal.screen import show_page
 from roundabout.terminal.validity import UnmeasuredError
 
@@ -32,11 +32,11 @@ def execute_series(providers: Sequence[TestbedProvider], run_on: Execution, cons
     """Run on one testbed after the other, then print the comparison of all and write its page below `runs`.
 
     A run without a valid trial does not end the series unless it is the last. Another error ends it, and the runs
-    before it stay, each with its report. Raises BusyError before anything begins if the series needs this machine, and
-    another run has it, because computing would disturb what that run measures.
+    before it stay, each with its report. If the series needs this machine, and another run has it, nothing begins until
+    that run ends, because computing would disturb what it measures.
     """
     if len(providers) > 1 and any(each.takes_machine for each in providers):
-        lease.check_free("machine", STATE)
+        lease.wait_until_free("machine", STATE, print_notice)
     complete: list[Run] = []
     for number, where in enumerate(providers, start=1):
         if len(providers) > 1:

@@ -12,6 +12,7 @@ import pytest
 from roundabout.core.errors import UsageError
 from roundabout.runner.hosts import playbooks
 from roundabout.runner.hosts.playbooks import Result, temporary_inventory
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.lifecycle.inventory import lab_inventory
@@ -24,7 +25,7 @@ ECN = {"settings_document": {"sysctl": {"net.ipv4.tcp_ecn": 1}}}
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    name = f"test-provision-{os.getpid()}"
+    name = process_name("test-provision")
     yield Lab.create(load_topology("dumbbell-2x2"), name, verify=False)
     Lab.remove(name)
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine import lease
 from roundabout.runner.machine.state import STATE
+from roundabout.terminal.lines import print_notice
 
 REPOSITORY = Path(__file__).parents[2]
 KEYRINGS = Path("/usr/share/keyrings")
@@ -153,7 +154,7 @@ def main(stays: Sequence[Stay]) -> int:
     parts = Parts()
     status = 0
     try:
-        with lease.hold("machine", "make bare", STATE):
+        with lease.hold("machine", "make bare", STATE, wait_s=lease.QUEUE_S, report=print_notice):
             for stay in stays:
                 status = status or make(stay, parts)
     except RoundaboutError as error:

@@ -13,7 +13,9 @@ import pytest
 
 from analysis.reading.data import filter_rows
 from roundabout.core.errors import RoundaboutError
+from roundabout.judge.kernel_requirements import check_kernels
 from roundabout.runner import transports
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.spec import SpecError, load_experiment
 from roundabout.store import Run
 from roundabout.testbeds.lab.provider import LabProvider
@@ -152,6 +154,27 @@ def test_the_compilers_words_are_shown(folder: Path, monkeypatch: pytest.MonkeyP
     assert caught.value.hint == "run ./bootstrap"
 
 
+WINDOW = PAGE.partition("### With a congestion window")[2].partition("```c\n")[2].partition("```")[0]
+
+
+def test_the_example_with_a_congestion_window_has_what_this_kernel_offers(folder: Path) -> None:
+    (folder / "halving.bpf.c").write_text(WINDOW)
+    (folder / "halving.yaml").write_text(EXPERIMENT.format(transport="{file: ./halving.bpf.c}"))
+    (transport,) = load_experiment(folder / "halving.yaml").transports.values()
+    assert transport.declaration
+    built, _ = transports.build_transport(transport.declaration)
+    needs, (kernel,) = check_kernels(built)
+    assert {"tcp_sock.snd_cwnd_cnt", "tcp_sock.is_cwnd_limited", "tcp_sock.snd_ssthresh"} <= set(needs.fields)
+    assert kernel.lacks == ()
+
+
+def test_the_page_names_the_members_of_tcp_sock_that_the_header_declares() -> None:
+    header = (ROOT / "transports/common/kernel.h").read_text()
+    declared = re.findall(r"(\w+)(?: : \d+)?;", header.partition("struct tcp_sock {")[2].partition("}")[0])
+    passage = PAGE.partition("Of `struct tcp_sock` these are ")[2].partition(".")[0]
+    assert re.findall(r"`(\w+)`", passage) == declared
+
+
 @pytest.fixture
 def loaded(folder: Path) -> Iterator[Any]:
     """Loads the program as a run does, and takes it out again."""
@@ -160,10 +183,10 @@ def loaded(folder: Path) -> Iterator[Any]:
     def load() -> None:
         (transport,) = load_experiment(write(folder)).transports.values()
         transports.build_plugins([transport])
-        provider.load_transport(transport, "test-steady")
+        provider.load_transport(transport, process_name("test-steady"))
 
     yield load
-    provider.undo({"kind": "transport", "name": "steady", "owner": "test-steady"})
+    provider.undo({"kind": "transport", "name": "steady", "owner": process_name("test-steady")})
 
 
 def test_the_verifiers_words_are_shown(folder: Path, loaded: Any) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.spec import Topology, load_topology
 from roundabout.testbeds.lab import Lab, LabError
 from roundabout.testbeds.lab.network import paths
@@ -33,7 +34,7 @@ def topology() -> Topology:
 @pytest.fixture(scope="module")
 def lab(topology: Topology) -> Iterator[Lab]:
     """A lab that all tests of a file share."""
-    name = f"test-{os.getpid()}-shared"
+    name = process_name("test-shared")
     built = Lab.create(topology, name)
     try:
         yield built
@@ -47,7 +48,7 @@ def lab_name(request: pytest.FixtureRequest) -> Iterator[Callable[[], str]]:
     names: list[str] = []
 
     def make() -> str:
-        names.append(f"test-{os.getpid()}-{len(names)}")
+        names.append(process_name(f"test-{len(names)}"))
         return names[-1]
 
     yield make

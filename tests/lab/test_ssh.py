@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from roundabout.testbeds.lab.network import paths
+
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 
@@ -53,6 +55,16 @@ def test_lab_hosts_lack_capabilities_that_they_do_not_need(lab):
     kept = int(run(lab, "s0", "awk '/CapEff/ { print $2 }' /proc/self/status").stdout, 16)
     given_up = ("SYS_MODULE", 16), ("SYS_RAWIO", 17), ("SYS_BOOT", 22), ("SYS_TIME", 25), ("MKNOD", 27)
     assert [name for name, number in given_up if kept >> number & 1] == []
+
+
+def test_capabilities_that_a_container_made_inheritable_do_not_come_back(lab):
+    enter = [paths.program_path("labenter"), lab.files.pid_file("s0"), "grep", "^Cap[IPEB]", "/proc/self/status"]
+    inherit = ["setpriv", "--inh-caps=+mknod,+sys_time,+net_admin"]
+    done = subprocess.run([*inherit, *enter], check=True, capture_output=True, text=True)
+    sets = {name: int(mask, 16) for name, mask in map(str.split, done.stdout.splitlines())}
+    assert sets.keys() == {"CapInh:", "CapPrm:", "CapEff:", "CapBnd:"}
+    assert [mask >> 25 & 1 | mask >> 27 & 1 for mask in sets.values()] == [0, 0, 0, 0]  # SYS_TIME, MKNOD
+    assert [mask >> 12 & 1 for mask in sets.values()] == [1, 1, 1, 1]  # NET_ADMIN
 
 
 def test_a_host_cannot_read_the_labs_client_key(lab):

@@ -6,6 +6,7 @@
 //   bpf_objects id PIN                                 a pinned map's id
 //   bpf_objects create PIN NAME KEY_BYTES VALUE_BYTES  a hash map of 8 entries
 //   bpf_objects put PIN KEY VALUE                      one entry; key and value in hexadecimal
+//   bpf_objects entries NAME                           the number of entries of all maps with that name
 //   bpf_objects freeze PIN                             from now on only eBPF programs write to it
 #include <bpf/bpf.h>
 #include <stdio.h>
@@ -103,6 +104,31 @@ static int put(const char *pin, char *key, char *value) {
   return fd < 0 || bpf_map_update_elem(fd, bytes(key), bytes(value), BPF_ANY) ? complain(pin) : 0;
 }
 
+static int count_entries(int fd, __u32 key_bytes) {
+  char key[256], next[256];
+  int count = 0;
+  if (key_bytes > sizeof(key))
+    return 0;
+  for (void *previous = NULL; bpf_map_get_next_key(fd, previous, next) == 0; count++)
+    previous = memcpy(key, next, key_bytes);
+  return count;
+}
+
+static int entries(const char *name) {
+  int count = 0;
+  for (__u32 id = 0; bpf_map_get_next_id(id, &id) == 0;) {
+    struct bpf_map_info info = {0};
+    __u32 size = sizeof(info);
+    int fd = bpf_map_get_fd_by_id(id);
+    if (fd < 0)
+      continue;
+    if (bpf_obj_get_info_by_fd(fd, &info, &size) == 0 && strcmp(info.name, name) == 0)
+      count += count_entries(fd, info.key_size);
+    close(fd);
+  }
+  return printf("%d\n", count) < 0;
+}
+
 static int freeze(const char *pin) {
   int fd = bpf_obj_get(pin);
   return fd < 0 || bpf_map_freeze(fd) ? complain(pin) : 0;
@@ -117,9 +143,12 @@ int main(int argc, char **argv) {
     return create(argv[2], argv[3], argv[4], argv[5]);
   if (argc == 5 && strcmp(argv[1], "put") == 0)
     return put(argv[2], argv[3], argv[4]);
+  if (argc == 3 && strcmp(argv[1], "entries") == 0)
+    return entries(argv[2]);
   if (argc == 3 && strcmp(argv[1], "freeze") == 0)
     return freeze(argv[2]);
-  fputs("usage: bpf_objects list | id PIN | create PIN NAME KEY_BYTES VALUE_BYTES | put PIN KEY VALUE | freeze PIN\n",
+  fputs("usage: bpf_objects list | id PIN | create PIN NAME KEY_BYTES VALUE_BYTES | put PIN KEY VALUE | entries NAME | "
+        "freeze PIN\n",
         stderr);
   return 2;
 }

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from roundabout.runner.machine.leftovers import process_name
+
 from .test_sampler import sample
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
@@ -145,7 +147,7 @@ def test_a_drivers_statistics_are_chosen_by_pattern(start: Callable[..., Any], n
 def loaded() -> Iterator[Path]:
     """dcqcn, loaded for the test; the folder of its pins."""
     transport = [str(PROGRAMS / "bin" / "transport")]
-    owner = ["--owner", "test-sampler"]
+    owner = ["--owner", process_name("test-sampler")]
     subprocess.run([*transport, "load", "dcqcn", *owner, "--objects", str(PROGRAMS / "bpf")], check=True)
     yield Path("/run/roundabout/bpf/transports")
     subprocess.run([*transport, "unload", "dcqcn", *owner], check=True)

@@ -17,7 +17,9 @@ CONFIG_BYTES = 96  # struct ecn_config
 
 
 def switchport(pins: Any, command: str, lines: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run([SWITCHPORT, command, pins.folder], input=lines, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [SWITCHPORT, command, pins.folder], input=lines, capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 def test_setting_a_port_leaves_its_counters_to_the_programs_that_count(pins: Any) -> None:
@@ -63,3 +65,27 @@ def test_a_route_that_makes_no_sense_is_refused(pins: Any) -> None:
     done = switchport(pins, "set-routes", "100 10.77.0.1 somewhere 0 0 102\n")
     assert (done.returncode, done.stdout) == (1, "")
     assert "a route on stdin makes no sense" in done.stderr
+
+
+ROUTE = "100 10.77.0.1 10.77.0.3 61000 29500 102\n"
+
+
+@pytest.mark.parametrize("wrong", ["100 10.77.0.1 somewhere 0 0 102\n", "100\n", ROUTE + ROUTE])
+def test_routes_that_are_refused_leave_those_that_are_set(pins: Any, wrong: str) -> None:
+    pins.make("routes", 16, 16)
+    assert switchport(pins, "set-routes", ROUTE).returncode == 0
+    before = switchport(pins, "show-routes").stdout
+    done = switchport(pins, "set-routes", ROUTE.replace("61000", "61001") + wrong)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "a route on stdin makes no sense" in done.stderr
+    assert switchport(pins, "show-routes").stdout == before
+
+
+@pytest.mark.parametrize(("lines", "complaint"), [("", "deleting a route failed"), (ROUTE, "setting a route failed")])
+def test_routes_that_cannot_be_changed_are_an_error(pins: Any, lines: str, complaint: str) -> None:
+    pins.make("routes", 16, 16)
+    assert switchport(pins, "set-routes", ROUTE).returncode == 0
+    pins.freeze("routes")
+    done = switchport(pins, "set-routes", lines)
+    assert done.returncode == 1
+    assert complaint in done.stderr

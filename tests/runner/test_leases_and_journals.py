@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from threading import Timer
 from types import SimpleNamespace
 
@@ -16,7 +17,8 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import Program, call, check_call
-from roundabout.runner.machine import journal, lease
+from roundabout.runner.machine import journal, lease, leftovers
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.runner.tables.rows import RecordError, Samples, parse_event
 from roundabout.testbeds.lab import provider
 from roundabout.testbeds.lab.provider import LabProvider
@@ -46,6 +48,89 @@ def test_a_lease_of_the_dead_is_no_obstacle(tmp_path):
     with lease.hold("machine", "me", state):
         pass
     assert not state.exists()
+
+
+def test_who_waits_for_a_lease_sees_each_holder_and_then_has_it(tmp_path):
+    state, lines = tmp_path / "roundabout", []
+
+    def release(line):
+        """End the first holder's lease once it is reported, and the second's."""
+        lines.append(line)
+        held.close()
+        if len(lines) == 1:
+            held.enter_context(lease.hold("machine", "second", state))
+
+    with ExitStack() as held:
+        held.enter_context(lease.hold("machine", "first", state))
+        with lease.hold("machine", "third", state, wait_s=600, report=release):
+            assert lease.holder("machine", state) == "third"
+    first, second = lines
+    assert first.startswith("waiting up to 10 min for the machine, which is leased to first (pid")
+    assert second.startswith("waiting up to 10 min for the machine, which is leased to second (pid")
+    assert not state.exists()
+
+
+def test_the_wait_for_a_lease_ends(tmp_path):
+    lines = []
+    with (
+        lease.hold("machine", "first", tmp_path / "roundabout"),
+        pytest.raises(lease.BusyError, match="the machine is leased to first"),
+        lease.hold("machine", "second", tmp_path / "roundabout", wait_s=0.2, report=lines.append),
+    ):
+        pass
+    assert len(lines) == 1
+
+
+TAKES = """
+import sys
+from pathlib import Path
+from roundabout.runner.machine import lease
+with lease.hold("machine", "other", Path(sys.argv[1])):
+    pass
+"""
+
+
+def test_those_to_which_a_lease_is_lent_take_turns_and_others_wait(tmp_path):
+    state = tmp_path / "roundabout"
+
+    def take(env):
+        done = subprocess.run([sys.executable, "-c", TAKES, state], capture_output=True, text=True, env=env)
+        return done.stderr.splitlines()[-1:]
+
+    outside = {name: value for name, value in os.environ.items() if name != lease.LENT}
+    with lease.lend("machine", "tests", state):
+        assert take(os.environ) == []
+        (refused,) = take(outside)
+        assert "the machine is leased to tests" in refused
+        with lease.hold("machine", "inner", state):
+            assert lease.holder("machine", state) == "inner"
+            (refused,) = take(os.environ)
+            assert "the machine is leased to inner" in refused
+    assert take(outside) == []
+    assert not state.exists()
+
+
+def test_leftovers_of_dead_processes_are_found_and_no_others(tmp_path):
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    state, namespaces = tmp_path / "roundabout", tmp_path / "netns"
+    for kind in ("labs/{}/lab.json", "transports/dcqcn/users/{}", "allowed/cubic/{}"):
+        for name in (f"test-pid{ended.pid}", process_name("test"), "run-20261128t010203z-17ab", "dumbbell-2x2"):
+            path = state / kind.format(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+    namespaces.mkdir()
+    for name in (f"bench-a-pid{ended.pid}", process_name("bench-a"), "mine", f"pid{ended.pid}"):
+        (namespaces / name).touch()
+    found = [{**each, "where": None} for each in leftovers.find_leftovers(state, namespaces)]
+    name = {"name": f"test-pid{ended.pid}", "where": None}
+    owner = {"owner": f"test-pid{ended.pid}", "where": None}
+    assert found == [
+        {"kind": "testbed", **name},
+        {"kind": "transport", "name": "dcqcn", **owner},
+        {"kind": "transport", "name": "cubic", **owner},
+        {"kind": "namespace", "name": f"bench-a-pid{ended.pid}", "where": None},
+    ]
 
 
 DIES = """

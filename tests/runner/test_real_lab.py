@@ -15,6 +15,7 @@ import pytest
 from analysis.reading.congestion.marks import per_iteration
 from analysis.reading.data import filter_rows
 from roundabout.api import run_experiment
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.runner.machine.state import STATE
 from roundabout.spec import load_experiment
 from roundabout.store import Run
@@ -171,7 +172,7 @@ def assert_marks_add_up(run):
 @pytest.mark.proof
 def test_after_sigkill_clean_leaves_nothing_and_resume_finishes(tmp_path, file, tiny, untouched):
     file.write_text(tiny(iterations=3, repetitions=2))
-    bystander = f"bystander-{os.getpid()}"
+    bystander = process_name("bystander")
     roundabout("lab", "up", "dumbbell-2x2", "--name", bystander, folder=tmp_path)
     try:
         before = traces()
@@ -260,17 +261,20 @@ def gained(run):
     return {port: max(marks) - min(marks) for port, marks in seen.items()}
 
 
-def test_two_runs_at_once_are_refused(tmp_path, file, tiny, untouched):
+def test_the_second_of_two_runs_waits(tmp_path, file, tiny, untouched):
     file.write_text(tiny(iterations=3, repetitions=20))
     with start(tmp_path, file) as process:
         wait_for(lambda: list(tmp_path.glob(EVENTS)))
-        second = roundabout("run", file, "--testbed", "lab", folder=tmp_path, check=False)
+        with start(tmp_path, file) as second:
+            line = next(each for each in second.stderr if "waiting" in each)
+            second.send_signal(signal.SIGINT)
+            second.communicate(timeout=30)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
     assert process.returncode == 143
-    assert second.returncode == 1
-    assert "error: the machine is leased to tiny" in second.stderr
-    assert f"pid {process.pid}" in second.stderr
+    assert second.returncode == 130
+    assert "waiting up to 60 min for the machine, which is leased to tiny" in line
+    assert f"pid {process.pid}" in line
 
 
 @pytest.fixture

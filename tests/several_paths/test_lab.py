@@ -13,6 +13,7 @@ import pytest
 
 from roundabout.core.paths import ROOT
 from roundabout.plan.routes import list_routes
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.runner.trial.jobs import job_description, source_ports, worker_ports
 from roundabout.spec import TrialSpec
 from roundabout.spec.topology import Topology
@@ -31,7 +32,7 @@ SENT = 400_000
 @contextmanager
 def build_lab(topology: Topology, **options: Any) -> Iterator[Lab]:
     """Yield a lab that is removed at the end."""
-    name = f"test-{os.getpid()}-{topology.name}"
+    name = process_name(f"test-{topology.name}")
     built = Lab.create(topology, name, **options)
     try:
         yield built

@@ -18,6 +18,7 @@ import pytest
 from analysis.reading.data import filter_rows
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.allocation import AllocationError
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.runner.run import Runner
 from roundabout.spec import load_experiment, load_topology
 from roundabout.store import Run
@@ -62,7 +63,7 @@ NOISE = ("woke up", "sent again", "took")
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
-    name, folder = f"test-nodes-{os.getpid()}", Path(tempfile.mkdtemp(prefix="roundabout-nodes-", dir="/var/tmp"))
+    name, folder = process_name("test-nodes"), Path(tempfile.mkdtemp(prefix="roundabout-nodes-", dir="/var/tmp"))
     folder.chmod(0o755)
     lab = Lab.create(load_topology("dumbbell-2x2"), name)
     try:

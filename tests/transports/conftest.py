@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from roundabout.runner.machine.leftovers import process_name
+
 BUILD = Path(__file__).parents[2] / "build"
 
 # Sends for a given time to whoever listens, and says how much the receiver took and what the kernel counted.
@@ -44,14 +46,16 @@ class Namespace:
     def run(self, *argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         return run("ip", "netns", "exec", self.name, *argv, check=check)
 
+    def begin(self, *argv: str) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(["ip", "netns", "exec", self.name, *argv], stdout=subprocess.DEVNULL)
+
     def transport(self, *argv: str) -> Any:
         return json.loads(self.run(str(BUILD / "bin/transport"), *argv).stdout)
 
 
 @pytest.fixture
 def pair() -> Iterator[tuple[Namespace, Namespace]]:
-    mark = uuid.uuid4().hex[:6]
-    ends = tuple(Namespace(f"rbt-{mark}-{i}", f"10.77.9.{i}") for i in (1, 2))
+    ends = tuple(Namespace(process_name(f"test-pair-{i}"), f"10.77.9.{i}") for i in (1, 2))
     try:
         for end in ends:
             run("ip", "netns", "add", end.name)
@@ -72,7 +76,7 @@ def transport(*argv: str) -> subprocess.CompletedProcess[str]:
 @contextmanager
 def loaded(name: str) -> Iterator[str]:
     """A transport that is loaded; whatever else uses it is left alone."""
-    owner = f"test-{uuid.uuid4().hex[:6]}"
+    owner = process_name(f"test-{uuid.uuid4().hex[:6]}")
     answer = transport("load", name, "--owner", owner)
     assert answer.returncode == 0, answer.stderr
     try:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.spec.transports import registry
 from tests.deadline import wait_for
 
@@ -76,6 +77,7 @@ def sockets(host: Any) -> dict[str, int]:
 def replaced(tools: Any, name: str, folder: Path, go_on: threading.Event) -> Iterator[list[int]]:
     """The transport loaded, unloaded and loaded as another build, in turns; how often, once the context has ended."""
     builds = folder / "other", tools.build / "bpf"
+    owner = process_name("test-churn")
     builds[0].mkdir()
     for built in (tools.build / "bpf").glob(f"{name}.*"):
         (builds[0] / built.name).write_bytes(built.read_bytes() + b"\0")
@@ -83,10 +85,10 @@ def replaced(tools: Any, name: str, folder: Path, go_on: threading.Event) -> Ite
 
     def turn() -> None:
         while not go_on.is_set():
-            done = tools.transport("load", name, "--owner", "churn", "--objects", str(builds[len(turns) % 2]))
+            done = tools.transport("load", name, "--owner", owner, "--objects", str(builds[len(turns) % 2]))
             assert done.returncode == 0, done.stderr
             time.sleep(LOADED_S)
-            assert tools.transport("unload", name, "--owner", "churn").returncode == 0
+            assert tools.transport("unload", name, "--owner", owner).returncode == 0
             turns.append(1)
 
     thread = threading.Thread(target=turn)
@@ -96,7 +98,7 @@ def replaced(tools: Any, name: str, folder: Path, go_on: threading.Event) -> Ite
     finally:
         go_on.set()
         thread.join()
-        tools.transport("unload", name, "--owner", "churn")
+        tools.transport("unload", name, "--owner", owner)
 
 
 @pytest.mark.proof

@@ -2,13 +2,13 @@
 """Reaction points count as echoed what the switches marked: the notification point neither latches nor forgets."""
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.spec import load_topology
 from roundabout.testbeds.lab import Lab
 from tests.running import told_job
@@ -22,7 +22,7 @@ ITERATIONS = 10
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:
-    name = f"test-echo-{os.getpid()}"
+    name = process_name("test-echo")
     built = Lab.create(load_topology("dumbbell-2x2"), name)
     try:
         yield built

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from roundabout.runner.machine.leftovers import process_name
+from tests.deadline import wait_for
+
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
 
 WINDOWS = ("mltcp_reno", "mltcp_cubic", "mltcp_dctcp")
@@ -155,6 +158,44 @@ def test_a_jobs_sockets_share_one_count(pair: Any, tools: Any, group: Any, count
     assert learned["learned_bytes"] == pytest.approx(400_000 * share, rel=0.02)
 
 
+def entries_of_jobs(tools: Any) -> int:
+    return int(tools.run(str(tools.build / "bin/bpf_objects"), "entries", "jobs").stdout)
+
+
+def test_a_job_that_ended_takes_no_room(pair: Any, tools: Any) -> None:
+    sender, receiver = pair
+    with tools.loaded("mltcp_reno"):
+        sysctl(pair, "mltcp_reno")
+        play(sender, receiver, sockets=2, rounds=2)
+        wait_for(lambda: entries_of_jobs(tools) == 0, 15)
+
+
+# Begins and ends a job on each of as many hosts as told, for each of which it makes a network namespace.
+JOBS = """
+import ctypes, socket, subprocess, sys
+for _ in range(int(sys.argv[1])):
+    assert ctypes.CDLL(None).unshare(0x40000000) == 0
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    listener = socket.socket(); listener.setsockopt(6, 13, b"rb_mltcp_reno")
+    listener.bind(("", 5001)); listener.listen()
+    with listener, socket.create_connection(("127.0.0.1", 5001)) as client, listener.accept()[0] as server:
+        client.sendall(b"a"); server.recv(1)
+"""
+
+
+@pytest.mark.proof
+def test_a_job_after_4200_others_is_counted_as_one(pair: Any, tools: Any) -> None:
+    """The map of jobs has room for 4,096. A job that is not in it would be counted by socket."""
+    sender, receiver = pair
+    with tools.loaded("mltcp_reno"):
+        subprocess.run(["/usr/bin/python3", "-c", JOBS, "4200"], check=True)
+        sysctl(pair, "mltcp_reno")
+        sender.transport("set", "mltcp_reno", "count_by=host", "gap_us=40000")
+        play(sender, receiver, sockets=2, size=200_000, rounds=12)
+        learned = sender.transport("get", "mltcp_reno")["counters"]
+    assert learned["learned_bytes"] == pytest.approx(400_000, rel=0.02)
+
+
 @pytest.mark.quiet
 def test_adaptive_unfairness_is_a_setting_of_dcqcn(pair: Any, tools: Any) -> None:
     """HotNets'22, section 4: R_AI (1 + sent / total)."""
@@ -173,8 +214,7 @@ def test_adaptive_unfairness_is_a_setting_of_dcqcn(pair: Any, tools: Any) -> Non
 @pytest.fixture
 def bottleneck(tools: Any) -> Iterator[tuple[Any, Any, Any]]:
     """Two senders and a receiver, behind one port of 40 Mbit/s with 12 ms of buffer that drops."""
-    mark = uuid.uuid4().hex[:6]
-    router, *ends = (tools.namespace(f"rbt-{mark}-{i}", f"10.77.{i}.2") for i in range(4))
+    router, *ends = (tools.namespace(process_name(f"test-bottleneck-{i}"), f"10.77.{i}.2") for i in range(4))
     try:
         for each in (router, *ends):
             tools.run("ip", "netns", "add", each.name)

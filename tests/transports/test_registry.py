@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from roundabout.runner.machine.leftovers import process_name
 from tests.transports.killing import is_killed_after
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet]
@@ -26,10 +27,10 @@ def test_loading_registers_and_unloading_takes_out(tools: Any, dcqcn: str) -> No
 
 
 def test_the_last_user_unloads(tools: Any, dcqcn: str) -> None:
-    tools.transport("load", "dcqcn", "--owner", "test-second")
+    tools.transport("load", "dcqcn", "--owner", process_name("test-second"))
     first = json.loads(tools.transport("unload", "dcqcn", "--owner", dcqcn).stdout)
     assert first["loaded"] and dcqcn not in first["users"]
-    tools.transport("unload", "dcqcn", "--owner", "test-second")
+    tools.transport("unload", "dcqcn", "--owner", process_name("test-second"))
     assert ("rb_dcqcn" in available()) == bool(json.loads(tools.transport("list").stdout))
 
 
@@ -38,9 +39,38 @@ def test_another_build_in_use_is_refused(tools: Any, dcqcn: str, tmp_path: Path)
         other = tmp_path / built.name
         shutil.copy(built, other)
         other.write_bytes(other.read_bytes() + b"\0")
-    refused = tools.transport("load", "dcqcn", "--owner", "test-other", "--objects", str(tmp_path))
+    refused = tools.transport("load", "dcqcn", "--owner", process_name("test-other"), "--objects", str(tmp_path))
     assert refused.returncode == 3
     assert "in use by" in refused.stderr and dcqcn in refused.stderr and "expected build" in refused.stderr
+
+
+@pytest.mark.parametrize("owner", ['a"b', "a\\b", "a\nb", "a b", "", ".hidden", "a/b", "caf\u00e9"])
+def test_an_owner_that_json_or_a_path_would_escape_is_refused(tools: Any, owner: str) -> None:
+    for action in ("load", "unload"):
+        refused = tools.transport(action, "dcqcn", "--owner", owner)
+        assert refused.returncode == 2
+        assert "expected names of letters, digits and ._:@+-" in refused.stderr
+
+
+def test_a_transport_whose_user_cannot_be_counted_is_not_loaded(tools: Any) -> None:
+    """An owner's name that is too long for a file cannot be counted."""
+    before = json.loads(tools.transport("list").stdout)
+    refused = tools.transport("load", "dctcp", "--owner", "a" * 300)
+    assert refused.returncode == 1
+    assert "File name too long" in refused.stderr
+    assert json.loads(tools.transport("list").stdout) == before
+
+
+def test_many_users_are_all_listed(tools: Any, dcqcn: str) -> None:
+    """Let the names take more than a page, 4,096 bytes."""
+    owners = [process_name(f"test-{number}-{'x' * 200}") for number in range(25)]
+    for owner in owners:
+        assert tools.transport("load", "dcqcn", "--owner", owner).returncode == 0
+    (entry,) = json.loads(tools.transport("list").stdout)
+    for owner in owners:
+        left = json.loads(tools.transport("unload", "dcqcn", "--owner", owner).stdout)
+    assert set(entry["users"]) == {dcqcn, *owners}
+    assert left["users"] == [dcqcn]
 
 
 def test_unknown_transports_and_owners_are_named(tools: Any) -> None:
@@ -100,7 +130,7 @@ def brief(tools: Any, tmp_path: Path) -> Iterator[Callable[[str], list[str]]]:
     (tmp_path / "brief.bpf.c").write_text(BRIEF)
     for variant in ("brief.bpf.o", "brief.before_6_10.bpf.o"):
         tools.compiled(tmp_path / "brief.bpf.c", tmp_path / variant)
-    words = ["brief", "--owner", "test", "--objects", str(tmp_path)]
+    words = ["brief", "--owner", process_name("test"), "--objects", str(tmp_path)]
     yield lambda action: [str(tools.build / "bin/transport"), action, *words]
     tools.transport("unload", *words)
 

@@ -77,7 +77,11 @@ static const char *reasons(void) {
   return shown;
 }
 
-static int is_file_name(const char *name) { return *name && *name != '.' && !strchr(name, '/'); }
+// The characters that need no escape in JSON and in a path.
+static int is_plain_name(const char *name) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:@+-";
+  return *name && *name != '.' && !name[strspn(name, plain)];
+}
 
 static void path_of(char path[PATH_MAX], const char *base, const char *name, const char *leaf) {
   snprintf(path, PATH_MAX, leaf ? "%s/%s/%s" : "%s/%s", base, name, leaf);
@@ -112,9 +116,9 @@ static void leave_bpffs(void) {
     rmdir(BPFFS);
 }
 
-// Loading and unloading are one at a time. The lock ends with the process. Others may pass the folder and not open it:
-// who opens a folder can lock it.
-static int lock_registry(void) {
+// The lock ends with the process. Other users of the machine may pass the folder and not open it, because an open
+// folder can be locked.
+int registry_lock(void) {
   mkdir(HOME, 0711);
   chmod(HOME, 0711);
   int fd = open(HOME, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -188,23 +192,25 @@ static int build_of(const char *path, char build[17]) {
   return 0;
 }
 
-// The users' names in a JSON array's inside; returns how many.
-static int users_of(const char *name, char *text, size_t size) {
+// Prints the users' names as the elements of a JSON array, if `out` is given. Returns their number.
+static int print_users(FILE *out, const char *name) {
   char path[PATH_MAX];
   int users = 0;
-  *text = 0;
   path_of(path, USERS, name, "users");
   DIR *dir = opendir(path);
   for (struct dirent *entry; dir && (entry = readdir(dir));) {
-    if (!is_file_name(entry->d_name))
+    if (!is_plain_name(entry->d_name))
       continue;
-    size_t used = strlen(text);
-    snprintf(text + used, size - used, "%s\"%s\"", users++ ? ", " : "", entry->d_name);
+    if (out)
+      fprintf(out, "%s\"%s\"", users ? ", " : "", entry->d_name);
+    users++;
   }
   if (dir)
     closedir(dir);
   return users;
 }
+
+static int count_users(const char *name) { return print_users(NULL, name); }
 
 static int add_user(const char *name, const char *owner) {
   char path[PATH_MAX], user[PATH_MAX + NAME_MAX];
@@ -342,35 +348,44 @@ static int is_loaded(const char *name) {
 }
 
 static int print_one(const char *name) {
-  char path[PATH_MAX], build[17] = "", users[4096];
+  char path[PATH_MAX], build[17] = "";
   path_of(path, USERS, name, "build");
   read_text(path, build, sizeof(build));
-  users_of(name, users, sizeof(users));
-  return printf("{\"transport\": \"%s\", \"kernel_name\": \"rb_%s\", \"build\": \"%s\", \"users\": [%s]}", name, name,
-                build, users) < 0;
+  printf("{\"transport\": \"%s\", \"kernel_name\": \"rb_%s\", \"build\": \"%s\", \"users\": [", name, name, build);
+  print_users(stdout, name);
+  return fputs("]}", stdout) < 0;
 }
 
 // Another build in use is refused; one that nobody uses any more makes room.
 static int make_room(const char *name, const char *build) {
-  char path[PATH_MAX], found[17] = "", users[4096];
+  char path[PATH_MAX], found[17] = "";
   path_of(path, USERS, name, "build");
   read_text(path, found, sizeof(found));
   if (strcmp(found, build) == 0)
     return 0;
-  if (users_of(name, users, sizeof(users))) {
-    fail("%s: found build %s in use by %s, expected build %s; let them finish, or run roundabout clean", name, found,
-         users, build);
+  if (count_users(name)) {
+    fprintf(stderr, "transport: %s: found build %s in use by ", name, found);
+    print_users(stderr, name);
+    fprintf(stderr, ", expected build %s; let them finish, or run roundabout clean\n", build);
     return BUSY_BUILD;
   }
   take_out(name);
   return 0;
 }
 
+static int refuse_names(const char *name, const char *owner) {
+  if (is_plain_name(name) && is_plain_name(owner))
+    return 0;
+  return fail("found name '%s' and owner '%s', expected names of letters, digits and ._:@+- that begin with no dot",
+              name, owner),
+         2;
+}
+
 int registry_load(const char *name, const char *owner, const char *objects) {
   char path[PATH_MAX], build[17];
-  if (!is_file_name(name) || !is_file_name(owner))
-    return fail("found name '%s' and owner '%s', expected names without '/'", name, owner), 2;
-  if (lock_registry() || object_path(path, name, objects) || build_of(path, build) || mount_bpffs())
+  if (refuse_names(name, owner))
+    return 2;
+  if (registry_lock() || object_path(path, name, objects) || build_of(path, build) || mount_bpffs())
     return 1;
   if (is_loaded(name)) {
     int status = make_room(name, build);
@@ -378,6 +393,8 @@ int registry_load(const char *name, const char *owner, const char *objects) {
       return status;
   }
   if ((!is_loaded(name) && put_in(name, path, build)) || add_user(name, owner)) {
+    if (!count_users(name))
+      take_out(name);
     leave_bpffs();
     return 1;
   }
@@ -385,16 +402,17 @@ int registry_load(const char *name, const char *owner, const char *objects) {
 }
 
 int registry_unload(const char *name, const char *owner) {
-  char users[4096];
-  if (!is_file_name(name) || !is_file_name(owner))
-    return fail("found name '%s' and owner '%s', expected names without '/'", name, owner), 2;
-  if (lock_registry() || remove_user(name, owner))
+  if (refuse_names(name, owner))
+    return 2;
+  if (registry_lock() || remove_user(name, owner))
     return 1;
-  int left = users_of(name, users, sizeof(users));
+  int left = count_users(name);
   if (!left)
     take_out(name);
+  printf("{\"transport\": \"%s\", \"loaded\": %s, \"users\": [", name, left ? "true" : "false");
+  print_users(stdout, name);
   leave_bpffs();
-  return printf("{\"transport\": \"%s\", \"loaded\": %s, \"users\": [%s]}\n", name, left ? "true" : "false", users) < 0;
+  return puts("]}") < 0;
 }
 
 int registry_list(void) {
@@ -402,7 +420,7 @@ int registry_list(void) {
   DIR *dir = opendir(PINS);
   printf("[");
   for (struct dirent *entry; dir && (entry = readdir(dir));) {
-    if (!is_file_name(entry->d_name))
+    if (!is_plain_name(entry->d_name))
       continue;
     printf("%s", count++ ? ", " : "");
     print_one(entry->d_name);
@@ -413,7 +431,7 @@ int registry_list(void) {
 }
 
 int registry_check_loaded(const char *name) {
-  if (is_file_name(name) && is_loaded(name))
+  if (is_plain_name(name) && is_loaded(name))
     return 0;
   return fail("transport '%s' is not loaded on this machine; load it with: transport load %s --owner OWNER", name,
               name);

@@ -8,6 +8,10 @@ int registry_load(const char *name, const char *owner, const char *objects);
 int registry_unload(const char *name, const char *owner);
 int registry_list(void);
 
+// Takes this machine's lock on transports and their parameters until the process ends. Returns 0, or 1 after printing
+// an error.
+int registry_lock(void);
+
 // Returns 0 if the transport is loaded, or 1 after printing that it is not.
 int registry_check_loaded(const char *name);
 

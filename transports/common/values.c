@@ -273,8 +273,8 @@ enum task { GET, SET, UNSET };
 
 static int work(enum task task, const char *name, int count, char **assignments) {
   struct values params = {.map = -1}, counters = {.map = -1};
-  int status =
-      registry_check_loaded(name) || open_values(name, "params", &params) || open_values(name, "counters", &counters);
+  int status = (task != GET && registry_lock()) || registry_check_loaded(name) ||
+               open_values(name, "params", &params) || open_values(name, "counters", &counters);
   if (!status && task == SET)
     status = set_own(name, &params, &counters, count, assignments);
   if (!status && task == UNSET)

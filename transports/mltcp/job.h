@@ -23,11 +23,13 @@ struct job_key {
 struct job {
   struct bpf_spin_lock lock;
   __u32 members;
+  __u64 begun_ns; // distinguishes the job from earlier ones with the same key
   struct iteration iteration;
 };
 
 struct member {
   struct job_key job;
+  __u64 job_begun_ns;
   struct iteration alone; // used if the job is this socket, or the map of jobs is full
   __u64 bytes_acked;
   __u32 F_q24;
@@ -65,9 +67,25 @@ static __always_inline struct job_key job_key_of(struct sock *sk, const struct m
 // Returns a socket's state; NULL if there was no memory, in which case the socket behaves like its base transport.
 static __always_inline struct member *member_of(struct sock *sk) { return bpf_sk_storage_get(&members, sk, NULL, 0); }
 
-// Returns the job that a socket shares with others; NULL if the socket is a job by itself.
+// Returns the job that a socket shares with others; NULL if the socket is a job by itself, or if the job was deleted
+// while the socket joined.
 static __always_inline struct job *job_of(const struct member *m) {
-  return m->job.count_by != SOCKET ? bpf_map_lookup_elem(&jobs, &m->job) : NULL;
+  struct job *job = m->job.count_by != SOCKET ? bpf_map_lookup_elem(&jobs, &m->job) : NULL;
+  return job && job->begun_ns == m->job_begun_ns ? job : NULL;
+}
+
+// Adds a socket to the job of its key, which begins if there is none. Returns NULL if the map is full.
+static __always_inline struct job *job_enter(struct member *m) {
+  struct job fresh = {.begun_ns = bpf_ktime_get_ns()};
+  bpf_map_update_elem(&jobs, &m->job, &fresh, BPF_NOEXIST);
+  struct job *job = bpf_map_lookup_elem(&jobs, &m->job);
+  if (!job)
+    return NULL;
+  bpf_spin_lock(&job->lock);
+  job->members++;
+  m->job_begun_ns = job->begun_ns;
+  bpf_spin_unlock(&job->lock);
+  return job;
 }
 
 // Adds a new socket to its job.
@@ -79,15 +97,8 @@ static __always_inline void job_join(struct sock *sk, const struct mltcp_params 
   m->job = job_key_of(sk, p);
   m->bytes_acked = tcp_of(sk)->bytes_acked;
   m->F_q24 = ONE_Q24;
-  struct job none = {};
   if (m->job.count_by != SOCKET)
-    bpf_map_update_elem(&jobs, &m->job, &none, BPF_NOEXIST);
-  struct job *job = job_of(m);
-  if (!job)
-    return;
-  bpf_spin_lock(&job->lock);
-  job->members++;
-  bpf_spin_unlock(&job->lock);
+    job_enter(m);
 }
 
 // Removes a closing socket from its job, which ends with its last socket.
@@ -97,9 +108,10 @@ static __always_inline void job_leave(struct sock *sk) {
   if (!job)
     return;
   bpf_spin_lock(&job->lock);
-  if (--job->members == 0)
-    __builtin_memset(&job->iteration, 0, sizeof(job->iteration));
+  __u32 left = --job->members;
   bpf_spin_unlock(&job->lock);
+  if (!left)
+    bpf_map_delete_elem(&jobs, &m->job);
 }
 
 // Copies the state of a job to the counters.
@@ -132,6 +144,8 @@ static __always_inline void job_hear(struct sock *sk, const struct mltcp_params 
   m->bytes_acked += bytes;
 
   struct job *job = job_of(m);
+  if (!job && m->job.count_by != SOCKET)
+    job = job_enter(m);
   if (!job) {
     job_count(&m->alone, m, p, now_us, bytes, c);
     return;

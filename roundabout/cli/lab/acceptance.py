@@ -24,7 +24,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     """Test in five minutes if a fabric shares its links fairly: pass or fail (exit status 3), and a page.
 
     The test reads settings back, lets flows share each link, and runs a job beside each congestor. It needs root and
-    takes the machine's lease.
+    waits for the machine's lease.
     """
     # What only this needs takes a second to import.
     from roundabout.acceptance.acceptance import select_parts  # noqa: PLC0415

@@ -16,9 +16,13 @@ from rich.text import Text
 
 from roundabout.cli.options import Dilation, Json, Scale
 from roundabout.core.errors import UsageError
+from roundabout.runner.machine import lease
+from roundabout.runner.machine.state import STATE
 from roundabout.spec import load_topology
+from roundabout.terminal.lines import print_notice
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds.lab import Lab, LabError
+from roundabout.testbeds.lab.checks.host_requirements import require_all
 
 DEFAULT_TOPOLOGY = "dumbbell-2x2"
 CLOCK_SHIFT = re.compile(r"([^=]+)=([+-]?\d{1,9}(?:\.\d{1,9})?)s")
@@ -47,9 +51,13 @@ def up(
 ) -> None:
     """Build a lab and measure its links."""
     console = Screen()
-    shifts = _parse_shifts(clock_shift or ())
-    with console.status(Text(f"building {topology} and measuring its links")):
-        lab = Lab.create(load_topology(topology), name, scale=scale, dilation=dilation, clock_shift_ns=shifts)
+    network, shifts = load_topology(topology), _parse_shifts(clock_shift or ())
+    require_all()
+    with (
+        lease.hold("machine", f"lab up {name or topology}", STATE, wait_s=lease.QUEUE_S, report=print_notice),
+        console.status(Text(f"building {topology} and measuring its links")),
+    ):
+        lab = Lab.create(network, name, scale=scale, dilation=dilation, clock_shift_ns=shifts)
     console.print(_link_table(lab))
     counts = f"{len(lab.hosts)} hosts, {len(lab.topology.switches)} switches"
     console.print(Text.assemble(("up", "green"), f"  {lab.name}: {counts}, 1:{lab.scale:g}"))

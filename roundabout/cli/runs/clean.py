@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`roundabout clean`: undo the changes that crashed runs left on this machine and on racks."""
+"""`roundabout clean`: undo what crashed runs left on this machine and on racks, and what killed tests left here."""
 
 import typer
 
 from roundabout.runner.machine import journal, lease
-from roundabout.runner.machine.journal import JOURNALS
+from roundabout.runner.machine.journal import JOURNALS, Entry
+from roundabout.runner.machine.leftovers import find_leftovers
 from roundabout.runner.machine.lease import BusyError
 from roundabout.runner.machine.state import STATE
 from roundabout.store import scratch
@@ -14,7 +15,7 @@ PATIENCE_S = 30.0  # wait for another process that is already cleaning up
 
 
 def command() -> None:
-    """Remove the leftovers of crashed runs: labs, transports, settings, temporary files and crash logs.
+    """Remove the leftovers of crashed runs, tests and benchmarks: labs, transports, settings, files and crash logs.
 
     Live runs and labs made by `roundabout lab` are not touched.
     """
@@ -26,12 +27,19 @@ def command() -> None:
 
     for path in scratch.remove_dead():
         tell(f"removed {path}")
+
+    def remove(entry: Entry) -> None:
+        tell(f"removing {entry['kind']} {entry['name']}, left by a process that ended")
+        undo(entry)
+
+    failed = journal.apply_to_each(remove, find_leftovers(STATE))
     try:
         with lease.hold("machine", "roundabout clean", STATE, wait_s=PATIENCE_S if _has_leftovers() else 0):
-            journal.raise_together(journal.replay(JOURNALS, undo, tell))
-    except BusyError:
+            failed += journal.replay(JOURNALS, undo, tell)
+    except BusyError as error:
         if _has_leftovers():
-            raise
+            failed.append(error)
+    journal.raise_together(failed)
     if not told:
         typer.echo("nothing to undo")
 

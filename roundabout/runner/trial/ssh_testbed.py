@@ -30,7 +30,7 @@ from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
 
-OWED = ("testbed", "transport", "settings")
+OWED = ("testbed", "transport", "settings", "namespace")
 
 
 def check_known(entry: Entry) -> None:

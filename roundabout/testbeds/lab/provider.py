@@ -30,6 +30,7 @@ from roundabout.testbeds.lab.exporter_targets import lab_targets
 from roundabout.testbeds.lab.lifecycle.inventory import lab_inventory
 from roundabout.testbeds.lab.network import cc_allowlist, port_queues
 from roundabout.testbeds.lab.network.layout import lay_out
+from roundabout.testbeds.lab.network.namespaces import remove_namespace
 
 FACTORS = ("scale", "dilation", "transport_dilation")
 """Options of a lab: the divisor of rates, the factor of times, and that of the times of transports and switches."""
@@ -155,6 +156,8 @@ class LabProvider(SshTestbedProvider):
             self._unload(entry["name"], entry["owner"])
         elif kind == "settings" and entry["testbed"] in Lab.names():
             self._restore(entry["testbed"], entry["owner"])
+        elif kind == "namespace":
+            remove_namespace(entry["name"])
 
     def _unload(self, name: str, owner: str) -> None:
         if name in registry.KERNELS_OWN:

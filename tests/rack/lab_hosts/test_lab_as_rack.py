@@ -25,6 +25,7 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import SshConnection
 from roundabout.runner.hosts.programs import Program
 from roundabout.runner.machine.lease import BusyError
+from roundabout.runner.machine.leftovers import process_name
 from roundabout.runner.run import Runner
 from roundabout.spec import load_topology
 from roundabout.spec.load import load_experiment
@@ -75,7 +76,7 @@ NOISE = ("busy", "woke up", "took", "sent again")
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    name = f"test-rack-{os.getpid()}"
+    name = process_name("test-rack")
     lab = Lab.create(load_topology("configuration-a"), name, verify=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roundabout.runner.run.REPEATS", 1)

@@ -216,10 +216,13 @@ def test_a_testbed_that_is_refused_leaves_the_runs_before_it(two_testbeds, tiny,
     assert not (two_testbeds.runs / "tiny/testbeds.html").exists()
 
 
-def test_nothing_is_computed_beside_a_run_that_measures(two_testbeds, tiny, capsys):
+def test_nothing_is_computed_beside_a_run_that_measures(two_testbeds, tiny, capsys, monkeypatch):
+    monkeypatch.setattr(lease, "QUEUE_S", 0.1)
     with lease.hold("machine", "other 20261121T093012Z-7f3a", two_testbeds.state):
         assert call(two_testbeds, tiny) == 1
-    assert "error: the machine is leased to other 20261121T093012Z-7f3a" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "for the machine, which is leased to other 20261121T093012Z-7f3a (pid" in said
+    assert "error: the machine is leased to other 20261121T093012Z-7f3a (pid" in said
     assert runs(two_testbeds) == {}
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of this machine's requirements for labs and their tests, with remedies."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from roundabout.core import paths
+from roundabout.core.bpf import find_bpf_error
 from roundabout.core.btf import KERNEL_BTF, Btf
 from roundabout.runner.program_list import program_paths
 from roundabout.runner.testbed import Check
@@ -77,6 +79,7 @@ def _kernel() -> Iterator[Check]:
     release = os.uname().release
     bpffs = "bpf" in Path("/proc/filesystems").read_text().split()
     yield Check("kernel", bpffs, release if bpffs else f"{release} without bpffs", "a kernel with CONFIG_BPF_SYSCALL=y")
+    yield examine_bpf()
     clocks = Path("/proc/self/ns/time").exists()
     found = "lab hosts can have clocks of their own" if clocks else "lab hosts share one clock"
     yield Check("time namespaces", clocks, found, "a kernel of 5.6 or later with CONFIG_TIME_NS=y", needed=False)
@@ -95,6 +98,17 @@ def _kernel() -> Iterator[Check]:
     backlog = types.has_name("bpf_cast_to_kern_ctx")
     found = "marks on the real backlog" if backlog else "marks on a virtual queue"
     yield Check("queue backlog in eBPF", backlog, found, "a kernel of 6.2 or later", needed=False)
+
+
+def examine_bpf() -> Check:
+    """Check that this process may call bpf(2), which a container, seccomp or the kernel's lockdown may forbid."""
+    if os.geteuid() != 0:
+        return Check("bpf(2)", None, "only root can tell", "sudo roundabout doctor")
+    error = find_bpf_error()
+    if error == errno.EPERM:
+        remedy = "CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN: a privileged container, or none"
+        return Check("bpf(2)", False, "is not permitted here", remedy)
+    return Check("bpf(2)", not error, os.strerror(error) if error else "works", "a kernel with CONFIG_BPF_SYSCALL=y")
 
 
 def _check_in_namespaces(name: str, options: list[str], script: str) -> Check:

@@ -173,15 +173,19 @@ static __always_inline void await_echo(struct __sk_buff *skb, __u32 ifindex) {
   bpf_map_update_elem(&awaited, &flow, &mark, BPF_NOEXIST);
 }
 
-// Counts the echo of a mark at the device of the flow's sender: on the way there, packets are for another host.
+// Counts the echo of a mark at the device of the flow's sender: on the way there, packets are for another host. A new
+// connection begins with a SYN in each direction; the echo of a mark that was made before does not come any more.
 static __always_inline void hear_echo(struct __sk_buff *skb) {
   struct iphdr ip;
   struct tcphdr tcp;
 
-  if (skb->pkt_type != FOR_THIS_HOST || skb->len > LONGEST_ACK || !reads_headers(skb, &ip, &tcp) || !tcp.ece ||
-      !has_no_data(&ip, &tcp))
+  if (skb->pkt_type != FOR_THIS_HOST || skb->len > LONGEST_ACK || !reads_headers(skb, &ip, &tcp))
     return;
   struct flow flow = {ip.daddr, ip.saddr, tcp.dest, tcp.source};
+  if (tcp.syn)
+    bpf_map_delete_elem(&awaited, &flow);
+  if (!tcp.ece || !has_no_data(&ip, &tcp))
+    return;
   struct awaited_echo *mark = bpf_map_lookup_elem(&awaited, &flow);
   if (!mark || (__s32)(bpf_ntohl(tcp.ack_seq) - mark->seq) <= 0)
     return;

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <arpa/inet.h>
@@ -39,15 +41,37 @@ int attach_forwarding(const char *object_path, const char *pins) {
   return status == EOF ? 0 : fail("a port on stdin makes no sense", EINVAL);
 }
 
-static void empty(int routes) {
-  struct route_key key;
+// A route of a flow at a port.
+struct entry {
+  struct route_key key; // must be first: comparisons of keys apply to entries
+  struct route route;
+};
 
-  while (!bpf_map_get_next_key(routes, NULL, &key))
-    bpf_map_delete_elem(routes, &key);
+struct entries {
+  struct entry *at;
+  size_t count;
+};
+
+static int compare_keys(const void *one, const void *other) { return memcmp(one, other, sizeof(struct route_key)); }
+
+// Deletes the routes whose keys are not in the sorted `kept`. Returns 0 or -errno.
+static int delete_others(int routes, const struct entries *kept) {
+  struct route_key key, next;
+  int more = !bpf_map_get_next_key(routes, NULL, &key);
+
+  while (more) {
+    more = !bpf_map_get_next_key(routes, &key, &next);
+    if (!bsearch(&key, kept->at, kept->count, sizeof(*kept->at), compare_keys) && bpf_map_delete_elem(routes, &key))
+      return -errno;
+    key = next;
+  }
+  return 0;
 }
 
 // 1: a line was read; 0: end of input; -EINVAL: nonsense.
-static int read_route(struct route_key *key, struct route *route) {
+static int read_route(struct entry *entry) {
+  struct route_key *key = &entry->key;
+  struct route *route = &entry->route;
   char sender[INET_ADDRSTRLEN], receiver[INET_ADDRSTRLEN];
   unsigned short sender_port, receiver_port;
   int found =
@@ -62,18 +86,44 @@ static int read_route(struct route_key *key, struct route *route) {
   return 1;
 }
 
+// Reads all routes of stdin, sorted by key. Returns 0 or -errno; -EEXIST if a key is there twice.
+static int read_routes(struct entries *entries) {
+  for (;;) {
+    struct entry entry = {0};
+    int status = read_route(&entry);
+    if (status < 0)
+      return status;
+    if (!status)
+      break;
+    struct entry *at = realloc(entries->at, (entries->count + 1) * sizeof(*at));
+    if (!at)
+      return -ENOMEM;
+    entries->at = at;
+    entries->at[entries->count++] = entry;
+  }
+  qsort(entries->at, entries->count, sizeof(*entries->at), compare_keys);
+  for (size_t i = 1; i < entries->count; i++)
+    if (!compare_keys(&entries->at[i - 1], &entries->at[i]))
+      return -EEXIST;
+  return 0;
+}
+
+// Sets the new routes before it deletes the old ones, so that packets in between have a route.
 int set_routes(const char *pins) {
   int routes = open_pinned(pins, ROUTES), status;
-  struct route route = {0};
-  struct route_key key;
+  struct entries entries = {0};
 
   if (routes < 0)
     return fail(pins, routes);
-  empty(routes);
-  while ((status = read_route(&key, &route)) > 0)
-    if (bpf_map_update_elem(routes, &key, &route, BPF_NOEXIST))
+  status = read_routes(&entries);
+  if (status)
+    return fail("a route on stdin makes no sense", status);
+  for (size_t i = 0; i < entries.count; i++)
+    if (bpf_map_update_elem(routes, &entries.at[i].key, &entries.at[i].route, BPF_ANY))
       return fail("setting a route failed", errno);
-  return status < 0 ? fail("a route on stdin makes no sense", status) : 0;
+  status = delete_others(routes, &entries);
+  free(entries.at);
+  return status ? fail("deleting a route failed", status) : 0;
 }
 
 int show_routes(const char *pins) {

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execution of functions inside a node's network namespace, by a thread of this process."""
+"""Network namespaces: execution of functions inside one, by a thread of this process, and removal."""
 
 import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TypeVar
 
 from pyroute2 import netns
@@ -34,3 +35,9 @@ def run_inside(pid: int, work: Callable[[], Result]) -> Result:
     thread.start()
     thread.join()
     return future.result()
+
+
+def remove_namespace(name: str) -> None:
+    """Remove the namespace that `ip netns` calls `name`, if it exists."""
+    with suppress(FileNotFoundError):
+        netns.remove(name)

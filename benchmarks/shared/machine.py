@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""This machine's lease, for benchmarks that make labs, load transports or measure the kernel."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from roundabout.core.errors import RoundaboutError
+from roundabout.runner.machine import lease
+from roundabout.runner.machine.leftovers import find_leftovers
+from roundabout.runner.machine.state import STATE
+from roundabout.terminal.lines import print_notice
+from roundabout.testbeds import undo
+
+
+@contextmanager
+def hold_machine() -> Iterator[None]:
+    """Hold the machine after the runs and tests that have it, and remove what killed benchmarks left. Exit if it fails.
+
+    What a benchmark makes must have a `process_name`.
+    """
+    owner = f"benchmark {Path(sys.argv[0]).stem}"
+    try:
+        with lease.hold("machine", owner, STATE, wait_s=lease.QUEUE_S, report=print_notice):
+            for entry in find_leftovers(STATE):
+                undo(entry)
+            yield
+    except RoundaboutError as error:
+        sys.exit(f"error: {error.message}\n  {error.hint or ''}")
