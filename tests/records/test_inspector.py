@@ -58,6 +58,7 @@ def test_the_documented_example_of_each_version_is_read(name):
         payload_bytes=8 * 2**31,
         begin_ns=AT_US * 1000,
         end_ns=(AT_US + TOOK_US) * 1000,
+        hosts=1,
     )
     assert (message.kind, message.peer, message.payload_bytes, message.number) == ("receive", 3, 2**20, None)
     assert second.number == 1232
@@ -246,7 +247,9 @@ def test_a_written_inspector_log_is_read_back(calls, version, named, tmp_path_fa
     path.write_bytes(Inspector(version=version, named=named).log(calls))
     record = inspector.read(path)
     names_algorithms = version >= "v4.2"
-    assert list(record.calls) == [replace(call, is_tree=names_algorithms and call.is_tree) for call in calls]
+    assert list(record.calls) == [
+        replace(call, is_tree=names_algorithms and call.is_tree, hosts=call.ranks) for call in calls
+    ]
     assert record.lost == 0
     assert record.host == "n1"
 
