@@ -58,12 +58,13 @@ def _clock_step(
     level_of = {index: number for number, level in enumerate(levels) for index in level}
     order = sorted(level_of, key=lambda index: whole[places[index]][pair[0]].number or 0)
     after = next(n for n in range(1, len(order)) if level_of[order[n]] != level_of[order[n - 1]])
-    gaps_ns = [np.diff([whole[places[index]][rank].end_ns for index in order]) for rank in pair]
-    usual_ns = np.median(gaps_ns[0])
-    by_ns = [int(gaps[after - 1] - usual_ns) for gaps in gaps_ns]
-    own = int(abs(by_ns[1]) >= abs(by_ns[0]))
+    ends_ns = np.array([[whole[places[index]][rank].end_ns for index in order] for rank in pair])
+    gaps_ns = np.diff(ends_ns)
+    unusual_ns = np.abs(gaps_ns[:, after - 1] - np.median(gaps_ns[0]))
+    one_ns, other_ns = gaps_ns[:, after - 1].tolist()
+    is_other = bool(unusual_ns[1] >= unusual_ns[0])
     left_out = frozenset(places[index] for level in levels[1:] for index in level)
-    return ClockStep(pair[own], pair, by_ns[own], after, left_out)
+    return ClockStep(pair[is_other], pair, (other_ns - one_ns) * (1 if is_other else -1), after, left_out)
 
 
 def _levels(differences: Sequence[int]) -> list[list[int]]:
