@@ -320,7 +320,7 @@ def _payload_bytes(perf: dict[str, Any], sort: str, parts: int) -> int:
 def _times_us(trace: dict[str, Any]) -> tuple[int, int] | None:
     """Return begin and end of its kernels, on all channels together.
 
-    Return None if no channel has both times (0: none), or if the end is before the begin, as when the clock was set.
+    Return None if no channel has both times (0: none), or if one ends before it begins, as when the clock was set.
     """
     begins, ends = [], []
     for event in require_list(trace, "kernel_events"):
@@ -330,4 +330,5 @@ def _times_us(trace: dict[str, Any]) -> tuple[int, int] | None:
         if begin and end:
             begins.append(begin)
             ends.append(end)
-    return (min(begins), max(ends)) if begins and max(ends) >= min(begins) else None
+    is_ordered = all(begin <= end for begin, end in zip(begins, ends, strict=True))
+    return (min(begins), max(ends)) if begins and is_ordered else None
