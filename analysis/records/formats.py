@@ -54,7 +54,7 @@ def format_of(path: Path) -> Format:
 def is_record(path: Path) -> bool:
     """Return True if a file's beginning is that of a known format. Raises RecordError if it cannot be read."""
     beginning = read_head(path)
-    return any(each.recognizes(beginning) for each in (*FORMATS, nccl_tests))
+    return nccl_tests.recognizes(beginning) or any(each.recognizes(beginning) for each in FORMATS)
 
 
 def fabric_of(path: Path) -> Fabric | None:

@@ -28,6 +28,8 @@ MOST_END_DISTANCE_NS = 10 * 10**9
 wrong time. A guess, far above the drift of clocks within a record (0.1 s an hour) and above ranks' waits for each
 other.
 """
+UNIT_RATIO = 500
+"""Least ratio of two durations of one call that shows another unit, since units of time differ by 1000. A guess."""
 MOST_SHIFTS = 32
 """Largest number of calls that a rank may lack at its begin, if calls are paired by the times of their ends."""
 
@@ -95,7 +97,7 @@ def join_records(records: Sequence[Record]) -> Job:
     whole = [(group, taken) for group, taken in matched if _is_complete(taken, members[group])]
     if not whole:
         raise RecordError(f"{_names(ranked)}: found no collective that all ranks of its group took part in")
-    _lost_share(ranked, len(whole), len(matched))
+    _lost_share(ranked, len(whole), len(matched), UNMATCHED_HINT)
     ahead_ns = clock_offsets(ranked, [taken for _, taken in whole])
     steps = find_clock_steps([taken for _, taken in whole])
     left_out = frozenset[int]().union(*(step.left_out for step in steps))
@@ -103,9 +105,8 @@ def join_records(records: Sequence[Record]) -> Job:
     together = [(group, taken) for group, taken in steady if _ends_together(taken, ahead_ns)]
     if not together:
         what = f"ends of each call that are more than {MOST_END_DISTANCE_NS // 10**9} s apart, as clocks compare"
-        raise RecordError(
-            f"{_names(ranked)}: found {what}, expected less", "are the times of one file in another unit?"
-        )
+        hint = "are the times of one file in another unit?" if any(map(_is_in_other_unit, steady)) else None
+        raise RecordError(f"{_names(ranked)}: found {what}, expected less", hint)
     lost = _lost_share(ranked, len(together), len(matched) - len(left_out))
     joined = [_exchange(taken, members[group], ahead_ns, ranked) for group, taken in together]
     between_hosts = [each for each in _while_clocks_are_steady(joined, steps) if not _is_within_host(each)]
@@ -185,23 +186,31 @@ def _without_copies(record: Record) -> Record:
     return replace(record, calls=tuple(call for call, _ in calls), notes=(*record.notes, note))
 
 
-def _lost_share(records: Sequence[Record], used: int, matched: int) -> float:
-    """Return the share of calls that is lost. Raises RecordError if it is more than `MOST_LOST`."""
+def _lost_share(records: Sequence[Record], used: int, matched: int, hint: str | None = None) -> float:
+    """Return the share of calls that is lost.
+
+    Raises RecordError if it is more than `MOST_LOST`, with the hint of the record that lost most calls, or else `hint`.
+    """
     shares = [each.lost / (each.lost + len(each.calls)) for each in records]
-    unmatched = 1 - used / matched
-    lost = max(unmatched, *shares)
+    lost = max(1 - used / matched, *shares)
     if lost > MOST_LOST:
         worst = records[shares.index(max(shares))]
         why = f" ({worst.path.name}: {'; '.join(worst.losses)})" if worst.losses else ""
         found = f"records that lack {100 * lost:.1f} % of the calls{why}"
-        hint = worst.hint if max(shares) > MOST_LOST else UNMATCHED_HINT
-        raise RecordError(f"{_names(records)}: found {found}, expected {100 * MOST_LOST:.0f} % at most", hint)
+        best_hint = worst.hint if max(shares) > MOST_LOST else hint
+        raise RecordError(f"{_names(records)}: found {found}, expected {100 * MOST_LOST:.0f} % at most", best_hint)
     return lost
 
 
 def _ends_together(taken: CallsByRank, ahead_ns: Sequence[int]) -> bool:
     ends_ns = [call.end_ns - ahead_ns[rank] for rank, call in taken.items()]
     return max(ends_ns) - min(ends_ns) <= MOST_END_DISTANCE_NS
+
+
+def _is_in_other_unit(matched: tuple[Group, CallsByRank]) -> bool:
+    """Return True if a call lasted `UNIT_RATIO` times as long for one of its ranks as for another, or longer."""
+    lasted_ns = [call.end_ns - call.begin_ns for call in matched[1].values()]
+    return max(lasted_ns) >= UNIT_RATIO * max(min(lasted_ns), 1)
 
 
 def _names(records: Sequence[Record]) -> str:

@@ -421,6 +421,11 @@ def in_unit(records: list[Record], factor: float) -> list[Record]:
     return [replace(each, calls=tuple(map(call_in_unit, each.calls))) for each in records]
 
 
+def late_by_its_number(call):
+    by_ns = (call.number or 0) * 30 * 10**9
+    return replace(call, begin_ns=call.begin_ns + by_ns, end_ns=call.end_ns + by_ns)
+
+
 def test_times_in_another_unit_are_refused():
     records = data_parallel(2, SIZE, iterations=40).records()
     with pytest.raises(RecordError, match=r"found a phase of \d+ ns, expected 1000 at least") as refused:
@@ -429,6 +434,9 @@ def test_times_in_another_unit_are_refused():
     with pytest.raises(RecordError, match="found ends of each call that are more than 10 s apart") as refused:
         profile_of([records[0], *in_unit(records[1:], 1000)])
     assert refused.value.hint == "are the times of one file in another unit?"
+    with pytest.raises(RecordError, match="found ends of each call that are more than 10 s apart") as refused:
+        profile_of([records[0], replace(records[1], calls=tuple(map(late_by_its_number, records[1].calls)))])
+    assert refused.value.hint is None
 
 
 def test_records_without_calls_after_the_first_step_are_refused():

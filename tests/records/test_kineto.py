@@ -371,8 +371,9 @@ def test_a_wrong_list_of_groups_is_refused_by_its_field(tmp_path, groups, said):
     ],
 )
 def test_a_wrong_header_is_refused_by_its_field(tmp_path, header, said):
-    with pytest.raises(RecordError, match=f"trace.json: .*{said}"):
+    with pytest.raises(RecordError, match=f"trace.json: .*{said}") as refused:
         read(written(tmp_path, kernel(1), **header))
+    assert refused.value.hint is None
 
 
 def test_kernels_of_an_older_pytorch_are_refused_by_its_version(tmp_path):

@@ -76,7 +76,9 @@ def read(path: Path) -> Record:
                 raise RecordError(f"{path}, line {number}: {error}", log.hint) from error
     if not log.calls:
         why = f" ({' '.join(losses)})" if (losses := list(log.losses())) else ""
-        raise RecordError(f"{path}: found no collective with times in {number} lines{why}, expected some", RERUN_HINT)
+        raise RecordError(
+            f"{path}: found no collective with times in {number} lines{why}, expected some", log.loss_hint()
+        )
     return log.record(path)
 
 
@@ -230,7 +232,7 @@ class _LogReader:
             members={},
             lost=self._lost() + self._untimed + self._left_out.total() + self._missing() + self._orphans,
             losses=tuple(self.losses()),
-            hint=self._loss_hint(),
+            hint=self.loss_hint(),
             notes=tuple(self._notes()),
         )
 
@@ -255,7 +257,7 @@ class _LogReader:
             gaps[member, sort] += max(numbers) - min(numbers) + 1 - len(set(numbers))
         return gaps
 
-    def _loss_hint(self) -> str | None:
+    def loss_hint(self) -> str | None:
         """Return how to record most of the lost calls; no setting keeps calls without times, or damaged lines."""
         counts = {OVERWRITTEN_HINT: self._lost() - self._damaged, UNREAD_HINT: self._left_out.total()}
         hint = max(counts, key=lambda each: counts[each])

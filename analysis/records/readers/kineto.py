@@ -57,6 +57,7 @@ CPP_NUMBER = re.compile(r"(?<=:)\s*-?(nan|inf)(?=\s*[,}])")
 CPP_NUMBERS = {"nan": " NaN", "inf": " Infinity"}
 """C++'s spellings of numbers, such as `"blocks per SM": inf`, which Kineto prints for ratios of zeros, and JSON's."""
 OLD_VERSION_HINT = "record with PyTorch 2.3 or later, which writes the arguments of NCCL's kernels"
+NO_RANK_HINT = "begin profiling after torch.distributed.init_process_group, with PyTorch 2.3 or later"
 NO_KERNEL_HINT = "record on GPUs with ProfilerActivity.CUDA, for whole iterations"
 NO_SHAPES_HINT = "record with record_shapes=True, which gives the sizes of gloo's calls"
 BATCH_HINT = "PyTorch writes no arguments of messages in a batch; NCCL Inspector 2.30 or later records messages"
@@ -177,9 +178,8 @@ def _identity(path: Path, trace: dict[str, Any]) -> tuple[int, int]:
         return require_whole(info, "rank", 0, world - 1), world
     except FieldError as error:
         what = f"distributedInfo: {error}: the trace does not say whose it is"
-        raise RecordError(
-            f"{path}: {what}", "begin profiling after torch.distributed.init_process_group, with PyTorch 2.3 or later"
-        ) from error
+        hint = None if trace.get("distributedInfo") else NO_RANK_HINT
+        raise RecordError(f"{path}: {what}", hint) from error
 
 
 def _kernel_label(name: Any) -> str:
