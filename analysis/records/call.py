@@ -23,7 +23,9 @@ class Call:
     each rank, for a message the bytes sent. `group` is the communicator's name in the record, and `rank` the process's
     rank in it. `number` counts the calls of one kind in the group, None if the record does not. `peer` is the rank of a
     message's other end, or of the root of a broadcast or reduce; None for other kinds. `is_tree` is True for an
-    all-reduce of which the record says that it goes along NCCL's trees.
+    all-reduce of which the record says that it goes along NCCL's trees. `sent_bytes` are the bytes that the process
+    sends to others in an all-to-all whose split sizes are recorded, else None. `hosts` is the number of hosts of the
+    group, None if the record lacks it.
     """
 
     kind: Kind
@@ -36,6 +38,8 @@ class Call:
     end_ns: int
     peer: int | None = None
     is_tree: bool = False
+    sent_bytes: int | None = None
+    hosts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ class Record:
     `rank` and `world` are the process's rank in the job and the job's size, None if the record lacks them. `members`
     maps a group to the global ranks in its order, if known. `steps_ns` are begins and ends of the iterations that the
     record names. `lost` is the number of calls that the record reports as lost, or that are missing from its numbers.
-    `losses` are sentences on these calls. `notes` are further sentences for the profile.
+    `losses` are sentences on these calls, and `hint` says how to record them, if the reader knows a way. `notes` are
+    further sentences for the profile.
     """
 
     path: Path
@@ -57,4 +62,5 @@ class Record:
     steps_ns: tuple[tuple[int, int], ...] = ()
     lost: int = 0
     losses: tuple[str, ...] = ()
+    hint: str | None = None
     notes: tuple[str, ...] = ()

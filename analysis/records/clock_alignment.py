@@ -3,6 +3,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -12,9 +13,88 @@ from analysis.records.call import Call, Kind, Record, RecordError
 TOGETHER: tuple[Kind, ...] = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
 """Kinds of collectives that all ranks finish at nearly the same time, so their ends show the offsets of hosts' clocks.
 """
+MESSAGES: tuple[Kind, ...] = ("send", "receive")
+
+LEAST_STEP_NS = 500_000_000
+"""Least distance between two levels of the differences of two clocks, ns: a guess, far above the drift of clocks
+between two calls and above the distance of the ends of a collective. If it is too small, late ends look like a clock
+that was set.
+"""
+LEAST_LEVEL = 3
+"""Least number of calls at a level. A lower level is a wrong time of a call, and no clock that was set."""
 
 CallsByRank = dict[int, Call]
 """The records of one call, by the rank in the job that wrote each."""
+RankPair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClockStep:
+    """A clock that was set during the record: of which rank, by how much, and after how many calls of a pair of ranks.
+
+    `left_out` are the places of the calls that were made before or after, whichever are fewer.
+    """
+
+    rank: int
+    pair: RankPair
+    by_ns: int
+    after: int
+    left_out: frozenset[int]
+
+
+def find_clock_steps(whole: Sequence[CallsByRank]) -> list[ClockStep]:
+    """Return the steps of clocks, at most one for each pair of ranks that shares collectives."""
+    found = []
+    for pair, places in _places_by_pair(whole, together=True).items():
+        levels = _levels(_differences(whole, pair, places))
+        if len(levels) > 1:
+            found.append(_clock_step(whole, pair, places, levels))
+    return found
+
+
+def _clock_step(
+    whole: Sequence[CallsByRank], pair: RankPair, places: Sequence[int], levels: Sequence[Sequence[int]]
+) -> ClockStep:
+    level_of = {index: number for number, level in enumerate(levels) for index in level}
+    order = sorted(level_of, key=lambda index: whole[places[index]][pair[0]].number or 0)
+    after = next(n for n in range(1, len(order)) if level_of[order[n]] != level_of[order[n - 1]])
+    ends_ns = np.array([[whole[places[index]][rank].end_ns for index in order] for rank in pair])
+    gaps_ns = np.diff(ends_ns)
+    unusual_ns = np.abs(gaps_ns[:, after - 1] - np.median(gaps_ns[0]))
+    one_ns, other_ns = gaps_ns[:, after - 1].tolist()
+    is_other = bool(unusual_ns[1] >= unusual_ns[0])
+    left_out = frozenset(places[index] for level in levels[1:] for index in level)
+    return ClockStep(pair[is_other], pair, (other_ns - one_ns) * (1 if is_other else -1), after, left_out)
+
+
+def _levels(differences: Sequence[int]) -> list[list[int]]:
+    """Return the indices of a pair's differences by level, the fullest level first.
+
+    The differences of a level are less than `LEAST_STEP_NS` from the next one. Levels of few calls are left out.
+    """
+    order = sorted(range(len(differences)), key=differences.__getitem__)
+    levels = [order[:1]]
+    for before, after in pairwise(order):
+        if differences[after] - differences[before] >= LEAST_STEP_NS:
+            levels.append([])
+        levels[-1].append(after)
+    return sorted((each for each in levels if len(each) >= LEAST_LEVEL), key=lambda each: (-len(each), min(each)))
+
+
+def _places_by_pair(whole: Sequence[CallsByRank], *, together: bool) -> dict[RankPair, list[int]]:
+    """Return the places of the calls that two ranks can be compared by: of collectives, or else of messages."""
+    places: dict[RankPair, list[int]] = defaultdict(list)
+    for place, taken in enumerate(whole):
+        kind = next(iter(taken.values())).kind
+        if kind in (TOGETHER if together else MESSAGES):
+            for pair in pairwise(sorted(taken)):
+                places[pair].append(place)
+    return places
+
+
+def _differences(whole: Sequence[CallsByRank], pair: RankPair, places: Sequence[int]) -> list[int]:
+    one, other = pair
+    return [whole[place][other].end_ns - whole[place][one].end_ns for place in places]
 
 
 def clock_offsets(records: Sequence[Record], whole: Sequence[CallsByRank]) -> tuple[int, ...]:
@@ -44,16 +124,13 @@ def offsets_from_rank_0(records: Sequence[Record], whole: Sequence[CallsByRank])
 
 
 def _pairwise_offsets(records: Sequence[Record], whole: Sequence[CallsByRank]) -> dict[int, dict[int, int]]:
-    """Return, from each rank to others, how far their clocks are ahead of its own."""
-    best: dict[bool, dict[tuple[int, int], list[int]]] = {True: defaultdict(list), False: defaultdict(list)}
-    for taken in whole:
-        kind = next(iter(taken.values())).kind
-        if kind in TOGETHER or kind in ("send", "receive"):
-            for one, other in pairwise(sorted(taken)):
-                best[kind in TOGETHER][one, other].append(taken[other].end_ns - taken[one].end_ns)
+    """Return, from each rank to others, how far their clocks are ahead of its own, at their fullest level."""
     links: dict[int, dict[int, int]] = {rank: {} for rank in range(len(records))}
     for together in (True, False):
-        for (one, other), between in best[together].items():
+        for (one, other), places in _places_by_pair(whole, together=together).items():
+            between = _differences(whole, (one, other), places)
+            if together and (levels := _levels(between)):
+                between = [between[index] for index in levels[0]]
             between_ns = round(float(np.median([float(each - between[0]) for each in between]))) + between[0]
             links[one].setdefault(other, between_ns)
             links[other].setdefault(one, -between_ns)

@@ -74,8 +74,11 @@ def sent_bytes(exchange: Exchange) -> int:
     """Return the `bytes` of an exchange, as its pattern defines them: what each worker sends, but the vector of a tree.
 
     In a ring of n an all-reduce sends 2(n-1)/n of the vector, an all-gather or a reduce-scatter (n-1)/n, as does an
-    all-to-all (NVIDIA/nccl-tests, doc/PERFORMANCE.md); broadcasts, reduces and messages all of it.
+    all-to-all (NVIDIA/nccl-tests, doc/PERFORMANCE.md); broadcasts, reduces and messages all of it. An all-to-all with
+    split sizes sends what these say.
     """
+    if exchange.sent_bytes is not None:
+        return exchange.sent_bytes
     ranks = len(exchange.members)
     if exchange.kind == "all-reduce" and not exchange.is_tree:
         return round(2 * (ranks - 1) / ranks * exchange.payload_bytes)

@@ -51,6 +51,12 @@ def format_of(path: Path) -> Format:
     return found
 
 
+def is_record(path: Path) -> bool:
+    """Return True if a file's beginning is that of a known format. Raises RecordError if it cannot be read."""
+    beginning = read_head(path)
+    return nccl_tests.recognizes(beginning) or any(each.recognizes(beginning) for each in FORMATS)
+
+
 def fabric_of(path: Path) -> Fabric | None:
     """Return the fabric's speed in a file of nccl-tests; None for a file of another format. Raises RecordError."""
     return nccl_tests.read(path) if nccl_tests.recognizes(read_head(path)) else None

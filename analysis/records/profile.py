@@ -68,7 +68,7 @@ def make_profile(paths: Sequence[Path], name: str, units: Units | None = None) -
 
 def profile_of_records(what: str, records: Sequence[Record], name: str, units: Units | None = None) -> RecordedProfile:
     """Return the profile of a job with these records, whose format is called `what`. Raises RecordError."""
-    job = join_records([_in_papers_units(each, units or Units()) for each in records])
+    job = join_records(records if units is None else [_in_papers_units(each, units) for each in records])
     kept, small = find_families(job)
     found = find_iterations(job, kept)
     steps_ms = _steps_ms(job)
@@ -83,8 +83,7 @@ def profile_of_records(what: str, records: Sequence[Record], name: str, units: U
 
 
 def _in_papers_units(record: Record, units: Units) -> Record:
-    if units == Units():
-        return record
+    """Return the record of a worker of a testbed, which is a host of its own even if it shares a machine's name."""
 
     def instant(at_ns: int) -> int:
         return round(at_ns / units.dilation) if units.dilation != 1 else at_ns
@@ -95,10 +94,12 @@ def _in_papers_units(record: Record, units: Units) -> Record:
             payload_bytes=round(call.payload_bytes * units.bytes_scale),
             begin_ns=instant(call.begin_ns),
             end_ns=instant(call.end_ns),
+            sent_bytes=None if call.sent_bytes is None else round(call.sent_bytes * units.bytes_scale),
         )
         for call in record.calls
     )
-    return replace(record, calls=calls, steps_ns=tuple((instant(one), instant(end)) for one, end in record.steps_ns))
+    steps_ns = tuple((instant(begin_ns), instant(end_ns)) for begin_ns, end_ns in record.steps_ns)
+    return replace(record, host=record.path.name, calls=calls, steps_ns=steps_ns)
 
 
 def _steps_ms(job: Job) -> float | None:
@@ -183,7 +184,8 @@ def _caveats(
             f"Steps that the record names last {steps_ms:.1f} ms by the median, iterations found {period_ms:.1f} ms: "
             "steps may be several iterations, or a part of one."
         )
-    yield from dict.fromkeys(_sentence(note) for each in job.records for note in (*each.losses, *each.notes))
+    said = (note for each in job.records for note in (*each.losses, *each.notes))
+    yield from dict.fromkeys(map(_sentence, (*job.notes, *said)))
 
 
 def families_in_order(found: RecordTimeline) -> list[CollectiveFamily]:

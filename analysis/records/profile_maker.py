@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from roundabout.core.errors import UsageError
-from roundabout.spec import Profile
+from roundabout.spec import EXPERIMENTS, Profile
 from roundabout.spec.reader.yaml_source import dump, shown_path
 from roundabout.store import Run, Units
 from roundabout.store.files import return_to_caller, write_text
@@ -22,22 +22,25 @@ from roundabout.store.files import return_to_caller, write_text
 if TYPE_CHECKING:
     from analysis.records.call import Record
     from analysis.records.profile import RecordedProfile
-    from analysis.records.readers.nccl_tests import Fabric
+    from analysis.records.readers.nccl_tests import Fabric, SizeResult
     from analysis.statistics.phases import Estimate
 
 UNNAMED = "recorded"
 MOST_RANKS = 8
 """Largest number of ranks that the screen lists one by one."""
 NEAR_BEST = 0.9
+NOT_STORED = "profile  not stored; --save NAME stores it as profiles/NAME.yaml"
 
 
-def report_records(paths: Sequence[Path], target: Path | None, console: Console, *, as_json: bool) -> None:
-    """Print the content of record files, as JSON with `as_json`, and store the profile at `target`.
+def report_records(named: Sequence[Path], target: Path | None, console: Console, *, as_json: bool) -> None:
+    """Print the content of record files and of folders of them, as JSON with `as_json`, and store the profile.
 
-    Raises UsageError for files of jobs beside files of a fabric, and for a `target` without a job.
+    A file that was named must be a record; in a folder, others are left out. Raises UsageError for files of jobs beside
+    files of a fabric, for a `target` without a job, and for a folder without records.
     """
     from analysis.records.formats import fabric_of  # noqa: PLC0415 - `--help` need not wait for it
 
+    paths = [file for each in named for file in (_records_in(each, console) if each.is_dir() else [each])]
     fabrics = [fabric_of(path) for path in paths]
     measured = [each for each in fabrics if each is not None]
     if not measured:
@@ -56,6 +59,25 @@ def report_records(paths: Sequence[Path], target: Path | None, console: Console,
         print(json.dumps([_fabric_json(each) for each in measured], indent=2))
 
 
+def _records_in(folder: Path, console: Console) -> list[Path]:
+    """Return the records in a folder, by name, without hidden files, and print the names of all others."""
+    from analysis.records.formats import is_record  # noqa: PLC0415
+
+    try:
+        files = sorted(each for each in folder.iterdir() if each.is_file() and not each.name.startswith("."))
+    except OSError as error:
+        raise UsageError(f"--from: folder {folder} cannot be read: {error.strerror}") from error
+    found = [each for each in files if is_record(each)]
+    others = ", ".join(each.name for each in files if each not in found)
+    if not found:
+        files_found = f"none in {others}" if others else "no files"
+        hint = "name a folder that has one record a process"
+        raise UsageError(f"--from: folder {folder} has no records: found {files_found}", hint)
+    if others:
+        console.print(f"{folder}: left out, as they are no records: {others}", soft_wrap=True, highlight=False)
+    return found
+
+
 def _report_job(paths: Sequence[Path], target: Path | None, console: Console, as_json: bool) -> None:
     from analysis.records.profile import make_profile  # noqa: PLC0415
 
@@ -70,7 +92,7 @@ def _report_job(paths: Sequence[Path], target: Path | None, console: Console, as
         return_to_caller(target)
         console.print(f"profile  {shown_path(target)}", soft_wrap=True, highlight=False)
     else:
-        console.print("profile  not stored, expected --save NAME for that", highlight=False)
+        console.print(NOT_STORED, highlight=False)
     if as_json:
         print(json.dumps(_json(found, run, target), indent=2))
 
@@ -92,7 +114,7 @@ def _manifest_above(path: Path) -> Path | None:
 def profile_yaml(profile: Profile) -> str:
     """Return a profile as the YAML of a profile's file."""
     text = dump(profile.model_dump(mode="json", exclude_none=True), width=118)
-    return f"# yaml-language-server: $schema=../schema/profile.json\n{text}"
+    return f"# yaml-language-server: $schema={EXPERIMENTS / 'schema' / 'profile.json'}\n{text}"
 
 
 def _records_table(found: "RecordedProfile", run: Run | None) -> Table:
@@ -171,20 +193,32 @@ def _json(found: "RecordedProfile", run: Run | None, target: Path | None) -> dic
 
 
 def _show_fabric(fabric: "Fabric", console: Console) -> None:
-    ranks = f", {fabric.ranks} ranks" if fabric.ranks else ""
     hosts = f" on {len(fabric.hosts)} host{'s'[: len(fabric.hosts) - 1]}" if fabric.hosts else ""
     table = untitled_table("")
-    table.title = Text(f"{fabric.collective}{ranks}{hosts} ({fabric.path.name})")
-    for heading in ("size, MB", "time, ms", "algorithm, Gbit/s", "bus, Gbit/s", "in place"):
+    table.title = Text(f"{fabric.collective}{_describe_ranks(fabric)}{hosts} ({fabric.path.name})")
+    for heading in ("size, MB", "time, ms", "algorithm, Gbit/s", "bus, Gbit/s", "in place", "type"):
         table.add_column(heading, justify="right")
     for each in fabric.measured:
         figures = (each.size_bytes / 1e6, each.time_us / 1e3, each.algorithm_gbps, each.bus_gbps)
         digits = (3, 3, 2, 2)
         shown_figures = (f"{figure:,.{places}f}" for figure, places in zip(figures, digits, strict=True))
-        table.add_row(*shown_figures, "yes" if each.in_place else "no")
+        table.add_row(*shown_figures, "yes" if each.in_place else "no", Text(_describe_operation(each)))
     console.print(table, highlight=False)
     for sentence in _fabric_sentences(fabric):
         console.print(f"- {sentence}", highlight=False)
+
+
+def _describe_ranks(fabric: "Fabric") -> str:
+    sizes = fabric.group_sizes
+    if len(sizes) < 2:
+        return f", {fabric.ranks} ranks" if fabric.ranks else ""
+    return f", {len(sizes)} groups of {' and '.join(map(str, sorted(set(sizes))))} ranks at once"
+
+
+def _describe_operation(result: "SizeResult") -> str:
+    """Return the type of the numbers, the reduction if there is one, and the root if there is one."""
+    parts = [result.dtype or "", result.operator if result.operator not in (None, "none") else ""]
+    return " ".join([*filter(None, parts), *([f"root {result.root}"] if result.root is not None else [])])
 
 
 def _smallest_fast_size(fabric: "Fabric") -> int | None:
@@ -199,7 +233,13 @@ def _fabric_sentences(fabric: "Fabric") -> Iterator[str]:
     near = _smallest_fast_size(fabric)
     reached = "not by the largest size" if near is None else f"from {near / 1e6:,.3f} MB on"
     yield f"The best bus bandwidth is {best:.2f} Gbit/s; {100 * NEAR_BEST:.0f} % of it is reached {reached}."
-    yield "No profile comes of it: it tells what a fabric gives, and nothing of a job's iterations."
+    if len(operations := sorted({_describe_operation(each) for each in fabric.measured})) > 1:
+        yield f"The best is over several types, reductions or roots: {', '.join(operations)}."
+    if len(fabric.group_sizes) > 1:
+        yield "All groups share the fabric: each had these rates while the others sent, too."
+    if len(fabric.hosts) == 1:
+        yield "All ranks are on one host: no network carried this."
+    yield "No profile comes of it: it has the rates of a fabric, and no iterations of a job."
     yield from fabric.notes
 
 

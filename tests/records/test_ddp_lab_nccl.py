@@ -2,16 +2,16 @@
 """A job over NCCL that a GPU trained and recorded: its traces say what its workers timed, and its log how it sent."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from analysis.records.profile import make_profile
 from roundabout.runner.trial import nccl
+from roundabout.spec import EXPERIMENTS
 
 pytestmark = pytest.mark.unit
 
-FOLDER = Path(__file__).parent / "ddp-lab-nccl"
+FOLDER = EXPERIMENTS / "records" / "ddp-lab-nccl"
 
 
 def test_traces_of_a_gpu_agree_with_the_workers_own_figures():

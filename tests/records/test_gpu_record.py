@@ -18,7 +18,6 @@ from analysis.records.gpu_record import (
     read_gpu_record,
 )
 from roundabout.cli.main import main
-from roundabout.cli.models import profile as command
 from roundabout.spec import EXPERIMENTS, load_profile
 from roundabout.spec.training.computing_plan import plan_cases
 
@@ -132,13 +131,12 @@ def test_bytes_are_kept_and_an_iteration_lasts_as_long_as_its_last_part(buckets,
 
 
 def test_a_profile_is_stamped_with_its_gpu(record, tmp_path, monkeypatch, capsys):
-    (tmp_path / "experiments" / "profiles").mkdir(parents=True)
-    monkeypatch.setattr(command, "EXPERIMENTS", tmp_path / "experiments")
+    monkeypatch.chdir(tmp_path)
     path = record(told([(8_000_000, 5)]), told([(8_000_000, 5)], precision="fp32"))
     words = ["VGG16", "precision=tf32", "--from-gpu", str(path), "--payload-gbps", "8", "--save", "vgg16-h100"]
     assert main(["profile", *words, "--json"]) == 0
     captured = capsys.readouterr()
-    stored = load_profile("vgg16-h100", tmp_path / "experiments")
+    stored = load_profile("vgg16-h100", tmp_path)
     assert json.loads(captured.out)["profile"]["source"] == stored.source
     assert (stored.model, stored.batch, stored.alone_ms) == ("VGG16", 512, 34)
     for part in ("NVIDIA H100 (driver 580, power limit 700.0 W, PyTorch 2.11.0): tf32, batch 512, image 32", "abc"):

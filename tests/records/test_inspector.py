@@ -58,6 +58,7 @@ def test_the_documented_example_of_each_version_is_read(name):
         payload_bytes=8 * 2**31,
         begin_ns=AT_US * 1000,
         end_ns=(AT_US + TOOK_US) * 1000,
+        hosts=1,
     )
     assert (message.kind, message.peer, message.payload_bytes, message.number) == ("receive", 3, 2**20, None)
     assert second.number == 1232
@@ -196,8 +197,40 @@ def test_a_wrong_field_is_named_with_its_line(fields, said, read):
 
 
 def test_a_log_of_nothing_is_refused(read):
-    with pytest.raises(RecordError, match="found no collective with times in 0 lines"):
+    with pytest.raises(RecordError, match="found no collective with times in 0 lines") as refused:
         read(b"")
+    assert refused.value.hint is None
+
+
+@pytest.mark.parametrize(
+    ("change", "hint"),
+    [
+        ({"coll_perf__coll": "AlltoAll"}, "record with PyTorch Kineto"),
+        ({"coll_perf__coll": "AllGatherV"}, "record with PyTorch Kineto"),
+        ({"coll_perf__coll_sn": 1900}, "record again with a larger NCCL_INSPECTOR_DUMP_COLL_RING_SIZE"),
+        ({"coll_perf__event_trace_ts__kernel_events": []}, None),
+    ],
+)
+def test_a_hint_depends_on_the_calls_that_are_lost(change, hint, read):
+    record = read(edited("v4.0-nccl-2.30", 0, **change))
+    assert record.lost > 0
+    assert record.hint is None if hint is None else (record.hint or "").startswith(hint)
+
+
+def test_algorithms_other_than_rings_and_trees_are_named(read):
+    call = Call("all-reduce", "0x1", 7, 0, 2, 2**20, 10**9, 2 * 10**9)
+    log = Inspector(version="v4.2").log([call, replace(call, number=8)]).replace(b'"RING"', b'"NVLS"', 1)
+    notes = read(log).notes
+    assert "All-reduces of other algorithms than rings and trees are taken for rings: 1 'NVLS'." in notes
+
+
+def test_a_call_during_which_the_clock_was_set_back_has_no_time(read):
+    calls = [Call("all-reduce", "0x1", n, 0, 2, 2**20, (9 + n) * 10**9, (9 + n) * 10**9 + 1000) for n in range(3)]
+    lines = Inspector(version="v4.2").log(calls).splitlines(keepends=True)
+    back = lines[2].replace(b'"kernel_stop_ts":100', b'"kernel_stop_ts":99')
+    record = read(b"".join([*lines[:2], back, *lines[3:]]))
+    assert (len(record.calls), record.lost) == (2, 1)
+    assert "1 have no kernel's times, or end before they begin, and are left out." in record.losses
 
 
 def test_a_log_of_which_no_line_is_whole_says_why(read):
@@ -246,7 +279,9 @@ def test_a_written_inspector_log_is_read_back(calls, version, named, tmp_path_fa
     path.write_bytes(Inspector(version=version, named=named).log(calls))
     record = inspector.read(path)
     names_algorithms = version >= "v4.2"
-    assert list(record.calls) == [replace(call, is_tree=names_algorithms and call.is_tree) for call in calls]
+    assert list(record.calls) == [
+        replace(call, is_tree=names_algorithms and call.is_tree, hosts=call.ranks) for call in calls
+    ]
     assert record.lost == 0
     assert record.host == "n1"
 

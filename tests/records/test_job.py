@@ -12,6 +12,7 @@ from analysis.records.collective_groups import sent_bytes
 from analysis.records.job import Exchange, join_records
 from analysis.records.profile import RecordedProfile, profile_of_records
 from analysis.statistics import phases
+from roundabout.store import Units
 from tests.records.synthetic_records import MS, Made, data_parallel
 
 pytestmark = pytest.mark.unit
@@ -276,11 +277,153 @@ def test_messages_at_the_same_time_are_several():
     assert len(join_records(made.records()).exchanges) == 120
 
 
+@pytest.mark.parametrize("numbered", [True, False])
+def test_all_to_alls_of_unlike_amounts_have_the_mean_of_their_ranks(numbered):
+    """Three ranks send 10, 20 and 60 MB each time: as much in all as 30 MB of each."""
+    made = Made(3)
+    for number in range(12):
+        made.took("all-to-all", (0, 1, 2), number if numbered else None, 90_000_000, 100 * number * MS, 30 * MS)
+    records = [
+        replace(
+            each,
+            calls=tuple(
+                replace(call, payload_bytes=call.payload_bytes + rank, sent_bytes=[10, 20, 60][rank] * 1_000_000)
+                for call in each.calls
+            ),
+        )
+        for rank, each in enumerate(made.records())
+    ]
+    found = join_records(records)
+    assert {sent_bytes(each) for each in found.exchanges} == {30_000_000}
+    assert any("ranks send 120.0 to 720.0 MB in all of them" in note for note in found.notes)
+    assert not any("taken for even" in note for note in found.notes)
+    even = join_records(made.records())
+    assert {sent_bytes(each) for each in even.exchanges} == {60_000_000}
+    assert any("all-to-alls without split sizes are taken for even" in note for note in even.notes)
+
+
+def on_hosts(records: list[Record], *hosts: str | None) -> list[Record]:
+    return [replace(each, host=host) for each, host in zip(records, hosts, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "kept", "said"),
+    [
+        (["a", "a", "b", "b"], {(0, 2), (1, 3)}, "12 of 24 exchanges are within one host (all-gather)"),
+        (["a", "b", "a", "b"], {(0, 1), (2, 3)}, "12 of 24 exchanges are within one host (all-reduce)"),
+        (["a", "b", "c", "d"], {(0, 1), (2, 3), (0, 2), (1, 3)}, None),
+        ([None] * 4, {(0, 1), (2, 3), (0, 2), (1, 3)}, "hosts are not recorded"),
+        (["a", "a", "b", None], {(2, 3), (0, 2), (1, 3)}, "6 of 24 exchanges are within one host (all-gather)"),
+    ],
+)
+def test_exchanges_within_a_host_are_no_traffic(hosts, kept, said):
+    made = Made(4)
+    for number in range(6):
+        begin_ns = 100 * number * MS
+        for kind, groups in (("all-gather", ((0, 1), (2, 3))), ("all-reduce", ((0, 2), (1, 3)))):
+            for group in groups:
+                made.took(kind, group, number, 40_000_000, begin_ns, 10 * MS)
+    found = join_records(on_hosts(made.records(), *hosts))
+    assert {each.members for each in found.exchanges} == kept
+    assert any(note.startswith(said) for note in found.notes) if said else not found.notes
+
+
+def test_several_ranks_on_a_host_are_said():
+    found = join_records(on_hosts(data_parallel(4, SIZE).records(), "a", "a", "b", "b"))
+    assert len(found.exchanges) == 40
+    assert found.notes[0].startswith("some groups have several ranks on a host")
+
+
+def test_messages_within_a_host_are_no_traffic():
+    made = data_parallel(3, SIZE)
+    for stage in (0, 1):
+        made.message(stage, stage + 1, 30_000_000, stage * 10 * MS, 10 * MS)
+    found = join_records(on_hosts(made.records(), "a", "a", "b"))
+    assert [each.members for each in found.exchanges if each.kind == "send"] == [(1, 2)]
+
+
+@pytest.mark.parametrize(("hosts", "is_refused"), [(1, True), (2, False), (3, False)])
+def test_a_group_s_number_of_hosts_goes_before_their_names(hosts, is_refused):
+    records = [
+        replace(each, host="same", calls=tuple(replace(call, hosts=hosts) for call in each.calls))
+        for each in data_parallel(3, SIZE).records()
+    ]
+    if is_refused:
+        with pytest.raises(RecordError, match="found calls within one host only"):
+            join_records(records)
+    else:
+        assert len(join_records(records).exchanges) == 40
+
+
+def test_ranks_of_a_run_of_ours_are_hosts_of_their_own():
+    records = on_hosts(data_parallel(2, SIZE).records(), "same", "same")
+    found = profile_of_records("Kineto", records, "seen", Units())
+    assert not any("host" in note for note in found.job.notes)
+
+
+def set_clock(record: Record, from_call: int, by_s: float) -> Record:
+    """The record of a rank whose clock is set before a call; readers put calls in the order of their times."""
+
+    def moved(place, call):
+        by_ns = round(by_s * 1e9) if place >= from_call else 0
+        return replace(call, begin_ns=call.begin_ns + by_ns, end_ns=call.end_ns + by_ns)
+
+    calls = [moved(place, call) for place, call in enumerate(record.calls)]
+    return replace(record, host=record.path.stem, calls=tuple(sorted(calls, key=lambda call: call.begin_ns)))
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+@pytest.mark.parametrize("by_s", [3600.0, -3600.0, 1.0, -0.8])
+@pytest.mark.parametrize("from_call", [8, 26])
+def test_the_longer_side_of_a_clock_that_was_set_is_used(rank, by_s, from_call):
+    records = data_parallel(3, SIZE).records()
+    records[rank] = set_clock(records[rank], from_call, by_s)
+    found = join_records(records)
+    whole = join_records(data_parallel(3, SIZE).records())
+    expected = whole.exchanges[from_call:] if from_call < 20 else whole.exchanges[:from_call]
+    moved_ns = round(by_s * 1e9) if rank == 0 and from_call < 20 else 0
+    assert [each.begin_ns - moved_ns for each in found.exchanges] == [each.begin_ns for each in expected]
+    assert found.lost_share == 0
+    said = [note for note in found.notes if "clock" in note]
+    assert len(said) == 1
+    assert said[0].startswith(f"the clock of rank{rank} (rank{rank}.json) was set by {by_s:+.1f} s after {from_call} c")
+
+
+@given(drift_ms=st.lists(st.integers(0, 20), min_size=40, max_size=40))
+@settings(max_examples=10)
+def test_a_clock_that_drifts_was_not_set(drift_ms):
+    records = data_parallel(2, SIZE).records()
+    ahead = [sum(drift_ms[:place]) * MS for place in range(40)]
+    calls = tuple(
+        replace(call, begin_ns=call.begin_ns + by_ns, end_ns=call.end_ns + by_ns)
+        for call, by_ns in zip(records[1].calls, ahead, strict=True)
+    )
+    found = join_records([records[0], replace(records[1], calls=calls)])
+    assert len(found.exchanges) == 40
+    assert not any("clock" in note for note in found.notes)
+
+
+def test_the_hint_for_lost_calls_is_that_of_their_reader():
+    records = data_parallel(2, SIZE, iterations=40).records(lost={1: 9})
+    with pytest.raises(RecordError) as refused:
+        join_records([records[0], replace(records[1], hint="buffers")])
+    assert refused.value.hint == "buffers"
+    one, other = data_parallel(2, SIZE, iterations=40).records()
+    with pytest.raises(RecordError) as refused:
+        join_records([one, replace(other, calls=other.calls[20:])])
+    assert "record all ranks from the same iteration on" in str(refused.value.hint)
+
+
 def in_unit(records: list[Record], factor: float) -> list[Record]:
     def call_in_unit(call):
         return replace(call, begin_ns=round(call.begin_ns * factor), end_ns=round(call.end_ns * factor))
 
     return [replace(each, calls=tuple(map(call_in_unit, each.calls))) for each in records]
+
+
+def late_by_its_number(call):
+    by_ns = (call.number or 0) * 30 * 10**9
+    return replace(call, begin_ns=call.begin_ns + by_ns, end_ns=call.end_ns + by_ns)
 
 
 def test_times_in_another_unit_are_refused():
@@ -291,6 +434,9 @@ def test_times_in_another_unit_are_refused():
     with pytest.raises(RecordError, match="found ends of each call that are more than 10 s apart") as refused:
         profile_of([records[0], *in_unit(records[1:], 1000)])
     assert refused.value.hint == "are the times of one file in another unit?"
+    with pytest.raises(RecordError, match="found ends of each call that are more than 10 s apart") as refused:
+        profile_of([records[0], replace(records[1], calls=tuple(map(late_by_its_number, records[1].calls)))])
+    assert refused.value.hint is None
 
 
 def test_records_without_calls_after_the_first_step_are_refused():

@@ -136,6 +136,102 @@ def test_every_kernel_that_is_called_a_collective_is_counted(tmp_path, name):
         assert name.split("(")[0] in record.losses[0]
 
 
+@pytest.mark.parametrize(
+    ("told", "sent"),
+    [
+        ({}, None),
+        ({"In split size": "[]"}, None),
+        ({"In split size": [600, 400]}, 2400),
+        ({"In split size": "[600, 400]"}, 2400),
+        ({"In split size": "[3, 2]"}, 2400),  # rows of 200 numbers each, as all_to_all_single has them
+        ({"In split size": "[0, 1000]"}, 0),
+        ({"In split size": "[0, 0]", "In msg nelems": 0}, 0),
+        ({"In split size": "[600, 400, ...]"}, None),
+    ],
+    ids=str,
+)
+def test_an_all_to_all_sends_its_split_sizes_without_its_own(tmp_path, told, sent):
+    args = {"Collective name": "all_to_allv", **told}
+    record = read(written(tmp_path, kernel(1, **args)))
+    assert [call.sent_bytes for call in record.calls] == [sent]
+    cut = "1 all-to-alls with split sizes that were cut short are taken for even"
+    assert (cut in record.notes) == ("..." in str(told))
+
+
+@pytest.mark.parametrize("sizes", ["[600, 500]", "[1000]", "[0, 0]", "[600, -400]", "[600, x]", 7, {}], ids=str)
+def test_split_sizes_that_contradict_the_input_count_as_lost(tmp_path, sizes):
+    args = {"Collective name": "all_to_allv", "In split size": sizes}
+    record = read(written(tmp_path, kernel(1), kernel(2, **args)))
+    assert (len(record.calls), record.lost) == (1, 1)
+    assert "field In split size: found" in record.losses[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "void deep_ep::internode::dispatch<false, 8, false, 2>(int4*, float*)",
+        "deep_ep::internode_ll::combine<true, 7168, 9>(void*, void*)",
+        "nvshmemi_transfer_rma_nbi_kernel(int)",
+        "void nvshmem::collectives::alltoall_on_stream(void*)",
+        "rocshmem_put_kernel(void*)",
+    ],
+)
+def test_kernels_of_libraries_that_are_not_decoded_count_as_lost(tmp_path, name):
+    record = read(written(tmp_path, kernel(1), {**kernel(9), "name": name, "args": {"stream": 7}}))
+    assert (len(record.calls), record.lost) == (1, 1)
+    assert name.split("(")[0] in record.losses[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "void deep_ep::intranode::combine<__nv_bfloat16, 8, 768>(int4*)",
+        "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*)",
+        "two_shot_all_reduce_kernel_inplace(float**)",
+        "void tensorrt_llm::kernels::moeA2ADispatchKernel(int)",
+        "multimem_reduce_scatter_kernel(void*)",
+    ],
+)
+def test_kernels_that_look_like_communication_are_counted_and_named(tmp_path, name):
+    other = {**kernel(9), "name": name, "args": {"stream": 7}}
+    record = read(written(tmp_path, kernel(1), other, other))
+    assert (len(record.calls), record.lost) == (1, 0)
+    assert record.notes == (
+        f"kernels that look like communication, and do not say their bytes, count as computing: 2 {name.split('(')[0]}",
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["void deep_ep::layout::get_dispatch_layout<8>(int)", "ampere_sgemm_128x64_nn", "x" * 999]
+)
+def test_kernels_that_compute_are_not_named(tmp_path, name):
+    record = read(written(tmp_path, kernel(1), {**kernel(9), "name": name, "args": {"stream": 7}}))
+    assert (record.lost, record.losses, record.notes) == (0, (), ())
+
+
+BARE = {**kernel(9), "args": {"stream": 7}}
+
+
+@pytest.mark.parametrize(
+    ("events", "hint"),
+    [
+        ([BARE], "PyTorch 2.3 or later"),
+        ([{**kernel(1), "cat": "cpu_op", "name": "record_param_comms"}], "ProfilerActivity.CUDA"),
+        ([{**gloo(1), "args": {}}], "record_shapes=True"),
+        ([kernel(1), {**BARE, "name": "ncclDevKernel_SendRecv(x)"}], "messages in a batch"),
+        ([kernel(1), BARE], None),
+        ([kernel(1), {**kernel(2), "dur": "text"}], None),
+        ([{**kernel(1), "ts": 0}], None),
+    ],
+)
+def test_a_hint_is_given_only_where_its_condition_holds(tmp_path, events, hint):
+    try:
+        found = read(written(tmp_path, *events)).hint
+    except RecordError as error:
+        found = error.hint
+    assert found is None if hint is None else hint in found
+
+
 def test_collectives_that_are_only_asked_for_count_as_lost(tmp_path):
     """Lack kernels, as with copy engines. Groups of one send nothing."""
     asked = {**kernel(3, **{"Collective name": "_allgather_base"}), "cat": "cpu_op", "name": "record_param_comms"}
@@ -275,8 +371,9 @@ def test_a_wrong_list_of_groups_is_refused_by_its_field(tmp_path, groups, said):
     ],
 )
 def test_a_wrong_header_is_refused_by_its_field(tmp_path, header, said):
-    with pytest.raises(RecordError, match=f"trace.json: .*{said}"):
+    with pytest.raises(RecordError, match=f"trace.json: .*{said}") as refused:
         read(written(tmp_path, kernel(1), **header))
+    assert refused.value.hint is None
 
 
 def test_kernels_of_an_older_pytorch_are_refused_by_its_version(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from analysis.records import profile_maker
 from analysis.records.call import RecordError
 from analysis.records.readers import nccl_tests
 
@@ -60,6 +61,33 @@ def test_nothing_of_the_environment_is_kept(name):
 
 def test_threads_and_gpus_of_a_process_are_ranks(edited):
     assert edited(lambda entry: entry["config"].update(nthreads=2, ngpus=4)).ranks == 8
+
+
+@pytest.mark.parametrize(
+    ("groups", "sizes", "said"),
+    [
+        ([0, 0, 0, 0], (4,), ", 4 ranks"),
+        ([0, 1, 0, 1], (2, 2), ", 2 groups of 2 ranks at once"),
+        ([5, 5, 5, 9], (3, 1), ", 2 groups of 1 and 3 ranks at once"),
+        ([0, 1, 2, 3], (1, 1, 1, 1), ", 4 groups of 1 ranks at once"),
+    ],
+)
+def test_groups_that_run_at_once_are_told_apart(edited, groups, sizes, said):
+    def change(entry):
+        device = entry["config"]["devices"][0]
+        entry["config"].update(nthreads=1, ngpus=1, devices=[{**device, "group": group} for group in groups])
+
+    fabric = edited(change)
+    assert (fabric.ranks, fabric.group_sizes) == (4, sizes)
+    assert profile_maker._describe_ranks(fabric) == said
+
+
+def test_threads_and_gpus_count_in_each_group(edited):
+    def change(entry):
+        device = entry["config"]["devices"][0]
+        entry["config"].update(nthreads=2, ngpus=4, devices=[{**device, "group": group} for group in (0, 1)])
+
+    assert edited(change).group_sizes == (8, 8)
 
 
 def test_results_that_were_not_checked_are_stated(edited):

@@ -9,7 +9,6 @@ import pytest
 
 from analysis.statistics import phases
 from roundabout.cli.main import main
-from roundabout.cli.models import profile as command
 from roundabout.spec import load_profile
 from tests.records.record_writers import Inspector, et, groups_node, metadata, node
 from tests.records.synthetic_records import Made, data_parallel
@@ -27,11 +26,10 @@ def few_resamplings(monkeypatch):
 
 
 def test_a_profile_of_records_is_shown_and_stored(tmp_path, monkeypatch, capsys):
-    (tmp_path / "experiments" / "profiles").mkdir(parents=True)
-    monkeypatch.setattr(command, "EXPERIMENTS", tmp_path / "experiments")
+    monkeypatch.chdir(tmp_path)
     assert main(["profile", "--from", *TRACES, "--save", "seen", "--json"]) == 0
     captured = capsys.readouterr()
-    stored, told = load_profile("seen", tmp_path / "experiments"), json.loads(captured.out)
+    stored, told = load_profile("seen", tmp_path), json.loads(captured.out)
     assert max(map(len, captured.err.splitlines()[:-1])) <= 80
     assert "PyTorch Kineto's trace: 2 ranks" in captured.err
     assert "- Whether the job had the network to itself is not recorded" in captured.err
@@ -42,7 +40,7 @@ def test_a_profile_of_records_is_shown_and_stored(tmp_path, monkeypatch, capsys)
 
 def test_files_may_be_named_by_an_option_each(capsys):
     assert main(["profile", "--from", TRACES[0], "--from", TRACES[1]]) == 0
-    assert "not stored, expected --save NAME" in capsys.readouterr().out
+    assert "not stored; --save NAME stores it as profiles/NAME.yaml" in capsys.readouterr().out
 
 
 def test_an_empty_name_is_not_the_working_directory(monkeypatch, capsys):
@@ -98,10 +96,28 @@ def test_a_folder_stands_for_its_files(tmp_path, capsys):
     assert main(["profile", "--from", str(tmp_path / "logs"), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["records"]) == 3
     (tmp_path / "logs" / "README").write_text("Dear diary")
-    assert main(["profile", "--from", str(tmp_path / "logs")]) == 2
+    (tmp_path / "logs" / "rank0_et.json").write_text('{"schema": "1.1.0-chakra.0.0.4", "nodes": []}')
+    assert main(["profile", "--from", str(tmp_path / "logs")]) == 0
+    assert "left out, as they are no records: README, rank0_et.json" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_folder_without_records_is_refused(tmp_path, capsys):
+    assert main(["profile", "--from", str(tmp_path)]) == 2
+    assert "has no records: found no files" in " ".join(capsys.readouterr().err.split())
+    (tmp_path / "README").write_text("Dear diary")
+    assert main(["profile", "--from", str(tmp_path)]) == 2
+    assert "has no records: found none in README" in " ".join(capsys.readouterr().err.split())
+    assert main(["profile", "--from", str(tmp_path / "README")]) == 2
     assert "README: found a file that begins with 'Dear diary'" in " ".join(capsys.readouterr().err.split())
-    assert main(["profile", "--from", str(tmp_path / "logs" / "older")]) == 2
-    assert "older has no files" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_sample_is_a_folder_of_records_and_other_files(capsys):
+    assert main(["profile", "--sample", "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "left out, as they are no records: README.md, nccl.log, timed.json" in " ".join(captured.err.split())
+    assert [each["rank"] for each in json.loads(captured.out)["records"]] == [0, 1]
+    assert main(["profile", "--sample", "vgg19-fig1"]) == 2
+    assert "found --sample beside a job or records" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,13 @@ KINDS: dict[str, Kind] = {
 PER_RANK = ("all-gather", "reduce-scatter")
 """Kinds of collectives whose size in the log is one rank's part of the vector."""
 COUNTS = {"coll_perf": "coll_records", "p2p_perf": "p2p_records", "proxy_trace": "proxy_records"}
+OVERWRITTEN_HINT = (
+    "record again with a larger NCCL_INSPECTOR_DUMP_COLL_RING_SIZE, and a shorter "
+    "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS"
+)
+UNREAD_HINT = "record with PyTorch Kineto, whose kernels have the sizes of these collectives"
+RING_ALGORITHMS = ("RING", "TREE")
+"""Algorithms of NCCL whose bytes the patterns `ring` and `tree` have. Others, such as NVLS, reduce within a switch."""
 RERUN_HINT = "record again with NCCL_INSPECTOR_DUMP_VERBOSE=1 (docs/reference/record-formats.md has the other settings)"
 
 Process = tuple[str, str, int]
@@ -69,7 +76,9 @@ def read(path: Path) -> Record:
                 raise RecordError(f"{path}, line {number}: {error}", log.hint) from error
     if not log.calls:
         why = f" ({' '.join(losses)})" if (losses := list(log.losses())) else ""
-        raise RecordError(f"{path}: found no collective with times in {number} lines{why}, expected some", RERUN_HINT)
+        raise RecordError(
+            f"{path}: found no collective with times in {number} lines{why}, expected some", log.loss_hint()
+        )
     return log.record(path)
 
 
@@ -86,6 +95,7 @@ class _LogReader:
         self._numbers: dict[tuple[Member, str, str], list[int]] = {}
         self._dropped: dict[tuple[Member, str], int] = {}
         self._left_out: Counter[str] = Counter()
+        self._algorithms: Counter[str] = Counter()
         self._untimed = 0
         self._cut = 0
         self._damaged = self._damaged_in_dump = self._first_damaged = 0
@@ -186,6 +196,9 @@ class _LogReader:
         if times_us is None:
             self._untimed += 1
             return
+        algorithm = perf.get("coll_algo")
+        if kind == "all-reduce" and isinstance(algorithm, str) and algorithm not in RING_ALGORITHMS:
+            self._algorithms[algorithm] += 1
         peer = require_whole(perf, "p2p_peer") if sort == "p2p" else None
         if max(member[1], peer or 0) >= ranks:
             raise FieldError(
@@ -202,7 +215,8 @@ class _LogReader:
                 begin_ns=times_us[0] * 1000,
                 end_ns=times_us[1] * 1000,
                 peer=peer,
-                is_tree=kind == "all-reduce" and perf.get("coll_algo") == "TREE",
+                is_tree=kind == "all-reduce" and algorithm == "TREE",
+                hosts=require_whole(header, "nnodes", 1, ranks) if "nnodes" in header else None,
             )
         )
 
@@ -218,6 +232,7 @@ class _LogReader:
             members={},
             lost=self._lost() + self._untimed + self._left_out.total() + self._missing() + self._orphans,
             losses=tuple(self.losses()),
+            hint=self.loss_hint(),
             notes=tuple(self._notes()),
         )
 
@@ -242,8 +257,17 @@ class _LogReader:
             gaps[member, sort] += max(numbers) - min(numbers) + 1 - len(set(numbers))
         return gaps
 
+    def loss_hint(self) -> str | None:
+        """Return how to record most of the lost calls; no setting keeps calls without times, or damaged lines."""
+        counts = {OVERWRITTEN_HINT: self._lost() - self._damaged, UNREAD_HINT: self._left_out.total()}
+        hint = max(counts, key=lambda each: counts[each])
+        return hint if counts[hint] > self._untimed + self._damaged + self._missing() + self._orphans else None
+
     def _notes(self) -> list[str]:
         notes = ["Begin and end are callbacks on the CPU, not the GPU's own (0.4 ms apart in its project's example)."]
+        if self._algorithms:
+            kinds = ", ".join(f"{count} {quote_value(name)}" for name, count in sorted(self._algorithms.items()))
+            notes.append(f"All-reduces of other algorithms than rings and trees are taken for rings: {kinds}.")
         assert self._process is not None
         if not self._named and self._process[0] == "v4.0":
             notes.append(
@@ -266,7 +290,7 @@ class _LogReader:
             kinds = ", ".join(f"{count} {quote_value(name)}" for name, count in sorted(self._left_out.items()))
             yield f"Left out, as their sizes are not documented: {kinds}."
         if self._untimed:
-            yield f"{self._untimed} have no kernel's times and are left out."
+            yield f"{self._untimed} have no kernel's times, or end before they begin, and are left out."
         if self._damaged:
             yield f"{self._damaged} lines are no JSON objects and are left out, line {self._first_damaged} first."
         if self._orphans:
@@ -296,7 +320,10 @@ def _payload_bytes(perf: dict[str, Any], sort: str, parts: int) -> int:
 
 
 def _times_us(trace: dict[str, Any]) -> tuple[int, int] | None:
-    """Return begin and end of its kernels, on all channels together; None if no channel has both times (0: none)."""
+    """Return begin and end of its kernels, on all channels together.
+
+    Return None if no channel has both times (0: none), or if one ends before it begins, as when the clock was set.
+    """
     begins, ends = [], []
     for event in require_list(trace, "kernel_events"):
         if not isinstance(event, dict):
@@ -305,10 +332,5 @@ def _times_us(trace: dict[str, Any]) -> tuple[int, int] | None:
         if begin and end:
             begins.append(begin)
             ends.append(end)
-    if not begins:
-        return None
-    if max(ends) < min(begins):
-        raise FieldError(
-            f"field kernel_stop_ts: found {max(ends)}, expected {min(begins)} at least, its kernel_start_ts"
-        )
-    return min(begins), max(ends)
+    is_ordered = all(begin <= end for begin, end in zip(begins, ends, strict=True))
+    return (min(begins), max(ends)) if begins and is_ordered else None

@@ -34,7 +34,13 @@ from analysis.records.files import no_garbage_collection, open_record
 
 NAME = "PyTorch Kineto's trace"
 SCHEMA = 1
-LIBRARY = re.compile("nccl|rccl|msccl", re.IGNORECASE)
+LIBRARY = re.compile(r"nccl|rccl|msccl|nvshmem|rocshmem|deep_?ep::(?!layout|intranode)", re.IGNORECASE)
+"""Names of kernels of libraries that send over networks. A kernel without arguments counts as a lost call."""
+LOOKALIKE = re.compile(
+    r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|moe_?a2a|cross_device_reduce|multimem|deep_?ep::intranode",
+    re.IGNORECASE,
+)
+"""Names of kernels of other libraries that probably communicate, most of them within a host."""
 KERNEL = re.compile(r"(nccl|rccl|msccl)\w*kernel", re.IGNORECASE)
 """Names of kernels that communicate: NCCL's `ncclDevKernel_*`, `ncclKernel_*` (before 2.19), `ncclSymkDevKernel_*` and
 `ncclSymDevKernel_*` (2.27); RCCL's first two of these and `mscclKernel_*`.
@@ -44,16 +50,17 @@ TREE = re.compile(r"AllReduce(?!\w*NVLS)\w*_TREE_")
 GLOO, STEP = "gloo:", "ProfilerStep#"
 NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 ASKED, ON_GPU = "record_param_comms", "gpu_user_annotation"
-COLLECTIVE, RANKS = "Collective name", "Process Group Ranks"
-RANK_TEXT = re.compile(r"['\"]?(\d{1,7})['\"]?", re.ASCII)
+COLLECTIVE, RANKS, SPLIT = "Collective name", "Process Group Ranks", "In split size"
+NUMBER_TEXT = re.compile(r"['\"]?(\d{1,16})['\"]?", re.ASCII)
 BRACKETS = ("[]", "()", "{}")
 CPP_NUMBER = re.compile(r"(?<=:)\s*-?(nan|inf)(?=\s*[,}])")
 CPP_NUMBERS = {"nan": " NaN", "inf": " Infinity"}
 """C++'s spellings of numbers, such as `"blocks per SM": inf`, which Kineto prints for ratios of zeros, and JSON's."""
-RECORD = (
-    "record with PyTorch 2.3 or later, which writes the arguments of kernels, with record_shapes=True, on GPUs with "
-    "ProfilerActivity.CUDA, after init_process_group"
-)
+OLD_VERSION_HINT = "record with PyTorch 2.3 or later, which writes the arguments of NCCL's kernels"
+NO_RANK_HINT = "begin profiling after torch.distributed.init_process_group, with PyTorch 2.3 or later"
+NO_KERNEL_HINT = "record on GPUs with ProfilerActivity.CUDA, for whole iterations"
+NO_SHAPES_HINT = "record with record_shapes=True, which gives the sizes of gloo's calls"
+BATCH_HINT = "PyTorch writes no arguments of messages in a batch; NCCL Inspector 2.30 or later records messages"
 MOST_RANKS = 1 << 20
 LATEST_NS = 1 << 62
 """Latest valid instant, in the year 2116: differences of earlier instants fit into 64-bit integers."""
@@ -123,7 +130,7 @@ def read(path: Path) -> Record:
     losses = tuple(reading.losses())
     if not calls:
         found = "; ".join(losses) or "nothing of NCCL's kernels or gloo's events"
-        raise RecordError(f"{path}: found no call of a collective that says its bytes: {found}", RECORD)
+        raise RecordError(f"{path}: found no call of a collective that says its bytes: {found}", reading.hint())
     host = trace.get("host_name")
     return Record(
         path=path,
@@ -135,6 +142,7 @@ def read(path: Path) -> Record:
         steps_ns=tuple(reading.steps()),
         lost=reading.lost,
         losses=losses,
+        hint=reading.hint(),
         notes=tuple(reading.notes()),
     )
 
@@ -170,9 +178,14 @@ def _identity(path: Path, trace: dict[str, Any]) -> tuple[int, int]:
         return require_whole(info, "rank", 0, world - 1), world
     except FieldError as error:
         what = f"distributedInfo: {error}: the trace does not say whose it is"
-        raise RecordError(
-            f"{path}: {what}", "begin profiling after torch.distributed.init_process_group, with PyTorch 2.3 or later"
-        ) from error
+        hint = None if trace.get("distributedInfo") else NO_RANK_HINT
+        raise RecordError(f"{path}: {what}", hint) from error
+
+
+def _kernel_label(name: Any) -> str:
+    """Return a kernel's name without its arguments, for a message."""
+    label = name.split("(", maxsplit=1)[0].strip() if isinstance(name, str) else ""
+    return label if label and label.isprintable() else f"events with the name {quote_value(name)}"
 
 
 class LossCounter:
@@ -184,10 +197,7 @@ class LossCounter:
 
     def add(self, name: Any, error: FieldError, count: int = 1) -> None:
         """Count `count` events called `name` that have one fault."""
-        label = name.split("(", maxsplit=1)[0].strip() if isinstance(name, str) else ""
-        if not label.isprintable() or not label:
-            label = f"events with the name {quote_value(name)}"
-        key = label, str(error).partition(":")[0]
+        key = _kernel_label(name), str(error).partition(":")[0]
         self._counts[key] += count
         self._messages.setdefault(key, str(error))
 
@@ -220,7 +230,8 @@ class _TraceReader:
         self._seen: set[Kind | None] = set()
         self._steps: dict[bool, dict[int, tuple[int, int]]] = {True: {}, False: {}}
         self._lost, self._lost_steps = LossCounter(), LossCounter()
-        self._posted = 0
+        self._posted = self._cut_splits = 0
+        self._lookalikes: Counter[str] = Counter()
         self._sort_events(trace["traceEvents"])
 
     def _sort_events(self, events: list[Any]) -> None:
@@ -239,8 +250,16 @@ class _TraceReader:
                 taker = takers[name] = self._taker(name)
             if taker:
                 taker(event)
-            elif event.get("cat") == "kernel" and _is_call(event):
-                self._kernels.append(event)
+            elif event.get("cat") == "kernel":
+                self._take_other_kernel(event)
+
+    def _take_other_kernel(self, event: Event) -> None:
+        """Take a kernel without a name of NCCL's, if its library or its arguments say that it communicates."""
+        name = event.get("name")
+        if _is_call(event):
+            self._kernels.append(event)
+        elif isinstance(name, str) and _is_lookalike(name):
+            self._lookalikes[_kernel_label(name)] += 1
 
     def _taker(self, name: str) -> Callable[[Event], None] | None:
         if KERNEL.search(name):
@@ -311,19 +330,40 @@ class _TraceReader:
         given, taken = require_whole(args, "In msg nelems"), require_whole(args, "Out msg nelems")
         ranks, group = require_whole(args, "Group size", 1, MOST_RANKS), self._group(args)
         members = self._members_of(group, args.get(RANKS), ranks)
+        place, size = members.index(self._rank), _size_of(require_text(args, "dtype"))
+        sent = self._sent_elements(args, given, place, ranks) if kind == "all-to-all" else None
         begin_ns, end_ns = self._times_ns(event)
         return Call(
             kind=kind,
             group=group,
             number=require_whole(args, "Seq") if "Seq" in args else None,
-            rank=members.index(self._rank),
+            rank=place,
             ranks=ranks,
-            payload_bytes=_check_size(_numbers(kind, given, taken, ranks) * _size_of(require_text(args, "dtype"))),
+            payload_bytes=_check_size(_numbers(kind, given, taken, ranks) * size),
             begin_ns=begin_ns,
             end_ns=end_ns,
             peer=_peer(args, kind, members),
             is_tree=kind == "all-reduce" and _is_tree(event.get("name")),
+            sent_bytes=None if sent is None else sent * size,
         )
+
+    def _sent_elements(self, args: Event, given: int, place: int, ranks: int) -> int | None:
+        """Return the elements that the rank at `place` sends to others; None if split sizes are missing or cut short.
+
+        Split sizes count rows of a tensor, or elements: their sum is proportional to the elements of the input.
+        """
+        told = args.get(SPLIT)
+        if told in (None, "", "[]", []):
+            return None
+        sizes, is_cut = _whole_numbers(told, SPLIT, "sizes")
+        if is_cut:
+            self._cut_splits += 1
+            return None
+        total = sum(sizes)
+        if len(sizes) != ranks or (given % total if total else given):
+            expected = f"one size for each of {ranks} ranks, whose sum divides In msg nelems, {given}"
+            raise FieldError(f"field {SPLIT}: found {quote_value(told)}, expected {expected}")
+        return given * (total - sizes[place]) // total if total else 0
 
     def _gloo_call(self, kind: Kind, event: Event) -> Call:
         args = require_mapping(event, "args")
@@ -383,6 +423,17 @@ class _TraceReader:
         """Return the number of calls that are not among those that were read."""
         return self._lost.total() + self._posted
 
+    def hint(self) -> str | None:
+        """Return how to record the calls that were lost, if the trace shows it."""
+        if not self._kernels and not self._gloos:
+            return NO_KERNEL_HINT
+        if not self._kernels:
+            return None if any(_has_argument(each, "Input Dims") for each in self._gloos) else NO_SHAPES_HINT
+        bare = [str(event.get("name")) for event in self._kernels if not _has_argument(event, COLLECTIVE)]
+        if len(bare) == len(self._kernels) and all(map(KERNEL.search, bare)):
+            return OLD_VERSION_HINT
+        return BATCH_HINT if any("SendRecv" in name for name in bare) else None
+
     def losses(self) -> Iterator[str]:
         """Yield what was left out of the calls."""
         if self._lost.total():
@@ -394,6 +445,11 @@ class _TraceReader:
         """Yield what else is not used."""
         if self._kernels and self._gloos:
             yield f"{len(self._gloos)} calls over gloo, beside NCCL's kernels, are left out"
+        if self._lookalikes:
+            kernels = ", ".join(f"{count} {label}" for label, count in self._lookalikes.most_common(SHOWN))
+            yield f"kernels that look like communication, and do not say their bytes, count as computing: {kernels}"
+        if self._cut_splits:
+            yield f"{self._cut_splits} all-to-alls with split sizes that were cut short are taken for even"
         if self._lost_steps.total():
             yield f"steps that cannot be read are left out: {self._lost_steps}"
         numbers = self._steps[False].keys() | self._steps[True].keys()
@@ -403,8 +459,13 @@ class _TraceReader:
 
 def _is_call(event: Event) -> bool:
     """Return True if an event of the category `kernel` is a call by its library's name or its arguments."""
-    name, args = event.get("name"), event.get("args")
-    return (isinstance(name, str) and _is_of_library(name)) or (isinstance(args, dict) and COLLECTIVE in args)
+    name = event.get("name")
+    return (isinstance(name, str) and _is_of_library(name)) or _has_argument(event, COLLECTIVE)
+
+
+def _has_argument(event: Event, name: str) -> bool:
+    args = event.get("args")
+    return isinstance(args, dict) and name in args
 
 
 def _is_tree(name: Any) -> bool:
@@ -414,6 +475,11 @@ def _is_tree(name: Any) -> bool:
 @lru_cache(maxsize=1 << 14)
 def _is_of_library(name: str) -> bool:
     return LIBRARY.search(name) is not None
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_lookalike(name: str) -> bool:
+    return LOOKALIKE.search(name) is not None
 
 
 def _kernel_kind(event: Event) -> Kind | None:
@@ -509,7 +575,7 @@ def _listed_members(entry: dict[str, Any], world: int) -> tuple[int, ...] | None
     told = entry.get("ranks")
     if told in (None, "", []):
         return None
-    found, cut = _ranks(told, "ranks")
+    found, cut = _whole_numbers(told, "ranks", "ranks")
     if cut and "pg_size" not in entry:
         return None
     return _members(told, None, require_whole(entry, "pg_size", 1, MOST_RANKS) if cut else len(found), world, "ranks")
@@ -525,7 +591,7 @@ def _group_name(of: Event, name: str) -> str:
 
 def _members(told: Any, known: tuple[int, ...] | None, ranks: int, world: int, field: str = RANKS) -> tuple[int, ...]:
     """Return the ranks of a group: those that are known, or else told, or else all. Raises FieldError."""
-    begin, cut = ((), True) if told in (None, "") else _ranks(told, field)
+    begin, cut = ((), True) if told in (None, "") else _whole_numbers(told, field, "ranks")
     if known is None:
         known = _continue_ranks(begin, ranks, field) if cut and begin else begin or tuple(range(world))
     if begin != (known[: len(begin)] if cut else known):
@@ -537,17 +603,17 @@ def _members(told: Any, known: tuple[int, ...] | None, ranks: int, world: int, f
     return known
 
 
-def _ranks(told: Any, field: str) -> tuple[tuple[int, ...], bool]:
-    """Return the ranks that text or a list names, and True if it was cut short: PyTorch writes the first 30."""
+def _whole_numbers(told: Any, field: str, of: str) -> tuple[tuple[int, ...], bool]:
+    """Return the numbers that text or a list has, and True if it was cut short: PyTorch writes the first 30."""
     plain = str(told).strip() if isinstance(told, (str, list)) else ""
     if plain[:1] + plain[-1:] in BRACKETS:
         plain = plain[1:-1]
     parts = [part.strip() for part in plain.split(",")]
     is_cut = parts[1:] != [] and parts[-1] == "..."
-    ranks = [RANK_TEXT.fullmatch(part) for part in parts[: len(parts) - is_cut]]
-    if not all(ranks):
-        raise FieldError(f"field {field}: found {quote_value(told)}, expected a list of ranks")
-    return tuple(int(rank[1]) for rank in ranks if rank), is_cut
+    numbers = [NUMBER_TEXT.fullmatch(part) for part in parts[: len(parts) - is_cut]]
+    if not all(numbers):
+        raise FieldError(f"field {field}: found {quote_value(told)}, expected a list of {of}")
+    return tuple(int(number[1]) for number in numbers if number), is_cut
 
 
 def _continue_ranks(begin: tuple[int, ...], ranks: int, field: str) -> tuple[int, ...]:

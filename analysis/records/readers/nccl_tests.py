@@ -5,6 +5,8 @@ Source: NVIDIA/nccl-tests v2.17.3 to v2.19.6, src/util.cu, src/common.cu and doc
 """
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,8 @@ the times of the first iterations).
 JSON_START = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"(start_time|args)"')
 PLACES = ("out_of_place", "in_place")
 GBPS_OF_GBS = 8.0
+USUAL_SETTINGS: dict[str, Any] = {"aggregated_iterations": 1, "graph": 0, "blocking_collectives": "false"}
+"""Settings of the configuration that change what a time is of, with their defaults."""
 AVERAGE = (("average_bus_bandwidth", "bandwidth"), ("average_bus_bandwidith", "bandwidith"))
 """Names of the mean bandwidth, as spelled since v2.17.9 and before."""
 
@@ -38,7 +42,8 @@ AVERAGE = (("average_bus_bandwidth", "bandwidth"), ("average_bus_bandwidith", "b
 class SizeResult:
     """The result for one size, in place or not: mean time of an operation, us, and rates, Gbit/s.
 
-    `checked` is True if the program verified the results.
+    `checked` is True if the program verified the results. `dtype` and `operator` are the type of the numbers and the
+    reduction, `none` for a collective that reduces nothing; `root` is that of a broadcast or reduce.
 
     `size_bytes` is the size of the whole vector, as in `Call.payload_bytes`. `bus_gbps` is the rate of each rank's
     link.
@@ -50,12 +55,16 @@ class SizeResult:
     algorithm_gbps: float
     bus_gbps: float
     checked: bool
+    dtype: str | None = None
+    operator: str | None = None
+    root: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
     """A fabric's speed of one collective, such as `all_reduce`, among `ranks` on `hosts`; rates in Gbit/s.
 
+    `group_sizes` are the ranks of each communicator: several run the collective at once with NCCL_TESTS_SPLIT.
     `average_bus_gbps` is the program's own mean over sizes, in place and not. Environment and arguments are left out,
     because they may hold secrets.
     """
@@ -64,6 +73,7 @@ class Fabric:
     collective: str
     nccl: str | None
     ranks: int | None
+    group_sizes: tuple[int, ...]
     hosts: tuple[str, ...]
     measured: tuple[SizeResult, ...]
     average_bus_gbps: float
@@ -103,18 +113,28 @@ def _fabric(path: Path, entry: Any) -> Fabric:
     if not measured:
         raise FieldError("field results: found no size, expected some")
     _check_results(entry)
-    hosts, ranks = _hosts_and_ranks(require_mapping(entry, "config")) if "config" in entry else ((), None)
+    hosts, group_sizes = _hosts_and_groups(require_mapping(entry, "config")) if "config" in entry else ((), ())
     unchecked = sum(not each.checked for each in measured)
     return Fabric(
         path=path,
         collective=_collective(require_list(entry, "args")),
         nccl=_release(require_whole(entry, "nccl_version")) if "nccl_version" in entry else None,
-        ranks=ranks,
+        ranks=sum(group_sizes) or None,
+        group_sizes=group_sizes,
         hosts=hosts,
         measured=measured,
         average_bus_gbps=_average_gbps(entry),
-        notes=(f"Results of {unchecked} of {len(measured)} were not checked.",) if unchecked else (),
+        notes=tuple(_notes(entry.get("config", {}), unchecked, len(measured))),
     )
+
+
+def _notes(config: dict[str, Any], unchecked: int, measured: int) -> Iterator[str]:
+    if unchecked:
+        yield f"Results of {unchecked} of {measured} were not checked."
+    unusual = {name: config[name] for name, usual in USUAL_SETTINGS.items() if config.get(name, usual) != usual}
+    if unusual:
+        settings = ", ".join(f"{name} is {quote_value(value)}" for name, value in unusual.items())
+        yield f"Operations were not run one by one, as they are by default: {settings}."
 
 
 def _measured(row: Any) -> list[SizeResult]:
@@ -137,9 +157,24 @@ def _measured(row: Any) -> list[SizeResult]:
                 algorithm_gbps=GBPS_OF_GBS * require_real(figures, "alg_bw"),
                 bus_gbps=GBPS_OF_GBS * require_real(figures, "bus_bw"),
                 checked=wrong is not None,
+                dtype=_optional_text(row, "type"),
+                operator=_optional_text(row, "redop"),
+                root=_root(row),
             )
         )
     return found
+
+
+def _optional_text(row: dict[str, Any], name: str) -> str | None:
+    return require_text(row, name) if name in row else None
+
+
+def _root(row: dict[str, Any]) -> int | None:
+    """Return the root, which is text; -1 stands for none."""
+    text = (_optional_text(row, "root") or "").strip()
+    if not re.fullmatch(r"-1|\d{0,9}", text, re.ASCII):
+        raise FieldError(f"field root: found {quote_value(text)}, expected a rank, or -1")
+    return int(text) if text not in ("", "-1") else None
 
 
 def _check_results(entry: dict[str, Any]) -> None:
@@ -162,13 +197,18 @@ def _collective(args: list[Any]) -> str:
     return program.rpartition("/")[2].removesuffix("_perf")
 
 
-def _hosts_and_ranks(config: dict[str, Any]) -> tuple[tuple[str, ...], int]:
-    """Return hosts, and the number of ranks: `devices` has one entry a process, whose ranks are threads times GPUs."""
+def _hosts_and_groups(config: dict[str, Any]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the hosts, and the number of ranks of each group.
+
+    `devices` has one entry a process, whose ranks are threads times GPUs, and which is in one group.
+    """
     devices = require_list(config, "devices")
     if not devices:
         raise FieldError("field devices: found none, expected one a process")
     hosts = tuple(dict.fromkeys(require_text(device, "hostname") for device in devices))
-    return hosts, len(devices) * require_whole(config, "nthreads", 1) * require_whole(config, "ngpus", 1)
+    ranks = require_whole(config, "nthreads", 1) * require_whole(config, "ngpus", 1)
+    processes = Counter(require_whole(device, "group") if "group" in device else 0 for device in devices)
+    return hosts, tuple(ranks * processes[group] for group in sorted(processes))
 
 
 def _release(code: int) -> str:

@@ -80,7 +80,7 @@ def report_gpu_record(  # noqa: PLR0913 - options of the command
         return_to_caller(target)
         console.print(f"profile  {shown_path(target)}", soft_wrap=True, highlight=False)
     else:
-        console.print("profile  not stored, expected --save NAME for that", highlight=False)
+        console.print(profile_maker.NOT_STORED, highlight=False)
     if as_json:
         result = {
             "measurement": measured.model_dump(mode="json"),

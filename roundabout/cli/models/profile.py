@@ -16,7 +16,6 @@ from analysis.records import profile_maker
 from roundabout.cli.models import gpu_profile
 from roundabout.cli.options import Inventory, Runs, Testbed, check_output
 from roundabout.core.errors import UsageError
-from roundabout.core.paths import IS_CHECKOUT
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import EXPERIMENTS, Experiment, Profile, load_experiment, load_profile
 from roundabout.spec.assembly.library import PROFILES
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from analysis.reading.measured_profile import Difference
     from analysis.statistics.phases import FoundProfile
 
+SAMPLE = EXPERIMENTS / "records" / "ddp-lab-nccl"
 ITERATIONS = 40
 TOPOLOGY, WORKERS, TRANSPORT = "dumbbell-2x2", ["s0", "s2"], {"name": "dcqcn"}
 """Topology, hosts and transport for a profile that is not a job of an experiment."""
@@ -57,6 +57,10 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
             "rank, or a folder, of NCCL Inspector, PyTorch Kineto, Chakra or nccl-tests.",
         ),
     ] = None,
+    sample: Annotated[
+        bool,
+        typer.Option("--sample", help="Run nothing, but use sample records: two ranks over NCCL, by PyTorch Kineto."),
+    ] = False,
     gpu_record: Annotated[
         Path | None,
         typer.Option("--from-gpu", metavar="FILE", help="Run nothing, but use a model's computing measured on a GPU."),
@@ -78,7 +82,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         ),
     ] = None,
     save: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Also store the profile as experiments/profiles/NAME.yaml.")
+        str | None, typer.Option(metavar="NAME", help="Also store the profile as profiles/NAME.yaml in this folder.")
     ] = None,
     runs: Runs = Path("runs"),
     testbed: Testbed = None,
@@ -90,7 +94,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     """Run a job alone, and determine its period, phases and demands from the byte counters of its hosts.
 
     With --from FILE, determine them from profiler records of a cluster's job (docs/how-to/records.md). The resulting
-    profile is stored with the run and compared with the profile that was replayed. Without a run, --save stores it.
+    profile is stored with the run and compared with the profile that was replayed. Without a run, --save stores it:
+    experiments in the same folder find it by its name.
     With --from-gpu FILE, use computing measured on a GPU, and compute communication (docs/reference/gpu-computing.md).
     """
     if gpu_plan:
@@ -105,8 +110,10 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
             gpu_record, words or [], target, console, workers=workers, payload_gbps=payload_gbps, as_json=as_json
         )
         return
-    if files := _files(words or [], measured or []):
-        profile_maker.report_records(files, target, console, as_json=as_json)
+    if sample and (words or measured):
+        raise UsageError("profile: found --sample beside a job or records, expected it alone")
+    if named := [SAMPLE] if sample else _named_records(words or [], measured or []):
+        profile_maker.report_records(named, target, console, as_json=as_json)
         return
     job = _job(words or [], measured or [])
     if measured:
@@ -116,8 +123,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     _report(run, name, target, console, as_json)
 
 
-def _files(words: Sequence[str], measured: Sequence[str]) -> list[Path]:
-    """Return the files that --from names, alone or by their folder, and those after it; none if it names a run."""
+def _named_records(words: Sequence[str], measured: Sequence[str]) -> list[Path]:
+    """Return the files and folders that --from names, and those after it; none if it names a run."""
     if "" in measured:
         raise UsageError("--from: found an empty name, expected a run, or files of records")
     named = [Path(each) for each in (*measured, *words)]
@@ -125,7 +132,7 @@ def _files(words: Sequence[str], measured: Sequence[str]) -> list[Path]:
         return []
     if missing := [each for each in named if _is_missing(each)]:
         raise UsageError(f"--from: found no file {missing[0]}, expected one beside {named[0]}")
-    return [file for each in named for file in (_files_in(each) if each.is_dir() else [each])]
+    return named
 
 
 def _is_record_folder(path: Path) -> bool:
@@ -136,17 +143,6 @@ def _is_missing(path: Path) -> bool:
     return not path.is_file() and not path.is_dir()
 
 
-def _files_in(folder: Path) -> list[Path]:
-    """Return the files in a folder, by name, without hidden ones. Raises UsageError if there is none."""
-    try:
-        found = sorted(each for each in folder.iterdir() if each.is_file() and not each.name.startswith("."))
-    except OSError as error:
-        raise UsageError(f"--from: folder {folder} cannot be read: {error.strerror}") from error
-    if not found:
-        raise UsageError(f"--from: folder {folder} has no files", "name a folder that has one record a process")
-    return found
-
-
 def _job(words: Sequence[str], measured: Sequence[str]) -> str:
     if len(words) != 1 or len(measured) > 1:
         found = " ".join([*words, *(f"--from {each}" for each in measured)]) or "nothing"
@@ -155,18 +151,19 @@ def _job(words: Sequence[str], measured: Sequence[str]) -> str:
 
 
 def _profile_path(name: str) -> Path:
-    """Return the path of a new profile of that name."""
+    """Return the path of a new profile of that name, where experiments in this folder find it."""
     try:
         TypeAdapter(Name).validate_python(name)
     except ValidationError:
         raise UsageError(f"--save: found '{name}', expected a name of {NAME_RULE}") from None
-    shelf = EXPERIMENTS / PROFILES if IS_CHECKOUT else Path(PROFILES)  # a wheel's would go with it
-    path = shelf / f"{name}.yaml"
-    existing = next(shelf.rglob(path.name), None)
-    if existing:
+    path = Path(PROFILES, f"{name}.yaml")
+    if existing := next(
+        (found for shelf in (Path(PROFILES), EXPERIMENTS / PROFILES) for found in shelf.rglob(path.name)), None
+    ):
         raise UsageError(
             f"{shown_path(existing)} exists, expected a new name after --save", "no profile is ever overwritten"
         )
+    make_directory(path.parent)
     check_output("--save", path)
     return path
 

@@ -3,8 +3,8 @@
 
 The formats of log lines are from NVIDIA/nccl 2.7.8, 2.11.4 and 2.30.7 (src/init.cc, src/transport/net.cc,
 src/transport/net_socket.cc; src/transport/net_ib.cc, later net_ib/init.cc and connect.cc), and from users' logs
-(NVIDIA/nccl issues 676, 1052). This project ran NCCL 2.28.9 over sockets (tests/records/ddp-lab-nccl/nccl.log), never
-over RDMA.
+(NVIDIA/nccl issues 676, 1052). This project ran NCCL 2.28.9 over sockets, never over RDMA
+(experiments/records/ddp-lab-nccl/nccl.log).
 """
 
 import re

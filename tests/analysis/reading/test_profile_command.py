@@ -25,10 +25,12 @@ def few_resamplings(monkeypatch):
 
 @pytest.fixture
 def library(tmp_path, monkeypatch):
-    """A folder that stands for experiments/."""
+    """A user's folder, beside one that stands for experiments/."""
     (tmp_path / "experiments" / "profiles").mkdir(parents=True)
+    (tmp_path / "user" / "profiles").mkdir(parents=True)
     monkeypatch.setattr(command, "EXPERIMENTS", tmp_path / "experiments")
-    return tmp_path / "experiments"
+    monkeypatch.chdir(tmp_path / "user")
+    return tmp_path / "user"
 
 
 def test_a_found_profile_is_shown_and_stored(make_run, library, capsys):
@@ -60,9 +62,11 @@ def test_programs_get_json_and_nothing_else(make_run, capsys):
     assert load_profile("vgg19-fig1-measured", run.path).comm_ms == pytest.approx(143, rel=0.02)
 
 
-def test_no_profile_is_overwritten(make_run, library, capsys):
+@pytest.mark.parametrize("folder", ["profiles", "../experiments/profiles/own"])
+def test_no_profile_is_overwritten(make_run, library, capsys, folder):
     run = make_run(repetitions=1)
-    kept = library / "profiles" / "seen.yaml"
+    (library / folder).mkdir(exist_ok=True)
+    kept = library / folder / "seen.yaml"
     kept.write_text("mine\n")
     assert main(["profile", "j1", "--from", str(run.path), "--save", "seen"]) == 2
     assert "seen.yaml exists, expected a new name" in capsys.readouterr().err

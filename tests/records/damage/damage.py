@@ -4,11 +4,12 @@
 from pathlib import Path
 
 from analysis.records.call import Record, RecordError
-from analysis.records.readers import chakra, inspector, nccl_tests
+from analysis.records.readers import chakra, inspector, kineto, nccl_tests
 
 EXAMPLES = Path(__file__).parents[1].joinpath("examples")
-READERS = {"inspector": inspector, "chakra": chakra, "nccl-tests": nccl_tests}
-NAMES = {"inspector": "n1-pid42.log", "chakra": "trace.0.et", "nccl-tests": "out.json"}
+CASES = Path(__file__).parents[2].joinpath("cases")
+READERS = {"kineto": kineto, "inspector": inspector, "chakra": chakra, "nccl-tests": nccl_tests}
+NAMES = {"kineto": "r0.json", "inspector": "n1-pid42.log", "chakra": "trace.0.et", "nccl-tests": "out.json"}
 TIMES = 2**63
 
 
@@ -36,5 +37,6 @@ def read_or_refused(reader: str, path: Path) -> Record | nccl_tests.Fabric | Rec
 
 
 def seeds(reader: str) -> list[bytes]:
-    """Its examples."""
-    return [path.read_bytes() for path in sorted((EXAMPLES / reader).iterdir())]
+    """Return the examples of a format; Kineto's are the cases that were reported."""
+    paths = CASES.glob("kineto-*/r0.json") if reader == "kineto" else (EXAMPLES / reader).iterdir()
+    return [path.read_bytes() for path in sorted(paths)]

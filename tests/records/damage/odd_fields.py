@@ -24,6 +24,8 @@ PLACE = '"@"'
 """Stands for the field in a text, and is no value of the records here."""
 MISSING, TWICE = "missing", "twice"
 NUMBERS = ["NaN", "Infinity", "-Infinity", "1e999", "-1", "-0.5", "1e300", "9" * 30, "9" * 5000, str(2**63)]
+EXTREME = ["1e15", str(2**53), "0.0004", *NUMBERS]
+"""Odd numbers, and others that could be right in themselves, so that a reader may take them."""
 OTHERS = ["null", '""', '"odd"', '"\\ud800\\n"', "true", "[]", "[null]", "{}", '{"odd": 1}', "[" * 5000, MISSING, TWICE]
 ODD = [*NUMBERS, *OTHERS]
 
@@ -126,22 +128,27 @@ def is_right(found: Job, good: Job) -> bool:
     steps_ns = tuple((begin_ns + epoch_ns, end_ns + epoch_ns) for begin_ns, end_ns in good.steps_ns)
     if not (found.steps_ns in (steps_ns, good.steps_ns) or losses - notes):
         return False
-    here = {shape(each, 0) for each in found.exchanges}
-    before = [{shape(each, by_ns) for each in good.exchanges} for by_ns in (0, epoch_ns)]
+    is_said = bool(set(found.notes) - set(good.notes))
+    here = {shape(each, 0, split=not is_said) for each in found.exchanges}
+    before = [{shape(each, by_ns, split=not is_said) for each in good.exchanges} for by_ns in (0, epoch_ns)]
     return here in before or (any(here < each for each in before) and found.lost_share > 0)
 
 
-def shape(exchange: Exchange, by_ns: int) -> tuple[Any, ...]:
-    """Return an exchange in another epoch, to the microsecond: clocks are compared anew if a call is missing."""
+def shape(exchange: Exchange, by_ns: int, *, split: bool) -> tuple[Any, ...]:
+    """Return an exchange in another epoch, to the microsecond: clocks are compared anew if a call is missing.
+
+    `split` is False if a sentence says that split sizes are missing.
+    """
     times_us = (round(exchange.begin_ns + by_ns, -3), round(exchange.end_ns + by_ns, -3))
-    return (exchange.kind, exchange.members, exchange.payload_bytes, *times_us)
+    return (exchange.kind, exchange.members, exchange.payload_bytes, exchange.sent_bytes if split else None, *times_us)
 
 
-def kineto_trace(rank: int, *, numbered: bool = True) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return a trace's header and its events."""
+def kineto_trace(rank: int, *, numbered: bool, split: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a trace's header and its events; with `split`, all-to-alls with split sizes in place of all-gathers."""
     groups = [{"pg_name": "0", "pg_desc": "default_pg", "pg_size": RANKS, "ranks": [0, 1]}]
     info = {"backend": "nccl", "rank": rank, "world_size": RANKS, "pg_count": 1, "pg_config": groups}
     header = {"schemaVersion": 1, "deviceProperties": [], "distributedInfo": info, "baseTimeNanoseconds": BASE_NS}
+    header["host_name"] = f"n{rank}"
     events: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "ts": 1.5, "pid": 1, "args": {"name": "x"}}]
     for call in calls(rank):
         at_us = (call.begin_ns - BASE_NS) / 1000
@@ -149,9 +156,11 @@ def kineto_trace(rank: int, *, numbered: bool = True) -> tuple[dict[str, Any], l
             step = {"ph": "X", "name": f"ProfilerStep#{call.number}", "ts": at_us - 50_000, "dur": 100_000.5}
             events.append({**step, "cat": "user_annotation"})
             events.append({**step, "cat": "gpu_user_annotation", "ts": at_us - 40_000})
-        in_ = call.payload_bytes // 4 // (RANKS if call.kind == "all-gather" else 1)
+        is_split = split and call.kind == "all-gather"
+        in_ = call.payload_bytes // 4 // (RANKS if call.kind == "all-gather" and not split else 1)
+        other = "all_to_allv" if split else "_allgather_base"
         args = {
-            "Collective name": "allreduce" if call.kind == "all-reduce" else "_allgather_base",
+            "Collective name": "allreduce" if call.kind == "all-reduce" else other,
             "dtype": "Float",
             "In msg nelems": in_,
             "Out msg nelems": call.payload_bytes // 4,
@@ -159,6 +168,7 @@ def kineto_trace(rank: int, *, numbered: bool = True) -> tuple[dict[str, Any], l
             "Process Group Name": "0",
             "Process Group Ranks": "[0, 1]",
             **({"Seq": call.number} if numbered else {}),
+            **({"In split size": "[3, 2]"} if is_split else {}),
         }
         asked = {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": at_us - 20, "dur": 9.5}
         kernel = {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32(ncclWork*)", "pid": 0}
@@ -167,7 +177,7 @@ def kineto_trace(rank: int, *, numbered: bool = True) -> tuple[dict[str, Any], l
     return header, events
 
 
-def kineto_example(*, numbered: bool) -> Example:
+def kineto_example(*, numbered: bool = True, split: bool = False) -> Example:
     """Return a job as Kineto has it: the first part is the header, the others are the events."""
 
     def joined(texts: Sequence[str]) -> str:
@@ -176,8 +186,8 @@ def kineto_example(*, numbered: bool) -> Example:
     def whole(texts: Sequence[str]) -> str:
         return joined(["0", *texts[1:]]).replace('"header": 0', texts[0].strip()[1:-1] or '"header": 0', 1)
 
-    header, events = kineto_trace(0, numbered=numbered)
-    other = kineto_trace(1, numbered=numbered)
+    header, events = kineto_trace(0, numbered=numbered, split=split)
+    other = kineto_trace(1, numbered=numbered, split=split)
     text = whole([json.dumps(each) for each in (other[0], *other[1])])
     return Example(kineto, [header, *events], whole, ("r0.json", "r1.json"), text)
 
@@ -220,8 +230,9 @@ def chakra_example() -> Example:
 
 
 EXAMPLES: dict[str, Example] = {
-    "kineto": kineto_example(numbered=True),
+    "kineto": kineto_example(),
     "kineto without Seq": kineto_example(numbered=False),
+    "kineto with splits": kineto_example(split=True),
     "inspector v4.0": inspector_example("v4.0"),
     "inspector v4.4": inspector_example("v4.4"),
     "chakra": chakra_example(),
@@ -239,6 +250,7 @@ def fabric_or_error(path: Path, content: str) -> nccl_tests.Fabric | RecordError
 
 def is_right_fabric(found: nccl_tests.Fabric, good: nccl_tests.Fabric) -> bool:
     """Return True if no figure changed; optional figures may be absent, and names are as the file says."""
-    checked = {replace(each, checked=True) for each in found.measured} <= set(good.measured)
+    named = {"dtype": "float", "operator": "sum", "root": None}
+    checked = {replace(each, checked=True, **named) for each in found.measured} <= set(good.measured)
     same = all(one in (None, other) for one, other in ((found.nccl, good.nccl), (found.ranks, good.ranks)))
     return checked and same and found.average_bus_gbps == good.average_bus_gbps
