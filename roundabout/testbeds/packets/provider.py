@@ -28,6 +28,7 @@ from roundabout.testbeds.packets import tables
 from roundabout.testbeds.packets.ahead import TrialsAhead
 from roundabout.testbeds.packets.expected_work import expected_packet_hops
 from roundabout.testbeds.packets.loads import plan_loads
+from roundabout.testbeds.packets.pfc_faults import pfc_faults
 from roundabout.testbeds.packets.support import check_support
 
 PACKET_HOPS_PER_S = 12e6
@@ -131,7 +132,7 @@ class PacketsTestbed(Scaling):
             played = self._ahead.play(trial)
         except (UnsupportedError, LoadError) as error:  # what a job takes from earlier trials is known only now
             return Outcome({}, [error.message])
-        for name, load in planned.loads.by_name.items():
+        for name, load in planned.loads.by_name.items() if not played.deadlock else ():
             if played.traffic[name].last_ms > load.ends_ms:
                 return Outcome({}, [f"cross traffic {name} ended before the jobs did: its load was sent"])
         for name, workers in played.iterations.items():
@@ -139,4 +140,7 @@ class PacketsTestbed(Scaling):
                 self._visit.observer.iteration(name, number, float(each["end"] - each["start"]) / PS_PER_MS)
         when = TrialStart(start_ns, self._visit.clock.offset_ns)
         record = {"start_ns": start_ns, "packet_hops": played.packet_hops}
-        return Outcome(tables.build_tables(trial.spec, played, planned, when, who), record=record)
+        if played.deadlock:
+            record["deadlock"] = asdict(played.deadlock)
+        built = tables.build_tables(trial.spec, played, planned, when, who)
+        return Outcome(built, pfc_faults(trial.spec, played), record)
