@@ -31,7 +31,7 @@ from roundabout.spec.load import load_experiment
 from roundabout.terminal.execution import EVERY_LAB_FACTOR
 from roundabout.terminal.lines import format_duration
 from roundabout.terminal.screen import Screen
-from roundabout.terminal.testbed_series import choose_series
+from roundabout.terminal.testbed_series import choose_series, print_warnings
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
@@ -55,6 +55,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     series = choose_series(experiment, testbed, inventory, is_root=True, dilation=dilation)
     for where in series.providers:
         where.check_experiment(experiment)
+    print_warnings(experiment, series.providers)
     # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
     plans = [make_run_plan(where, experiment, testbed_identity={}, artefacts={}) for where in series.providers]
     if as_json:

@@ -11,8 +11,9 @@ from roundabout.cli.experiments.feedback import describe_feedback
 from roundabout.spec.assembly.library import CATALOG, KINDS, PROFILES, TOPOLOGIES, Library
 from roundabout.spec.errors import SpecError
 from roundabout.spec.load import guess_file_kind, is_path, load_experiment, load_profile, load_topology
+from roundabout.spec.preconditions import find_warnings
 from roundabout.spec.topology import Topology
-from roundabout.terminal.lines import print_error, print_line
+from roundabout.terminal.lines import print_error, print_line, print_warning
 
 LOADERS: dict[str, Callable[[str], Any]] = {
     CATALOG: load_checked_experiment,
@@ -38,6 +39,9 @@ def command(
     count = len(names) if names else sum(len(Library().names(shelf)) for shelf in LOADERS)
     print(f"{count} {'file' if count == 1 else 'files'} checked, nothing wrong")
     for name in names or ():
+        if guess_file_kind(name) == CATALOG:
+            for text in find_warnings(cell.spec for cell in load_experiment(name).cells):
+                print_warning(f"{name}: {text}")
         for line in _feedback(name):
             print_line(f"{name}: {line}")
 

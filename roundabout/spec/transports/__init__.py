@@ -90,6 +90,11 @@ class Transport(Strict, extra="allow"):
         """Return the given parameters, completed by those of the transport's set."""
         return {**(self.published.parameters if self.published else {}), **self.parameters}
 
+    def with_line_rate(self, rate_gbps: float) -> dict[str, int | float | str]:
+        """Return the requested parameters, and those that follow from a host's link with this payload rate."""
+        declared = self.declaration.parameters if self.declaration else ()
+        return {each.name: rate_gbps * 1000 for each in declared if each.chosen_by == "line_rate"} | self.requested
+
     def fallback(self, parameter: Parameter) -> float | str:
         """Return the value of a parameter that was not requested: its default.
 
