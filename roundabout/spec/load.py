@@ -52,7 +52,7 @@ from roundabout.spec.assembly.validation import (
     port_queue,
 )
 from roundabout.spec.base import Level
-from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
+from roundabout.spec.errors import SpecError, expected_names, list_choices, quote_value, suggest
 from roundabout.spec.expectation import AnyExpectation, ExpectationCheck, Expectations
 from roundabout.spec.experiment import (
     ONLY_VARIANT,
@@ -258,10 +258,14 @@ def _assemble(source: Document, library: Library, complain: ExpectationCheck | N
 
 def _header(document: Document) -> ExperimentHeader:
     known = (*HEADER, "factors", *OVERLAYABLE)
+    unknown = []
     for field in document.root:
         if field not in known:
-            expected = f"one of {', '.join(known)}"
-            raise document.error((field,), f"the unknown field '{field}'", expected, hint=suggest(field, known))
+            expected, hint = expected_names(field, known)
+            unknown.append(document.error((field,), f"the unknown field '{field}'", expected, hint=hint))
+    if unknown:
+        unknown[0].further = tuple(unknown[1:])
+        raise unknown[0]
     return _validate(ExperimentHeader, document, _part(document.root, HEADER))
 
 

@@ -3,6 +3,7 @@
 
 import shutil
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ HERE = Path(__file__).parent
 
 
 def document(case: str) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((HERE / case / "t.yaml").read_text())  # noqa: TID251 - a test's own file
+    found: dict[str, Any] = yaml.safe_load((HERE / case / "t.yaml").read_text())
     return found
 
 
@@ -250,7 +251,7 @@ def test_cycles_are_those_of_a_depth_first_search(walks: list[tuple[int, ...]]) 
             self.link = type("Named", (), {"name": f"{number}"})
 
     steps = [Step(number) for number in range(6)]
-    follows = {(one, other) for walk in walks for one, other in zip(walk, walk[1:], strict=False)}
+    follows = {(one, other) for walk in walks for one, other in pairwise(walk)}
 
     def reaches(start: int, goal: int, seen: frozenset[int] = frozenset()) -> bool:
         onward = {other for one, other in follows if one == start} - seen

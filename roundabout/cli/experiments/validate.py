@@ -30,9 +30,12 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Check experiments, profiles and topologies, and print the first fault of each with its place."""
+    """Check experiments, profiles and topologies, and print the faults of each with their places.
+
+    Later checks begin when earlier ones have found nothing.
+    """
     errors = [error for error in (map(_check, names) if names else _check_library()) if error]
-    for error in errors:
+    for error in (each for first in errors for each in (first, *first.further)):
         print_error(error.message, error.hint)
     if errors:
         raise typer.Exit(SpecError.exit_code)

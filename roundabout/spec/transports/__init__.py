@@ -19,7 +19,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from roundabout.spec.base import Name, Strict
-from roundabout.spec.errors import SpecError, quote_value, suggest
+from roundabout.spec.errors import SpecError, expected_names, quote_value, suggest
 from roundabout.spec.transports import registry
 from roundabout.spec.transports.declarations import Counter, Declaration, Derived, Parameter, Rule
 from roundabout.spec.transports.queues import QueueName
@@ -241,8 +241,8 @@ def _program(file: Any, folder: Path) -> Path:
 
 def _value(key: str, value: Any, parameters: Mapping[str, Parameter], name: str) -> float | str:
     if key not in parameters:
-        expected = f"one of {', '.join(parameters)}" if parameters else f"no parameter: {name} has none"
-        _refuse(key, f"the unknown field '{key}'", expected, suggest(key, parameters))
+        no_parameter = f"no parameter: {name} has none", None
+        _refuse(key, f"the unknown field '{key}'", *(expected_names(key, parameters) if parameters else no_parameter))
     parameter = parameters[key]
     if parameter.names:
         if value not in parameter.names:
