@@ -85,7 +85,8 @@ def _describe_amount(plan: Plan, where: TestbedProvider) -> str:
     """Return the number of trials and their expected duration as text."""
     repeats = "" if where.computes else f"; what is spoilt is repeated, {REPEATS} times at most"
     trials = f"{len(plan.trials)} trial{'' if len(plan.trials) == 1 else 's'}"
-    return f"{trials}, about {format_duration(plan.expected_s)}{repeats}"
+    report = f", and {format_duration(plan.report_s)} for the report"
+    return f"{trials}, about {format_duration(plan.expected_s)}{report}{repeats}"
 
 
 def describe_changes(experiment: Experiment) -> list[str]:
@@ -137,6 +138,7 @@ def _record(plan: Plan, where: TestbedProvider) -> dict[str, Any]:
         "where": dict(where.where),
         "changes": plan.experiment.changes,
         "expected_s": round(plan.expected_s, 1),
+        "report_s": round(plan.report_s, 1),
         "trials": [_trial(trial) for trial in plan.trials],
     }
 

@@ -114,5 +114,7 @@ def plan_overview(plan: Plan) -> Table:
         result.add_column(heading, justify="right")
     for cell, expected in cells.items():
         result.add_row(*cell, str(len(expected)), format_duration(sum(expected)))
-    result.add_row("all", "", "", str(len(plan.trials)), format_duration(plan.expected_s), style="bold")
+    result.add_row("report", "", "", "", format_duration(plan.report_s))
+    total_s = plan.expected_s + plan.report_s
+    result.add_row("all", "", "", str(len(plan.trials)), format_duration(total_s), style="bold")
     return result

@@ -31,8 +31,10 @@ from roundabout.testbeds.packets.loads import plan_loads
 from roundabout.testbeds.packets.pfc_faults import pfc_faults
 from roundabout.testbeds.packets.support import check_support
 
-PACKET_HOPS_PER_S = 12e6
-"""Of the engine, on one processor of a small network (benchmarks/packet_engine.py). Plans show what follows from it."""
+PACKET_HOPS_PER_S = 7e6
+"""Speed of the engine on each of several processors at once. Alone, a small network takes 12e6
+(benchmarks/packet_engine.py); two at once on the hyperthreads of a core take 5e6 to 11e6, the least with TCP. Plans show
+durations that follow from it."""
 
 FIDELITY = Fidelity(
     "computed",
