@@ -16,6 +16,7 @@ from roundabout.runner.testbed import Check, TestbedProvider
 from roundabout.spec import SpecError, load_experiment
 from roundabout.testbeds import find_provider
 from roundabout.testbeds.fluid.provider import FluidProvider
+from roundabout.testbeds.lab.provider import LabProvider
 from roundabout.testbeds.packets.provider import PacketsProvider
 
 pytestmark = pytest.mark.unit
@@ -139,6 +140,14 @@ def test_an_expectation_that_always_holds_is_refused(expectation: dict[str, Any]
         (PacketsProvider(), {"repetitions": 2}, None),
         (FluidProvider(), {}, "jobs j1, j2: found the same profile and start, 0 ms"),
         (FluidProvider(), {"transport": {"name": "reno"}}, None),
+        (
+            LabProvider(),
+            {"queue": "thresholds"},
+            "found thresholds with mltcp_reno: ports mark from 2.8 packets on here",
+        ),
+        (LabProvider(), {"queue": "thresholds", "transport": {"name": "cubic"}}, "found thresholds with cubic"),
+        (LabProvider(), {}, None),
+        (LabProvider(dilation=20), {"queue": "thresholds"}, None),
         (FluidProvider(), {"one_job_at_a_time": True}, None),
         (
             FluidProvider(),
