@@ -59,12 +59,14 @@ def _longest_queue_bytes(spec: TrialSpec) -> float:
     """Return the longest queue that the topology lets a switch port have.
 
     In a shared buffer of B bytes, n queues or links at their thresholds hold n alpha B / (1 + n alpha) together.
+    Lossless links have their headroom besides.
     """
     topology = spec.topology
     if topology.buffer:
         several = 1 if spec.may_drop else max(len(topology.links_of(switch)) for switch in topology.switches)
         share = several * topology.buffer.alpha
-        return min(topology.buffer.bytes * share / (1 + share), topology.queue_bytes or math.inf)
+        headroom = 0 if spec.may_drop else several * largest_required_headroom(topology)[0]
+        return min(topology.buffer.bytes * share / (1 + share) + headroom, topology.queue_bytes or math.inf)
     if not spec.may_drop:
         return math.inf
     return topology.queue_bytes or drop_tail_bytes(max(link.payload_rate_gbps for link in topology.links))
@@ -73,7 +75,7 @@ def _longest_queue_bytes(spec: TrialSpec) -> float:
 def find_missing_signals(spec: TrialSpec) -> Iterator[MissingSignal]:
     """Yield each congestion control whose ports never give it the signal that it needs."""
     given = port_signals(spec)
-    users = {("jobs", name): job.transport for name, job in spec.jobs.items()}
+    users: dict[tuple[str, ...], Transport] = {("jobs", name): job.transport for name, job in spec.jobs.items()}
     users |= {("cross_traffic", name): each.transport for name, each in spec.cross_traffic.items()}
     users |= {("cluster",): spec.cluster.transport} if spec.cluster else {}
     for user, transport in users.items():

@@ -32,9 +32,11 @@ from roundabout.testbeds.packets.pfc_faults import pfc_faults
 from roundabout.testbeds.packets.support import check_support
 
 PACKET_HOPS_PER_S = 7e6
-"""Speed of the engine on each of several processors at once. Alone, a small network takes 12e6
-(benchmarks/packet_engine.py); two at once on the hyperthreads of a core take 5e6 to 11e6, the least with TCP. Plans show
-durations that follow from it."""
+"""Speed of the engine on each of several processors at once, in elapsed time, from which plans follow.
+
+In processor time unfair-vgg19 has 12e6 (benchmarks/packet_engine.py) and websearch-bert, with TCP, 8e6. Processors that
+share a core or have other work are slower.
+"""
 
 FIDELITY = Fidelity(
     "computed",
@@ -141,7 +143,7 @@ class PacketsTestbed(Scaling):
             for number, each in enumerate(workers[0], start=1):
                 self._visit.observer.iteration(name, number, float(each["end"] - each["start"]) / PS_PER_MS)
         when = TrialStart(start_ns, self._visit.clock.offset_ns)
-        record = {"start_ns": start_ns, "packet_hops": played.packet_hops}
+        record: dict[str, Any] = {"start_ns": start_ns, "packet_hops": played.packet_hops}
         if played.deadlock:
             record["deadlock"] = asdict(played.deadlock)
         built = tables.build_tables(trial.spec, played, planned, when, who)
