@@ -42,21 +42,22 @@ def command(
     count = len(names) if names else sum(len(Library().names(shelf)) for shelf in LOADERS)
     print(f"{count} {'file' if count == 1 else 'files'} checked, nothing wrong")
     for name in names or ():
-        if guess_file_kind(name) == CATALOG:
-            for text in find_warnings(cell.spec for cell in load_experiment(name).cells):
+        shelf = guess_file_kind(name)
+        if shelf == TOPOLOGIES:
+            print_line(f"{name}: {_feedback(load_topology(name))}")
+        elif shelf == CATALOG:
+            specs = [cell.spec for cell in load_experiment(name).cells]
+            for text in find_warnings(specs):
                 print_warning(f"{name}: {text}")
-        for line in _feedback(name):
-            print_line(f"{name}: {line}")
+            for line in describe_feedback(specs):
+                print_line(f"{name}: {line}")
 
 
-def _feedback(name: str) -> list[str]:
-    """Return lines with the feedback delay of a topology's longest path, or of the paths of an experiment's jobs."""
-    shelf = guess_file_kind(name)
-    if shelf == TOPOLOGIES:
-        sender, receiver = _ends_of_longest_path(topology := load_topology(name))
-        delay = topology.feedback_delay(sender, receiver)
-        return [f"a mark cuts a rate after {delay} over an empty network, from {sender} to {receiver}"]
-    return describe_feedback(cell.spec for cell in load_experiment(name).cells) if shelf == CATALOG else []
+def _feedback(topology: Topology) -> str:
+    """Return a line with the feedback delay of a topology's longest path."""
+    sender, receiver = _ends_of_longest_path(topology)
+    delay = topology.feedback_delay(sender, receiver)
+    return f"a mark cuts a rate after {delay} over an empty network, from {sender} to {receiver}"
 
 
 def _check_library() -> Iterator[SpecError | None]:
