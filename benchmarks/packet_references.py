@@ -27,9 +27,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.shared import tcp
 from roundabout.models.packets import Engine
-from roundabout.models.packets.fabric import CONTROL_BYTES
 from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan, PortPlan, TcpPlan
 from roundabout.spec.frames import AROUND_BYTES, payload_share, segment_bytes
+from roundabout.spec.pfc import CONTROL_BYTES
 
 FRAME = tcp.MTU + 14
 """Bytes of a full packet in a queue, as interfaces count it."""

@@ -45,10 +45,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.shared.machine import hold_machine
 from benchmarks.shared.tcp import ALGORITHMS, MTU, connection, port, send_forever
 from roundabout.models.packets import Engine, Fabric
-from roundabout.models.packets.fabric import CONTROL_BYTES
 from roundabout.models.packets.structures import PS_PER_MS, PS_PER_US, NicPlan, PortPlan
 from roundabout.runner.machine.leftovers import process_name
 from roundabout.spec.frames import AROUND_BYTES, frame_bytes, payload_share
+from roundabout.spec.pfc import CONTROL_BYTES
 from roundabout.spec.topology import Topology
 from roundabout.testbeds.lab import Lab
 from roundabout.testbeds.lab.calibration.calibration import NEVER_MARK, Ecn

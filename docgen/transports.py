@@ -14,7 +14,8 @@ HEAD = """# Transports and their parameters
 `transport: {name: NAME, PARAMETER: VALUE}` in an experiment chooses one of these, for all jobs or
 for one. The declarations stand in the transports' own headers (`transports/`). "Chosen by" says
 where a value comes from that the experiment does not give. To add a transport:
-[add a transport](../how-to/add/transport.md).
+[add a transport](../how-to/add/transport.md). A congestion control whose ports give it no signal is
+refused: [preconditions](experiments/files.md#preconditions).
 
 """
 CHOSEN_BY = {
@@ -47,6 +48,9 @@ def _describe(each: Declaration) -> Iterator[str]:
     yield f"It stands for the papers' {each.stands_for}, and needs ports with the queue {code(each.meant_for)}.\n"
     yield textwrap.fill(f"Published sets (`set`): {sets}.", WIDTH) + "\n\n" if sets else "\n"
     yield table(("parameter", "unit", "default", "allowed", "chosen by", "meaning"), map(_row, each.parameters))
+    if each.hardware:
+        ranges = "; ".join(f"{code(of.parameter)} {of.least:g} to {of.most:g} ({of.register})" for of in each.hardware)
+        yield textwrap.fill(f"NVIDIA's NICs take: {ranges}. Other values give a warning.", WIDTH) + "\n\n"
     counters = [[code(one.name), one.unit, plain(one.meaning)] for one in each.counters]
     if counters:
         yield "It counts on each host:\n\n"

@@ -28,6 +28,7 @@ class Term(NamedTuple):
     needs: Sequence[str]
     curve: bool
     jobs: Sequence[str]
+    signed: bool
 
 
 class Vocabulary(NamedTuple):
@@ -48,7 +49,7 @@ def _words() -> tuple[tuple[list[Term], dict[str, str]], bool]:
     from analysis import papers  # noqa: PLC0415
     from analysis.quantities import all_quantities  # noqa: PLC0415
 
-    terms = [Term(each.name, each.needs, each.curve, each.jobs) for each in all_quantities().values()]
+    terms = [Term(each.name, each.needs, each.curve, each.jobs, each.signed) for each in all_quantities().values()]
     return (terms, {name: found.entry.shape for name, found in papers.printed_entries().items()}), True
 
 
@@ -61,7 +62,18 @@ def complain(expectation: Expectation, cells: Sequence[TrialCell]) -> Complaint 
     if expectation.what not in known:
         expected = f"a quantity ({list_choices(known)})"
         return Complaint(("what",), quote_value(expectation.what), expected, suggest(expectation.what, known))
-    return _wrong_field(expectation, known[expectation.what], cells) or _wrong_name(expectation)
+    quantity = known[expectation.what]
+    return _wrong_field(expectation, quantity, cells) or _wrong_name(expectation) or _always_true(expectation, quantity)
+
+
+def _always_true(expectation: Expectation, quantity: Term) -> Complaint | None:
+    """Return a fault of an expectation that every run meets."""
+    if expectation.over is not None and expectation.over == expectation.of:
+        return Complaint(("over",), quote_value(expectation.over), "another variant: over itself every ratio is 1")
+    least = expectation.at_least if isinstance(expectation, Bound) and expectation.at_most is None else None
+    if not quantity.signed and isinstance(least, int | float) and least <= 0:
+        return Complaint(("at_least",), f"{least:g}", f"more than 0: '{quantity.name}' is never less")
+    return None
 
 
 def _wrong_field(expectation: Expectation, quantity: Term, cells: Sequence[TrialCell]) -> Complaint | None:

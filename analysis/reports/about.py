@@ -72,9 +72,10 @@ def invalid_trials(trials: Sequence[InvalidTrial]) -> Html:
     )
 
 
-def fidelity_notes(results: Summary) -> Html:
-    """Return a paragraph on the fidelity of the figures, and on the testbed's limits."""
-    return fill_template("fidelity", fidelity=results.testbed.fidelity)
+def fidelity_notes(results: Summary, run: Run) -> Html:
+    """Return a paragraph on the fidelity of the figures and the testbed's limits, and the warnings about the trials."""
+    warnings = (bold_heading(f"Warning: {text}.") for text in run.manifest.get("warnings", ()))
+    return Html("").join([*warnings, fill_template("fidelity", fidelity=results.testbed.fidelity)])
 
 
 def headroom(run: Run) -> Html:

@@ -96,7 +96,7 @@ def make_run_plan(
     """
     if not provider.computes:
         return _refuse_long_trials(make_plan(experiment, testbed_identity, artefacts, provider.dilation))
-    if not provider.has_jitter and not any(cell.spec.has_random_parts for cell in experiment.cells):
+    if provider.repeats_nothing(experiment):
         experiment = experiment.model_copy(update={"repetitions": 1})
     plan = make_plan(experiment, testbed_identity, artefacts)
     kept: list[PlannedTrial] = []
@@ -224,7 +224,9 @@ class Runner:
             stack.callback(ending.begin)
             testbed = testbeds.of(experiment.cells[0].spec.topology)
             plan = make_run_plan(self.provider, experiment, testbed.identity(), artefacts)
-            run = store.open_run(_identity(store.path.name, plan, testbed, has_jitter=self.provider.has_jitter))
+            warnings = self.provider.find_warnings(experiment)
+            identity = _identity(store.path.name, plan, testbed, warnings, has_jitter=self.provider.has_jitter)
+            run = store.open_run(identity)
             yield _RunSession(run, store, plan, testbeds, testbed, ending)
 
     @contextmanager
@@ -316,7 +318,9 @@ class Runner:
                 testbeds.close()
 
 
-def _identity(run_id: str, plan: Plan, testbed: Testbed, *, has_jitter: bool) -> dict[str, Any]:
+def _identity(
+    run_id: str, plan: Plan, testbed: Testbed, warnings: Sequence[str], *, has_jitter: bool
+) -> dict[str, Any]:
     """Return the part of a manifest that a resumed run must not change."""
     real = testbed.fidelity.nature == "real"
     about = {"kind": testbed.kind, "emulated": not real, "scale": testbed.scale, "dilation": testbed.dilation}
@@ -327,6 +331,7 @@ def _identity(run_id: str, plan: Plan, testbed: Testbed, *, has_jitter: bool) ->
         "experiment": plan.experiment.model_dump(mode="json", by_alias=True),
         "testbed": {**about, **drawn, "identity": testbed.identity(), "fidelity": asdict(testbed.fidelity)},
         "artefacts": dict(plan.artefacts),
+        **({"warnings": list(warnings)} if warnings else {}),
         "plan": [{name: getattr(trial, name) for name in fields} for trial in plan.trials],
     }
 

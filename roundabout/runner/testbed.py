@@ -21,6 +21,7 @@ from roundabout.runner.hosts.clocks import RunClock
 from roundabout.runner.hosts.connections import Connection
 from roundabout.runner.machine.journal import Entry, Journal
 from roundabout.runner.observer import Observer
+from roundabout.spec import preconditions
 from roundabout.spec.experiment import Experiment, TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
@@ -165,6 +166,22 @@ class TestbedProvider(ABC):
         """Raise the error of the first trial that no testbed of this kind can run."""
         for cell in experiment.cells:
             self.check_trial(cell.spec)
+
+    def find_warnings(self, experiment: Experiment, /) -> list[str]:
+        """Return sentences about trials that can run, but whose results may mean something else than they seem to."""
+        found = preconditions.find_warnings(cell.spec for cell in experiment.cells)
+        if experiment.repetitions > 1 and self.repeats_nothing(experiment):
+            name = self.where["testbed"]
+            found.append(
+                f"repetitions: found {experiment.repetitions}, one is run: on {name} every one comes out the same"
+            )
+        return found
+
+    def repeats_nothing(self, experiment: Experiment) -> bool:
+        """Return True if repetitions of each trial would have the same result, so that one is run."""
+        return (
+            self.computes and not self.has_jitter and not any(cell.spec.has_random_parts for cell in experiment.cells)
+        )
 
     @property
     def processors(self) -> int:

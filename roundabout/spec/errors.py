@@ -28,7 +28,10 @@ class SpecError(UsageError):
         self.line = line
         self.found = found
         self.expected = expected
+        self.further: tuple[SpecError, ...] = ()  # other faults that the same check found
 
+
+MOST_SUGGESTIONS = 6  # names in a hint
 
 # Fields and values that version 1.0 refuses, each with its current name.
 RENAMED = {"needs": "depends_on", "takes": "inputs", "meant": "auto"}
@@ -39,8 +42,16 @@ def suggest(word: object, known: Iterable[object]) -> str | None:
     names = [str(name) for name in known]
     if RENAMED.get(str(word)) in names:
         return f"it is called {RENAMED[str(word)]} since version 1.0"
-    near = difflib.get_close_matches(str(word), names, n=2, cutoff=0.6)
+    longer = [name for name in names if name.startswith(f"{word}_")]  # a unit or a variant is missing: T for T_us
+    near = longer[:MOST_SUGGESTIONS] or difflib.get_close_matches(str(word), names, n=2, cutoff=0.6)
     return f"did you mean {' or '.join(near)}?" if near else None
+
+
+def expected_names(word: object, known: Iterable[object]) -> tuple[str, str | None]:
+    """Return the expected names instead of `word`, and a hint. The names are all of `known` only without a hint."""
+    names = [str(name) for name in known]
+    hint = suggest(word, names)
+    return f"one of {list_choices(names) if hint else ', '.join(names)}", hint
 
 
 def quote_value(value: object) -> str:

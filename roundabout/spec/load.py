@@ -46,12 +46,13 @@ from roundabout.spec.assembly.validation import (
     check_rules,
     check_scheduling,
     check_shared_hosts,
+    check_signals,
     check_transports,
     check_workers,
     port_queue,
 )
 from roundabout.spec.base import Level
-from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
+from roundabout.spec.errors import SpecError, expected_names, list_choices, quote_value, suggest
 from roundabout.spec.expectation import AnyExpectation, ExpectationCheck, Expectations
 from roundabout.spec.experiment import (
     ONLY_VARIANT,
@@ -59,13 +60,12 @@ from roundabout.spec.experiment import (
     ClusterTreatment,
     Experiment,
     ExperimentHeader,
-    Job,
     JobFields,
     ResolvedJob,
     Treatment,
     TrialSpec,
 )
-from roundabout.spec.profile import Profile, ProfileScaling
+from roundabout.spec.profile import Profile
 from roundabout.spec.reader.yaml_source import Block, Document, as_yaml, parse, read_document, shown_path
 from roundabout.spec.topology import RATES, Topology
 from roundabout.spec.trace import RecordedTrace, SubmittedJob
@@ -258,10 +258,14 @@ def _assemble(source: Document, library: Library, complain: ExpectationCheck | N
 
 def _header(document: Document) -> ExperimentHeader:
     known = (*HEADER, "factors", *OVERLAYABLE)
+    unknown = []
     for field in document.root:
         if field not in known:
-            expected = f"one of {', '.join(known)}"
-            raise document.error((field,), f"the unknown field '{field}'", expected, hint=suggest(field, known))
+            expected, hint = expected_names(field, known)
+            unknown.append(document.error((field,), f"the unknown field '{field}'", expected, hint=hint))
+    if unknown:
+        unknown[0].further = tuple(unknown[1:])
+        raise unknown[0]
     return _validate(ExperimentHeader, document, _part(document.root, HEADER))
 
 
@@ -372,7 +376,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
     check_capture(merged, treatment, topology)
     spec = TrialSpec(
         topology=topology,
-        jobs={name: _resolve(merged, library, name, job, treatment.resized) for name, job in treatment.jobs.items()},
+        jobs={name: _resolve(merged, library, name, treatment, topology) for name in treatment.jobs},
         cluster=treatment.cluster,
         submitted=_submitted(merged, treatment),
         cross_traffic=treatment.cross_traffic,
@@ -388,6 +392,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
     )
     check_demand(merged, spec)
     check_scheduling(merged, spec)
+    check_signals(merged, spec)
     return Cell(levels=merged.levels, spec=spec, depends_on=treatment.depends_on)
 
 
@@ -436,11 +441,12 @@ def _merge_shared(root: Block, users: str, shared: tuple[str, ...]) -> Block:
     return result
 
 
-def _resolve(merged: Merged, library: Library, name: str, job: Job, by: ProfileScaling | None) -> ResolvedJob:
+def _resolve(merged: Merged, library: Library, name: str, treatment: Treatment, topology: Topology) -> ResolvedJob:
+    job, by = treatment.jobs[name], treatment.resized
     profile: Profile = _look_up(merged, library, PROFILES, job.profile, ("jobs", name, "profile"))
     check_pattern(merged, name, job, profile)
     profile = profile.scale_by(by) if by else profile
-    check_rules(merged, name, job, profile)
+    check_rules(merged, name, job, profile, topology)
     declared = {field: getattr(job, field) for field in JobFields.model_fields}
     return ResolvedJob(**declared | {"profile": profile})
 

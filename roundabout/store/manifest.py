@@ -69,6 +69,7 @@ SHAPE = {
     "clock": Optional({"anchor_utc_ns": int, "anchor_monotonic_ns": int, "boot": str}),
     "sessions": Optional(AllOf(list, SESSION)),
     "artefacts": Optional(AllOf(dict, str)),
+    "warnings": Optional(AllOf(list, str)),
     "experiment_sha256": Optional(str),
 }
 

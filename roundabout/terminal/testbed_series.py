@@ -11,7 +11,7 @@ from roundabout.runner.run import make_run_plan
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import Experiment
 from roundabout.terminal.execution import LAB_FACTORS, provider_for_experiment
-from roundabout.terminal.lines import format_duration
+from roundabout.terminal.lines import format_duration, print_warning
 from roundabout.testbeds import find_provider
 
 PREDICTION, MEASUREMENT = "packets", "lab"
@@ -54,6 +54,12 @@ def choose_series(
     if testbed or inventory or executor or any(options.get(name) for name in LAB_FACTORS):
         return TestbedSeries((provider_for_experiment(experiment, testbed, inventory, **options),))
     return _default(experiment, is_root=is_root, jobs=options.get("jobs"))
+
+
+def print_warnings(experiment: Experiment, providers: Sequence[TestbedProvider]) -> None:
+    """Print the warnings of all testbeds about an experiment on stderr, each once."""
+    for text in dict.fromkeys(text for each in providers for text in each.find_warnings(experiment)):
+        print_warning(text)
 
 
 def _listed(

@@ -12,6 +12,7 @@ from roundabout.core.errors import UsageError
 from roundabout.runner.machine import temporary
 from roundabout.runner.machine.journal import Entry
 from roundabout.runner.testbed import TestbedProvider
+from roundabout.spec.errors import suggest
 
 __path__ = plugins.extend_path(__path__, __name__)
 
@@ -33,7 +34,7 @@ def find_provider(where: Mapping[str, str]) -> TestbedProvider:
     """
     name = where.get("testbed") or (INVENTORY_TESTBED if "inventory" in where else DEFAULT)
     if name not in names():
-        raise UsageError(f"found testbed {name!r}, expected one of: {', '.join(names())}")
+        raise UsageError(f"found testbed {name!r}, expected one of: {', '.join(names())}", suggest(name, names()))
     found: TestbedProvider = _creator(name)(where)
     return found
 

@@ -8,6 +8,7 @@
 //     CHOICE(name, chosen_by, value, names, meaning);   a parameter whose values have names: "first second third"
 //     NIC_CHOICE(name, value, names, meaning);          the same of NICs alone: no program has it, and no member
 //     RULE(name, rule);                                 "R_min_mbps <= R_max_mbps", or "this or that": not both 0
+//     HARDWARE(name, least, most, register);            what NICs take for a parameter; other values get a warning
 //   };
 //   struct mine_counters {
 //     COUNTER(type, name, unit, meaning);
@@ -48,6 +49,7 @@
 #define CHOICE(name, chosen_by, value, names, meaning) __u32 name TAG("choice;" #value ";" names)
 #define NIC_CHOICE(name, value, names, meaning) _Static_assert(1, names)
 #define RULE(name, rule) char name[0] TAG("rule;" rule)
+#define HARDWARE(name, least, most, what) _Static_assert((least) <= (most), what)
 #define COUNTER(type, name, unit, meaning) type name TAG("counter;" unit)
 #define DERIVED(name, formula, meaning) char name[0] TAG("derived;" formula)
 

@@ -39,6 +39,16 @@ struct dcqcn_params {
   NIC_CHOICE(retransmission, go_back_n, "go_back_n selective_repeat",
              "what is sent again after a loss: all from there on, or what is missing");
   RULE(rates_are_in_order, "R_min_mbps <= R_max_mbps");
+  // NVIDIA, "DCQCN CC Parameters" (DOCA 3.4), and mstflint's mlxconfig_host.db: the narrower of the two.
+  HARDWARE(T_us, 1, 131071, "rpg_time_reset");
+  HARDWARE(F, 1, 31, "rpg_threshold");
+  HARDWARE(byte_counter_bytes, 0, 32767, "rpg_byte_reset");
+  HARDWARE(R_AI_mbps, 1, 131071, "rpg_ai_rate");
+  HARDWARE(R_HAI_mbps, 1, 131071, "rpg_hai_rate");
+  HARDWARE(R_min_mbps, 1, 131071, "rpg_min_rate");
+  HARDWARE(alpha_timer_us, 1, 131071, "dce_tcp_rtt");
+  HARDWARE(cnp_gap_us, 0, 131071, "min_time_between_cnps");
+  HARDWARE(rate_on_first_cnp_mbps, 0, 131071, "rate_to_set_on_first_cnp");
 };
 
 struct dcqcn_counters {

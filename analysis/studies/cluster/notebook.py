@@ -188,7 +188,7 @@ each_group(
 # ## What was emulated
 
 # %%
-about.fidelity_notes(results)
+about.fidelity_notes(results, run)
 
 # %%
 about.headroom(run)

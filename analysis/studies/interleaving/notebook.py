@@ -193,7 +193,7 @@ cables.cables_of(run, cells_of(run))
 # ## What was emulated
 
 # %%
-about.fidelity_notes(results)
+about.fidelity_notes(results, run)
 
 # %%
 about.headroom(run)

@@ -89,7 +89,7 @@ page.table_html(tables.difference_table(results))
 # ## What was emulated
 
 # %%
-about.fidelity_notes(results)
+about.fidelity_notes(results, run)
 
 # %%
 about.headroom(run)

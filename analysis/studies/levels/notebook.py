@@ -53,7 +53,7 @@ page.table_html(tables.time_table(results))
 # ## What was emulated
 
 # %%
-about.fidelity_notes(results)
+about.fidelity_notes(results, run)
 
 # %%
 about.headroom(run)

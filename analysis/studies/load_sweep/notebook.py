@@ -239,7 +239,7 @@ page.figure_html(
 # ## What was emulated
 
 # %%
-about.fidelity_notes(results)
+about.fidelity_notes(results, run)
 
 # %%
 about.headroom(run)

@@ -74,7 +74,7 @@ page.concatenate(
 # ## What was emulated
 
 # %%
-about.fidelity_notes(results)
+about.fidelity_notes(results, run)
 
 # %%
 about.headroom(run)

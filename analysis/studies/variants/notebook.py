@@ -189,7 +189,7 @@ cables.cables_of(run, cells)
 # ## What was emulated
 
 # %%
-about.fidelity_notes(results)
+about.fidelity_notes(results, run)
 
 # %%
 about.headroom(run)

@@ -10,12 +10,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from roundabout.cli.options import check_output
 from roundabout.core.errors import UsageError
+from roundabout.core.paths import IS_CHECKOUT, ROOT
 from roundabout.spec.assembly.library import EXPERIMENTS
 from roundabout.spec.base import NAME_RULE, Name
 from roundabout.spec.fabrics import FABRICS, Fabric, write_topology
 from roundabout.store.files import write_text
 from roundabout.terminal.lines import print_line
 
+REFERENCE = ROOT / "docs" / "reference" / "experiments" / "files.md"
 TEMPLATE = Path(__file__).with_name("new.yaml")
 ON_A_DUMBBELL = {
     "HOW_TO_RUN": "# In the lab, as root:   roundabout run NAME.yaml --testbed lab\n"
@@ -62,7 +64,10 @@ def command(
         write_text(topology, write_topology(shape.topology(name)))
         print_line(topology)
     text = _fill(TEMPLATE.read_text(), values)
-    write_text(path, _fill(text, {"NAME": name, "SCHEMA": str(EXPERIMENTS / "schema" / "experiment.json")}))
+    schema = EXPERIMENTS / "schema" / "experiment.json"
+    write_text(
+        path, _fill(text, {"NAME": name, "SCHEMA": str(schema), "FIELDS": str(REFERENCE if IS_CHECKOUT else schema)})
+    )
     print_line(path)
     print_line(f"  roundabout run {path} --testbed fluid")
 

@@ -31,7 +31,7 @@ from roundabout.spec.load import load_experiment
 from roundabout.terminal.execution import EVERY_LAB_FACTOR
 from roundabout.terminal.lines import format_duration
 from roundabout.terminal.screen import Screen
-from roundabout.terminal.testbed_series import choose_series
+from roundabout.terminal.testbed_series import choose_series, print_warnings
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
@@ -55,6 +55,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     series = choose_series(experiment, testbed, inventory, is_root=True, dilation=dilation)
     for where in series.providers:
         where.check_experiment(experiment)
+    print_warnings(experiment, series.providers)
     # Keys depend on the testbed and on what is deployed there, so only a run has them; the order does not.
     plans = [make_run_plan(where, experiment, testbed_identity={}, artefacts={}) for where in series.providers]
     if as_json:
@@ -84,7 +85,8 @@ def _describe_amount(plan: Plan, where: TestbedProvider) -> str:
     """Return the number of trials and their expected duration as text."""
     repeats = "" if where.computes else f"; what is spoilt is repeated, {REPEATS} times at most"
     trials = f"{len(plan.trials)} trial{'' if len(plan.trials) == 1 else 's'}"
-    return f"{trials}, about {format_duration(plan.expected_s)}{repeats}"
+    report = f", and {format_duration(plan.report_s)} for the report"
+    return f"{trials}, about {format_duration(plan.expected_s)}{report}{repeats}"
 
 
 def describe_changes(experiment: Experiment) -> list[str]:
@@ -136,6 +138,7 @@ def _record(plan: Plan, where: TestbedProvider) -> dict[str, Any]:
         "where": dict(where.where),
         "changes": plan.experiment.changes,
         "expected_s": round(plan.expected_s, 1),
+        "report_s": round(plan.report_s, 1),
         "trials": [_trial(trial) for trial in plan.trials],
     }
 

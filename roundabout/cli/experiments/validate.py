@@ -11,8 +11,9 @@ from roundabout.cli.experiments.feedback import describe_feedback
 from roundabout.spec.assembly.library import CATALOG, KINDS, PROFILES, TOPOLOGIES, Library
 from roundabout.spec.errors import SpecError
 from roundabout.spec.load import guess_file_kind, is_path, load_experiment, load_profile, load_topology
+from roundabout.spec.preconditions import find_warnings
 from roundabout.spec.topology import Topology
-from roundabout.terminal.lines import print_error, print_line
+from roundabout.terminal.lines import print_error, print_line, print_warning
 
 LOADERS: dict[str, Callable[[str], Any]] = {
     CATALOG: load_checked_experiment,
@@ -29,27 +30,34 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Check experiments, profiles and topologies, and print the first fault of each with its place."""
+    """Check experiments, profiles and topologies, and print the faults of each with their places.
+
+    Later checks begin when earlier ones have found nothing.
+    """
     errors = [error for error in (map(_check, names) if names else _check_library()) if error]
-    for error in errors:
+    for error in (each for first in errors for each in (first, *first.further)):
         print_error(error.message, error.hint)
     if errors:
         raise typer.Exit(SpecError.exit_code)
     count = len(names) if names else sum(len(Library().names(shelf)) for shelf in LOADERS)
     print(f"{count} {'file' if count == 1 else 'files'} checked, nothing wrong")
     for name in names or ():
-        for line in _feedback(name):
-            print_line(f"{name}: {line}")
+        shelf = guess_file_kind(name)
+        if shelf == TOPOLOGIES:
+            print_line(f"{name}: {_feedback(load_topology(name))}")
+        elif shelf == CATALOG:
+            specs = [cell.spec for cell in load_experiment(name).cells]
+            for text in find_warnings(specs):
+                print_warning(f"{name}: {text}")
+            for line in describe_feedback(specs):
+                print_line(f"{name}: {line}")
 
 
-def _feedback(name: str) -> list[str]:
-    """Return lines with the feedback delay of a topology's longest path, or of the paths of an experiment's jobs."""
-    shelf = guess_file_kind(name)
-    if shelf == TOPOLOGIES:
-        sender, receiver = _ends_of_longest_path(topology := load_topology(name))
-        delay = topology.feedback_delay(sender, receiver)
-        return [f"a mark cuts a rate after {delay} over an empty network, from {sender} to {receiver}"]
-    return describe_feedback(cell.spec for cell in load_experiment(name).cells) if shelf == CATALOG else []
+def _feedback(topology: Topology) -> str:
+    """Return a line with the feedback delay of a topology's longest path."""
+    sender, receiver = _ends_of_longest_path(topology)
+    delay = topology.feedback_delay(sender, receiver)
+    return f"a mark cuts a rate after {delay} over an empty network, from {sender} to {receiver}"
 
 
 def _check_library() -> Iterator[SpecError | None]:

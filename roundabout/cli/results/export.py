@@ -31,13 +31,17 @@ def command(
     """Write a run's tables as CSV with a dictionary of their columns, or a trial as a trace that Perfetto opens."""
     if (csv is None) == (trial is None):
         raise UsageError("found " + ("both" if csv else "neither") + ", expected --csv FOLDER or --trace TRIAL")
+    run = Run.open(which, runs)
+    print_line(
+        f"run {run.path.name} of {run.experiment} on {run.manifest['testbed'].get('kind', 'an unknown testbed')}"
+    )
     if csv is not None:
         _check_folder(csv)
-        for path, rows in export_tables(Run.open(which, runs), csv):
+        for path, rows in export_tables(run, csv):
             print_line(f"{path}  {rows} rows")
     if trial is not None:
         check_output("--to", to, is_new=True)
-        write_text(to, export_trace(Run.open(which, runs), trial))
+        write_text(to, export_trace(run, trial))
         print_line(f"{to}  open it on https://ui.perfetto.dev")
 
 

@@ -17,7 +17,7 @@ GET = "./bootstrap notebook" if IS_CHECKOUT else f"{sys.executable} -m pip insta
 
 
 def command(which: WhichRun = "last", runs: Runs = Path("runs")) -> None:
-    """Start JupyterLab, reachable only from this machine, with a run's report notebook and an empty one for you."""
+    """Start JupyterLab, reachable only from this machine, with a run's report notebook and a short one to extend."""
     if find_spec("jupyterlab") is None:
         raise UsageError(f"found no JupyterLab in {sys.prefix}, expected it there", GET)
     run = Run.open(which, runs)

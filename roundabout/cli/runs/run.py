@@ -32,7 +32,7 @@ from roundabout.terminal.lines import format_duration
 from roundabout.terminal.execution import execute
 from roundabout.terminal.screen import Screen
 from roundabout.terminal.series_execution import execute_series
-from roundabout.terminal.testbed_series import choose_series
+from roundabout.terminal.testbed_series import choose_series, print_warnings
 from roundabout.plan import Plan
 from roundabout.runner.run import make_run_plan
 from roundabout.runner.testbed import TestbedProvider
@@ -69,6 +69,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     console = Screen(stderr=as_json)
     about = [f"{experiment.name}: {experiment.about}", *describe_changes(experiment), *series.notes]
     console.print(*about, sep="\n", highlight=False, soft_wrap=True)
+    print_warnings(experiment, series.providers)
     # A file shall be found again by `resume`, wherever that is called.
     which = str(Path(name).resolve()) if is_path(name) else name
 
@@ -113,5 +114,7 @@ def plan_overview(plan: Plan) -> Table:
         result.add_column(heading, justify="right")
     for cell, expected in cells.items():
         result.add_row(*cell, str(len(expected)), format_duration(sum(expected)))
-    result.add_row("all", "", "", str(len(plan.trials)), format_duration(plan.expected_s), style="bold")
+    result.add_row("report", "", "", "", format_duration(plan.report_s))
+    total_s = plan.expected_s + plan.report_s
+    result.add_row("all", "", "", str(len(plan.trials)), format_duration(total_s), style="bold")
     return result

@@ -22,6 +22,7 @@ def command(
         Path | None, typer.Argument(metavar="[INVENTORY]", help="Inventory of a rack to check instead of this machine.")
     ] = None,
     testbed: Testbed = None,
+    every: Annotated[bool, typer.Option("--all", help="Print the requirements that are met, too, one a line.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the checks as JSON.")] = False,
     record: Annotated[
         Path | None,
@@ -36,8 +37,13 @@ def command(
     if as_json:
         typer.echo(json.dumps([asdict(check) for check in checks]))
     else:
-        for check in fold_hosts(checks) if inventory else checks:
-            typer.echo(format_check(check))
+        told = fold_hosts(checks) if inventory else checks
+        for check in told:
+            if every or not check.good:
+                typer.echo(format_check(check))
+        met = sum(bool(check.good) for check in told)
+        if met and not every:
+            typer.echo(f"{'ok':8} {met} of {len(told)} requirements; --all lists them")
     raise typer.Exit(int(any(check.needed and check.good is False for check in checks)))
 
 

@@ -70,6 +70,7 @@ FUNCTIONS: Functions = {
     "running": (c_size_t, (c_void_p,)),
     "now": (c_int64, (c_void_p,)),
     "last_end": (c_int64, (c_void_p,)),
+    "paused_since": (c_int64, (c_void_p, c_uint32)),
     "hops": (c_int64, (c_void_p,)),
     "pool": (c_size_t, (c_void_p,)),
     "completed": (c_int64, (c_void_p, c_uint32)),
@@ -89,6 +90,10 @@ FUNCTIONS: Functions = {
     "traffic_result": (None, (c_void_p, c_uint32, POINTER(TrafficResult))),
 }
 """What each returns and takes (native/face.cpp, native/cross_traffic/face.cpp)."""
+
+
+class StuckError(EngineError):
+    """An error for jobs that are running although no event is left."""
 
 
 @dataclass(frozen=True)
@@ -227,13 +232,19 @@ class Engine:
         `is_stopped` is asked some times a second.
 
         Raises:
-            EngineError: it was stopped, or no event is left although jobs are running, which is a defect of the engine.
+            EngineError: it was stopped.
+            StuckError: no event is left although jobs are running: PFC's deadlock, or else a defect of the engine.
         """
         while self._library.packets_run(self._engine, until_ps, EVENTS, while_jobs) == 0:
             if is_stopped():
                 raise EngineError("the trial was stopped")
         if until_ps == NEVER and self._library.packets_running(self._engine):
-            raise EngineError(f"jobs wait for ever from {self.now_ps / PS_PER_MS:g} ms on", "report it with the trial")
+            raise StuckError(f"jobs wait for ever from {self.now_ps / PS_PER_MS:g} ms on", "report it with the trial")
+
+    def paused_since_ps(self, port: int) -> int | None:
+        """Return the instant since which a queue of the port is paused by PFC, or None if none is paused."""
+        found = int(self._library.packets_paused_since(self._engine, port))
+        return None if found < 0 else found
 
     @property
     def now_ps(self) -> int:

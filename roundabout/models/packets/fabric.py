@@ -3,11 +3,8 @@
 
 from dataclasses import dataclass
 
-from roundabout.spec.frames import AROUND_BYTES, CNP_BYTES, FRAME_HEADER_BYTES, ROCE_HEADER_BYTES
+from roundabout.spec.frames import FRAME_HEADER_BYTES, ROCE_HEADER_BYTES
 from roundabout.spec.transports import Ecn
-
-CONTROL_BYTES = CNP_BYTES
-"""A frame of a CNP; an ACK's is 12 bytes shorter, which is not modelled."""
 
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
 """Payload bytes of a full RoCE packet (InfiniBand Architecture Specification): what a path MTU may be."""
@@ -83,12 +80,3 @@ def payload_bytes(mtu_bytes: int) -> int:
 def frame_bytes(payload: int) -> int:
     """Return the bytes of a data packet's frame, as interfaces count it."""
     return FRAME_HEADER_BYTES + ROCE_HEADER_BYTES + payload
-
-
-def headroom_bytes(line_bytes_per_s: float, round_trip_s: float, frame: int) -> int:
-    """Return the bytes that may still arrive over a link after its switch has decided to pause it.
-
-    The pause frame waits for a packet, is sent and delayed; then a packet is finished, and what is on the link arrives.
-    """
-    frames = 3 * (frame + AROUND_BYTES) + CONTROL_BYTES + AROUND_BYTES
-    return round(round_trip_s * line_bytes_per_s + frames + frame)

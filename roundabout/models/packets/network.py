@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.models.packets.fabric import CONTROL_BYTES, Fabric, frame_bytes, headroom_bytes, payload_bytes
+from roundabout.models.packets.fabric import Fabric, frame_bytes, payload_bytes
 from roundabout.models.packets.structures import PS_PER_US, NicPlan, PortPlan
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import AROUND_BYTES
+from roundabout.spec.pfc import CONTROL_BYTES, headroom_bytes
 from roundabout.spec.routing import Flow
 from roundabout.spec.topology import Direction, Hop, Link, Topology
 from roundabout.spec.transports import Ecn

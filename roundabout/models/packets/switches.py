@@ -2,11 +2,11 @@
 """Shared buffers, weighted queues and RED of a trial's switches, as the engine takes them."""
 
 from roundabout.models.packets.engine import Engine
-from roundabout.models.packets.fabric import headroom_bytes
-from roundabout.models.packets.network import BYTES_PER_S_OF_GBPS, Ports, UnsupportedError
+from roundabout.models.packets.network import Ports, UnsupportedError
 from roundabout.models.packets.structures import BufferPlan
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import frame_bytes
+from roundabout.spec.pfc import required_headroom_bytes
 from roundabout.spec.topology import Hop, SharedBuffer
 from roundabout.spec.transports.queues import RED_WEIGHT
 
@@ -32,7 +32,7 @@ def plan_buffers(spec: TrialSpec, ports: Ports) -> dict[str, tuple[BufferPlan, d
     found = {}
     for switch in spec.topology.switches:
         headroom = {
-            number: 0 if spec.may_drop else _headroom_bytes(spec, buffer, Hop(link, *ends))
+            number: _headroom_bytes(spec, buffer, Hop(link, *ends))
             for number, (ends, link) in enumerate(ports.directions)
             if ends[0] == switch
         }
@@ -53,11 +53,9 @@ def plan_buffers(spec: TrialSpec, ports: Ports) -> dict[str, tuple[BufferPlan, d
 
 
 def _headroom_bytes(spec: TrialSpec, buffer: SharedBuffer, hop: Hop) -> int:
-    if buffer.headroom_bytes is not None:
-        return buffer.headroom_bytes
-    frame = frame_bytes(spec.topology.mtu_bytes)
-    round_trip_s = (spec.topology.hop_delay_us(hop) + spec.topology.hop_delay_us(hop.turned)) / 1e6
-    return headroom_bytes(hop.link.line_rate_gbps * BYTES_PER_S_OF_GBPS, round_trip_s, frame)
+    if spec.may_drop:
+        return 0
+    return required_headroom_bytes(spec.topology, hop) if buffer.headroom_bytes is None else buffer.headroom_bytes
 
 
 def add_switches(engine: Engine, spec: TrialSpec, ports: Ports) -> None:

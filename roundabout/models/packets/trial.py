@@ -3,12 +3,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from roundabout.models.packets.cross_traffic import NO_LOADS, Loads, PlayedTraffic, add_cross_traffic
-from roundabout.models.packets.engine import Engine, Samples, StopCheck
+from roundabout.models.packets.engine import Engine, Samples, StopCheck, StuckError
 from roundabout.models.packets.fabric import Fabric, payload_bytes
 from roundabout.models.packets.jobs import AddedJob, add_jobs
 from roundabout.models.packets.network import BYTES_PER_S_OF_GBPS, Ports, number_ports, plan_nics, plan_ports
@@ -16,6 +17,8 @@ from roundabout.models.packets.structures import PS_PER_MS, PairResult
 from roundabout.models.packets.switches import add_switches
 from roundabout.spec import TrialSpec
 from roundabout.spec.frames import segment_bytes
+from roundabout.spec.pfc import find_cycle
+from roundabout.spec.topology import Hop
 
 SAMPLE_MS = 10.0
 """The interval of counters of ports, as in every lab."""
@@ -66,10 +69,22 @@ def expected_s(spec: TrialSpec) -> float:
 
 
 @dataclass(frozen=True)
+class Deadlock:
+    """Links that PFC pauses for good, because each waits for the next one, and the last one for the first."""
+
+    links: tuple[str, ...]
+    since_ms: float
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.links[:-1])} and {self.links[-1]} pause each other since {self.since_ms:.0f} ms"
+
+
+@dataclass(frozen=True)
 class PlayedTrial:
     """The iterations of jobs (arrays (workers, iterations) of RECORD), and the counters of ports and hosts.
 
     `pairs` are the queue pairs of jobs by sender, receiver (ranks) and number; `traffic` is the cross traffic by name.
+    A `deadlock` ends the trial before its jobs end.
     """
 
     ports: Ports
@@ -78,6 +93,7 @@ class PlayedTrial:
     samples: Samples
     packet_hops: int
     traffic: Mapping[str, PlayedTraffic] = field(default_factory=dict)
+    deadlock: Deadlock | None = None
 
 
 def open_trial(
@@ -111,10 +127,17 @@ def play_trial(  # noqa: PLR0913, PLR0917 - what a trial is, and how it is watch
     if crossing:
         engine.run(round(loads.lead_ms * PS_PER_MS), is_stopped=is_stopped)
     before = {name: engine.traffic_result(each.number).delivered for name, each in crossing.items()}
-    engine.run(is_stopped=is_stopped)
-    last_ms = engine.last_end_ps / PS_PER_MS - loads.lead_ms
+    deadlock = None
+    try:
+        engine.run(is_stopped=is_stopped)
+    except StuckError:
+        deadlock = _find_deadlock(engine, spec, ports, loads.lead_ms)
+        if deadlock is None:
+            raise
+    last_ps = engine.now_ps if deadlock else engine.last_end_ps
+    last_ms = last_ps / PS_PER_MS - loads.lead_ms
     traffic = {name: each.read(loads.lead_ms, before[name], last_ms) for name, each in crossing.items()}
-    engine.run(engine.last_end_ps + round(sample_ms * PS_PER_MS), while_jobs=False)
+    engine.run(last_ps + round(sample_ms * PS_PER_MS), while_jobs=False)
     return PlayedTrial(
         ports,
         {name: engine.iterations(job.number) for name, job in jobs.items()},
@@ -122,4 +145,16 @@ def play_trial(  # noqa: PLR0913, PLR0917 - what a trial is, and how it is watch
         engine.samples(),
         engine.packet_hops,
         traffic,
+        deadlock,
     )
+
+
+def _find_deadlock(engine: Engine, spec: TrialSpec, ports: Ports, lead_ms: float) -> Deadlock | None:
+    """Return the circular wait of paused links on the jobs' routes, or None if there is none."""
+    directions = {Hop(link, *ends): number for number, (ends, link) in enumerate(ports.directions)}
+    since = {hop: at for hop, number in directions.items() if (at := engine.paused_since_ps(number)) is not None}
+    pairs = (pair for job in spec.jobs for route in spec.routes_of(job) for pair in pairwise(route))
+    cycle = find_cycle(pair for pair in pairs if since.keys() >= set(pair))
+    if not cycle:
+        return None
+    return Deadlock(tuple(hop.link.name for hop in cycle), max(since[hop] for hop in cycle) / PS_PER_MS - lead_ms)

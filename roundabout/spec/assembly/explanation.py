@@ -2,14 +2,14 @@
 """Conversion of pydantic's validation errors to a single SpecError with the line of the fault."""
 
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from roundabout.spec.base import Strict
-from roundabout.spec.errors import SpecError, quote_value, suggest
+from roundabout.spec.errors import SpecError, expected_names, quote_value, suggest
 from roundabout.spec.expectation import TAGGED
 from roundabout.spec.reader.yaml_source import Block, Document
 from roundabout.spec.trace import KINDS
@@ -61,9 +61,24 @@ def parse_as(model: type[Part], document: Document) -> Part:
 def explain_error(error: ValidationError, document: Document, model: type[BaseModel], root: Block) -> SpecError:
     """Return a SpecError for the first fault that `error` reports about `root`, a part of `document` read as `model`.
 
-    Unknown fields come before other faults, because a misspelled field is also reported as missing.
+    Its `further` are the other faults. Unknown fields come before other faults, because a misspelled field is also
+    reported as missing.
     """
-    details = min(error.errors(include_url=False), key=lambda item: item["type"] != "extra_forbidden")
+    details = sorted(error.errors(include_url=False), key=lambda item: item["type"] != "extra_forbidden")
+    first, *others = (_explain(item, document, model, root) for item in details if not _follows(item, details))
+    first.further = tuple(others)
+    return first
+
+
+def _follows(item: ErrorDetails, details: Sequence[ErrorDetails]) -> bool:
+    """Return True if a fault is due to another one: a misspelled field is missing, and faulty entries do not count."""
+    if item["type"] == "missing":
+        return any(each["type"] == "extra_forbidden" and each["loc"][:-1] == item["loc"][:-1] for each in details)
+    within = (each["loc"] for each in details if len(each["loc"]) > len(item["loc"]))
+    return item["type"] == "too_short" and any(loc[: len(item["loc"])] == item["loc"] for loc in within)
+
+
+def _explain(details: ErrorDetails, document: Document, model: type[BaseModel], root: Block) -> SpecError:
     way = tuple(step for step in details["loc"] if step != "[key]")
     location = _file_location(tuple(step for step in way if step not in TAGGED))
     if details["type"] == "extra_forbidden":
@@ -116,8 +131,7 @@ def _missing(location: tuple[Any, ...], document: Document, root: Block) -> Spec
 
 
 def _unknown_field(location: tuple[Any, ...], document: Document, known: list[str], root: Block) -> SpecError:
-    expected = f"one of {', '.join(known)}" if known else "no such field"
-    hint = suggest(location[-1], known)
+    expected, hint = expected_names(location[-1], known) if known else ("no such field", None)
     return document.error(location, f"the unknown field '{location[-1]}'", expected, hint=hint, root=root)
 
 

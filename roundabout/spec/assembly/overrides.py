@@ -8,11 +8,14 @@ file's own value. The path of a factor that is a list sets the factor's levels.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from roundabout.spec.assembly.explanation import fields_at
 from roundabout.spec.assembly.factors import nested_overlay
 from roundabout.spec.assembly.library import HEADER, OVERLAYABLE
 from roundabout.spec.assembly.merge import merge
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
+from roundabout.spec.experiment import Treatment
 from roundabout.spec.reader.yaml_source import Block, Document, Items, Mark, as_yaml, parse_option
+from roundabout.spec.transports.registry import find_declaration, transport_names
 
 SET = "set"
 ONCE = tuple(field for field in (*HEADER, "factors") if field != SET)
@@ -111,12 +114,26 @@ def check_used(document: Document, changes: tuple[Override, ...], combinations: 
 def _check(document: Document, name: str) -> None:
     head = name.split(".", maxsplit=1)[0]
     if head not in (*ONCE, *OVERLAYABLE):
-        is_factor = name == "variant" or name in _factors(document.root)
-        hint = "--only chooses levels" if is_factor else suggest(head, (*ONCE, *OVERLAYABLE))
-        raise _error(document, name, f"the unknown field '{head}'", f"one of {', '.join((*OVERLAYABLE, *ONCE))}", hint)
+        known = (*OVERLAYABLE, *ONCE)
+        hint = suggest(head, known)
+        if paths := _paths_of(name, document.root):
+            hint = f"did you mean {' or '.join(paths)}?"
+        if name == "variant" or name in _factors(document.root):
+            hint = "--only chooses levels"
+        raise _error(document, name, f"the unknown field '{head}'", f"one of {list_choices(known)}", hint)
     below = [factor for factor in _factors(document.root) if factor.startswith(f"{name}.")]
     if below and head not in ONCE:
         raise _error(document, name, f"it above the factor {below[0]}", f"levels of {below[0]}, or null for none")
+
+
+def _paths_of(name: str, root: Block) -> list[str]:
+    """Return the paths of fields and of the transport's parameters that are called `name`, one block below the file."""
+    transport = root.get("transport")
+    fields = {block: fields_at(Treatment, (block,)) for block in Treatment.model_fields}
+    if isinstance(transport, Block) and transport.get("name") in transport_names():
+        declared = find_declaration(transport["name"])
+        fields["transport"] = [each.name for each in declared.parameters] if declared else []
+    return [f"{block}.{name}" for block, names in fields.items() if name in names]
 
 
 def _file_overlay(root: Block, name: str, change: Override) -> Block | None:

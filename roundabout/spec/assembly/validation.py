@@ -9,6 +9,7 @@ from roundabout.spec.cluster import Cluster
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
 from roundabout.spec.expectation import Basis, Expectation, ExpectationCheck, Order
 from roundabout.spec.experiment import ONLY_VARIANT, Cell, CrossTraffic, Job, Treatment, TrialSpec
+from roundabout.spec.preconditions import find_missing_signals
 from roundabout.spec.profile import Profile
 from roundabout.spec.reader.yaml_source import Block, Document
 from roundabout.spec.topology import Topology
@@ -137,14 +138,22 @@ def check_pattern(merged: Merged, name: str, job: Job, profile: Profile) -> None
         raise merged.error(here, found, f"an even number: {profile.name} sends in pairs")
 
 
-def check_rules(merged: Merged, name: str, job: Job, profile: Profile) -> None:
-    """Raise SpecError if the job's parameters or profile violate a rule that its transport declares."""
+def check_rules(merged: Merged, name: str, job: Job, profile: Profile, topology: Topology) -> None:
+    """Raise SpecError if the job's parameters, profile or links violate a rule that its transport declares."""
+    slowest_gbps = min(link.payload_rate_gbps for host in job.hosts for link in topology.links_of(host))
+    values = {**job.transport.with_line_rate(slowest_gbps), "compute_us": profile.compute_ms * 1000}
     declared = job.transport.declaration
-    values = {**job.transport.requested, "compute_us": profile.compute_ms * 1000}
     for rule in declared.rules if declared else ():
         if broken := find_violation(rule, values):
             found, expected = broken
             raise merged.error(("jobs", name, "transport", rule.left), f"{found}{merged.setting}", expected)
+
+
+def check_signals(merged: Merged, spec: TrialSpec) -> None:
+    """Raise SpecError if switch ports give a congestion control no signal at all."""
+    for missing in find_missing_signals(spec):
+        if missing.remaining is None:
+            raise merged.error((*missing.user, "transport"), f"{missing.found}{merged.setting}", missing.allowed)
 
 
 def check_cross_traffic(merged: Merged, treatment: Treatment, topology: Topology) -> None:

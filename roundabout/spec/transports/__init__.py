@@ -19,7 +19,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from roundabout.spec.base import Name, Strict
-from roundabout.spec.errors import SpecError, quote_value, suggest
+from roundabout.spec.errors import SpecError, expected_names, quote_value, suggest
 from roundabout.spec.transports import registry
 from roundabout.spec.transports.declarations import Counter, Declaration, Derived, Parameter, Rule
 from roundabout.spec.transports.queues import QueueName
@@ -89,6 +89,11 @@ class Transport(Strict, extra="allow"):
     def requested(self) -> dict[str, int | float | str]:
         """Return the given parameters, completed by those of the transport's set."""
         return {**(self.published.parameters if self.published else {}), **self.parameters}
+
+    def with_line_rate(self, rate_gbps: float) -> dict[str, int | float | str]:
+        """Return the requested parameters, and those that follow from a host's link with this payload rate."""
+        declared = self.declaration.parameters if self.declaration else ()
+        return {each.name: rate_gbps * 1000 for each in declared if each.chosen_by == "line_rate"} | self.requested
 
     def fallback(self, parameter: Parameter) -> float | str:
         """Return the value of a parameter that was not requested: its default.
@@ -236,8 +241,8 @@ def _program(file: Any, folder: Path) -> Path:
 
 def _value(key: str, value: Any, parameters: Mapping[str, Parameter], name: str) -> float | str:
     if key not in parameters:
-        expected = f"one of {', '.join(parameters)}" if parameters else f"no parameter: {name} has none"
-        _refuse(key, f"the unknown field '{key}'", expected, suggest(key, parameters))
+        no_parameter = f"no parameter: {name} has none", None
+        _refuse(key, f"the unknown field '{key}'", *(expected_names(key, parameters) if parameters else no_parameter))
     parameter = parameters[key]
     if parameter.names:
         if value not in parameter.names:

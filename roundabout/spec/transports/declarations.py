@@ -23,6 +23,7 @@ USAGE = {
     "CHOICE": "CHOICE(name, chosen_by, value, names, meaning);",
     "NIC_CHOICE": "NIC_CHOICE(name, value, names, meaning);",
     "RULE": "RULE(name, rule);",
+    "HARDWARE": "HARDWARE(name, least, most, register);",
     "COUNTER": "COUNTER(type, name, unit, meaning);",
     "DERIVED": "DERIVED(name, formula, meaning);",
 }
@@ -111,6 +112,16 @@ class Rule:
 
 
 @dataclass(frozen=True)
+class HardwareRange:
+    """The values that a register of NICs takes for a parameter. Other values are for models and labs alone."""
+
+    parameter: str
+    least: float
+    most: float
+    register: str
+
+
+@dataclass(frozen=True)
 class Declaration:
     """All declarations of one transport. `meant_for` is the kind of queue at switch ports that it needs."""
 
@@ -122,6 +133,7 @@ class Declaration:
     counters: tuple[Counter, ...]
     derived: tuple[Derived, ...]
     rules: tuple[Rule, ...] = ()
+    hardware: tuple[HardwareRange, ...] = ()
 
     def origin(self, parameter: Parameter) -> str:
         """Return the name of the transport that declares `parameter`. For mltcp_dcqcn it may be dcqcn or mltcp."""
@@ -186,6 +198,7 @@ def read_declaration(program: Path) -> Declaration:
         counters=tuple(counters.values()),
         derived=tuple(derived.values()),
         rules=rules,
+        hardware=tuple(_hardware(each, known) for each in statements if each.word == "HARDWARE"),
     )
 
 
@@ -283,6 +296,13 @@ def _rule(at: _Statement, known: Set[str]) -> Rule:
         if name not in known and name not in FACTS:
             at.refuse(f"{name} in a rule", f"one of {', '.join([*sorted(known), *FACTS])}")
     return Rule(found[1], found[2] == "or", found[3])
+
+
+def _hardware(at: _Statement, known: Set[str]) -> HardwareRange:
+    name, least, most, register = at.arguments
+    if name not in known:
+        at.refuse(f"the hardware's range of {name}", f"one of {', '.join(sorted(known))}")
+    return HardwareRange(name, _number(at, least), _number(at, most), _meaning(at, register))
 
 
 def _parameter(at: _Statement) -> Parameter:

@@ -5,8 +5,9 @@ Jobs follow their profiles without jitter. crossgen draws the flows of cross tra
 without random flows has the same result each time. Therefore it runs once and has no confidence interval.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +17,7 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.models import fluid
 from roundabout.models.fluid import fluid_jobs, residual_of_schedules
 from roundabout.models.fluid.engine import LIBRARY
+from roundabout.models.fluid.mltcp import factor_of
 from roundabout.plan import PlannedTrial
 from roundabout.runner import program_list
 from roundabout.runner.fidelity import Fidelity
@@ -23,7 +25,8 @@ from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.tables.trial_start import TrialStart
 from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider, refuse_switch_features
 from roundabout.runner.trial.load_files import CROSSGEN, LoadError
-from roundabout.spec import TrialSpec
+from roundabout.spec import Experiment, TrialSpec
+from roundabout.spec.errors import list_choices
 from roundabout.spec.nic_settings import find_nic_setting
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
@@ -78,6 +81,11 @@ class FluidProvider(TestbedProvider):
         if refused := find_nic_setting(trial, {job.transport.name for job in trial.jobs.values()}):
             raise UnplayableError(refused, "play it with --testbed packets: here flows share links without packets")
 
+    def find_warnings(self, experiment: Experiment, /) -> list[str]:
+        """Return also a warning for jobs of MLTCP that nothing moves apart."""
+        found = [text for cell in experiment.cells for text in _symmetric_starts(cell.spec)]
+        return list(dict.fromkeys([*super().find_warnings(experiment), *found]))
+
     def checks(self) -> tuple[Check, ...]:
         """Return the check for crossgen, the program that draws flows."""
         built = (paths.ROOT / CROSSGEN).is_file()
@@ -92,6 +100,22 @@ class FluidProvider(TestbedProvider):
         files = {f"{name}/{path.name}": path for name, folder in folders.items() for path in folder.glob("*.py")}
         built = {name: paths.ROOT / name for name in (CROSSGEN, LIBRARY)}
         return program_list.hash_files({**{name: files[name] for name in sorted(files)}, **built})
+
+
+def _symmetric_starts(spec: TrialSpec) -> Iterator[str]:
+    """Yield a warning for jobs of MLTCP that share a link and begin alike, so that their F is the same."""
+    alike: dict[tuple[Any, ...], list[str]] = {}
+    for name, job in spec.jobs.items() if spec.has_concurrent_jobs else ():
+        if factor_of(job.transport):
+            alike.setdefault((job.profile.name, str(job.transport), job.flows, job.begins_ms), []).append(name)
+    for names in alike.values():
+        if any(set(spec.hops(one)) & set(spec.hops(other)) for one, other in combinations(names, 2)):
+            begins_ms, transport = spec.jobs[names[0]].begins_ms, spec.jobs[names[0]].transport.name
+            yield (
+                f"jobs {list_choices(names)}: found the same profile and start, {begins_ms:g} ms; without jitter, as "
+                f"here, {transport} gives them the same F and never moves them apart; expected different "
+                "start_offset_ms, or --testbed packets"
+            )
 
 
 class FluidTestbed(Scaling):

@@ -18,7 +18,7 @@ from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_featu
 from roundabout.runner.transports import TOOL, object_folder
 from roundabout.runner.trial.jobs import check_source_ports
 from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
-from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.experiment import Experiment, TrialSpec
 from roundabout.spec.nic_settings import find_nic_setting
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry
@@ -34,6 +34,9 @@ from roundabout.testbeds.lab.network.namespaces import remove_namespace
 
 FACTORS = ("scale", "dilation", "transport_dilation")
 """Options of a lab: the divisor of rates, the factor of times, and that of the times of transports and switches."""
+EARLY_PACKETS = 5
+"""Packets in a port's queue. If marks begin there or before, windows of TCP have sat at two packets, their floor
+(docs/explanation/mltcp.md)."""
 
 
 def create_provider(where: Mapping[str, str]) -> "LabProvider":
@@ -105,6 +108,13 @@ class LabProvider(SshTestbedProvider):
             host_settings.settings_document(trial, host, calibration, dilation)
         host_settings.ecn_thresholds(trial, calibration, calibration.scale / dilation)
         port_queues.port_queues(lay_out(trial.topology), calibration, calibration.scale, dilation, trial)
+
+    def find_warnings(self, experiment: Experiment, /) -> list[str]:
+        """Return also a warning for TCP over ports that mark when they hold a few packets."""
+        calibration, dilation = self.calibration, self._transport_dilation or self.dilation
+        bytes_scale = calibration.scale / dilation
+        found = (text for cell in experiment.cells for text in _early_marks(cell.spec, calibration, bytes_scale))
+        return list(dict.fromkeys([*super().find_warnings(experiment), *found]))
 
     def create_hosts(self, topology: Topology, name: str) -> HostGroup:
         """Create the lab called `name`."""
@@ -182,6 +192,18 @@ class LabProvider(SshTestbedProvider):
                 check_call(connection, [*settings_command(host, site.settings_state), "restore", "--owner", owner])
 
         raise_together(apply_in_parallel(restore, site.hosts.values()))
+
+
+def _early_marks(trial: TrialSpec, calibration: Calibration, bytes_scale: float) -> Iterator[str]:
+    """Yield a warning for each TCP whose windows marks keep at their floor of two packets (docs/results/mltcp.md)."""
+    kmin_bytes = host_settings.ecn_thresholds(trial, calibration, bytes_scale).kmin_bytes
+    packets = kmin_bytes / port_queues.mtu_bytes(trial.topology, bytes_scale)
+    names = (name for name, each in trial.transports.items() if each.intended_queue == "drop-tail")
+    for name in names if trial.queue != "drop-tail" and trial.tcp.ecn is not False and packets <= EARLY_PACKETS else ():
+        yield (
+            f"queue: found {trial.queue} with {name}: ports mark from {packets:.1f} packets on here, so that windows "
+            "may stay at their floor of two packets; expected drop-tail (or auto), or a --dilation"
+        )
 
 
 def refuse_hidden_flows(trial: TrialSpec) -> None:

@@ -50,7 +50,7 @@ def test_unless_asked_ports_are_as_they_were_and_keys_say_nothing_of_it(tmp_path
 
 def test_queue_and_priorities_are_stored_in_the_trial(tmp_path: Path) -> None:
     more = "queue: drop-tail\npriority_queues: 3\nfactors: {jobs.j1.priority: [5]}\n"
-    spec = spec_of(tmp_path, "dcqcn", more)
+    spec = spec_of(tmp_path, "reno", more)
     stored = spec.model_dump(mode="json")
     assert (stored["queue"], stored["priority_queues"], stored["jobs"]["j1"]["priority"]) == ("drop-tail", 3, 5)
     assert TrialSpec.model_validate(stored) == spec

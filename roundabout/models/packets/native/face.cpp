@@ -98,6 +98,9 @@ std::int64_t packets_run(Engine *engine, std::int64_t until_ps, std::int64_t eve
 std::size_t packets_running(const Engine *engine) { return engine->jobs.running(); }
 std::int64_t packets_now(const Engine *engine) { return engine->now(); }
 std::int64_t packets_last_end(const Engine *engine) { return engine->jobs.last_end(); }
+std::int64_t packets_paused_since(const Engine *engine, std::uint32_t port) {
+  return engine->network.paused_since(port);
+}
 std::int64_t packets_hops(const Engine *engine) { return engine->network.hops(); }
 std::size_t packets_pool(const Engine *engine) { return engine->network.pool_size(); }
 

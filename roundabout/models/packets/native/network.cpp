@@ -459,6 +459,15 @@ void Network::mark(Port &port, Packet &packet) {
   marks_[route_marks_[packet.hop]].marks++;
 }
 
+Picos Network::paused_since(std::size_t index) const {
+  const Port &port = ports_[index];
+  Picos first = -1;
+  for (int queue = 0; queue < kPriorities; queue++)
+    if ((port.paused & bit(queue)) && (first < 0 || port.paused_since[queue] < first))
+      first = port.paused_since[queue];
+  return first;
+}
+
 QueueCounters Network::counters(std::size_t index, Picos now) const {
   QueueCounters sum{ports_[index].tx_bytes, ports_[index].tx_packets};
   for (int queue = 0; queue < kPriorities; queue++) {

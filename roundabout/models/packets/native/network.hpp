@@ -100,6 +100,7 @@ public:
   QueueCounters queue_counters(std::size_t port, int queue, Picos now) const;
   Bytes backlog(std::size_t port) const;
   Bytes queue_backlog(std::size_t port, int queue) const { return ports_[port].queues[queue].bytes; }
+  Picos paused_since(std::size_t port) const; // the first of its queues that is paused now; -1 if none is
   double red_average(std::size_t port, int queue) const;
   const std::vector<SharedBuffer> &buffers() const { return buffers_; }
   std::int64_t hops() const { return hops_; } // packets that ports have sent
