@@ -339,7 +339,7 @@ def test_a_field_of_nccl_tests_changes_what_is_shown(field, change, tmp_path, ca
         path.write_text(json.dumps(entry))
         try:
             fabric = nccl_tests.read(path)
-            profile_maker._show_fabric(fabric, Console(width=200))
+            profile_maker.show_fabric(fabric, Console(width=200))
             shown.append((capsys.readouterr().out, fabric.nccl))
         except RecordError as error:
             shown.append((error.message, None))
