@@ -54,7 +54,7 @@ def report_records(named: Sequence[Path], target: Path | None, console: Console,
         what = f"{measured[0].path}, which says what a fabric gives, and no job's iterations"
         raise UsageError(f"--save: found {what}, expected records of a job")
     for fabric in measured:
-        _show_fabric(fabric, console)
+        show_fabric(fabric, console)
     if as_json:
         print(json.dumps([_fabric_json(each) for each in measured], indent=2))
 
@@ -192,10 +192,11 @@ def _json(found: "RecordedProfile", run: Run | None, target: Path | None) -> dic
     }
 
 
-def _show_fabric(fabric: "Fabric", console: Console) -> None:
+def show_fabric(fabric: "Fabric", console: Console) -> None:
+    """Print a fabric's speed, a row for each size, and sentences on it."""
     hosts = f" on {len(fabric.hosts)} host{'s'[: len(fabric.hosts) - 1]}" if fabric.hosts else ""
     table = untitled_table("")
-    table.title = Text(f"{fabric.collective}{_describe_ranks(fabric)}{hosts} ({fabric.path.name})")
+    table.title = Text(f"{fabric.collective}{describe_ranks(fabric)}{hosts} ({fabric.path.name})")
     for heading in ("size, MB", "time, ms", "algorithm, Gbit/s", "bus, Gbit/s", "in place", "type"):
         table.add_column(heading, justify="right")
     for each in fabric.measured:
@@ -208,7 +209,8 @@ def _show_fabric(fabric: "Fabric", console: Console) -> None:
         console.print(f"- {sentence}", highlight=False)
 
 
-def _describe_ranks(fabric: "Fabric") -> str:
+def describe_ranks(fabric: "Fabric") -> str:
+    """Return the ranks of a fabric's measurement, as the end of a phrase: several groups run at once."""
     sizes = fabric.group_sizes
     if len(sizes) < 2:
         return f", {fabric.ranks} ranks" if fabric.ranks else ""

@@ -11,7 +11,7 @@ from analysis.records.collective_groups import sent_bytes
 from analysis.records.formats import fabric_of
 from analysis.records.job import Job, join_records
 from analysis.records.profile import make_profile, read_records
-from analysis.records.profile_maker import _describe_ranks
+from analysis.records.profile_maker import describe_ranks
 from analysis.statistics import phases
 
 pytestmark = pytest.mark.unit
@@ -119,6 +119,6 @@ def test_a_reported_case_is_refused_by_its_cause(case, said, hint):
 def test_groups_of_nccl_tests_are_told_from_all_ranks():
     fabric = fabric_of(HERE / "nccl-tests-split" / "o.json")
     assert fabric is not None
-    assert _describe_ranks(fabric) == ", 4 groups of 2 ranks at once"
+    assert describe_ranks(fabric) == ", 4 groups of 2 ranks at once"
     # doc/PERFORMANCE.md: 2 (n - 1) / n is 1 among 2 ranks, and would be 1.75 among 8.
     assert {each.bus_gbps / each.algorithm_gbps for each in fabric.measured} == {1.0}

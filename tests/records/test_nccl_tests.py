@@ -79,7 +79,7 @@ def test_groups_that_run_at_once_are_told_apart(edited, groups, sizes, said):
 
     fabric = edited(change)
     assert (fabric.ranks, fabric.group_sizes) == (4, sizes)
-    assert profile_maker._describe_ranks(fabric) == said
+    assert profile_maker.describe_ranks(fabric) == said
 
 
 def test_threads_and_gpus_count_in_each_group(edited):

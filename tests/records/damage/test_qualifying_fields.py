@@ -18,8 +18,8 @@ from tests.records.record_writers import COMM_TYPES, Inspector
 pytestmark = pytest.mark.unit
 
 MS = 1_000_000
-DOCUMENT = (Path(__file__).parents[2] / "docs/reference/record-formats.md").read_text()
-FABRIC = Path(__file__).with_name("examples") / "nccl-tests" / "version-3.json"
+DOCUMENT = (Path(__file__).parents[3] / "docs/reference/record-formats.md").read_text()
+FABRIC = Path(__file__).parents[1] / "examples" / "nccl-tests" / "version-3.json"
 Change = Callable[[Any], object]
 Outcome = tuple[Any, ...]
 
@@ -339,7 +339,7 @@ def test_a_field_of_nccl_tests_changes_what_is_shown(field, change, tmp_path, ca
         path.write_text(json.dumps(entry))
         try:
             fabric = nccl_tests.read(path)
-            profile_maker._show_fabric(fabric, Console(width=200))
+            profile_maker.show_fabric(fabric, Console(width=200))
             shown.append((capsys.readouterr().out, fabric.nccl))
         except RecordError as error:
             shown.append((error.message, None))
