@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from roundabout.spec import SpecError
+from roundabout.spec.load import load_experiment
 from roundabout.spec.trace import SubmittedJob
 from tests.spec.cluster_traces.trace_files import HELIOS, KALOS, PAI_TASKS, PODS, SEREN, TABLES, Table, read, read_file
 
@@ -64,3 +66,20 @@ def test_a_state_without_a_start_leaves_the_job_out(
 def test_a_job_that_did_not_complete_is_played_as_long_as_it_ran(state: str, tmp_path: Path) -> None:
     before = read(tmp_path, "helios", [HELIOS])
     assert read(tmp_path, "helios", [HELIOS.with_cell(0, "state", state)]) == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("alibaba-gpu-2026", r"kind: found 'alibaba-gpu-2026', a trace that has no submission times, expected a trace"),
+        ("alibaba-gpu-2024", r"kind: found 'alibaba-gpu-2024', expected one of 'poisson'"),
+        ("[alibaba-gpu-2026]", r"kind: found"),
+    ],
+)
+def test_a_trace_without_submission_times_is_refused_by_name(kind: str, message: str, tmp_path: Path) -> None:
+    text = (CASES / "alibaba-gpu-2026/t.yaml").read_text().replace("alibaba-gpu-2026", kind)
+    (tmp_path / "t.yaml").write_text(text)
+    with pytest.raises(SpecError, match=message) as raised:
+        load_experiment(str(tmp_path / "t.yaml"))
+    assert raised.value.line == 8
+    assert (raised.value.hint is None) == (kind == "alibaba-gpu-2026")
