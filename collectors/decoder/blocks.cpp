@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <unistd.h>
+#include <utility>
 
 namespace decoder {
 namespace {
@@ -39,6 +40,24 @@ void write_all(int fd, const void *data, std::size_t size) {
   }
 }
 
+constexpr std::uint16_t kSyn = 0x02, kAck = 0x10;
+
+std::uint32_t ports_of(const Record &record) {
+  return std::uint32_t{record.source_port} << 16 | record.destination_port;
+}
+
+// The priorities that were paused; null stands for whole links.
+nlohmann::json as_json(std::span<const Pauses> all) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (std::size_t priority = 0; priority < all.size(); priority++)
+    if (const Pauses &pauses = all[priority]; pauses.frames > 0)
+      rows.push_back({{"priority", priority < kPriorities ? nlohmann::json(priority) : nlohmann::json(nullptr)},
+                      {"frames", pauses.frames},
+                      {"resumes", pauses.resumes},
+                      {"quanta", pauses.quanta}});
+  return rows;
+}
+
 struct Header {
   std::array<char, 4> tag;
   std::uint32_t addresses;
@@ -60,7 +79,7 @@ void write_header(int fd, std::string_view tag, std::size_t addresses, std::size
 std::size_t AddressHash::operator()(const Address &address) const noexcept { return mixed(0, address); }
 
 std::size_t FlowHash::operator()(const FlowKey &flow) const noexcept {
-  const std::uint64_t ends = std::uint64_t{flow.ends} << 32 | flow.protocol;
+  const std::uint64_t ends = std::uint64_t{flow.ends} << 32 | (flow.protocol ^ flow.network << 9);
   return mixed(mixed(mixed(0, flow.source), flow.destination), ends);
 }
 
@@ -77,8 +96,6 @@ void Blocks::add(const Frame &frame) {
   }
   record.frame_bytes = frame.frame_bytes;
   parse_frame(frame.link_type, frame.bytes, frame.frame_bytes, packet);
-  if (record.undecoded == Undecoded::link_type && totals_.link_types.size() < kMaxLinkTypes)
-    totals_.link_types.insert(frame.link_type);
   if (record.has(kSource))
     record.source = index_of(packet.source);
   if (record.has(kDestination))
@@ -89,8 +106,7 @@ void Blocks::add(const Frame &frame) {
   }
   if (record.undecoded != Undecoded::no)
     record.present |= kUndecoded;
-  totals_.packets++;
-  totals_.undecoded[static_cast<std::size_t>(record.undecoded)]++;
+  count(packet);
   records_.push_back(record);
   if (records_.size() == kBatch)
     hand_over();
@@ -103,19 +119,47 @@ void Blocks::finish(const std::vector<std::string> &damage, const std::vector<st
   if (columns_.rows() > 0)
     write_block();
   const auto count = [this](Undecoded why) { return totals_.undecoded[static_cast<std::size_t>(why)]; };
+  std::map<std::string, std::uint64_t> protocols;
+  for (const auto &[protocol, packets] : totals_.protocols)
+    protocols[describe(protocol)] = packets;
   const nlohmann::json said = {{"packets", totals_.packets},
                                {"truncated", count(Undecoded::truncated)},
                                {"not_ip", count(Undecoded::not_ip)},
                                {"malformed", count(Undecoded::malformed)},
-                               {"link_type", count(Undecoded::link_type)},
-                               {"link_types", totals_.link_types},
-                               {"flows", flows_.size()},
+                               {"undecoded_protocols", protocols},
+                               {"pauses", as_json(totals_.pauses)},
+                               {"flows", flow_count_},
                                {"unnumbered", totals_.unnumbered},
                                {"damage", damage},
                                {"skipped", skipped}};
   const std::string text = said.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   write_header(fd_, "DONE", 0, 0, text.size());
   write_all(fd_, text.data(), text.size());
+}
+
+void Blocks::count(const Packet &packet) {
+  totals_.packets++;
+  totals_.undecoded[static_cast<std::size_t>(packet.record.undecoded)]++;
+  if (packet.undecoded.layer != Layer::none) {
+    const bool is_counted = totals_.protocols.size() < kMaxProtocols || totals_.protocols.contains(packet.undecoded);
+    totals_.protocols[is_counted ? packet.undecoded : Protocol{}]++;
+  }
+  if (packet.record.has(kPause))
+    count_pauses(packet);
+}
+
+void Blocks::count_pauses(const Packet &packet) {
+  const auto add = [this](std::size_t priority, std::uint16_t quanta) {
+    Pauses &pauses = totals_.pauses[priority];
+    pauses.frames++;
+    pauses.resumes += quanta == 0;
+    pauses.quanta += quanta;
+  };
+  if (!packet.record.has(kPausedPriorities))
+    return add(kPriorities, packet.record.pause_quanta);
+  for (std::size_t priority = 0; priority < kPriorities; priority++)
+    if (packet.record.paused_priorities >> priority & 1)
+      add(priority, packet.pause_quanta[priority]);
 }
 
 void Blocks::set_direction(Packet &packet) const {
@@ -128,22 +172,40 @@ void Blocks::set_direction(Packet &packet) const {
 
 void Blocks::set_flow(Packet &packet) {
   Record &record = packet.record;
-  if (!record.has(kPorts))
-    return;
   const bool roce = record.has(kQueuePair);
-  const std::uint32_t ports = std::uint32_t{record.source_port} << 16 | record.destination_port;
-  const std::uint32_t kind = record.protocol | (roce ? 1U << 8 : 0U);
-  const FlowKey key{packet.source, packet.destination, roce ? record.destination_qp : ports, kind};
+  if (!roce && !record.has(kPorts))
+    return;
+  const FlowKey key{packet.source, packet.destination, roce ? record.destination_qp : ports_of(record),
+                    (record.has(kProtocol) ? record.protocol : 0U) | (roce ? 1U << 8 : 0U),
+                    record.has(kVni) ? record.vxlan_vni + 1 : 0U};
+  const bool is_syn = record.has(kTcpFlags) && (record.tcp_flags & kSyn) != 0;
+  if (is_syn)
+    end_reused(key, record);
   auto found = flows_.find(key);
   if (found == flows_.end()) {
-    if (flows_.size() == kMaxFlows) {
+    if (flow_count_ == kMaxFlows) {
       totals_.unnumbered++;
       return;
     }
-    found = flows_.emplace(key, static_cast<std::uint32_t>(flows_.size())).first;
+    const std::uint32_t initial_seq = record.tcp_seq - (is_syn ? 0 : 1);
+    found = flows_.emplace(key, Flow{flow_count_++, initial_seq}).first;
   }
-  record.flow = found->second;
+  record.flow = found->second.number;
   record.present |= kFlow;
+}
+
+// Ends the flows of a five-tuple that a new connection uses again: as in Wireshark, a SYN with another initial sequence
+// number begins new flows. The client's begins them in both directions.
+void Blocks::end_reused(const FlowKey &key, const Record &syn) {
+  const auto found = flows_.find(key);
+  if (found == flows_.end() || found->second.initial_seq == syn.tcp_seq)
+    return;
+  FlowKey answer = key;
+  std::swap(answer.source, answer.destination);
+  answer.ends = key.ends << 16 | key.ends >> 16;
+  flows_.erase(found);
+  if ((syn.tcp_flags & kAck) == 0)
+    flows_.erase(answer);
 }
 
 std::uint32_t Blocks::index_of(const Address &address) {

@@ -11,7 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -30,6 +30,7 @@ struct FlowKey {
   Address destination;
   std::uint32_t ends = 0; // both ports, or the destination's queue pair
   std::uint32_t protocol = 0;
+  std::uint32_t network = 0; // of VXLAN, plus 1; 0 outside
 
   bool operator==(const FlowKey &) const = default;
 };
@@ -38,11 +39,24 @@ struct FlowHash {
   std::size_t operator()(const FlowKey &flow) const noexcept;
 };
 
+struct Flow {
+  std::uint32_t number = 0;
+  std::uint32_t initial_seq = 0; // TCP's initial sequence number
+};
+
+// Counts of pauses of one priority, or of whole links.
+struct Pauses {
+  std::uint64_t frames = 0;
+  std::uint64_t resumes = 0; // frames with a time of 0, which end a pause
+  std::uint64_t quanta = 0;  // the sum of times
+};
+
 // Counts over the packets of all files.
 struct Totals {
   std::uint64_t packets = 0;
   std::array<std::uint64_t, kUndecodedKinds> undecoded{}; // indexed by Undecoded
-  std::set<std::uint32_t> link_types;                     // the first ones that could not be decoded
+  std::map<Protocol, std::uint64_t> protocols;            // packets by the protocol that was not decoded
+  std::array<Pauses, kPriorities + 1> pauses{};           // by priority; the last is of whole links
   std::uint64_t unnumbered = 0;                           // packets of flows beyond the limit
 };
 
@@ -51,7 +65,7 @@ public:
   static constexpr std::size_t kRows = 122'880;
   static constexpr std::size_t kBatch = 1024; // records that stay in a CPU's cache
   static constexpr std::size_t kMaxFlows = 1 << 20;
-  static constexpr std::size_t kMaxLinkTypes = 16; // bounds the totals of damaged captures; a sound one has a few
+  static constexpr std::size_t kMaxProtocols = 64; // bounds the totals of damaged captures; a sound one has a few
 
   // Writes to `fd`. A packet is outgoing if its source is in `own`, and incoming if its destination is.
   Blocks(int fd, const std::vector<Address> &own);
@@ -66,13 +80,17 @@ public:
 private:
   void set_direction(Packet &packet) const;
   void set_flow(Packet &packet);
+  void end_reused(const FlowKey &key, const Record &syn);
+  void count(const Packet &packet);
+  void count_pauses(const Packet &packet);
   std::uint32_t index_of(const Address &address);
   void hand_over();
   void write_block();
 
   int fd_;
   std::unordered_set<Address, AddressHash> own_;
-  std::unordered_map<FlowKey, std::uint32_t, FlowHash> flows_;
+  std::unordered_map<FlowKey, Flow, FlowHash> flows_;
+  std::uint32_t flow_count_ = 0; // including flows whose five-tuple was used again
   std::unordered_map<Address, std::uint32_t, AddressHash> address_index_;
   std::vector<Address> addresses_;
   std::vector<Record> records_;

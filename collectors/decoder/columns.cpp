@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <numeric>
 
 namespace decoder {
 namespace {
@@ -18,13 +19,17 @@ std::uint8_t *extend(std::vector<std::uint8_t> &bytes, std::size_t size) {
 } // namespace
 
 template <typename T> void Columns::put(std::uint32_t needed, T Record::*field) {
-  put_bits(next_->known, [needed](const Record &record) { return record.has(needed); });
-  std::uint8_t *at = extend(next_->values, records_.size() * sizeof(T));
+  Column &column = *next_++;
+  std::uint8_t *at = extend(column.values, records_.size() * sizeof(T));
+  if ((present_ & needed) != needed) { // as most columns are
+    extend(column.known, (records_.size() + 7) / 8);
+    return;
+  }
+  put_bits(column.known, [needed](const Record &record) { return record.has(needed); });
   for (const Record &record : records_) {
     std::memcpy(at, &(record.*field), sizeof(T));
     at += sizeof(T);
   }
-  next_++;
 }
 
 // One bit a record, the lowest first.
@@ -43,10 +48,13 @@ void Columns::append(std::span<const Record> records) {
   constexpr std::uint8_t kCnp = 0x81;
   records_ = records;
   next_ = columns_.data();
+  present_ = std::accumulate(records.begin(), records.end(), std::uint32_t{0},
+                             [](std::uint32_t fields, const Record &record) { return fields | record.present; });
   put(kTime, &Record::time_ns);
   put(kDirection, &Record::direction);
   put(kAlways, &Record::frame_bytes);
   put(kVlan, &Record::vlan_id);
+  put(kVlan, &Record::vlan_pcp);
   put(kInnerVlan, &Record::inner_vlan_id);
   put(kVersion, &Record::ip_version);
   put(kSource, &Record::source);
@@ -68,6 +76,11 @@ void Columns::append(std::span<const Record> records) {
   next_++;
   put(kQueuePair, &Record::destination_qp);
   put(kPsn, &Record::psn);
+  put(kVni, &Record::vxlan_vni);
+  put(kOuterTrafficClass, &Record::outer_dscp);
+  put(kOuterTrafficClass, &Record::outer_ecn);
+  put(kPausedPriorities, &Record::paused_priorities);
+  put(kPause, &Record::pause_quanta);
   put(kUndecoded, &Record::undecoded);
   assert(next_ == columns_.data() + columns_.size());
   rows_ += records.size();

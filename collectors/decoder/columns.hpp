@@ -39,12 +39,13 @@ private:
   template <typename T> void put(std::uint32_t needed, T Record::*field);
   template <typename Test> void put_bits(Bytes &bytes, const Test &test);
 
-  static constexpr std::size_t kColumns = 24;
+  static constexpr std::size_t kColumns = 30;
 
   std::array<Column, kColumns> columns_;
   std::size_t rows_ = 0;
   // While records are appended:
   std::span<const Record> records_;
+  std::uint32_t present_ = 0; // fields that any of them has
   Column *next_ = nullptr;
 };
 

@@ -21,9 +21,12 @@ enum LinkType : std::uint32_t {
   kLinuxCooked2 = 276,
 };
 
-constexpr std::uint16_t kIpv4 = 0x0800, kIpv6 = 0x86dd;
-constexpr std::uint8_t kHopByHop = 0, kTcp = 6, kUdp = 17;
+constexpr std::uint16_t kIpv4 = 0x0800, kIpv6 = 0x86dd, kMacControl = 0x8808, kRoceV1 = 0x8915;
+constexpr std::uint16_t kSmallestEtherType = 0x0600; // smaller ones are the lengths of IEEE 802.3 frames
+constexpr std::uint8_t kHopByHop = 0, kTcp = 6, kUdp = 17, kGre = 47;
 constexpr std::uint16_t kRoceV2Port = 4791;
+constexpr std::uint16_t kVxlanPort = 4789, kVxlanPortOfOldLinux = 8472;
+constexpr std::size_t kEthernetBytes = 14, kEtherTypeAt = 12;
 constexpr std::size_t kBthBytes = 12, kIcrcBytes = 4;
 
 // What is left of a packet: `captured` bytes are there, `length` were on the wire.
@@ -55,6 +58,14 @@ private:
 
 void know(Record &record, std::uint32_t fields) { record.present |= fields; }
 
+// Ends decoding at a protocol that is not decoded.
+void stop_at(Packet &packet, Undecoded why, Layer layer, std::uint32_t number = 0) {
+  packet.record.undecoded = why;
+  packet.undecoded = {layer, number};
+}
+
+void parse_after_header(const Bytes &frame, std::size_t header_bytes, std::size_t type_at, Packet &packet);
+
 // What ends a header early: its bytes were not captured, or the packet itself ends before the header does.
 Undecoded cut(const Bytes &rest, std::size_t needed) {
   return rest.length() < needed ? Undecoded::malformed : Undecoded::truncated;
@@ -77,7 +88,8 @@ std::int32_t extended_header_bytes(std::uint8_t opcode) {
   return kConnected[operation] + (extended && !response ? 4 : 0);
 }
 
-void parse_roce(const Bytes &rest, Record &record) {
+void parse_roce(const Bytes &rest, Packet &packet) {
+  Record &record = packet.record;
   record.present &= ~std::uint32_t{kPayload}; // that of UDP is not the data
   if (!rest.holds(kBthBytes)) {
     record.undecoded = cut(rest, kBthBytes);
@@ -93,8 +105,10 @@ void parse_roce(const Bytes &rest, Record &record) {
     return;
   }
   const std::int32_t extended = extended_header_bytes(record.opcode);
-  if (extended < 0)
+  if (extended < 0) {
+    stop_at(packet, Undecoded::protocol, Layer::roce_opcode, record.opcode);
     return;
+  }
   const std::size_t padding = rest.u8(1) >> 4 & 3;
   const std::size_t around = kBthBytes + static_cast<std::size_t>(extended) + padding + kIcrcBytes;
   record.payload_bytes = rest.length() > around ? static_cast<std::uint32_t>(rest.length() - around) : 0;
@@ -112,7 +126,33 @@ bool parse_ports(const Bytes &rest, Record &record) {
   return true;
 }
 
-void parse_udp(const Bytes &rest, Record &record) {
+// Parses the Ethernet frame in a VXLAN packet. The record then describes that frame; of the outer headers it keeps the
+// VLAN tags, DSCP and ECN, which determine the packet's treatment by the underlay's switches.
+void parse_vxlan(const Bytes &rest, Packet &packet) {
+  constexpr std::size_t kHeader = 8;
+  constexpr std::uint8_t kHasVni = 0x08;
+  Record &record = packet.record;
+  if (!rest.holds(kHeader)) {
+    record.undecoded = cut(rest, kHeader);
+    return;
+  }
+  if ((rest.u8(0) & kHasVni) == 0 || record.has(kVni)) {
+    stop_at(packet, Undecoded::protocol, Layer::udp_port, record.destination_port);
+    return;
+  }
+  record.present &= kTime | kVlan | kInnerVlan | kTrafficClass;
+  if (record.has(kTrafficClass)) {
+    record.outer_dscp = record.dscp;
+    record.outer_ecn = record.ecn;
+    record.present = (record.present & ~std::uint32_t{kTrafficClass}) | kOuterTrafficClass;
+  }
+  record.vxlan_vni = rest.u24(4);
+  know(record, kVni);
+  parse_after_header(rest.after(kHeader), kEthernetBytes, kEtherTypeAt, packet);
+}
+
+void parse_udp(const Bytes &rest, Packet &packet) {
+  Record &record = packet.record;
   if (!parse_ports(rest, record))
     return;
   if (!rest.holds(8)) {
@@ -129,7 +169,11 @@ void parse_udp(const Bytes &rest, Record &record) {
   record.payload_bytes = static_cast<std::uint32_t>(payload.length());
   know(record, kPayload);
   if (record.destination_port == kRoceV2Port)
-    parse_roce(payload, record);
+    parse_roce(payload, packet);
+  else if (record.destination_port == kVxlanPort || record.destination_port == kVxlanPortOfOldLinux)
+    parse_vxlan(payload, packet);
+  else if (is_tunnel_port(record.destination_port))
+    stop_at(packet, Undecoded::protocol, Layer::udp_port, record.destination_port);
 }
 
 void parse_tcp(const Bytes &rest, Record &record) {
@@ -157,13 +201,18 @@ void parse_tcp(const Bytes &rest, Record &record) {
   know(record, kPayload);
 }
 
-void parse_transport(const Bytes &rest, Record &record) {
+void parse_transport(const Bytes &rest, Packet &packet) {
+  Record &record = packet.record;
   if (record.has(kFragment) && record.fragment_offset != 0)
-    return; // the ports are in the first fragment
-  if (record.protocol == kTcp)
+    stop_at(packet, Undecoded::fragment, Layer::fragment); // the ports are in the first fragment
+  else if (record.protocol == kTcp)
     parse_tcp(rest, record);
   else if (record.protocol == kUdp)
-    parse_udp(rest, record);
+    parse_udp(rest, packet);
+  else if (record.protocol == kGre && rest.holds(4))
+    stop_at(packet, Undecoded::protocol, Layer::gre_type, rest.u16(2));
+  else
+    stop_at(packet, Undecoded::protocol, Layer::ip_protocol, record.protocol);
 }
 
 void set_traffic_class(Record &record, std::uint8_t value) {
@@ -227,7 +276,7 @@ void parse_ipv4(const Bytes &rest, Packet &packet) {
     record.undecoded = Undecoded::truncated;
     return;
   }
-  parse_transport((total != 0 ? rest.first(total) : rest).after(header), record);
+  parse_transport((total != 0 ? rest.first(total) : rest).after(header), packet);
 }
 
 bool is_extension(std::uint8_t next_header) {
@@ -289,14 +338,65 @@ void parse_ipv6(const Bytes &rest, Packet &packet) {
   const Bytes inside = (payload == 0 && is_jumbo(rest) ? rest : rest.first(kHeader + payload)).after(kHeader);
   const Bytes transport = skip_extensions(inside, rest.u8(6), record);
   if (record.undecoded == Undecoded::no)
-    parse_transport(transport, record);
+    parse_transport(transport, packet);
+}
+
+// Parses a packet of RoCE v1: a GRH, which is laid out as IPv6's header, and a BTH.
+void parse_roce_v1(const Bytes &rest, Packet &packet) {
+  constexpr std::size_t kGrhBytes = 40;
+  constexpr std::uint8_t kBthFollows = 0x1b;
+  Record &record = packet.record;
+  if (!parse_version(rest, 6, record))
+    return;
+  if (rest.holds(4))
+    set_traffic_class(record, static_cast<std::uint8_t>(rest.u16(0) >> 4));
+  set_address(rest, 8, 16, kSource, packet);
+  set_address(rest, 24, 16, kDestination, packet);
+  record.present &= ~std::uint32_t{kVersion}; // GIDs are no addresses of IP
+  if (!rest.holds(kGrhBytes))
+    record.undecoded = cut(rest, kGrhBytes);
+  else if (rest.u8(6) != kBthFollows)
+    record.undecoded = Undecoded::malformed;
+  else
+    parse_roce(rest.first(kGrhBytes + rest.u16(4)).after(kGrhBytes), packet);
+}
+
+// Parses a pause frame: of priorities (IEEE 802.1Qbb) or of the link (802.3x).
+void parse_mac_control(const Bytes &rest, Packet &packet) {
+  constexpr std::uint16_t kPauseOfLink = 0x0001, kPauseOfPriorities = 0x0101;
+  const std::uint16_t opcode = rest.holds(2) ? rest.u16(0) : kPauseOfLink;
+  if (opcode != kPauseOfLink && opcode != kPauseOfPriorities) {
+    stop_at(packet, Undecoded::not_ip, Layer::ethertype, kMacControl);
+    return;
+  }
+  Record &record = packet.record;
+  const std::size_t needed = opcode == kPauseOfLink ? 4 : 4 + 2 * kPriorities;
+  if (!rest.holds(needed)) {
+    record.undecoded = cut(rest, needed);
+    return;
+  }
+  know(record, kPause);
+  if (opcode == kPauseOfLink) {
+    record.pause_quanta = rest.u16(2);
+    return;
+  }
+  record.paused_priorities = rest.u8(3);
+  know(record, kPausedPriorities);
+  for (std::size_t priority = 0; priority < kPriorities; priority++) {
+    if ((record.paused_priorities >> priority & 1) == 0)
+      continue;
+    packet.pause_quanta[priority] = rest.u16(4 + 2 * priority);
+    record.pause_quanta = std::max(record.pause_quanta, packet.pause_quanta[priority]);
+  }
 }
 
 bool is_vlan(std::uint16_t type) { return type == 0x8100 || type == 0x88a8 || type == 0x9100; }
 
-void set_vlan(Record &record, std::uint16_t id) {
+void set_vlan(Record &record, std::uint16_t tag) {
+  const std::uint16_t id = tag & 0x0fff;
   if (!record.has(kVlan)) {
     record.vlan_id = id;
+    record.vlan_pcp = static_cast<std::uint8_t>(tag >> 13);
     know(record, kVlan);
   } else if (!record.has(kInnerVlan)) {
     record.inner_vlan_id = id;
@@ -308,7 +408,7 @@ void set_vlan(Record &record, std::uint16_t id) {
 std::uint16_t skip_tags(Bytes &rest, std::uint16_t type, Record &record) {
   while (is_vlan(type)) {
     if (rest.holds(2))
-      set_vlan(record, rest.u16(0) & 0x0fff);
+      set_vlan(record, rest.u16(0));
     if (!rest.holds(4)) {
       record.undecoded = cut(rest, 4);
       return 0;
@@ -328,8 +428,14 @@ void parse_network(Bytes rest, std::uint16_t type, Packet &packet) {
     parse_ipv4(rest, packet);
   else if (type == kIpv6)
     parse_ipv6(rest, packet);
+  else if (type == kRoceV1)
+    parse_roce_v1(rest, packet);
+  else if (type == kMacControl)
+    parse_mac_control(rest, packet);
+  else if (type < kSmallestEtherType)
+    stop_at(packet, Undecoded::not_ip, Layer::llc);
   else
-    packet.record.undecoded = Undecoded::not_ip;
+    stop_at(packet, Undecoded::not_ip, Layer::ethertype, type);
 }
 
 // Parses a frame whose link header has `header_bytes`, with an EtherType at `type_at`.
@@ -370,7 +476,7 @@ void parse_frame(std::uint32_t link_type, std::span<const std::uint8_t> captured
   const Bytes frame(captured.data(), captured.size(), frame_bytes);
   switch (link_type) {
   case kEthernet:
-    return parse_after_header(frame, 14, 12, packet);
+    return parse_after_header(frame, kEthernetBytes, kEtherTypeAt, packet);
   case kLinuxCooked:
     return parse_after_header(frame, 16, 14, packet);
   case kLinuxCooked2:
@@ -387,7 +493,7 @@ void parse_frame(std::uint32_t link_type, std::span<const std::uint8_t> captured
   case kLoopbackOfOpenBsd:
     return parse_loopback(frame, packet);
   default:
-    packet.record.undecoded = Undecoded::link_type;
+    stop_at(packet, Undecoded::link_type, Layer::link_type, link_type);
   }
 }
 

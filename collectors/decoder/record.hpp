@@ -30,11 +30,15 @@ enum Present : std::uint32_t {
   kPsn = 1U << 17,
   kDirection = 1U << 18,
   kUndecoded = 1U << 19,
+  kVni = 1U << 20,
+  kOuterTrafficClass = 1U << 21, // outer_dscp and outer_ecn
+  kPause = 1U << 22,
+  kPausedPriorities = 1U << 23,
 };
 
 // The reason why a packet was not decoded further.
-enum class Undecoded : std::uint32_t { no, truncated, not_ip, malformed, link_type };
-constexpr std::size_t kUndecodedKinds = 5;
+enum class Undecoded : std::uint32_t { no, truncated, not_ip, malformed, link_type, protocol, fragment };
+constexpr std::size_t kUndecodedKinds = 7;
 
 enum class Direction : std::uint32_t { out, in };
 
@@ -50,6 +54,7 @@ struct Record {
   std::uint32_t tcp_ack = 0;
   std::uint32_t destination_qp = 0;
   std::uint32_t psn = 0;
+  std::uint32_t vxlan_vni = 0;
   Undecoded undecoded = Undecoded::no;
   Direction direction = Direction::out;
   std::uint16_t source_port = 0;
@@ -58,11 +63,16 @@ struct Record {
   std::uint16_t inner_vlan_id = 0;
   std::uint16_t fragment_offset = 0; // bytes
   std::uint16_t tcp_flags = 0;
+  std::uint16_t pause_quanta = 0; // the longest of the frame; a quantum is 512 bit times
   std::uint8_t ip_version = 0;
   std::uint8_t protocol = 0;
   std::uint8_t dscp = 0;
   std::uint8_t ecn = 0;
   std::uint8_t opcode = 0;
+  std::uint8_t vlan_pcp = 0;
+  std::uint8_t outer_dscp = 0;
+  std::uint8_t outer_ecn = 0;
+  std::uint8_t paused_priorities = 0; // a bit for each priority, the lowest for priority 0
 
   bool has(std::uint32_t fields) const { return (present & fields) == fields; }
 };

@@ -203,7 +203,8 @@ def test_check_mode_says_what_would_change_and_changes_nothing(switches: Switche
     assert "differs PORT_QOS_MAP|Ethernet0 pfc_enable: found 5, expected 3" in text
     assert "differs 1/1 TX_PFC_EN_MAP: found 32, expected 8" in text
     assert "differs 1/0 pfc_enable, pfc_skid_max_cells: found None, expected (True, 4000)" in text
-    assert text.count("differs ") == 125 + 16
+    assert "differs PORT_QOS_MAP: priority 5 of Ethernet0, Ethernet4 would no longer be lossless" in text
+    assert text.count("differs ") == 126 + 16
     assert switches.running() == switches.running("found")
     assert switches.files() == []
 
@@ -390,7 +391,7 @@ SONIC_IN_THE_WAY = [
     ("BUFFER_POOL", {}, "BUFFER_POOL|ingress_lossless_pool: found none, expected what `config qos reload` makes"),
     ("PORT", {"Ethernet0": {"speed": "50000"}}, "PORT|Ethernet4: found none, expected the inventory's port"),
     ("CABLE_LENGTH", {"AZURE": {"Ethernet0": "5m"}}, "CABLE_LENGTH|AZURE Ethernet4: found none, expected what `config"),
-    ("QUEUE", {"Ethernet4|3-4": {}}, "QUEUE|Ethernet4|3-4: found a range over 3, expected an entry for 3 alone"),
+    ("QUEUE", {"Ethernet4|3-4": {}}, "QUEUE|Ethernet4|3-4: found an entry for Ethernet4|3 and others, expected"),
     ("QUEUE", {"Ethernet4|3-x": {}}, "QUEUE|Ethernet4|3-x: found the range 3-x, expected FIRST-LAST, as in 3-4"),
     (
         "PORT",

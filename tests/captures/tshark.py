@@ -11,6 +11,7 @@ PREFERENCES = ("ip.defragment:FALSE", "ipv6.defragment:FALSE")
 NUMBERS = {
     "frame_bytes": ("frame.len",),
     "vlan_id": ("vlan.id",),
+    "vlan_pcp": ("vlan.priority",),
     "dscp": ("ip.dsfield.dscp", "ipv6.tclass.dscp"),
     "ecn": ("ip.dsfield.ecn", "ipv6.tclass.ecn"),
     "source_port": ("tcp.srcport", "udp.srcport"),

@@ -3,6 +3,7 @@
 #include "collectors/decoder/input/capture_file.hpp"
 
 #include "collectors/decoder/input/file_format.hpp"
+#include "collectors/decoder/protocols.hpp"
 #include "native/errors.hpp"
 
 #include <algorithm>
@@ -78,12 +79,6 @@ std::string name_of_block(std::uint32_t type) {
   if (found != kNames.end())
     return " (" + std::string(found->second) + ")";
   return type >> 31 ? " (for local use)" : "";
-}
-
-std::string in_hexadecimal(std::uint32_t number) {
-  std::array<char, 11> text{};
-  std::snprintf(text.data(), text.size(), "0x%x", number);
-  return text.data();
 }
 
 } // namespace

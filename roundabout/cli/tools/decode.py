@@ -59,12 +59,16 @@ def _show(target: Path, totals: Totals) -> None:
     less = {
         "with headers captured in part": totals.truncated,
         "with headers that contradict themselves": totals.malformed,
-        "neither IPv4 nor IPv6": totals.not_ip,
-        f"from links of types that are not decoded ({', '.join(map(str, totals.link_types))})": totals.link_type,
+        **{f"not decoded: {name}": count for name, count in totals.undecoded_protocols.items()},
         "of flows beyond the first million, which have no number": totals.unnumbered,
     }
     for what, count in less.items():
         if count:
             console.print(f"  {count} {what}")
+    for pauses in totals.pauses:
+        of_what = "the link" if pauses.priority is None else f"priority {pauses.priority}"
+        console.print(
+            f"  {pauses.frames} pause frames of {of_what}: {pauses.quanta} quanta in all, {pauses.resumes} resume"
+        )
     for warning in (*totals.damage, *totals.skipped):
         console.print(Text.assemble(("warning", "yellow"), f" {warning}"))

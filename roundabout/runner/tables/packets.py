@@ -30,7 +30,7 @@ PIPE_BYTES = 1 << 20
 # Formats of collectors/decoder/blocks.cpp, which must be the same there.
 HEADER = struct.Struct("=4sIII")  # tag, number of addresses, number of rows, bytes of the body
 ADDRESS = struct.Struct("=16sI")  # address (IPv4 in the first four bytes), IP version
-UNDECODED = pa.array(["", "truncated", "not IP", "malformed", "link type"])
+UNDECODED = pa.array(["", "truncated", "not IP", "malformed", "link type", "protocol", "fragment"])
 DIRECTIONS = pa.array(["out", "in"])
 
 
@@ -39,20 +39,34 @@ class DecodeError(RoundaboutError):
 
 
 @dataclass(frozen=True)
+class Pauses:
+    """The numbers of pauses of one priority (IEEE 802.1Qbb), or of whole links (802.3x) if `priority` is None.
+
+    `resumes` counts the frames among `frames` that end a pause. `quanta` is the sum of the frames' times, of which one
+    is 512 bit times of the link.
+    """
+
+    priority: int | None
+    frames: int
+    resumes: int
+    quanta: int
+
+
+@dataclass(frozen=True)
 class Totals:
     """The numbers of decoded and undecoded packets in captures.
 
-    `link_type` counts packets of unknown link types; `link_types` has the first of these types. `unnumbered` counts
-    packets of flows beyond the first million. `damage` has a text for each file with an unreadable end. `skipped` has
-    one for each type of unknown block.
+    `undecoded_protocols` has the number of packets by the protocol at which decoding ended. `unnumbered` counts packets
+    of flows beyond the first million. `damage` has a text for each file with an unreadable end. `skipped` has one for
+    each type of unknown block.
     """
 
     packets: int
     truncated: int
     not_ip: int
     malformed: int
-    link_type: int
-    link_types: tuple[int, ...]
+    undecoded_protocols: dict[str, int]
+    pauses: tuple[Pauses, ...]
     flows: int
     unnumbered: int
     damage: tuple[str, ...]
@@ -118,7 +132,8 @@ def _write_blocks(stream: IO[bytes], write: Callable[[list[pa.Array]], None]) ->
                 writing.result()
             if block.tag == b"DONE":
                 said = json.loads(block.body)
-                return Totals(**said | {name: tuple(said[name]) for name in ("link_types", "damage", "skipped")})
+                pauses = tuple(Pauses(**each) for each in said["pauses"])
+                return Totals(**said | {"pauses": pauses} | {name: tuple(said[name]) for name in ("damage", "skipped")})
             writing = pool.submit(write, _columns(block))
     return None
 

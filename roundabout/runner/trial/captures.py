@@ -229,5 +229,6 @@ def _capture_row(capture: HostCapture, totals: Totals, clock: HostUtc) -> dict[s
         "truncated": totals.truncated,
         "malformed": totals.malformed,
         "not_ip": totals.not_ip,
+        "undecoded_protocols": json.dumps(totals.undecoded_protocols),
         "utc_moved_ns": clock.moved_ns,
     }

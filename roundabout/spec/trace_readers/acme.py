@@ -24,4 +24,4 @@ class JobRow(helios.JobRow):
 
 def read(path: Path) -> tuple[SubmittedJob, ...]:
     """Return the jobs of a trace_seren.csv or trace_kalos.csv. Raises SpecError for the file's first fault."""
-    return tuple(job.submitted for job in read_table(path, JobRow) if job.gpu_num)
+    return tuple(job.submitted for job in read_table(path, JobRow) if job.had_gpus)

@@ -304,9 +304,9 @@ def test_concatenated_tables_are_read_as_one(tmp_path, kind):
 
 
 def test_a_quote_that_is_not_closed_is_said_at_its_rows_first_line(tmp_path):
-    columns = "job_id,gpu_num,submit_time,start_time,end_time,note\n"
-    row = '1,8,2020-06-01 10:00:00,,,"one\ntwo"\n'
-    (tmp_path / "file").write_text(columns + row + '2,8,2020-06-01 10:00:00,,,"open\n' + row)
+    columns = "job_id,gpu_num,state,submit_time,start_time,end_time,note\n"
+    row = '1,8,RUNNING,2020-06-01 10:00:00,,,"one\ntwo"\n'
+    (tmp_path / "file").write_text(columns + row + '2,8,RUNNING,2020-06-01 10:00:00,,,"open\n' + row)
     with pytest.raises(SpecError, match=r"file:4: .*expected rows of CSV") as raised:
         read_file(tmp_path, "helios", "file")
     assert "a quote that is not closed" in raised.value.hint
