@@ -62,6 +62,7 @@ class ReactionPoint(Structure):
         *members(u32, "alpha_q24 increased_us alpha_us"),
         *members(u16, "timer_stage byte_stage"),
         *members(u32, "heard_cnp"),
+        ("was_cut", ctypes.c_bool),
     )
 
 

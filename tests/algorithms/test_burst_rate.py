@@ -27,7 +27,7 @@ PARAMETERS = DcqcnParams(
 
 def flow(rate: int, target: int, now: int) -> ReactionPoint:
     """Return a flow that was cut to `rate` at `now`."""
-    return ReactionPoint(R_C=rate, R_T=target, increased_us=now, alpha_us=now)
+    return ReactionPoint(R_C=rate, R_T=target, increased_us=now, alpha_us=now, was_cut=True)
 
 
 def leaves_after_us(rp: ReactionPoint, now: int, most_us: int) -> int:

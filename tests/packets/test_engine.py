@@ -23,6 +23,26 @@ def test_a_packet_is_stored_and_forwarded_at_each_hop():
     assert acknowledged_us == pytest.approx(13 + 2 * (0.1 + 1), abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("payload_gbps", "size", "took_ns"),
+    [
+        (43, 1, (1 + 82) * 8 / 50),
+        (43, 64, (64 + 82) * 8 / 50),
+        (43, 502, (502 + 82) * 8 / 50),
+        (43, 504, 504 * 8 / 43),
+        (43, 1024, 1024 * 8 / 43),
+        (47, 1024, (1024 + 82) * 8 / 50),  # of a line of 50 Gbit/s its payload can have 46.3 at most
+    ],
+)
+def test_a_message_takes_its_headers_time_too(payload_gbps, size, took_ns):
+    """58 bytes in its frame, and 24 around it, at the line rate; all of it within what the payload rate allows."""
+    rates = {"payload_bytes_per_s": payload_gbps * 1e9 / 8, "line_bytes_per_s": 50e9 / 8, "delay_ps": 0}
+    net = Tree([("ha", "hb")], nic={"payload_bytes": 1024, "header_bytes": 58, "around_bytes": 24}, **rates)
+    job, _ = net.send("ha", "hb", size)
+    net.engine.run()
+    assert net.end_us(job) * 1000 == pytest.approx(took_ns, abs=0.002)
+
+
 def test_two_senders_share_a_port_and_queue_there():
     net = Tree(STAR)
     jobs = [net.send(host, "hc", 500 * PACKET)[0] for host in ("ha", "hb")]

@@ -34,7 +34,7 @@ def saturating(**transport: Any) -> TrialSpec:
         },
         # Where R_HAI is added as it is, as the set has it, jobs come apart without MLTCP, too.
         "transport": {"set": "hpcc-paper", "F": 1, "hyper_by_stage": 1, "alpha_by_timer": 0, **transport},
-        "iterations": 30,
+        "iterations": 40,
     }
     return build_experiment(fields).cells[0].spec
 

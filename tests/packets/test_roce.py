@@ -3,20 +3,21 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from roundabout import build_experiment
 from roundabout.core.errors import RoundaboutError
 from roundabout.models.fluid.mean_field_dcqcn import find_refusal
-from roundabout.models.packets.structures import PS_PER_MS
+from roundabout.models.packets.structures import FLOW, PS_PER_MS, MltcpPlan
 from roundabout.models.packets.transports import CNP_SCOPES, reaction_plan, transport_values
 from roundabout.spec import Transport, TrialSpec
 from roundabout.spec.transports import registry
 from roundabout.spec.transports.sets import find_published
 from roundabout.testbeds.fluid.provider import create_provider as create_fluid
 from roundabout.testbeds.lab.provider import create_provider as create_lab
-from tests.packets.networks import NEVER_SLOWER, PACKET, PS_PER_US, Tree, change_plan
+from tests.packets.networks import NEVER_SLOWER, PACKET, PS_PER_US, RATE, Tree, change_plan, tcp_plan
 
 pytestmark = pytest.mark.unit
 
@@ -109,6 +110,77 @@ def test_all_bytes_arrive_once_whatever_is_lost(retransmission: int, loss: float
     # ACKs are lost, too, so no more data than all drops together.
     assert sum(each.packets - each.delivered for each in results) <= net.engine.samples().ports["drops"][-1].sum()
     assert all(each.delivered >= packets for each in results)
+
+
+SETS = ("conext16", "hotnets22", "hpcc", "hpcc-config", "hpcc-paper", "nvidia", "sigcomm15")
+RATE_GBPS = 8.0
+"""Of the small networks' links."""
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("begins_ms", [0, 3, 5, 10, 100])
+def test_the_first_cut_halves_a_rate_whenever_its_flow_begins(name: str, begins_ms: int) -> None:
+    """Alpha is 1 at the first CNP of a queue pair, which HPCC's simulator and NVIDIA's NICs document."""
+    plan = change_plan(reaction_plan(transport_values(dcqcn(name), RATE_GBPS)), cnp_gap_ps=PS_PER_MS)
+    net = Tree(STAR, kmin_bytes=5 * PACKET, kmax_bytes=5 * PACKET, pmax=1.0)
+    pairs = [net.send(host, "hc", 400 * PACKET, begin_us=1000 * begins_ms, plan=plan)[1] for host in ("ha", "hb")]
+    net.engine.run(begins_ms * PS_PER_MS + 45 * PS_PER_US, while_jobs=False)
+    cut = [found for pair in pairs if (found := net.engine.pair_result(pair)).cnps]
+    assert cut
+    assert all((each.cnps, each.rate) == (1, RATE / 2) for each in cut)
+
+
+@pytest.mark.parametrize("begins_ms", [0, 3, 10, 100])
+def test_a_fresh_connections_first_cut_halves_its_rate(begins_ms: int) -> None:
+    plan = change_plan(reaction_plan(transport_values(dcqcn("sigcomm15"), RATE_GBPS)), cnp_gap_ps=PS_PER_MS)
+    net = Tree(STAR, kmin_bytes=5 * PACKET, kmax_bytes=5 * PACKET, pmax=1.0)
+    traffic, pair = net.engine.add_traffic(), net.pair("ha", "hc", plan)
+    net.engine.add_pool(traffic, pair, 1, is_fresh=True, plan=plan)
+    flows = [(0, PACKET, 0), (begins_ms * PS_PER_MS + 20 * PS_PER_US, 200 * PACKET, 0)]
+    net.engine.set_flows(traffic, np.array(flows, FLOW))
+    net.send("hb", "hc", 200 * PACKET, begin_us=1000 * begins_ms + 24)
+    net.engine.run(begins_ms * PS_PER_MS + 70 * PS_PER_US, while_jobs=False)
+    found = net.engine.pair_result(pair)
+    assert (found.cnps, found.rate) == (1, RATE / 2)
+
+
+def test_fresh_connections_stay_in_their_mltcp_job() -> None:
+    """F, which the last flow's connection of TCP shows, is the share of the job's bytes that all flows have sent."""
+    net = Tree(STAR)
+    mltcp = net.engine.add_mltcp_job(MltcpPlan(iteration_bytes=100 * PACKET, gap_us=10**6, slope_q24=1 << 24))
+    pair, other = net.pair("ha", "hc"), net.connect("hb", "hc", tcp_plan())
+    for each, plan, starts_ms in ((pair, NEVER_SLOWER, (0, 1)), (other, None, (0, 2))):
+        traffic = net.engine.add_traffic()
+        net.engine.join(each, mltcp)
+        net.engine.add_pool(traffic, each, 1, is_fresh=True, plan=plan)
+        flows = [(start_ms * PS_PER_MS, 20 * PACKET, 0) for start_ms in starts_ms]
+        net.engine.set_flows(traffic, np.array(flows, FLOW))
+    net.engine.run(4 * PS_PER_MS, while_jobs=False)
+    assert net.engine.connection_result(other).F_q24 / (1 << 24) == pytest.approx(4 * 20 / 100)
+
+
+@pytest.mark.parametrize("gbps", [10.0, 43.0, 100.0])
+def test_a_lone_flow_at_line_rate_gets_all_of_the_link(gbps: float) -> None:
+    rate = gbps * 1e9 / 8
+    plan = reaction_plan(transport_values(dcqcn("hpcc"), gbps))
+    net = Tree([("ha", "hb")], nic={"pace_jitter": 0.1}, payload_bytes_per_s=rate, line_bytes_per_s=rate)
+    job, _ = net.send("ha", "hb", round(rate / 100), plan=plan)
+    net.engine.run()
+    assert net.end_us(job) == pytest.approx(10_000 + 1, abs=1)  # and the cable's 1 us
+
+
+def test_gaps_of_a_slow_flow_spread_too() -> None:
+    """A flow that looks at its timers within a gap keeps the spread that was drawn for the gap."""
+    plan = change_plan(NEVER_SLOWER, R_min=int(RATE) // 64, T_ps=1000 * PS_PER_MS, alpha_timer_ps=1000 * PS_PER_MS)
+    net = Tree(STAR, sample_us=0.5, nic={"pace_jitter": 0.1}, kmin_bytes=2 * PACKET, kmax_bytes=2 * PACKET, pmax=1.0)
+    for host in ("ha", "hb"):
+        net.send(host, "hc", 500 * PACKET, plan=plan)
+    net.engine.run(20 * PS_PER_MS, while_jobs=False)
+    sent = net.engine.samples().ports["tx_packets"][:, net.numbers["ha", "s"]]
+    gaps_us = np.diff(np.flatnonzero(np.diff(sent)) * 0.5)[-100:]
+    assert gaps_us.mean() == pytest.approx(64, rel=0.01)
+    assert (gaps_us.min(), gaps_us.max()) == (pytest.approx(64 * 0.95, abs=1), pytest.approx(64 * 1.05, abs=1))
+    assert gaps_us.std() == pytest.approx(64 * 0.1 / 12**0.5, rel=0.2)
 
 
 def trial(flows: int = 1, **transport: Any) -> TrialSpec:

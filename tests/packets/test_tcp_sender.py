@@ -41,3 +41,12 @@ def test_a_hole_that_one_later_segment_shows_waits_for_reordered_ones(segments: 
     assert net.engine.pair_result(pair).resent >= 1
     assert net.engine.connection_result(pair).timeouts == 0
     assert repaired_us <= net.end_us(job) < repaired_us + 400
+
+
+def test_timeouts_double_up_to_two_minutes() -> None:
+    """A connection loses everything: timeouts are after 1, 3, 7, 15, 31, 63, 127 s, then each 120 s, as in Linux."""
+    net = Tree([("ha", "s"), ("s", "hb")], sample_us=1e8, loss=1.0)
+    pair = net.connect("ha", "hb", tcp_plan())
+    net.send_over(pair, PACKET)
+    net.engine.run(500 * 1000 * PS_PER_MS, while_jobs=False)
+    assert net.engine.connection_result(pair).timeouts == 7 + 3

@@ -31,7 +31,7 @@ struct dcqcn_params {
   PARAMETER(__u32, alpha_by_timer, "0 or 1", testbed, 1, 0, 1,
             "1: alpha changes once a period, up if a CNP came; 0: up at each CNP, which restarts the timer");
   PARAMETER(__u32, alpha_initial_q24, "2^-24", testbed, 0, 0, 1,
-            "alpha at the first CNP of a flow at R_max, 0 for alpha as it has decayed");
+            "alpha at the first CNP of a flow at R_max; 0: 1 for a new flow, else alpha as it has decayed");
   PARAMETER(__u64, rate_on_first_cnp, "bytes/s", testbed, 0, 0, 1e9,
             "rate and target before the first cut of a flow at R_max, 0 for R_max");
   NIC_CHOICE(cnp_scope, port, "qp host port",

@@ -12,6 +12,7 @@
 #include "pacing_debt.h"
 
 #define UNLIMITED_CWND 20000 // the rate alone limits a flow, as on a NIC
+#define IDLE_STAGES 64       // periods of the timer without an ACK: a flow that is silent for longer does not send
 
 // The state of a flow, which must fit into icsk_ca_priv.
 struct dcqcn_flow {
@@ -90,7 +91,7 @@ static __always_inline __u64 dcqcn_hear(struct sock *sk, const struct rate_sampl
   f->held = held;
 
   c->acks++;
-  if (since < (__u64)MANY_STAGES * p->T_us)
+  if (since < (__u64)IDLE_STAGES * p->T_us)
     c->active_us += since;
   c->segments += delivered;
   c->segments_marked += marked;

@@ -68,23 +68,15 @@ struct ack {
   bool is_marked;
 };
 
-// Applies an ACK. Returns the rate before the cuts if CNPs acted, else 0.
-FOLLOWED_ONCE __u64 reaction_point_on_ack(struct reaction_point *rp, struct held_cnps *held,
-                                          const struct dcqcn_params *p, struct dcqcn_counters *c,
-                                          const struct ack *ack) {
+// Runs the timers, and cuts the rate for the CNPs that act at an ACK. Returns the rate before the cuts, 0 without one.
+FOLLOWED_ONCE __u64 reaction_point_act(struct reaction_point *rp, struct held_cnps *held, const struct dcqcn_params *p,
+                                       struct dcqcn_counters *c, const struct ack *ack) {
   if (!rp || !held || !p || !c || !ack)
     return 0;
   reaction_point_run_timers(rp, p, c, ack->now);
-  if (ack->spacing >= (__u64)MANY_STAGES * p->T_us) { // a silence that brings any flow to the line rate
-    held->count = 0;
-    held->is_marked = 0;
-  }
-  held_cnps_hear(held, p, ack->now, ack->is_marked);
   __u32 cnps = held_cnps_take(held, p, c, ack->now, ack->spacing);
-  if (!cnps) {
-    reaction_point_count_bytes(rp, p, c, ack->bytes);
+  if (!cnps)
     return 0;
-  }
   c->cnps += cnps;
   __u64 before = reaction_point_on_cnp(rp, p, ack->now);
   for (__u32 i = 1; i < MOST_CNPS && i < cnps; i++)
@@ -92,6 +84,24 @@ FOLLOWED_ONCE __u64 reaction_point_on_ack(struct reaction_point *rp, struct held
   __u32 periods = p->alpha_timer_us ? ack->spacing / p->alpha_timer_us : 0;
   if (rp->heard_cnp && cnps > 1 && periods > 1)
     rp->heard_cnp = cnps < periods ? cnps : periods;
+  return before;
+}
+
+// Applies an ACK. Returns the rate before the cuts if CNPs act at it, else 0. CNPs whose delay has ended in a silence
+// before it act at that end, and the timers run on from there.
+FOLLOWED_ONCE __u64 reaction_point_on_ack(struct reaction_point *rp, struct held_cnps *held,
+                                          const struct dcqcn_params *p, struct dcqcn_counters *c,
+                                          const struct ack *ack) {
+  if (!rp || !held || !p || !c || !ack)
+    return 0;
+  if (held->count && ack->spacing > p->cnp_delay_us) {
+    struct ack silent = {.now = ack->now - ack->spacing + p->cnp_delay_us, .spacing = p->cnp_delay_us};
+    reaction_point_act(rp, held, p, c, &silent);
+  }
+  held_cnps_hear(held, p, ack->now, ack->is_marked);
+  __u64 before = reaction_point_act(rp, held, p, c, ack);
+  if (!before)
+    reaction_point_count_bytes(rp, p, c, ack->bytes);
   return before;
 }
 

@@ -5,13 +5,16 @@
 #define ROUNDABOUT_DCQCN_REACTION_POINT_H
 
 #include "dcqcn.h"
-
-#define MANY_STAGES 64 // largest number of overdue increases; more bring any flow to the line rate
+#ifdef __bpf__
+#include <bpf/bpf_helpers.h>
+#endif
 
 // Largest number of the byte counter's increases at one ACK, because the verifier needs a bound; further increases wait
 // for the next ACK. At scale 100, two bursts of 4600 bytes bring 28 to the shortest counter of `sets/`, which is then
 // 327 bytes.
 #define MOST_BYTE_EVENTS 128
+
+#define MAX_TURNS (1 << 20) // of bpf_loop(), some 10 ms; the sets of `sets/` reach R_max within 5,000
 
 // A function that the verifier follows once, whoever calls it, and not once for each path that leads to a call. It
 // knows nothing of the arguments then, so a pointer to memory must be checked.
@@ -31,16 +34,19 @@ struct reaction_point {
   __u16 timer_stage;
   __u16 byte_stage;
   __u32 heard_cnp; // since alpha's last update, with alpha_by_timer: each raises alpha once
+  bool was_cut;    // a CNP has come since the flow began
 };
 
-// Initializes a flow at the highest rate.
+// Initializes a flow at the highest rate. Until its first CNP, alpha is 1 and no timer runs, however late it sends its
+// first packet: a NIC allocates a rate limiter then (initial_alpha_value of NVIDIA's NICs; cnp_received_mlx in HPCC's
+// rdma-hw.cc).
 static __always_inline void reaction_point_begin(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
-  rp->R_C = rp->R_T = p->R_max;
-  rp->alpha_q24 = ONE_Q24;
-  rp->increased_us = rp->alpha_us = now;
+  *rp = (struct reaction_point){
+      .R_C = p->R_max, .R_T = p->R_max, .alpha_q24 = ONE_Q24, .increased_us = now, .alpha_us = now};
 }
 
-// Applies one increase event of the timer or of the byte counter.
+// Applies one increase event of the timer or of the byte counter. R_C is rounded up, so that it reaches R_T. A flow at
+// R_max has no events.
 static __always_inline void reaction_point_increase(struct reaction_point *rp, const struct dcqcn_params *p,
                                                     struct dcqcn_counters *c) {
   // Without a byte counter the timer's stage stands for both, or there would be no hyper increase.
@@ -48,6 +54,8 @@ static __always_inline void reaction_point_increase(struct reaction_point *rp, c
   __u32 high = rp->timer_stage > byte_stage ? rp->timer_stage : byte_stage;
   __u32 low = rp->timer_stage > byte_stage ? byte_stage : rp->timer_stage;
 
+  if (rp->R_C == p->R_max)
+    return;
   if (high < p->F) {
     c->fast_increases++;
   } else if (low <= p->F) {
@@ -60,21 +68,34 @@ static __always_inline void reaction_point_increase(struct reaction_point *rp, c
   }
   if (rp->R_T > p->R_max)
     rp->R_T = p->R_max;
-  rp->R_C = (rp->R_C + rp->R_T) >> 1;
+  rp->R_C = (rp->R_C + rp->R_T + 1) >> 1;
 }
 
 // Applies the increase event that ends a period of the timer.
 static __always_inline void reaction_point_next_stage(struct reaction_point *rp, const struct dcqcn_params *p,
                                                       struct dcqcn_counters *c) {
-  rp->increased_us += p->T_us;
   if (rp->timer_stage < 0xffff)
     rp->timer_stage++;
   reaction_point_increase(rp, p, c);
 }
 
-// Raises alpha for a CNP (SIGCOMM'15, equation 1).
-static __always_inline void reaction_point_raise_alpha(struct reaction_point *rp, const struct dcqcn_params *p) {
-  rp->alpha_q24 += ((__u64)(ONE_Q24 - rp->alpha_q24) * p->g_q24) >> 24;
+// Returns value * (1 - g)^periods, rounded down, by repeated squaring.
+FOLLOWED_ONCE __u32 decayed_q24(__u32 value_q24, __u32 g_q24, __u32 periods) {
+  __u64 value_q31 = (__u64)value_q24 << 7, power_q31 = (__u64)(ONE_Q24 - g_q24) << 7;
+
+  for (int bit = 0; bit < 32 && periods; bit++) {
+    if (periods & 1)
+      value_q31 = (value_q31 * power_q31) >> 31;
+    power_q31 = (power_q31 * power_q31) >> 31;
+    periods >>= 1;
+  }
+  return value_q31 >> 7;
+}
+
+// Raises alpha for so many CNPs (SIGCOMM'15, equation 1).
+static __always_inline void reaction_point_raise_alpha(struct reaction_point *rp, const struct dcqcn_params *p,
+                                                       __u32 cnps) {
+  rp->alpha_q24 = ONE_Q24 - decayed_q24(ONE_Q24 - rp->alpha_q24, p->g_q24, cnps);
 }
 
 // Cuts the rate at a CNP, restarts timers and stages, and returns the rate before the cut. The target follows at every
@@ -82,12 +103,13 @@ static __always_inline void reaction_point_raise_alpha(struct reaction_point *rp
 // an increase has happened since. A flow at R_max has no rate limiter, and its first CNP allocates one (mstflint on
 // rpg_max_rate and rate_to_set_on_first_cnp).
 static __always_inline __u64 reaction_point_on_cnp(struct reaction_point *rp, const struct dcqcn_params *p, __u32 now) {
-  bool anew = rp->R_C == p->R_max && p->alpha_initial_q24;
+  bool anew = !rp->was_cut || (rp->R_C == p->R_max && p->alpha_initial_q24);
   if (rp->R_C == p->R_max && p->rate_on_first_cnp && p->rate_on_first_cnp < p->R_max)
     rp->R_C = rp->R_T = p->rate_on_first_cnp;
   if (anew) {
-    rp->alpha_q24 = p->alpha_initial_q24;
+    rp->alpha_q24 = p->alpha_initial_q24 ? p->alpha_initial_q24 : ONE_Q24;
     rp->alpha_us = now;
+    rp->was_cut = 1;
   }
   __u64 before = rp->R_C;
   if (p->clamp_target || rp->byte_stage || (p->clamp_target_after_timer && rp->timer_stage))
@@ -98,7 +120,7 @@ static __always_inline __u64 reaction_point_on_cnp(struct reaction_point *rp, co
   if (p->alpha_by_timer) {
     rp->heard_cnp = !anew; // alpha rises with the next CNP (HPCC, cnp_received_mlx)
   } else {
-    reaction_point_raise_alpha(rp, p);
+    reaction_point_raise_alpha(rp, p, 1);
     rp->alpha_us = now;
   }
   rp->timer_stage = rp->byte_stage = 0;
@@ -107,28 +129,54 @@ static __always_inline __u64 reaction_point_on_cnp(struct reaction_point *rp, co
   return before;
 }
 
-// Applies the events of a NIC's timers since the last ACK. Timers also run while a flow is idle, so after a compute
-// phase it starts at line rate with alpha near 0.
+struct increases {
+  struct reaction_point *rp;
+  const struct dcqcn_params *p;
+  struct dcqcn_counters *c;
+};
+
+// Applies one of a series of overdue increases. Returns 1, which ends the series, at R_max: there is no more to
+// increase.
+static long reaction_point_next_of_series(__u32 turn, void *series) {
+  struct increases *of = series;
+  (void)turn;
+  if (of->rp->R_C == of->p->R_max)
+    return 1;
+  reaction_point_next_stage(of->rp, of->p, of->c);
+  return 0;
+}
+
+// Applies a series of overdue increases. The kernel's bpf_loop() takes no more turns than MAX_TURNS.
+static __always_inline void reaction_point_next_stages(struct increases *series, __u32 stages) {
+#ifdef __bpf__
+  bpf_loop(stages < MAX_TURNS ? stages : MAX_TURNS, reaction_point_next_of_series, series, 0);
+#else
+  for (__u32 turn = 0; turn < stages && !reaction_point_next_of_series(turn, series); turn++)
+    ;
+#endif
+}
+
+// Applies the events of a NIC's timers since the last ACK. Timers also run while a flow is idle: alpha decays, and the
+// rate rises until it is R_max.
 static __always_inline void reaction_point_run_timers(struct reaction_point *rp, const struct dcqcn_params *p,
                                                       struct dcqcn_counters *c, __u32 now) {
-  for (int i = 0; i < MANY_STAGES && now - rp->alpha_us >= p->alpha_timer_us; i++) {
-    if (rp->heard_cnp) {
-      reaction_point_raise_alpha(rp, p);
-      rp->heard_cnp--;
-    } else {
-      rp->alpha_q24 -= ((__u64)rp->alpha_q24 * p->g_q24) >> 24;
-    }
-    rp->alpha_us += p->alpha_timer_us;
+  if (!rp->was_cut) {
+    rp->alpha_us = rp->increased_us = now;
+    return;
   }
   if (now - rp->alpha_us >= p->alpha_timer_us) {
-    rp->alpha_q24 = 0;
-    rp->alpha_us = now;
+    __u32 periods = (now - rp->alpha_us) / p->alpha_timer_us;
+    __u32 raised = rp->heard_cnp < periods ? rp->heard_cnp : periods;
+    rp->alpha_us += periods * p->alpha_timer_us;
+    rp->heard_cnp -= raised;
+    reaction_point_raise_alpha(rp, p, raised);
+    rp->alpha_q24 = decayed_q24(rp->alpha_q24, p->g_q24, periods - raised);
   }
-  for (int i = 0; i < MANY_STAGES && now - rp->increased_us >= p->T_us; i++)
-    reaction_point_next_stage(rp, p, c);
   if (now - rp->increased_us >= p->T_us) {
-    rp->R_C = rp->R_T = p->R_max;
-    rp->increased_us = now;
+    __u32 stages = (now - rp->increased_us) / p->T_us;
+    struct increases series = {rp, p, c};
+    rp->increased_us += stages * p->T_us;
+    reaction_point_next_stages(&series, stages);
   }
 }
 

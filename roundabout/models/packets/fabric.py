@@ -53,7 +53,7 @@ class Fabric:
 
     - `ack_bytes`: a message is acknowledged that often, as NCCL's chunks are (512 KiB).
     - `burst_packets`, `pace_jitter`: the rate limiter's packets at once, and the width of the spread of the gap after
-      them, as a share. A guess: without any spread, equal flows keep in step for good.
+      them, as a share. A guess: without any spread, equal flows keep in step for good. A flow at R_max has none.
     - `timeout_us`: 4.096 us * 2^14, the local ACK timeout that perftest sets.
     - `ecn`, `red`: where experiments and sets give no thresholds.
     - `xoff_bytes`, `xon_bytes`: of one link and priority. A guess: what a dynamic threshold of 1/8 leaves of 16 MB.

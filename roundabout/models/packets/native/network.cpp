@@ -11,20 +11,29 @@
 namespace packets {
 namespace {
 
-// A slower flow looks at its timers that often, so that it speeds up when they say so, and not at its next packet. Less
-// than the 64 periods of alpha's timer that the reaction point runs at once, for periods of 1 us.
+// A slower flow looks at its timers that often, so that it speeds up when they say so, and not at its next packet.
 constexpr Picos kPatience = 20'000'000;
 
 Picos time_of(double bytes, double bytes_per_s) {
   return static_cast<Picos>(std::ceil(bytes * kPsPerSecond / bytes_per_s));
 }
 
-Picos time_on_link(const Port &port, const Packet &packet) {
-  return packet.kind == Kind::kData ? static_cast<Picos>((packet.payload * port.payload_ps_q20 + ((1 << 20) - 1)) >> 20)
-                                    : port.control_ps;
+// A byte's time in units of 2^-20 ps, rounded up.
+std::uint64_t ps_q20_of(double bytes_per_s) {
+  return static_cast<std::uint64_t>(std::ceil(kPsPerSecond * (1 << 20) / bytes_per_s));
 }
 
 } // namespace
+
+// Data takes its payload's time at the payload rate, and no less than its whole frame's at the line rate, which is more
+// for short packets.
+Picos Network::time_on_link(const Port &port, const Packet &packet) const {
+  if (packet.kind != Kind::kData)
+    return port.control_ps;
+  const auto frame = static_cast<std::uint64_t>(packet.frame + nic_.around_bytes);
+  const std::uint64_t ps_q20 = std::max(packet.payload * port.payload_ps_q20, frame * port.line_ps_q20);
+  return static_cast<Picos>((ps_q20 + ((1 << 20) - 1)) >> 20);
+}
 
 Network::Network(Schedule &schedule, const NicPlan &nic, std::span<const PortPlan> ports, std::size_t hosts)
     : schedule_(schedule), nic_(nic), random_(nic.seed), ports_(ports.size()), hosts_(hosts) {
@@ -32,7 +41,8 @@ Network::Network(Schedule &schedule, const NicPlan &nic, std::span<const PortPla
     const PortPlan &plan = ports[i];
     Port &port = ports_[i];
     port.is_host = plan.host >= 0;
-    port.payload_ps_q20 = static_cast<std::uint64_t>(std::ceil(kPsPerSecond * (1 << 20) / plan.payload_bytes_per_s));
+    port.payload_ps_q20 = ps_q20_of(plan.payload_bytes_per_s);
+    port.line_ps_q20 = ps_q20_of(plan.line_bytes_per_s);
     port.control_ps = time_of(static_cast<double>(nic.control_bytes + nic.around_bytes), plan.line_bytes_per_s);
     port.delay = plan.delay;
     port.queue_bytes = plan.queue_bytes;
@@ -528,7 +538,7 @@ void Network::stop(std::uint32_t index) {
   schedule_.set(pair_source(index), kNever);
 }
 
-void Network::open(std::uint32_t index, Bytes end, const reaction_plan *plan, Picos now) {
+void Network::open(std::uint32_t index, Bytes end, Picos now) {
   QueuePair &pair = pairs_[index];
   pair.stopped = true; // nothing goes before its opening
   pair.begin = pair.next = pair.acked = pair.expected;
@@ -537,8 +547,7 @@ void Network::open(std::uint32_t index, Bytes end, const reaction_plan *plan, Pi
     tcp_.renew(pair.tcp, pair.begin);
     shake_hands(index);
   } else if (pair.out != kNone) {
-    reaction_destroy(pair.reaction_point);
-    pair.reaction_point = reaction_create(plan);
+    reaction_begin(pair.reaction_point);
     pair.paced_until = 0;
     pair.in_burst = 0;
   }
@@ -618,8 +627,7 @@ void Network::due(std::uint32_t index, Picos now, Jobs &jobs) {
     return;
   }
   if (pair.paced_until > now) {
-    const auto rate = static_cast<double>(reaction_on_send(pair.reaction_point, now, 0));
-    pair.paced_until = pair.burst_at + static_cast<Picos>(static_cast<double>(pair.burst_bytes) * kPsPerSecond / rate);
+    limit(pair, reaction_on_send(pair.reaction_point, now, 0));
     plan(index, now);
     return;
   }
@@ -711,8 +719,7 @@ std::uint32_t Network::emit(std::uint32_t index, Picos now) {
 
 // The hardware rate limiter: a burst, and then a gap that makes its rate R_C.
 void Network::pace(QueuePair &pair, Bytes payload, Picos now) {
-  const auto rate =
-      static_cast<double>(reaction_on_send(pair.reaction_point, now, static_cast<std::uint64_t>(payload)));
+  const std::uint64_t rate = reaction_on_send(pair.reaction_point, now, static_cast<std::uint64_t>(payload));
   if (pair.in_burst == 0) {
     pair.burst_at = now;
     pair.burst_bytes = 0;
@@ -721,10 +728,17 @@ void Network::pace(QueuePair &pair, Bytes payload, Picos now) {
   if (++pair.in_burst < nic_.burst && !pair.all_sent())
     return;
   pair.in_burst = 0;
-  double gap = static_cast<double>(pair.burst_bytes) * kPsPerSecond / rate;
   if (nic_.pace_jitter > 0)
-    gap *= 1 + nic_.pace_jitter * (random_.uniform() - 0.5);
-  pair.paced_until = pair.burst_at + static_cast<Picos>(gap);
+    pair.gap_spread = nic_.pace_jitter * (random_.uniform() - 0.5);
+  limit(pair, rate);
+}
+
+// Lets the next burst go when the last one's bytes have left at `rate`, give or take the spread of its gap. A flow at
+// R_max has no rate limiter, and so no spread, by which it would fall behind the link.
+void Network::limit(QueuePair &pair, std::uint64_t rate) {
+  const double spread = reaction_is_limited(pair.reaction_point) ? pair.gap_spread : 0;
+  const double gap = static_cast<double>(pair.burst_bytes) * kPsPerSecond / static_cast<double>(rate);
+  pair.paced_until = pair.burst_at + static_cast<Picos>(gap * (1 + spread));
 }
 
 void Network::hear_cnp(std::uint32_t index, Picos now) {

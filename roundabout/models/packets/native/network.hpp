@@ -81,7 +81,7 @@ public:
   void shake_hands(std::uint32_t pair); // a TCP connection knows the time of an empty round trip
   // Makes a pair on which nothing is under way a new connection, whose message ends at `end` of the stream and follows
   // after a round trip over an empty network.
-  void open(std::uint32_t pair, Bytes end, const reaction_plan *plan, Picos now);
+  void open(std::uint32_t pair, Bytes end, Picos now);
 
   QueuePair &pair(std::uint32_t index) { return pairs_[index]; }
   std::uint32_t index_of(const QueuePair &pair) const { return static_cast<std::uint32_t>(&pair - pairs_.data()); }
@@ -139,6 +139,7 @@ private:
   bool drops_early(Port &port, Packet &packet, Picos now);
   bool enter_buffer(Port &port, const Packet &packet, Picos now);
   bool enter_shared_buffer(Port &port, const Packet &packet, Picos now);
+  Picos time_on_link(const Port &port, const Packet &packet) const;
   void wake(std::uint32_t port, Picos now);
   void start(std::uint32_t port, Picos now);
   void send(std::uint32_t port, std::uint32_t packet, Picos now);
@@ -159,6 +160,7 @@ private:
   void rejoin_turn(std::uint32_t pair);             // the same, but after all others
   std::uint32_t emit(std::uint32_t pair, Picos now);
   void pace(QueuePair &pair, Bytes payload, Picos now);
+  void limit(QueuePair &pair, std::uint64_t rate);
   Bytes next_seq(QueuePair &pair); // of the packet that it sends now
   void time_out(std::uint32_t pair, Picos now);
   void deliver(std::uint32_t packet, Picos now, Jobs &jobs);

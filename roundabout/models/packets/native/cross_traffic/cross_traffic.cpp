@@ -95,7 +95,7 @@ void CrossTraffic::begin_flow(std::uint32_t index, std::uint32_t flow, Picos now
   const Bytes begin = pair.expected, end = begin + traffic.flows[flow].bytes;
   pair.awaited = end;
   if (pool.is_fresh)
-    network_.open(index, end, &pool.plan, now);
+    network_.open(index, end, now);
   else
     network_.post(index, begin, end, 0, now);
 }

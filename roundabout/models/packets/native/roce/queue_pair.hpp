@@ -26,6 +26,7 @@ struct QueuePair {
   double ps_per_byte = 0; // at which the message's bytes come into being
   Picos paced_until = 0, burst_at = 0;
   Bytes burst_bytes = 0;
+  double gap_spread = 0; // of the gap after the burst, as a share of it
   int in_burst = 0;
   std::uint32_t out = kNone, back = kNone; // first hop of its routes; none within a host
   std::uint32_t next_in_turn = kNone;      // behind it at its host's port

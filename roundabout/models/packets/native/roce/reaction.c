@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 // The header's clock counts its parameters' unit in 32 bits. In us, timers would end up to 1 us early, which is 1 % of
-// T; in tenths it is 0.1 %, and the clock wraps after 429 s, over which no flow's timers matter.
+// T; in tenths it is 0.1 %, and the clock wraps after 429 s: a longer silence counts as what is beyond.
 #define TICK_PS 100000
 
 struct reaction {
@@ -46,9 +46,11 @@ struct reaction *reaction_create(const struct reaction_plan *plan) {
   };
   reaction->R_AI = plan->R_AI;
   reaction->R_HAI = plan->R_HAI;
-  reaction_point_begin(&reaction->rp, &reaction->p, 0);
+  reaction_begin(reaction);
   return reaction;
 }
+
+void reaction_begin(struct reaction *reaction) { reaction_point_begin(&reaction->rp, &reaction->p, 0); }
 
 void reaction_join(struct reaction *reaction, struct mltcp_job *job) { reaction->member = mltcp_join(job); }
 
@@ -85,6 +87,8 @@ uint64_t reaction_on_send(struct reaction *reaction, int64_t now_ps, uint64_t by
   reaction_point_count_bytes(&reaction->rp, &reaction->p, &reaction->c, bytes);
   return reaction->rp.R_C;
 }
+
+int reaction_is_limited(const struct reaction *reaction) { return reaction->rp.R_C < reaction->p.R_max; }
 
 void reaction_on_cnp(struct reaction *reaction, int64_t now_ps) {
   reaction_point_run_timers(&reaction->rp, &reaction->p, &reaction->c, ticks(now_ps));

@@ -28,12 +28,14 @@ enum { GO_BACK_N, SELECTIVE_REPEAT };
 enum { REACTION_COUNTERS = 6 }; /* cnps; fast, additive and hyper increases; R_C; alpha_q24 */
 
 struct reaction *reaction_create(const struct reaction_plan *plan);
+void reaction_begin(struct reaction *reaction);                       /* anew, as a flow that has sent nothing */
 void reaction_join(struct reaction *reaction, struct mltcp_job *job); /* of MLTCP */
 void reaction_leave(struct reaction *reaction);                       /* its job has ended */
 void reaction_destroy(struct reaction *reaction);
 
 /* Counts bytes that are sent, runs the timers up to now, and returns R_C in bytes/s. */
 uint64_t reaction_on_send(struct reaction *reaction, int64_t now_ps, uint64_t bytes);
+int reaction_is_limited(const struct reaction *reaction); /* below R_max */
 void reaction_on_cnp(struct reaction *reaction, int64_t now_ps);
 void reaction_counters(const struct reaction *reaction, uint64_t into[REACTION_COUNTERS]);
 

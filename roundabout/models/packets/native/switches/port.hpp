@@ -51,7 +51,7 @@ struct alignas(64) Port {
   std::uint8_t paused = 0;
   bool is_due = false; // its next start is in the schedule
   bool is_host = false;
-  std::uint64_t payload_ps_q20 = 0; // a byte's time on the link, in units of 2^-20 ps
+  std::uint64_t payload_ps_q20 = 0, line_ps_q20 = 0; // a byte's time at these rates, in units of 2^-20 ps
   Picos control_ps = 0, delay = 0;
   PacketList on_link;
   Bytes tx_bytes = 0;

@@ -25,6 +25,11 @@ void congestion_leave(struct congestion_control *cc) {
   cc->member = NULL;
 }
 
+void congestion_take_member(struct congestion_control *cc, struct congestion_control *former) {
+  cc->member = former->member;
+  former->member = NULL;
+}
+
 void congestion_destroy(struct congestion_control *cc) {
   if (cc)
     congestion_leave(cc);

@@ -48,6 +48,8 @@ struct congestion_control; /* of one connection */
 
 struct congestion_control *congestion_create(const struct congestion_plan *plan, struct tcp_view *view);
 void congestion_join(struct congestion_control *cc, struct mltcp_job *job); /* makes it MLTCP over the algorithm */
+/* A former control's member of MLTCP's job, which has none from then on. */
+void congestion_take_member(struct congestion_control *cc, struct congestion_control *former);
 void congestion_leave(struct congestion_control *cc); /* its connection is closed; MLTCP's job has a member less */
 void congestion_destroy(struct congestion_control *cc);
 

@@ -13,6 +13,7 @@ namespace {
 constexpr Picos kPsPerMs = 1'000'000'000;
 constexpr std::uint32_t kReordering = 3; // duplicates that show a loss without any wait (RFC 5681, RFC 8985)
 constexpr int kMostBackoff = 10;
+constexpr Picos kLongestTimeout = 120'000 * kPsPerMs; // Linux' TCP_RTO_MAX
 // By which a probe, or the wait for reordered segments, is later at least (Linux' TCP_TIMEOUT_MIN_US).
 constexpr Picos kTimerSlack = 2 * kPsPerMs;
 // Linux holds a small burst back only while it has sent within the last ms, and for a third of a window.
@@ -21,6 +22,8 @@ constexpr Bytes kDeferDivisor = 3;
 constexpr Picos kDeferAhead = kPsPerMs; // and only for an acknowledgement that is due within a ms (since Linux 6.18)
 // fq paces by twice the window a round trip in slow start, and by 1.2 times later (net.ipv4.tcp_pacing_*_ratio).
 constexpr double kPaceSlowStart = 2.0, kPaceLater = 1.2;
+
+Picos timeout_of(const Connection &c) { return std::min(c.rto << c.backoff, kLongestTimeout); }
 
 bool is_sent_after(Picos at, Bytes end, Picos other_at, Bytes other_end) {
   return at != other_at ? at > other_at : end > other_end;
@@ -42,10 +45,11 @@ std::uint32_t TcpStack::add(const TcpPlan &plan, std::uint32_t host) {
 
 void TcpStack::renew(std::uint32_t connection, Bytes begin_at) {
   Connection &former = connections_[connection];
-  congestion_destroy(former.control);
   Connection c;
   c.board = std::move(former.board); // it is empty, and its memory is used again
   begin(c, former.plan, former.view.host, begin_at);
+  congestion_take_member(c.control, former.control);
+  congestion_destroy(former.control);
   former = std::move(c);
 }
 
@@ -225,7 +229,7 @@ std::uint32_t TcpStack::emit(std::uint32_t index, Picos now) {
     pair.resent++;
     which = send(index, c, lost, now);
     if (lost == c.board.begin() || c.timer == TcpTimer::kOff)
-      set_timer(c, TcpTimer::kTimeout, now + (c.rto << c.backoff));
+      set_timer(c, TcpTimer::kTimeout, now + timeout_of(c));
   } else {
     const Bytes payload = std::min(c.plan.mss_bytes, pair.end - pair.next);
     const Bytes seq = pair.next;
@@ -519,7 +523,7 @@ void TcpStack::arm_timer(Connection &c, Picos now) {
     set_timer(c, TcpTimer::kOff, kNever);
     return;
   }
-  const Picos timeout = now + (c.rto << c.backoff);
+  const Picos timeout = now + timeout_of(c);
   const bool may_probe = c.plan.has_tail_loss_probe && c.probed_seq < 0 && c.srtt > 0 && c.backoff == 0 &&
                          (c.state == TcpState::kOpen || c.state == TcpState::kCwr);
   if (may_probe) {
@@ -589,7 +593,7 @@ void TcpStack::on_timeout(QueuePair &pair, Connection &c, Picos now) {
   c.probed_seq = -1;
   c.paced_until = 0;
   c.backoff = std::min(c.backoff + 1, kMostBackoff);
-  set_timer(c, TcpTimer::kTimeout, now + (c.rto << c.backoff));
+  set_timer(c, TcpTimer::kTimeout, now + timeout_of(c));
 }
 
 // One segment more, so that an acknowledgement shows what is lost (RFC 8985, section 7.3): a new one if there is any.
@@ -616,7 +620,7 @@ void TcpStack::on_probe(std::uint32_t index, Connection &c, Picos now) {
   c.counters.probes++;
   c.probed_seq = pair.next;
   c.probe_was_new = is_new;
-  set_timer(c, TcpTimer::kTimeout, now + (c.rto << c.backoff));
+  set_timer(c, TcpTimer::kTimeout, now + timeout_of(c));
   network_.enqueue(network_.route_[pair.out], send(index, c, number, now), now);
 }
 
