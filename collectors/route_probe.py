@@ -91,7 +91,8 @@ def receive_answers(icmp, answers, seconds, wanted=None):
     """Add answers to `answers`, by flow and hop, for some seconds, or until those to all `wanted` packets are there."""
     until = time.monotonic() + seconds
     while wanted is None or not wanted.issubset(answers):
-        if not select.select([icmp], [], [], max(0, until - time.monotonic()))[0]:
+        left_s = until - time.monotonic()
+        if left_s <= 0 or not select.select([icmp], [], [], left_s)[0]:
             return
         packet, (router, _) = icmp.recvfrom(65535)
         answered = parse_answer(packet)

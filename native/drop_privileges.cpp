@@ -16,6 +16,8 @@ namespace {
 constexpr uid_t kNobody = 65534; // on every Linux
 constexpr gid_t kNogroup = 65534;
 
+} // namespace
+
 void keep_only(std::initializer_list<int> kept) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3]{};
@@ -26,8 +28,6 @@ void keep_only(std::initializer_list<int> kept) {
   if (syscall(SYS_capset, &header, sets) != 0)
     throw system_failure("cannot give up capabilities");
 }
-
-} // namespace
 
 void step_down(std::initializer_list<int> kept) {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -139,7 +139,7 @@ def must(module: AnsibleModule, command: str) -> dict:
 def call(module: AnsibleModule, command: str) -> tuple:
     """Return exit status, answer and message of settings.py for one command."""
     options = ["--owner", module.params["owner"], "--state", module.params["state_folder"]]
-    words = [sys.executable, program(module), command, *options, "--root", module.params["root"]]
+    words = [sys.executable, "-IS", program(module), command, *options, "--root", module.params["root"]]
     status, answer, complaint = module.run_command(words, data=json.dumps(module.params["document"] or {}))
     return status, json.loads(answer or "{}"), complaint.strip()
 

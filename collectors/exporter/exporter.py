@@ -22,6 +22,7 @@ Every other line asks, and is answered by metrics and a line `# EOF`: `own` for 
 Python 3.8, standard library only: it is copied to hosts as it is.
 """
 
+import http.client
 import json
 import os
 import select
@@ -136,7 +137,7 @@ class Exporter:
         try:
             with direct.open(url, timeout=BESIDE_S) as answer:
                 return answer.read().decode(errors="replace")
-        except OSError:
+        except (OSError, http.client.HTTPException):  # no program, one without HTTP, or a cut answer
             return ""
 
 

@@ -5,6 +5,7 @@
 #include "crossgen/results/summary.hpp"
 #include "native/errors.hpp"
 
+#include <cmath>
 #include <fstream>
 #include <iostream>
 
@@ -26,6 +27,19 @@ Sizes sizes_of(const PlanOptions &options) {
   if (sizes.is_percent())
     std::cerr << "crossgen: " << options.sizes_path << ": the last cumulative probability is 100, so all are percent\n";
   return sizes.scaled(options.scale_sizes);
+}
+
+// A standard error above this share of the load makes the offered load a matter of chance.
+constexpr double kMostError = 0.1;
+
+void warn_of_chance(const nlohmann::ordered_json &plan, double duration_s) {
+  const double error = plan.value("offered_gbps_standard_error", 0.0) / plan.value("expected_gbps", 0.0);
+  if (error <= kMostError)
+    return;
+  const double needed = error / kMostError; // the error falls with the square root of the duration
+  std::cerr << "crossgen: the duration is too short for these sizes: the standard error of the offered load is "
+            << std::llround(100 * error) << " % of the load; plan at least "
+            << std::llround(std::ceil(duration_s * needed * needed)) << " s, or other sizes\n";
 }
 
 void say(std::ostream &out, const Summary &summary, bool json) {
@@ -52,6 +66,7 @@ void run_plan(const PlanOptions &options) {
   LoadWriter writer(to_stdout ? std::cout : file, header);
   plan(options.spec, sizes, [&writer](const Flow &flow) { writer.add(flow); });
   writer.finish();
+  warn_of_chance(header.plan, static_cast<double>(header.duration_ns) / 1e9);
   say(to_stdout ? std::cerr : std::cout, summary, options.json);
 }
 

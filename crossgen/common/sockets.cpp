@@ -18,6 +18,10 @@ constexpr int kProbeS = 2;
 
 constexpr rlim_t kOtherDescriptors = 256;
 
+// As many connections as a sink serves by default. The kernel allows no more than net.core.somaxconn, which is 4,096,
+// too. Beyond it the kernel drops packets of new connections, which are then a second late.
+constexpr int kBacklog = 4096;
+
 } // namespace
 
 Endpoint Endpoint::parse(const std::string &text) {
@@ -44,7 +48,7 @@ Fd listen_at(Endpoint &endpoint) {
   native::set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   sockaddr_in address = endpoint.address();
   socklen_t length = sizeof address;
-  if (bind(fd.get(), reinterpret_cast<const sockaddr *>(&address), length) != 0 || listen(fd.get(), 1024) != 0)
+  if (bind(fd.get(), reinterpret_cast<const sockaddr *>(&address), length) != 0 || listen(fd.get(), kBacklog) != 0)
     throw native::system_failure("cannot listen at " + endpoint.text());
   getsockname(fd.get(), reinterpret_cast<sockaddr *>(&address), &length);
   endpoint.port = ntohs(address.sin_port);

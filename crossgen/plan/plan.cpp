@@ -42,9 +42,11 @@ struct Quiet {
   }
 };
 
+bool is_exact(const PlanSpec &spec) { return spec.burst && spec.burst->volumes == Volumes::kExact; }
+
 // The mean over all seeds of what a plan offers: less than is asked for by what the algorithms' `floor` loses.
 double expected_gbps(const PlanSpec &spec, const Sizes &sizes) {
-  if (spec.burst && spec.burst->volumes == Volumes::kExact)
+  if (is_exact(spec))
     return spec.load_gbps;
   const std::uint64_t length_ns = spec.burst ? spec.burst->period_ns : spec.duration_ns;
   const double volume = volume_bytes(spec, length_ns);
@@ -55,6 +57,21 @@ double expected_gbps(const PlanSpec &spec, const Sizes &sizes) {
     bytes = volume * share + static_cast<double>(quiet.flows) * quiet.scale * sizes.mean_bytes();
   }
   return 8 * bytes / static_cast<double>(length_ns);
+}
+
+// The standard deviation over all seeds of what a plan offers. It follows from the distribution of sizes, because the
+// drawn sizes may all be small where most bytes are in a few large flows.
+double standard_error_gbps(const PlanSpec &spec, const Sizes &sizes) {
+  if (is_exact(spec))
+    return 0;
+  double flows = std::floor(volume_bytes(spec, spec.duration_ns) / sizes.mean_bytes());
+  double scale = 1;
+  if (spec.burst) {
+    const Quiet quiet(volume_bytes(spec, spec.burst->period_ns) * (1 - spec.burst->share()), sizes.mean_bytes());
+    flows = static_cast<double>(quiet.flows * (spec.duration_ns / spec.burst->period_ns));
+    scale = quiet.scale;
+  }
+  return 8 * std::sqrt(flows) * scale * sizes.standard_deviation_bytes() / static_cast<double>(spec.duration_ns);
 }
 
 // The starts of `flows` flows in a window: their gaps, one more than flows, stretched so that they fill it. Exponential
@@ -136,7 +153,7 @@ private:
     std::vector<std::uint64_t> starts_ns(flows);
     for (std::uint64_t &start_ns : starts_ns)
       start_ns = arrivals.next_ns();
-    if (exact())
+    if (is_exact(spec_))
       leave_in_time(starts_ns, parts, from_ns, end_ns, bytes_per_ns);
     for (std::uint64_t i = 0; i < flows; i++)
       emit_({starts_ns[i], parts[i], destination(), kQuietClass});
@@ -144,18 +161,16 @@ private:
 
   std::vector<std::uint64_t> quiet_bytes(std::uint64_t bytes) {
     const Quiet quiet(static_cast<double>(bytes), sizes_.mean_bytes());
-    std::vector<double> draws(exact() ? std::min(quiet.flows, bytes) : quiet.flows); // each of a byte at least
+    std::vector<double> draws(is_exact(spec_) ? std::min(quiet.flows, bytes) : quiet.flows); // each of a byte at least
     for (double &draw : draws)
       draw = draw_bytes();
-    if (exact())
+    if (is_exact(spec_))
       return split(bytes, draws);
     std::vector<std::uint64_t> parts;
     for (const double draw : draws)
       parts.push_back(whole_bytes(draw * quiet.scale));
     return parts;
   }
-
-  bool exact() const { return spec_.burst->volumes == Volumes::kExact; }
 
   // Moves the last flows of a period forward as far as they would else, at the burst's rate, reach into the next burst:
   // its volume would be right in the file and wrong on the wire.
@@ -252,7 +267,8 @@ LoadHeader plan_header(const PlanSpec &spec, const Sizes &sizes) {
                  {"seed", spec.seed},
                  {"gaps", spec.gaps == Gaps::kPoissonProcess ? "poisson-process" : "poisson-distributed"},
                  {"mean_bytes", sizes.mean_bytes()},
-                 {"expected_gbps", expected_gbps(spec, sizes)}};
+                 {"expected_gbps", expected_gbps(spec, sizes)},
+                 {"offered_gbps_standard_error", standard_error_gbps(spec, sizes)}};
   if (spec.burst) {
     header.classes = {"burst", "quiet"};
     header.plan["bursts"] = spec.duration_ns / spec.burst->period_ns;

@@ -248,6 +248,18 @@ double Sizes::mean_bytes() const {
   return mean;
 }
 
+double Sizes::standard_deviation_bytes() const {
+  const double mean = mean_bytes();
+  double variance = 0;
+  for (std::size_t i = 1; i < points_.size(); i++) {
+    const double share = points_[i].cumulative - points_[i - 1].cumulative;
+    const double width = between_ == Between::kSteps ? 0 : points_[i].bytes - points_[i - 1].bytes;
+    const double from_mean = points_[i].bytes - width / 2 - mean;
+    variance += share * (from_mean * from_mean + width * width / 12); // of a uniform distribution
+  }
+  return std::sqrt(variance);
+}
+
 double Sizes::quantile_bytes(double probability) const {
   const auto above = std::lower_bound(points_.begin() + 1, points_.end() - 1, probability,
                                       [](const Point &point, double wanted) { return point.cumulative < wanted; });

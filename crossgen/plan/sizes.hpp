@@ -26,6 +26,7 @@ public:
   // Returns the distribution with all sizes multiplied by `factor`.
   Sizes scaled(double factor) const;
   double mean_bytes() const;
+  double standard_deviation_bytes() const;
 
   // True if the file's probabilities were percent.
   bool is_percent() const { return is_percent_; }

@@ -24,12 +24,7 @@ private:
   struct Class {
     std::uint64_t flows = 0;
     std::uint64_t bytes = 0;
-    double running_mean = 0;
-    double squared_deviations = 0;
   };
-
-  bool drawn(std::size_t flow_class) const;
-  double standard_error_gbps() const;
 
   const LoadHeader &header_;
   std::vector<Class> classes_;

@@ -16,8 +16,10 @@ using native::Nanos;
 constexpr Nanos kPatienceNs = 5'000'000'000;
 constexpr Nanos kRetryNs = 50'000'000;
 
-// More at once would overflow the sink's listening queue.
+// Of connections that are set up beforehand. With fresh connections the limit is the number of flows under way.
 constexpr std::size_t kMostAttempts = 32;
+
+constexpr const char *kRefused = "it refused us: is its secret another one, or its --most-connections reached?";
 
 constexpr int kEcnBits = 3;
 
@@ -45,6 +47,12 @@ void configure(int fd, const ClassOptions &flow_class) {
                           " once it was set, found " + found);
 }
 
+Fd open_socket(const Pool &pool) {
+  Fd fd = native::open_tcp_socket();
+  configure(fd.get(), pool.flow_class());
+  return fd;
+}
+
 } // namespace
 
 Connector::Connector(std::vector<std::unique_ptr<Pool>> &pools, std::vector<std::unique_ptr<Worker>> &workers,
@@ -65,16 +73,42 @@ void Connector::failed(const std::string &trouble) {
 }
 
 void Connector::begin(Pool &pool) {
-  Fd fd = native::open_tcp_socket();
-  configure(fd.get(), pool.flow_class());
+  Fd fd = open_socket(pool);
   Attempt attempt{std::move(fd), &pool, native::monotonic_ns(), pool.take()};
   pool.connecting();
   try {
     begin_connect(attempt.fd.get(), pool.target().destination().endpoint);
   } catch (const native::Failure &error) {
-    return give_up(attempt, error.what());
+    if (!retry(attempt, error.what()))
+      return;
   }
   attempts_.push_back(std::move(attempt));
+}
+
+// Schedules the next attempt for a flow. Returns false if there is none: a flow is given up after a while, and other
+// connections at once, because their pool then wants another one.
+bool Connector::retry(Attempt &attempt, const std::string &why) {
+  const Nanos now_ns = native::monotonic_ns();
+  if (attempt.flow && !attempt.pool->target().lost() && now_ns <= attempt.began_ns + kPatienceNs) {
+    attempt.fd = Fd();
+    attempt.asked = false;
+    attempt.trouble = why;
+    attempt.retry_ns = now_ns + kRetryNs;
+    return true;
+  }
+  attempt.pool->gave_up_connecting();
+  if (attempt.flow)
+    unfinished(attempt, "cannot connect: " + why);
+  else
+    failed(why);
+  return false;
+}
+
+Nanos Connector::deadline(Nanos latest_ns) const {
+  for (const Attempt &attempt : attempts_)
+    if (!attempt.fd)
+      latest_ns = std::min(latest_ns, attempt.retry_ns);
+  return latest_ns;
 }
 
 void Connector::add_interests(std::vector<pollfd> &fds) const {
@@ -89,7 +123,7 @@ void Connector::handle(std::span<const pollfd> ready) {
     try {
       goes_on_now = goes_on(*attempt, each.revents);
     } catch (const native::Failure &error) {
-      give_up(*attempt, error.what());
+      goes_on_now = retry(*attempt, error.what());
     }
     attempt = goes_on_now ? std::next(attempt) : attempts_.erase(attempt);
   }
@@ -98,7 +132,11 @@ void Connector::handle(std::span<const pollfd> ready) {
 // False once it has led to a connection. Throws native::Failure when it will not.
 bool Connector::goes_on(Attempt &attempt, short events) {
   if (native::monotonic_ns() > attempt.began_ns + kPatienceNs)
-    throw native::Failure("no answer");
+    throw native::Failure(attempt.trouble);
+  if (!attempt.fd && native::monotonic_ns() >= attempt.retry_ns) {
+    attempt.fd = open_socket(*attempt.pool);
+    begin_connect(attempt.fd.get(), attempt.pool->target().destination().endpoint);
+  }
   if (events == 0)
     return true;
   if (attempt.asked)
@@ -124,7 +162,7 @@ bool Connector::answered(Attempt &attempt) {
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return false;
   if (n <= 0)
-    throw native::Failure("it refused us: is its secret another one, or its --most-connections reached?");
+    throw native::Failure(kRefused);
   attempt.welcome.took(static_cast<std::size_t>(n));
   if (!attempt.welcome.whole())
     return false;
@@ -146,26 +184,33 @@ Connection &Connector::open(Attempt &attempt) {
 void Connector::send_flow(Attempt &attempt) {
   Connection &connection = open(attempt);
   attempt.pool->opened();
+  if (!attempt.started)
+    results_.started(*attempt.flow, attempt.began_ns);
   connection.begin(*attempt.flow, attempt.began_ns);
 }
 
-// A flow's own connection is not tried again; others are, in a moment.
-void Connector::give_up(const Attempt &attempt, const std::string &why) {
-  attempt.pool->gave_up_connecting();
-  if (attempt.flow)
-    results_.unfinished({*attempt.flow, 0, 0, "cannot connect: " + why});
-  else
-    failed(why);
+void Connector::unfinished(const Attempt &attempt, const std::string &why) const {
+  results_.unfinished({*attempt.flow, attempt.started ? attempt.began_ns : 0, 0, why});
 }
 
-// Removes connections whose only flow is done.
+void Connector::retry_unanswered(const Connection &connection) {
+  Attempt attempt{Fd(), &connection.pool(), connection.start_ns(), *connection.unanswered(), true};
+  attempt.pool->reconnecting();
+  if (retry(attempt, kRefused))
+    attempts_.push_back(std::move(attempt));
+}
+
+// Removes fresh connections that have ended.
 void Connector::bury() {
   for (auto each = connections_.begin(); each != connections_.end();) {
     if (!each->ended()) {
       each++;
       continue;
     }
-    buried_bytes_ += each->acknowledged_bytes();
+    if (each->unanswered())
+      retry_unanswered(*each);
+    else
+      buried_bytes_ += each->acknowledged_bytes();
     each = connections_.erase(each);
   }
 }
@@ -180,7 +225,7 @@ std::uint64_t Connector::acknowledged_bytes() const {
 void Connector::give_up_flows() {
   for (const Attempt &attempt : attempts_)
     if (attempt.flow)
-      results_.unfinished({*attempt.flow, 0, 0, "was connecting"});
+      unfinished(attempt, "was connecting");
   for (Connection &connection : connections_)
     connection.give_up();
 }

@@ -22,6 +22,9 @@ public:
 
   void add_interests(std::vector<pollfd> &fds) const;
 
+  // Returns when to call handle() even if no socket is ready, at most `latest_ns`.
+  native::Nanos deadline(native::Nanos latest_ns) const;
+
   // Handles the polled sockets that add_interests() added.
   void handle(std::span<const pollfd> ready);
 
@@ -37,24 +40,29 @@ public:
   void give_up_flows();
 
 private:
-  // A connection that is not welcome yet.
+  // A connection that is not welcome yet. A flow's attempt is repeated until the flow has an open connection.
   struct Attempt {
-    native::Fd fd;
+    native::Fd fd; // none between two attempts
     Pool *pool;
-    native::Nanos began_ns;
+    native::Nanos began_ns;     // the first attempt
     std::optional<Launch> flow; // that it is for
-    bool asked = false;         // the hello is sent
+    bool started = false;       // the flow is reported as started
+    native::Nanos retry_ns = 0; // when the next attempt begins
+    std::string trouble = "no answer";
+    bool asked = false; // the hello is sent
     Incoming<Welcome> welcome = {};
   };
 
   void begin(Pool &pool);
   void failed(const std::string &trouble);
+  bool retry(Attempt &attempt, const std::string &why);
+  void retry_unanswered(const Connection &connection);
   bool goes_on(Attempt &attempt, short events);
   void ask(Attempt &attempt) const;
   bool answered(Attempt &attempt);
   Connection &open(Attempt &attempt);
   void send_flow(Attempt &attempt);
-  void give_up(const Attempt &attempt, const std::string &why);
+  void unfinished(const Attempt &attempt, const std::string &why) const;
   void bury();
 
   std::vector<std::unique_ptr<Pool>> &pools_;

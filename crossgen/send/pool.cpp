@@ -47,7 +47,7 @@ void Pool::launch(const Launch &launch) {
   if (more)
     bell_.ring();
   if (connection)
-    connection->begin(launch, native::monotonic_ns());
+    start(*connection, launch);
   else if (full)
     results_.unfinished(
         {launch, 0, 0, std::to_string(options_.most_waiting) + " flows were waiting for a connection already"});
@@ -65,7 +65,13 @@ void Pool::release(Connection &connection) {
     }
   }
   if (next)
-    connection.begin(*next, native::monotonic_ns());
+    start(connection, *next);
+}
+
+void Pool::start(Connection &connection, const Launch &launch) const {
+  const native::Nanos now_ns = native::monotonic_ns();
+  results_.started(launch, now_ns);
+  connection.begin(launch, now_ns);
 }
 
 std::optional<Launch> Pool::take() {
@@ -94,6 +100,12 @@ void Pool::opened() {
   const Guard guard(mutex_);
   connecting_--;
   open_++;
+}
+
+void Pool::reconnecting() {
+  const Guard guard(mutex_);
+  open_--;
+  connecting_++;
 }
 
 void Pool::lose(const std::string &why) {

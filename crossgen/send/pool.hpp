@@ -50,12 +50,16 @@ public:
   void connecting() { change_connecting(1); }
   void gave_up_connecting() { change_connecting(-1); }
   void connected(Connection &connection);
-  void opened(); // as connected(), for a fresh connection, which is never idle
+  void opened();       // as connected(), for a fresh connection, which is never idle
+  void reconnecting(); // a fresh connection was closed without an answer, and its flow gets another one
 
   // Removes and returns a flow that waits for a fresh connection, if there is one.
   std::optional<Launch> take();
   // Reports that the flow of a fresh connection has ended.
   void ended();
+
+  // Wakes the thread that opens connections.
+  void wake() const { bell_.ring(); }
 
   // Marks the sink as lost, because it is gone or violates the protocol.
   void lose(const std::string &why);
@@ -73,6 +77,7 @@ public:
   const ClassOptions &flow_class() const { return class_; }
 
 private:
+  void start(Connection &connection, const Launch &launch) const;
   void change_connecting(int by);
   bool short_of_idle() const;
 

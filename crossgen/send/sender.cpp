@@ -44,10 +44,11 @@ public:
       : options_(options), load_(std::move(load)), control_(control), results_(options, load_.flows),
         report_(options_, load_.header) {
     make_pools();
+    connector_.emplace(pools_, workers_, secret, options, results_);
+    launcher_.emplace(options, pools_, results_, bell_); // opens the load file, which may be root's
+    native::step_down({CAP_NET_ADMIN, CAP_SYS_NICE});    // for classes' congestion control, and the launcher's priority
     for (unsigned i = 0; i < options.threads; i++)
       workers_.push_back(std::make_unique<Worker>());
-    connector_.emplace(pools_, workers_, secret, options, results_);
-    launcher_.emplace(options, pools_, results_, bell_);
     outcome_.planned_flows = load_.flows;
   }
 
@@ -98,7 +99,7 @@ private:
     connector_->begin_wanted();
     std::vector<pollfd> fds{{bell_.fd(), POLLIN, 0}};
     connector_->add_interests(fds);
-    control_.wait(fds, deadline_ns);
+    control_.wait(fds, connector_->deadline(deadline_ns));
     bell_.silence();
     connector_->handle(std::span<const pollfd>(fds).subspan(1));
   }
@@ -232,9 +233,7 @@ void run_send(const SendOptions &options) {
                     load.header.classes.size());
   native::Control control; // before any thread starts: they inherit the signals that it blocks
   const std::string secret = native::parse_secret(control.await_line());
-  Sender sender(options, secret, std::move(load), control);
-  native::step_down({CAP_NET_ADMIN, CAP_SYS_NICE}); // for classes' congestion control, and the launcher's priority
-  sender.run();
+  Sender(options, secret, std::move(load), control).run();
 }
 
 } // namespace crossgen

@@ -2,6 +2,7 @@
 #include "crossgen/send/worker.hpp"
 
 #include "crossgen/sink/connection.hpp"
+#include "native/drop_privileges.hpp"
 
 namespace crossgen {
 
@@ -18,6 +19,7 @@ void Worker::stop() {
 }
 
 void Worker::run() {
+  native::keep_only({}); // it reads from the network
   while (!stopped_)
     for (const epoll_event &event : poller_.wait(-1))
       if (auto *connection = static_cast<Connection *>(event.data.ptr))

@@ -43,7 +43,7 @@ int payload_file() {
 } // namespace
 
 Connection::Connection(native::Fd fd, Pool &pool, const Poller &poller, Results &results, bool fresh)
-    : fd_(std::move(fd)), pool_(pool), poller_(poller), results_(results), fresh_(fresh), welcome_(!fresh) {
+    : fd_(std::move(fd)), pool_(pool), poller_(poller), results_(results), fresh_(fresh), answered_(!fresh) {
   payload_file(); // made before anything is timed
   native::set_option(fd_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
   poller_.add(fd_.get(), EPOLLIN, this);
@@ -53,7 +53,6 @@ void Connection::begin(const Launch &launch, native::Nanos start_ns) {
   const std::lock_guard guard(mutex_);
   launch_ = launch;
   start_ns_ = start_ns;
-  results_.started(launch, start_ns_);
   header_ = make_flow_header(launch.number, launch.flow.bytes);
   sent_ = 0;
   if (broken_)
@@ -130,12 +129,12 @@ template <typename Message> bool Connection::read(Incoming<Message> &message) co
 }
 
 std::optional<Finished> Connection::read_acknowledgement() {
-  if (!welcome_) {
+  if (!answered_) {
     if (!read(welcome_message_))
       return std::nullopt;
+    answered_ = true;
     if (welcome_message_.message() != kWelcome)
       throw native::Failure("is no crossgen sink");
-    welcome_ = true;
   }
   if (!read(acknowledgement_))
     return std::nullopt;
@@ -147,13 +146,18 @@ std::optional<Finished> Connection::read_acknowledgement() {
   return finished;
 }
 
+// A sink that closes a connection without an answer is not lost: it may have too many new connections at the moment.
 void Connection::lose(const std::string &why) {
   {
     const std::lock_guard guard(mutex_);
     broken_ = true;
     poller_.remove(fd_.get());
   }
-  pool_.lose(why);
+  if (answered_)
+    return pool_.lose(why);
+  const Pool &pool = pool_;
+  ended_ = true; // as in end()
+  pool.wake();
 }
 
 std::uint64_t Connection::acknowledged_bytes() const {

@@ -6,13 +6,15 @@
 namespace crossgen {
 
 // A connection to a sink. A welcomed connection carries one flow after the other. A fresh connection carries one flow
-// without waiting for the welcome, and ends with the flow. The thread that launches a flow sends its beginning, so that
-// no wake-up delays the first byte. The worker whose `poller` watches the connection sends the rest.
+// without waiting for the welcome, and ends with the flow, or if the sink closes it before the welcome. The thread that
+// launches a flow sends its beginning, so that no wake-up delays the first byte. The worker whose `poller` watches the
+// connection sends the rest.
 class Connection {
 public:
   Connection(native::Fd fd, Pool &pool, const Poller &poller, Results &results, bool fresh);
 
-  // Begins to send a flow. `start_ns` is now, or for a fresh connection the instant at which it began to connect.
+  // Begins to send a flow. `start_ns` is now, or for a fresh connection the instant at which the flow's first
+  // connection attempt began.
   void begin(const Launch &launch, native::Nanos start_ns);
 
   // Reads or writes as the polled `events` allow.
@@ -20,8 +22,13 @@ public:
 
   std::uint64_t acknowledged_bytes() const; // by TCP, since it was set up
 
-  // Returns true if a fresh connection's flow has ended; only its owner still refers to it.
+  // Returns true if a fresh connection has ended; only its owner still refers to it.
   bool ended() const { return ended_; }
+
+  // Returns the flow of an ended connection that the sink closed without an answer, so it did not take the flow.
+  const Launch *unanswered() const { return answered_ ? nullptr : &*launch_; }
+  native::Nanos start_ns() const { return start_ns_; }
+  Pool &pool() const { return pool_; }
 
   // Reports the flow under way as unfinished. Call only after all other threads have ended.
   void give_up();
@@ -45,7 +52,7 @@ private:
   native::Nanos start_ns_ = 0;
   bool broken_ = false;
   const bool fresh_;
-  bool welcome_;
+  bool answered_; // the hello
   std::atomic<bool> ended_ = false;
   FlowHeader header_{};
   std::uint64_t sent_ = 0; // of the header and the bytes

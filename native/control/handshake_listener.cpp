@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "native/control/handshake_listener.hpp"
 
+#include "native/sockets.hpp"
+
 #include <algorithm>
 #include <cerrno>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 namespace native {
 namespace {
 
+// The time in which a connection must send its hello, and about as long as the kernel holds a silent one.
 constexpr Nanos kPatienceNs = 5'000'000'000;
 constexpr Nanos kRestNs = 100'000'000;
 
 // More than this at once would keep those waiting that are in already.
 constexpr int kAcceptedInARow = 64;
+
+Fd defer_accept(Fd listener) {
+  set_option(listener.get(), IPPROTO_TCP, TCP_DEFER_ACCEPT, kPatienceNs / 1'000'000'000);
+  return listener;
+}
 
 } // namespace
 
@@ -26,6 +35,9 @@ Fd Listener::accept() {
     rests_until_ns_ = monotonic_ns() + kRestNs;
   return fd;
 }
+
+Door::Door(Fd listener, std::size_t hello_bytes, std::size_t most_guests)
+    : listener_(defer_accept(std::move(listener))), hello_bytes_(hello_bytes), most_guests_(most_guests) {}
 
 void Door::add_interests(std::vector<pollfd> &fds) const {
   fds.push_back(listener_.interest());
@@ -41,40 +53,59 @@ std::optional<Nanos> Door::deadline() const {
 }
 
 void Door::look(const Enter &enter) {
-  accept_some();
-  const Nanos now_ns = monotonic_ns();
-  std::erase_if(guests_, [&](Guest &guest) { return !stays(guest, now_ns, enter); });
+  read_hellos(enter);
+  accept_some(enter);
 }
 
-void Door::accept_some() {
-  for (int i = 0; i < kAcceptedInARow; i++) {
-    Fd fd = listener_.accept();
-    // The kernel looks for a descriptor before it looks whether anybody waits: only the first refusal tells something.
-    const bool lacks_descriptors = i == 0 && !fd && listener_.rests_until();
-    if (!guests_.empty() && (lacks_descriptors || (fd && guests_.size() == most_guests_))) {
-      guests_.pop_front();
-      shown_out_++;
+void Door::read_hellos(const Enter &enter) {
+  for (auto guest = guests_.begin(); guest != guests_.end();) {
+    if (stays(*guest)) {
+      guest++;
+      continue;
     }
-    if (!fd)
-      return;
-    guests_.push_back({std::move(fd), monotonic_ns() + kPatienceNs});
+    Guest leaving = std::move(*guest);
+    guest = guests_.erase(guest);
+    dismiss(std::move(leaving), enter);
   }
 }
 
-bool Door::stays(Guest &guest, Nanos now_ns, const Enter &enter) {
+void Door::accept_some(const Enter &enter) {
+  for (int i = 0; i < kAcceptedInARow; i++) {
+    Guest guest{listener_.accept(), monotonic_ns() + kPatienceNs};
+    const bool accepted = static_cast<bool>(guest.fd);
+    if (accepted && !stays(guest)) {
+      dismiss(std::move(guest), enter);
+      continue;
+    }
+    // The kernel looks for a descriptor before it looks for a connection, so only the first failure says that a
+    // connection waits.
+    const bool lacks_descriptors = i == 0 && !accepted && listener_.rests_until();
+    if (!guests_.empty() && (lacks_descriptors || (accepted && guests_.size() == most_guests_))) {
+      guests_.pop_front();
+      shown_out_++;
+    }
+    if (!accepted)
+      return;
+    guests_.push_back(std::move(guest));
+  }
+}
+
+// Reads a guest's hello. Returns true if more of the hello may follow.
+bool Door::stays(Guest &guest) const {
   const std::size_t have = guest.hello.size();
   guest.hello.resize(hello_bytes_);
   const ssize_t n = recv(guest.fd.get(), guest.hello.data() + have, hello_bytes_ - have, 0);
   const bool waits = n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
   guest.hello.resize(have + static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
-  if (guest.hello.size() == hello_bytes_) {
+  return guest.hello.size() < hello_bytes_ && waits && monotonic_ns() < guest.deadline_ns;
+}
+
+// Passes on a guest with a complete hello, and closes the connection of any other.
+void Door::dismiss(Guest guest, const Enter &enter) {
+  if (guest.hello.size() == hello_bytes_)
     enter(std::move(guest.fd), guest.hello);
-    return false;
-  }
-  if (waits && now_ns < guest.deadline_ns)
-    return true;
-  shown_out_++;
-  return false;
+  else
+    shown_out_++;
 }
 
 } // namespace native

@@ -33,23 +33,25 @@ private:
   Nanos rests_until_ns_ = 0;
 };
 
-// Holds a limited number of new connections for a limited time, until they have sent a hello of fixed size. A new
-// connection replaces the oldest one if there are too many, so silent connections cannot keep others out.
+// Holds a limited number of new connections for a limited time, until they have sent a hello of fixed size. The kernel
+// holds connections that have sent nothing. A new connection without a complete hello replaces the oldest one if there
+// are too many, so slow connections cannot keep others out. A connection that sends its hello at once is never
+// replaced.
 class Door {
 public:
   // Receives a connection and its hello.
   using Enter = std::function<void(Fd, const std::string &)>;
 
-  Door(Fd listener, std::size_t hello_bytes, std::size_t most_guests)
-      : listener_(std::move(listener)), hello_bytes_(hello_bytes), most_guests_(most_guests) {}
+  // Sets TCP_DEFER_ACCEPT on the listening socket.
+  Door(Fd listener, std::size_t hello_bytes, std::size_t most_guests);
 
   void add_interests(std::vector<pollfd> &fds) const;
 
   // Returns when to call look() even if no socket is ready.
   std::optional<Nanos> deadline() const;
 
-  // Accepts new connections, reads hellos and passes them to `enter`, and closes connections that were silent for too
-  // long.
+  // Accepts new connections, reads hellos and passes them to `enter`, and closes connections whose hello takes too
+  // long. If `enter` throws, its connection is closed and all others stay.
   void look(const Enter &enter);
 
   std::uint64_t shown_out() const { return shown_out_; }
@@ -61,8 +63,10 @@ private:
     std::string hello = {};
   };
 
-  void accept_some();
-  bool stays(Guest &guest, Nanos now_ns, const Enter &enter);
+  void read_hellos(const Enter &enter);
+  void accept_some(const Enter &enter);
+  bool stays(Guest &guest) const;
+  void dismiss(Guest guest, const Enter &enter);
 
   Listener listener_;
   std::size_t hello_bytes_;

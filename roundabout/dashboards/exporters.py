@@ -101,9 +101,10 @@ class ExporterPool:
 
     def query(self, place: ExporterAddress, question: str) -> bytes:
         """Send `question` to the exporter at `place` and return its answer. Raises LostHostError."""
-        if place not in self._running:
+        exporter = self._running.get(place)  # another thread may remove it at any time
+        if exporter is None:
             raise LostHostError(place[1], self._refused.get(place, "it has no exporter yet"))
-        return self._running[place].query(question)
+        return exporter.query(question)
 
     def close(self) -> None:
         """End all exporters of the pool."""

@@ -10,8 +10,9 @@
 import json
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import quote, unquote
@@ -103,8 +104,12 @@ def run_relay(exporters: ExporterPool, now: Callable[[], list[Series]], page: Ca
 
     def follow() -> None:
         while not ended.wait(LOOK_S):
-            with suppress(RoundaboutError):  # a lab that went meanwhile: the next look finds what is there
+            try:
                 exporters.update()
+            except RoundaboutError:
+                pass  # a lab was removed meanwhile: the next call finds the existing nodes
+            except Exception:  # the dashboards would otherwise keep these nodes for good
+                traceback.print_exc()
 
     with Relay(exporters, now, page) as relay:
         threads = [threading.Thread(target=relay.serve_forever, daemon=True), threading.Thread(target=follow)]

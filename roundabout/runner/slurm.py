@@ -97,7 +97,11 @@ class Slurm:
         }
         flags = ["--parsable", "--requeue", *(["--exclusive"] if job.alone else [])]
         said = [f"--{name}={value}" for name, value in options.items() if value is not None]
-        return _call(["sbatch", *flags, *said], job.script(keys)).partition(";")[0].strip()
+        answer = _call(["sbatch", *flags, *said], job.script(keys)).strip()
+        number = answer.rpartition("\n")[2].partition(";")[0]  # of `17;cluster`, after lines of a site's plugins
+        if not number.isdecimal():
+            raise SlurmError(f"sbatch printed {answer[:200]!r}, expected the id of a job", "look at: squeue --me")
+        return number
 
     def queue(self, job: Job) -> Counter[str]:
         """Return the number of the run's jobs in Slurm's queue, by state. Raises SlurmError."""
@@ -111,7 +115,7 @@ class Slurm:
 
 
 def _call(words: Sequence[str], told: str = "") -> str:
-    """Return the output of one of Slurm's programs. Raises SlurmError."""
+    """Return the output of one of Slurm's programs, without the names of clusters. Raises SlurmError."""
     try:
         done = subprocess.run(words, input=told, capture_output=True, text=True, timeout=ANSWER_S)
     except FileNotFoundError:
@@ -126,4 +130,5 @@ def _call(words: Sequence[str], told: str = "") -> str:
     if done.returncode != 0:
         why = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
         raise SlurmError(f"Slurm did not take {words[0]}: {why.removeprefix(f'{words[0]}: ').removeprefix('error: ')}")
-    return done.stdout
+    # With SLURM_CLUSTERS, the jobs of each cluster follow such a line, also with --noheader.
+    return "".join(line for line in done.stdout.splitlines(keepends=True) if not line.startswith("CLUSTER: "))

@@ -8,6 +8,7 @@ import re
 import socket
 import struct
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -392,3 +393,74 @@ def test_fresh_connections_stop_when_told(plan: Plan, sink: Sink, send: Start) -
     told = outcome(sender)
     assert told.status == 0 and told.complete
     assert told.summary["ended"] == "SIGTERM"
+
+
+@pytest.fixture
+def refusing_sink(stack: ExitStack) -> Callable[[int], str]:
+    """A sink that closes some fresh connections without an answer; it returns its address."""
+
+    def serve(listener: socket.socket, refusals: int) -> None:
+        for number in itertools.count():
+            try:
+                peer = stack.enter_context(listener.accept()[0])
+            except OSError:
+                return
+            if 0 < number <= refusals:  # the first connection shows that the sink is there
+                peer.close()
+                continue
+            threading.Thread(target=answer, args=(peer,), daemon=True).start()
+
+    def answer(peer: socket.socket) -> None:
+        stream = peer.makefile("rb")
+        if stream.read(len(HELLO)) != HELLO:
+            return
+        peer.sendall(b"welcome\n")
+        if header := stream.read(16):
+            number, size = struct.unpack("<QQ", header)
+            stream.read(size)
+            peer.sendall(struct.pack("<Q", number))
+
+    def start(refusals: int) -> str:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        threading.Thread(target=serve, args=(listener, refusals), daemon=True).start()
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+    return start
+
+
+def test_flows_whose_connection_is_closed_without_an_answer_get_another_one(
+    plan: Plan, refusing_sink: Callable[[int], str], send: Start
+) -> None:
+    sender = send(plan(0.02, 0.5), "--fresh-connections", to=f"sink={refusing_sink(5)}")
+    sender.event()
+    sender.begin()
+    told = outcome(sender)
+    assert told.status == 0 and told.complete and not told.unfinished
+    assert told.summary["started_flows"] == told.summary["lateness_us"]["count"] == told.summary["due_flows"] > 5
+    assert told.summary["connections"] == told.summary["due_flows"] + 1 + 5
+
+
+def test_a_flow_that_gets_no_connection_is_unfinished_and_the_sink_is_not_lost(
+    plan: Plan, refusing_sink: Callable[[int], str], send: Start
+) -> None:
+    sender = send(plan(0.02, 0.5), "--fresh-connections", "--drain-s", "0.2", to=f"sink={refusing_sink(10**6)}")
+    sender.event()
+    sender.begin()
+    told = outcome(sender)
+    assert told.status == 0 and told.complete and not told.flows
+    assert {flow["why"] for flow in told.unfinished} <= {"was connecting", "under way"}
+
+
+@pytest.mark.quiet
+def test_thousands_of_fresh_connections_at_once_all_enter(plan: Plan, sink: Sink, send: Start, tmp_path: Path) -> None:
+    sizes = tmp_path / "sizes"
+    sizes.write_text("1500 1\n")
+    load = plan(0.3, 0.1, "--sizes", str(sizes), scale=1)  # 2,500 flows
+    receiver, address = sink()
+    sender = send(load, "--fresh-connections", "--most-connections", "1024", "--drain-s", "30", to=f"sink={address}")
+    sender.event()
+    sender.begin()
+    told = outcome(sender)
+    assert told.status == 0 and not told.unfinished
+    receiver.close_input()
+    assert receiver.events()[0]["refused_connections"] == 0

@@ -17,6 +17,7 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.dashboards import exporters as asking, relay as relay_module
 from roundabout.dashboards.exporters import ExporterPool
 from roundabout.dashboards.relay import Relay, run_relay
+from roundabout.runner.hosts.connections import LostHostError
 from roundabout.runner.testbed import ExporterTarget
 from tests.dashboards.record import fake_host
 from tests.deadline import wait_for
@@ -123,15 +124,61 @@ def test_a_host_that_nobody_reaches_is_a_target(tmp_path: Path, monkeypatch: pyt
         assert refusal(relay, "/metrics/fake/s0") == (503, "lost host s0: cannot be reached\n")
 
 
-def test_targets_that_cannot_be_listed_now_are_listed_later(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [RoundaboutError("the lab went meanwhile"), OSError("no inventory"), KeyError("s0")])
+def test_targets_that_cannot_be_listed_now_are_listed_later(tmp_path: Path, error: Exception) -> None:
     calls: list[Callable[[], list[ExporterTarget]]] = []
 
     def standing() -> list[ExporterTarget]:
         calls.append(standing)
         if len(calls) == 2:
-            raise RoundaboutError("the lab went meanwhile")
+            raise error
         return [fake_host(tmp_path, "s0")]
 
     with run_relay(ExporterPool(standing), list, str) as relay:
         wait_for(lambda: len(calls) > 3, PATIENCE_S, what="it is listed again")
         assert status(relay, "/metrics/fake/s0") == 200
+
+
+class InstantExporter:
+    """An exporter that starts and answers at once."""
+
+    def __init__(self, what: ExporterTarget) -> None:
+        self.what, self.lost = what, False
+        self.beside: list[str] = []
+
+    def query(self, question: str) -> bytes:
+        return question.encode()
+
+    def close(self) -> None:
+        self.lost = True
+
+
+class LookedUpAddress(tuple[str, str]):
+    """A node's address that calls `later` when it is looked up for the second time."""
+
+    looked_up = 0
+    later: Callable[[], None]
+
+    def __hash__(self) -> int:
+        self.looked_up += 1
+        if self.looked_up == 2:
+            self.later()
+        return super().__hash__()
+
+
+def test_a_node_may_be_removed_during_a_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "Exporter", InstantExporter)
+    standing = [fake_host(tmp_path, "s0")]
+    pool = ExporterPool(lambda: list(standing))
+    pool.update()
+
+    def remove() -> None:
+        standing.clear()
+        pool.update()
+
+    address = LookedUpAddress(("fake", "s0"))
+    address.later = remove
+    assert pool.query(address, "own") == b"own"
+    remove()
+    with pytest.raises(LostHostError, match="it has no exporter yet"):
+        pool.query(("fake", "s0"), "own")

@@ -44,6 +44,7 @@ class Faults:
     iteration_ms: float | None = None  # 4 if nothing is said
     missing_iterations: int | None = None  # at the end
     late_ms: float | None = None  # by which it wakes up; 0.1 if nothing is said
+    hangs: bool | None = None  # in its second iteration
     lost: bool | None = None  # the connection breaks in its second iteration
     peer: bool | None = None  # its peer closes the connection
     retransmitted: int | None = None  # segments

@@ -13,6 +13,7 @@ from roundabout.runner.hosts import programs
 from roundabout.runner.hosts.connections import LocalChannel, LocalConnection
 from roundabout.runner.hosts.programs import Program, check_call
 from roundabout.runner.machine import journal
+from roundabout.runner.session.host_settings import PYTHON
 from roundabout.spec import load_topology
 from roundabout.testbeds.rack import leases, provider as rack_provider
 from roundabout.testbeds.rack.provider import Lease, RackProvider
@@ -99,6 +100,19 @@ def test_an_answer_that_comes_late_confirms_only_what_it_answers(monkeypatch: py
     wait_for(lambda: len(lease.holder.lines) == 2, 10)
     assert lease.left_s < 0.45  # 1 s from when it was asked, and not from its answer
     lease.end()
+
+
+@pytest.mark.parametrize("left_s", [-0.1, -3.0, -1e9])
+@pytest.mark.parametrize("starts_late", [True, False])
+def test_a_host_ends_its_connection_at_once_if_the_lease_has_expired(
+    tmp_path: Path, left_s: float, starts_late: bool
+) -> None:
+    first_s = left_s if starts_late else 60
+    guard = Program("guard", Sshd("s0", tmp_path), [PYTHON, "-IS", "-c", leases.GUARD, f"{first_s:.1f}"])
+    if not starts_late:
+        guard.send(f"{left_s:.1f}")
+    wait_for(lambda: guard.has_ended, 10)
+    assert guard.status == -9
 
 
 @pytest.fixture

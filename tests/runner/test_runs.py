@@ -177,6 +177,33 @@ def test_an_export_that_does_not_end_fails_the_trial(work, monkeypatch):
     assert run.trials()[0]["attempt"] == 2
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """Let a trial fail after a second without an event of a job."""
+    monkeypatch.setattr(attempt, "STALL_S", 1)
+    monkeypatch.setattr(attempt, "STALL_ITERATIONS", 0)
+
+
+def test_a_job_that_hangs_fails_the_trial_while_another_iterates(work, tiny, impatient):
+    for host in ("s0", "s2"):
+        work.provider.fault(host, hangs=True)
+    for host in ("s1", "s3"):
+        work.provider.fault(host, iteration_ms=100)
+    run = work.start(tiny(iterations=30))
+    ((_, reasons, _), *_) = work.notes.ended
+    assert reasons == ["job j1: no trainer finished an iteration for 1 s"]
+    assert run.trials()[0]["attempt"] == 2
+    (events,) = run.path.glob("rejected/*/events.jsonl")
+    assert '"done"' not in events.read_text()  # j2 would have taken 3 s
+
+
+def test_a_job_that_is_done_may_be_silent(work, tiny, impatient):
+    for host in ("s1", "s3"):
+        work.provider.fault(host, iteration_ms=300)
+    (trial,) = work.start(tiny(iterations=6)).trials()
+    assert (trial["valid"], trial["attempt"]) == (True, 1)
+
+
 def test_a_busy_cpu_alone_spoils_nothing(work):
     work.provider.fault("s0", busy=0.99)
     run = work.start()

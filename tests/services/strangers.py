@@ -37,6 +37,11 @@ def silent(address: Address, _hello: bytes) -> list[socket.socket]:
     return [connect(address) for _ in range(MANY)]
 
 
+def hesitant(address: Address, hello: bytes) -> list[socket.socket]:
+    """Many that send one byte, and wait."""
+    return [each for _ in range(MANY) for each in says(address, hello[:1])]
+
+
 def garbage(address: Address, hello: bytes) -> list[socket.socket]:
     """Noise, of all lengths around a hello's."""
     rng = random.Random(7)
@@ -81,5 +86,6 @@ def gone(address: Address, hello: bytes) -> list[socket.socket]:
 
 
 STRANGERS: dict[str, Callable[[Address, bytes], list[socket.socket]]] = {
-    each.__name__: each for each in (silent, garbage, oversized, slow, of_another_kind, with_another_secret, gone)
+    each.__name__: each
+    for each in (silent, hesitant, garbage, oversized, slow, of_another_kind, with_another_secret, gone)
 }

@@ -2,8 +2,11 @@
 """Probes of flows' routes: their packets, and what routers' answers say of a route."""
 
 import json
+import os
 import socket
 import struct
+import sys
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from roundabout.core.paths import ROOT
 from roundabout.runner.hosts.connections import LocalConnection
+from roundabout.runner.session.connectivity_check import PINGER
 from roundabout.runner.trial.routes import flow_probes
 from roundabout.runner.trial.routes.flow_probes import FlowProbe, list_probes, probe_request, probe_routes
 from roundabout.runner.trial.routes.route_readback import FoundRoute, describe_differences, find_route
@@ -181,3 +185,39 @@ def test_a_request_asks_as_many_routers_as_there_are_switches() -> None:
     assert request == {
         "source": "10.0.0.1", "source_port": 61000, "destination": "10.0.0.2", "destination_port": 29500, "hops": 3,
     }  # fmt: skip
+
+
+class SteadyIcmp:
+    """A raw socket that always has a packet, as on a host that others ping without a pause."""
+
+    def __init__(self, packet: bytes) -> None:
+        self.packet = packet
+        self.give_up_s = time.monotonic() + 5
+
+    def fileno(self) -> int:
+        return READABLE
+
+    def recvfrom(self, _most: int) -> tuple[bytes, tuple[str, int]]:
+        assert time.monotonic() < self.give_up_s, "it still receives, 5 s later"
+        return self.packet, ("10.0.0.9", 0)
+
+
+READABLE = os.open("/dev/zero", os.O_RDONLY)
+ECHO_REQUEST = b"\x45" + bytes(19) + struct.pack("!BBHHH", 8, 0, 0, 7, 7) + bytes(56)
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0, -1])
+def test_a_wait_for_routers_answers_ends_while_others_send_icmp(seconds: float) -> None:
+    answers: dict[Any, str] = {}
+    route_probe.receive_answers(SteadyIcmp(ECHO_REQUEST), answers, seconds, {"an answer that never comes"})
+    assert answers == {}
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0, -1])
+def test_a_wait_for_pings_answers_ends_while_others_send_icmp(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["-c", "lo", "127.0.0.1", "10", "0.01", "1"])
+    pinger: dict[str, Any] = {}
+    exec(PINGER, pinger)
+    rtts_ms: dict[int, float] = {}
+    pinger["hear"](SteadyIcmp(ECHO_REQUEST), "10.0.0.9", {7: 0.0}, rtts_ms, time.monotonic() + seconds)
+    assert rtts_ms == {}

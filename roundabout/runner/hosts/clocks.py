@@ -242,7 +242,7 @@ class HostClock:
         self._program = Program(
             "clock",
             connection,
-            ["python3", str(clock_py)],
+            ["python3", "-IS", str(clock_py)],
             lambda _program, line: self._answers.put((run_clock.now_ns(), line)),
         )
         self._run_clock, self._dilation = run_clock, dilation

@@ -30,7 +30,10 @@ def echo(number, size):
         total = (total >> 16) + (total & 0xFFFF)
     return struct.pack("!BBH", 8, 0, ~total & 0xFFFF) + rest
 def hear(raw, peer, sent, rtts_ms, until):
-    while len(rtts_ms) < len(sent) and select.select([raw], [], [], max(0, until - time.monotonic()))[0]:
+    while len(rtts_ms) < len(sent):
+        left_s = until - time.monotonic()
+        if left_s <= 0 or not select.select([raw], [], [], left_s)[0]:
+            return
         packet, (source, _) = raw.recvfrom(65535)
         at = (packet[0] & 15) * 4
         kind, number = packet[at], struct.unpack("!HH", packet[at + 4:at + 8])

@@ -7,7 +7,7 @@ The steps: apply settings, start collectors, cross traffic and trainers, watch t
 import math
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from queue import Empty, SimpleQueue
@@ -285,51 +285,60 @@ def _watch(
 ) -> None:
     """Follow the trainers until all are done.
 
-    Raises TrialFailedError if one fails or all are silent too long, and RoundaboutError if the hosts are no longer
-    ours.
+    Raises TrialFailedError if one fails or all of a job are silent too long, and RoundaboutError if the hosts are no
+    longer ours.
     """
     running = set(programs)
     silence = _Silence(_patience_s(now.trial.spec, now.bench.site))
-    refreshed = -math.inf
+    refreshed_s, looked_s = -math.inf, time.monotonic()
     while running:
-        if time.monotonic() - refreshed >= REFRESH_S:
-            refreshed = time.monotonic()
+        now_s = time.monotonic()
+        # At most the longest wait, because hosts continue while this process is stopped.
+        silence.extend({worker.job for worker in running}, min(now_s - looked_s, REFRESH_S))
+        looked_s = now_s
+        if now_s - refreshed_s >= REFRESH_S:
+            refreshed_s = now_s
             now.bench.check_held()
             cross_traffic.check_generators(generators)
             now.observer.traffic(meter.links(), meter.cross_traffic())
         try:
             worker, line = arrived.get(timeout=REFRESH_S)
         except Empty:
-            silence.extend(REFRESH_S)  # and no more than that while this process was stopped
-        else:
-            if line is None and worker not in running:
-                continue
-            _show(now, worker, event := _take_event(now, programs, arrived, worker, line))
-            silence.end(worker, event["event"])
-            if event["event"] == "done":
-                running.discard(worker)
+            continue
+        if line is None and worker not in running:
+            continue
+        _show(now, worker, event := _take_event(now, programs, arrived, worker, line))
+        silence.end(worker, event["event"])
+        if event["event"] == "done":
+            running.discard(worker)
 
 
 class _Silence:
-    """The duration in which all trainers are silent, which may last longer while one of them exports a record."""
+    """The duration in which all trainers of a job are silent, for each job.
+
+    It may last longer while one of the job's trainers exports a record.
+    """
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
-        self._lasted_s = 0.0
+        self._lasted_s: dict[str, float] = {}
         self._recording: set[Worker] = set()
 
-    def extend(self, longer_s: float) -> None:
-        """Raise TrialFailedError if the silence lasts too long."""
-        self._lasted_s += longer_s
-        if self._recording and self._lasted_s > RECORDING_S:
-            names = ", ".join(sorted(map(str, self._recording)))
-            raise TrialFailedError(f"trainers did not say what they recorded within {RECORDING_S} s: {names}")
-        if not self._recording and self._lasted_s > self._patience_s:
-            raise TrialFailedError(f"no trainer finished an iteration for {self._patience_s:.0f} s")
+    def extend(self, jobs: Iterable[str], longer_s: float) -> None:
+        """Extend the silence of these jobs. Raises TrialFailedError if one lasts too long."""
+        for job in jobs:
+            self._lasted_s[job] = lasted_s = self._lasted_s.get(job, 0.0) + longer_s
+            recording = sorted(str(worker) for worker in self._recording if worker.job == job)
+            if recording and lasted_s > RECORDING_S:
+                raise TrialFailedError(
+                    f"trainers did not say what they recorded within {RECORDING_S} s: {', '.join(recording)}"
+                )
+            if not recording and lasted_s > self._patience_s:
+                raise TrialFailedError(f"job {job}: no trainer finished an iteration for {self._patience_s:.0f} s")
 
     def end(self, worker: Worker, event: str) -> None:
-        """End the silence with an event of a worker."""
-        self._lasted_s = 0.0
+        """End the silence of a worker's job with an event of the worker."""
+        self._lasted_s[worker.job] = 0.0
         if event == "recording":
             self._recording.add(worker)
         elif event in ("record", "done"):
@@ -337,7 +346,7 @@ class _Silence:
 
 
 def _patience_s(spec: TrialSpec, site: HostGroup) -> float:
-    """Return how long all trainers may be silent. Nothing happens before a job begins."""
+    """Return how long all trainers of a job may be silent. Nothing happens before a job begins."""
     slowest_ms = 1e3 * max(iteration_s(spec, name) for name in spec.jobs)
     begins_ms = max(job.begins_ms for job in spec.jobs.values())
     return STALL_S + site.ms_on_host(STALL_ITERATIONS * slowest_ms + begins_ms) / 1e3

@@ -31,6 +31,8 @@ from roundabout.store.convert import to_paper_units
 START_S = 30  # time limit of tcpdump to listen
 FETCH_S, FETCH_S_PER_MB = 30, 1.0  # time limit of fetching its files: a constant, and seconds per MB
 
+MAX_QUOTED = 200  # bytes of an unexpected line that a message repeats
+
 
 class CaptureError(RoundaboutError):
     """Error for a capture that cannot start on a host."""
@@ -58,10 +60,14 @@ def capture_hosts(
     if asked is None:
         yield
         return
-    started = {
-        name: found for name, found in bench.on_each_host(lambda host: _start(bench, host, asked)).items() if found
-    }
+    started: dict[str, RunningCapture] = {}
+
+    def start(host: Host) -> None:
+        if host.name in asked.hosts:
+            started[host.name] = RunningCapture(bench.connections[host.name], host, asked)
+
     try:
+        bench.on_each_host(start)
         yield
     finally:
         for capture in started.values():
@@ -70,15 +76,9 @@ def capture_hosts(
         into.update({name: found for name, found in fetched.items() if found})
 
 
-def _start(bench: HostSession, host: Host, asked: Capture) -> "RunningCapture | None":
-    if host.name not in asked.hosts:
-        return None
-    return RunningCapture(bench.connections[host.name], host, asked)
-
-
 def capture_command(host: Host, asked: Capture) -> list[str]:
     """Return the command of capture.py on `host` with the limits of `asked`."""
-    argv = ["python3", str(host.prefix / "bin" / "capture.py"), "--interface", host.tap or host.interface]
+    argv = ["python3", "-IS", str(host.prefix / "bin" / "capture.py"), "--interface", host.tap or host.interface]
     return [*argv, "--snap-bytes", str(asked.snap_bytes), "--budget-mb", str(asked.budget_mb)]
 
 
@@ -117,7 +117,15 @@ class RunningCapture:
         while b"\n" not in self._rest:
             self._rest += self._chunk()
         line, _, self._rest = self._rest.partition(b"\n")
-        said: dict[str, Any] = json.loads(line)
+        try:
+            said: dict[str, Any] = json.loads(line)
+        except ValueError:
+            self.end()
+            while self._channel.read():
+                pass
+            self._channel.result()
+            found = line[:MAX_QUOTED].decode(errors="replace")
+            raise CaptureError(f"{self._host}: capture.py printed {found!r}, expected a line of JSON") from None
         return said
 
     def _save(self, path: Path, size: int) -> None:

@@ -186,7 +186,7 @@ def plan_arguments(pace: Scaling, trial: PlannedTrial, name: str) -> list[str]:
 
 
 def _iperf(host: Host) -> list[str]:
-    return ["python3", str(host.prefix / "bin" / "iperf.py")]
+    return ["python3", "-IS", str(host.prefix / "bin" / "iperf.py")]
 
 
 def _iperf_load(site: HostGroup, trial: PlannedTrial, part: TrafficEndpoint) -> list[str]:

@@ -55,11 +55,12 @@ for handle in held:
 """
 
 # Program of the guard on every leased host, over the guarded connection. Its argument, and then each line of stdin, is
-# the number of seconds until it kills the connection's sshd. Programs over the connection end with their stdin.
+# the number of seconds until it kills the connection's sshd. The number is negative if the lease has expired already.
+# Programs over the connection end with their stdin.
 GUARD = r"""
 import os, select, signal, sys
 left_s = float(sys.argv[1])
-while select.select([0], [], [], left_s)[0]:
+while select.select([0], [], [], max(0, left_s))[0]:
     heard = os.read(0, 4096).split()
     if not heard:
         sys.exit(0)

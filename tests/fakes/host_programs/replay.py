@@ -30,6 +30,7 @@ if fault("never_ready"):
 say(event="ready")
 start, pace = wait_for_start(), fault("iteration_ms") or 4
 missing, lost, late_ms = fault("missing_iterations") or 0, fault("lost"), fault("late_ms") or 0.1
+hangs = fault("hangs")
 while time.monotonic_ns() < start:
     time.sleep(0.0005)
 job = json.loads(option("job"))
@@ -39,6 +40,8 @@ for number in range(iterations - missing):
     time.sleep(pace / 1e3)
     if lost and number == 1:
         sys.exit(99)
+    if hangs and number == 1:
+        time.sleep(60)
     if fault("peer"):
         say(event="error", message="peer s2 (10.0.0.3) closed the connection in iteration 1")
         sys.exit(1)

@@ -66,14 +66,55 @@ TEST_F(DoorTest, WhoHasSaidAHelloEntersOnce) {
 }
 
 TEST_F(DoorTest, TheNewestShowsOutTheOldest) {
+  std::vector<Fd> slow;
+  for (int i = 0; i < 5; i++)
+    slow.push_back(comes("l"));
+  EXPECT_EQ(look(), Hellos{});
+  EXPECT_EQ(door_->shown_out(), 2u);
+  says(slow[0], "ate");
+  says(slow[4], "ast");
+  EXPECT_EQ(look(), Hellos{"last"});
+}
+
+TEST_F(DoorTest, AConnectionThatSendsItsHelloAtOnceIsNeverShownOut) {
+  const Fd one = comes("ab"), other = comes("cd");
+  EXPECT_EQ(look(), Hellos{});
+  std::vector<Fd> quick;
+  for (int i = 0; i < 8; i++)
+    quick.push_back(comes("abc" + std::to_string(i)));
+  const Fd slow = comes("e"), slower = comes("f");
+  says(one, "xy");
+  EXPECT_EQ(look(), (Hellos{"abxy", "abc0", "abc1", "abc2", "abc3", "abc4", "abc5", "abc6", "abc7"}));
+  EXPECT_EQ(door_->shown_out(), 0u);
+}
+
+TEST_F(DoorTest, SilentConnectionsTakeNoPlace) {
   std::vector<Fd> silent;
   for (int i = 0; i < 5; i++)
     silent.push_back(comes(""));
+  const Fd slow = comes("ij");
   EXPECT_EQ(look(), Hellos{});
-  EXPECT_EQ(door_->shown_out(), 2u);
-  says(silent[0], "gone");
-  says(silent[4], "last");
-  EXPECT_EQ(look(), Hellos{"last"});
+  EXPECT_EQ(door_->shown_out(), 0u);
+  says(slow, "kl");
+  says(silent[0], "late");
+  EXPECT_EQ(look(), (Hellos{"ijkl", "late"}));
+}
+
+TEST_F(DoorTest, AfterAnExceptionAllOtherConnectionsStay) {
+  const Fd first = comes("a"), second = comes("b"), third = comes("c");
+  EXPECT_EQ(look(), Hellos{});
+  for (const Fd *each : {&first, &second, &third})
+    says(*each, "xyz");
+  Hellos entered;
+  const auto enter = [&entered](Fd fd, const std::string &hello) {
+    EXPECT_TRUE(fd);
+    if (hello == "bxyz")
+      throw Failure("no room");
+    entered.push_back(hello);
+  };
+  EXPECT_THROW(door_->look(enter), Failure);
+  door_->look(enter);
+  EXPECT_EQ(entered, (Hellos{"axyz", "cxyz"}));
 }
 
 TEST_F(DoorTest, WhoLeavesIsForgotten) {
