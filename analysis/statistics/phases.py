@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
+import scipy.sparse
 
 from analysis.statistics.cumulative_counter import Floats
 from analysis.statistics.iteration_period import QUIET_SHARE, NoPeriodError
@@ -18,7 +19,11 @@ SHORTEST = 0.015
 SAME_RATE = 0.1
 """Consecutive phases whose rates differ by less than this share are one phase."""
 MEDIAN_POINTS = 8
-"""Number of neighboring samples that one median replaces, because single samples may be read late or be unusual."""
+"""Least number of neighboring samples that one median replaces: single samples may be read late or be unusual."""
+OUTLINE_POINTS = 200
+"""Largest number of medians in an iteration, three in the shortest phase; more of them would follow the noise."""
+SCATTER = 0.1
+"""Largest distance of nine samples in ten from the iterations' mean course, as a share of an iteration's bytes."""
 LEAST = 1e-6
 """Least time and least bytes, as shares, in place of 0 in divisions and bounds."""
 RESAMPLINGS = 100
@@ -100,19 +105,24 @@ def find_phases_in(folded: FoldedIterations) -> FoundProfile:
 def _outline(points: Floats) -> Floats:
     """Return the cumulative bytes of an iteration from (0, 0) to (1, 1).
 
-    Medians of `TOGETHER` neighboring points each.
+    Medians of `MEDIAN_POINTS` neighboring points or more.
     """
     ordered = points[points[:, 0].argsort()]
-    medians = [np.median(each, axis=0) for each in np.array_split(ordered, max(len(points) // MEDIAN_POINTS, 1))]
+    count = min(max(len(points) // MEDIAN_POINTS, 1), OUTLINE_POINTS)
+    medians = [np.median(each, axis=0) for each in np.array_split(ordered, count)]
     return np.vstack([(0.0, 0.0), *medians, (1.0, 1.0)])
 
 
 def _fit_fewest_vertices(points: Floats, outline: Floats) -> Floats:
     """Return the broken line with the fewest vertices that is near all of the outline, tried from the least bend on.
 
-    Near is `DETAIL`, or more if one sample in ten is farther off.
+    Near is `DETAIL`, or more if one sample in ten is farther off. Raises NoPeriodError if no line is near the samples.
     """
-    detail = max(DETAIL, float(np.percentile(_distances(outline, points), 90)))
+    scatter = float(np.percentile(_distances(outline, points), 90))
+    if scatter > SCATTER:
+        found = f"found samples {100 * scatter:.0f} % of an iteration's bytes off the mean course of iterations"
+        raise NoPeriodError(f"{found}, expected {100 * SCATTER:.0f} % at most: the job's hosts do not send alike")
+    detail = max(DETAIL, scatter)
     line = simplify_line(outline, detail)
     while len(line) > 2:
         chords = [np.interp(line[each, 0], *line[[each - 1, each + 1]].T) for each in range(1, len(line) - 1)]
@@ -150,22 +160,46 @@ def _merge_short_pieces(line: Floats, points: Floats) -> Floats:
 
 def _fit_line(line: Floats, points: Floats) -> Floats:
     """Return the broken line with as many vertices that lies nearest to all points, except a few outliers."""
+    at, sent = points.T
 
-    def vertices(steps: Floats) -> Floats:
-        at, sent = np.cumsum(steps.reshape(-1, 2), axis=0).T
-        inner = np.column_stack([np.maximum.accumulate(np.clip(at, 0, 1)), sent])
-        return np.vstack([(0.0, 0.0), inner, (1.0, 1.0)])
+    def vertices(inner: Floats) -> Floats:
+        x, y = inner.reshape(-1, 2).T
+        return np.vstack([(0.0, 0.0), np.column_stack([np.maximum.accumulate(np.clip(x, 0, 1)), y]), (1.0, 1.0)])
 
-    def misses(steps: Floats) -> Floats:
-        return np.interp(points[:, 0], *vertices(steps).T) - points[:, 1]
+    def misses(inner: Floats) -> Floats:
+        return np.interp(at, *vertices(inner).T) - sent
 
-    steps = np.diff(line, axis=0)[:-1].ravel()
-    if len(steps) == 0:
+    inner = line[1:-1].ravel()
+    if len(inner) == 0:
         return line
-    # lsmr, since a dense decomposition of so small a problem only wakes up other cores.
+    # Exact derivatives take the time of one evaluation, however many vertices noise has left. lsmr, since a dense
+    # decomposition of so small a problem only wakes up other cores.
     return vertices(
-        scipy.optimize.least_squares(misses, steps, loss="soft_l1", f_scale=DETAIL, tr_solver="lsmr", max_nfev=100).x
+        scipy.optimize.least_squares(
+            misses,
+            inner,
+            jac=lambda inner: _line_derivatives(vertices(inner), at),
+            loss="soft_l1",
+            f_scale=DETAIL,
+            tr_solver="lsmr",
+            max_nfev=100,
+        ).x
     )
+
+
+def _line_derivatives(line: Floats, at: Floats) -> scipy.sparse.csr_matrix:
+    """Return the derivatives of a broken line at the instants `at` by its inner vertices' coordinates.
+
+    A row has only four of them other than 0, those by the ends of the piece in which the instant is.
+    """
+    piece = np.clip(np.searchsorted(line[:, 0], at, side="right") - 1, 0, len(line) - 2)
+    width, height = np.maximum(np.diff(line, axis=0)[piece], (LEAST, -np.inf)).T
+    share, slope = (at - line[piece, 0]) / width, height / width
+    derivatives = np.column_stack([slope * (share - 1), 1 - share, -slope * share, share])
+    columns = 2 * piece[:, None] + np.arange(4)
+    rows = np.arange(0, derivatives.size + 1, 4)
+    every = scipy.sparse.csr_matrix((derivatives.ravel(), columns.ravel(), rows), (len(at), line.size))
+    return every[:, 2:-2]
 
 
 def _phases(lines: Sequence[tuple[Floats, float]], bytes_: float) -> tuple[FoundPhase, ...]:
