@@ -26,6 +26,10 @@ SCATTER = 0.1
 """Largest distance of nine samples in ten from the iterations' mean course, as a share of an iteration's bytes."""
 LEAST = 1e-6
 """Least time and least bytes, as shares, in place of 0 in divisions and bounds."""
+TOLERANCE = 1e-6
+"""Relative change of a fit's cost that ends the fit: smaller ones only move vertices along straight pieces."""
+FLAT = 1e-6
+"""Curvature of the cost, relative to the largest one, below which samples do not determine a direction of vertices."""
 RESAMPLINGS = 100
 INTERVAL = (2.5, 97.5)
 
@@ -87,9 +91,7 @@ def find_phases_in(folded: FoldedIterations) -> FoundProfile:
         NoPeriodError: bytes are sent at one rate only.
     """
     line = _merge_short_pieces(_fit_fewest_vertices(folded.points, _outline(folded.points)), folded.points)
-    generator = np.random.default_rng(0)
-    again = (folded.resample(generator) for _ in range(RESAMPLINGS))
-    lines = [(line, folded.period_ms), *((_fit_line(line, each.points), each.period_ms) for each in again)]
+    lines = [(line, folded.period_ms), *_resample_line(line, folded)]
     phases = _phases(lines, folded.bytes)
     if len(phases) < 2:
         raise NoPeriodError(f"found one rate only in iterations of {folded.period_ms:.0f} ms, expected several phases")
@@ -116,14 +118,16 @@ def _outline(points: Floats) -> Floats:
 def _fit_fewest_vertices(points: Floats, outline: Floats) -> Floats:
     """Return the broken line with the fewest vertices that is near all of the outline, tried from the least bend on.
 
-    Near is `DETAIL`, or more if one sample in ten is farther off. Raises NoPeriodError if no line is near the samples.
+    Near is `DETAIL`, or more if one sample in ten is farther off, or if a line without short pieces is.
+
+    Raises NoPeriodError if no line is near the samples.
     """
     scatter = float(np.percentile(_distances(outline, points), 90))
     if scatter > SCATTER:
         found = f"found samples {100 * scatter:.0f} % of an iteration's bytes off the mean course of iterations"
         raise NoPeriodError(f"{found}, expected {100 * SCATTER:.0f} % at most: the job's hosts do not send alike")
-    detail = max(DETAIL, scatter)
-    line = simplify_line(outline, detail)
+    line = _merge_short_pieces(simplify_line(outline, max(DETAIL, scatter)), outline)
+    detail = max(DETAIL, scatter, float(_distances(line, outline).max()))
     while len(line) > 2:
         chords = [np.interp(line[each, 0], *line[[each - 1, each + 1]].T) for each in range(1, len(line) - 1)]
         bends = np.abs(line[1:-1, 1] - chords)
@@ -162,29 +166,56 @@ def _fit_line(line: Floats, points: Floats) -> Floats:
     """Return the broken line with as many vertices that lies nearest to all points, except a few outliers."""
     at, sent = points.T
 
-    def vertices(inner: Floats) -> Floats:
-        x, y = inner.reshape(-1, 2).T
-        return np.vstack([(0.0, 0.0), np.column_stack([np.maximum.accumulate(np.clip(x, 0, 1)), y]), (1.0, 1.0)])
-
     def misses(inner: Floats) -> Floats:
-        return np.interp(at, *vertices(inner).T) - sent
+        return np.interp(at, *_monotonic(inner).T) - sent
 
     inner = line[1:-1].ravel()
     if len(inner) == 0:
         return line
     # Exact derivatives take the time of one evaluation, however many vertices noise has left. lsmr, since a dense
     # decomposition of so small a problem only wakes up other cores.
-    return vertices(
+    return _monotonic(
         scipy.optimize.least_squares(
             misses,
             inner,
-            jac=lambda inner: _line_derivatives(vertices(inner), at),
+            jac=lambda inner: _line_derivatives(_monotonic(inner), at),
             loss="soft_l1",
             f_scale=DETAIL,
             tr_solver="lsmr",
+            ftol=TOLERANCE,
             max_nfev=100,
         ).x
     )
+
+
+def _resample_line(line: Floats, folded: FoldedIterations) -> list[tuple[Floats, float]]:
+    """Return the lines and periods in ms of iterations drawn at random with replacement.
+
+    Each line is one Newton step away from the line that fits all iterations (Andrews, Higher-Order Improvements of a
+    Computationally Attractive k-Step Bootstrap, Econometrica 2002). So samples are visited once, not in each draw.
+    """
+    generator = np.random.default_rng(0)
+    numbers, place = np.unique(folded.number, return_inverse=True)
+    missed = (np.interp(folded.at, *line.T) - folded.sent) / DETAIL
+    derivatives = _line_derivatives(line, folded.at) / DETAIL
+    # Of each iteration, the first and second derivatives of the cost, which is soft_l1 as in `_fit_line`.
+    weighted = derivatives.multiply((missed / np.sqrt(1 + missed**2))[:, None]).tocsr()
+    curved = derivatives.multiply(((1 + missed**2) ** -0.75)[:, None]).tocsr()
+    own = [np.flatnonzero(place == each) for each in range(len(numbers))]
+    gradients = np.array([np.asarray(weighted[samples].sum(axis=0)).ravel() for samples in own])
+    curvatures = np.array([(curved[samples].T @ curved[samples]).toarray() for samples in own])
+    found = []
+    for _ in range(RESAMPLINGS):
+        drawn = generator.choice(len(numbers), len(numbers))
+        step = np.linalg.pinv(curvatures[drawn].sum(axis=0), FLAT, hermitian=True) @ gradients[drawn].sum(axis=0)
+        found.append((_monotonic(line[1:-1].ravel() - step), folded.median_length_ms(numbers[drawn])))
+    return found
+
+
+def _monotonic(inner: Floats) -> Floats:
+    """Return the line with these inner vertices, x and y in turn, whose instants do not fall."""
+    x, y = inner.reshape(-1, 2).T
+    return np.vstack([(0.0, 0.0), np.column_stack([np.maximum.accumulate(np.clip(x, 0, 1)), y]), (1.0, 1.0)])
 
 
 def _line_derivatives(line: Floats, at: Floats) -> scipy.sparse.csr_matrix:

@@ -94,7 +94,7 @@ def _placements(
 
     if hosts:
         assert name is not None
-        return load_topology(name), {job: tuple(each) for job, each in read_senders(hosts).items()}
+        return load_topology(name), {job: tuple(each) for job, each in read_senders(hosts).senders.items()}
     specs = [TrialSpec.model_validate(trial["spec"]) for trial in Run.open(source, runs).trials()]
     placed = {job: tuple(dict.fromkeys(each.workers)) for spec in specs for job, each in spec.jobs.items()}
     return load_topology(name) if name else specs[-1].topology, placed
