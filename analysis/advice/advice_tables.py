@@ -31,7 +31,7 @@ Computed by the fluid model: the mean of {ITERATIONS} iterations and of the jobs
 exceeded the model's at most."""
 JOBS_EXPLAINED = """\
 jitter: standard deviation of the iterations' times. samples: of a host's counter in a period; iterations of fewer than
-five samples show as longer ones, or not at all. autocorrelation: of the sending rate, one period later; 1 if all
+seven samples show as longer ones, or not at all. autocorrelation: of the sending rate, one period later; 1 if all
 iterations are alike. (±): the farther end of the 95 % interval."""
 
 

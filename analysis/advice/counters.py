@@ -169,7 +169,7 @@ def _check_order(when: Floats, values: Floats, where: str) -> None:
     back = np.flatnonzero(steps_ns < 0)
     if 0 < len(back) <= MOST_CLOCK_STEPS and (np.diff(values)[back] >= 0).all() and values[-1] > values[0]:
         first = back[0]
-        found = f"times that go back by {-steps_ns[first] / 1e9:.6g} s after the host's sample {first + 1}"
+        found = f"times that go back by {round(-steps_ns[first] / 1e9, 3):g} s after the host's sample {first + 1}"
         raise AdviceError(
             f"{where}: found {found}, expected times that rise", "leave out samples before the clock step"
         )

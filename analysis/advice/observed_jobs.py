@@ -13,7 +13,7 @@ from analysis.advice.errors import AdviceError
 from analysis.advice.senders import JobList, Senders
 from analysis.reading.measured_profile import find_lone_job
 from analysis.statistics.cumulative_counter import Floats
-from analysis.statistics.iteration_period import QUIET_SHARE, NoPeriodError
+from analysis.statistics.iteration_period import LEAST_SAMPLES, QUIET_SHARE, NoPeriodError
 from analysis.statistics.phase_folding import LEAST_ITERATIONS, FoldedIterations, WorkerCounter, fold_iterations
 from analysis.statistics.phases import SAME_RATE, FoundProfile, find_phases_in
 from roundabout.models.cassini import Arc, Circle
@@ -32,6 +32,8 @@ TOGETHER = 0.1
 """Least share of a job's sending time in which exactly a group of jobs sends, for the group to be examined."""
 UNKNOWN_RATE = 1.0
 """Largest error of a sending phase's rate, as a share of it: beyond, an interval would reach 0 or twice the rate."""
+PLAUSIBLE_MS = 400.0
+"""Iterations that may be longer than this are common; a guess. It only decides where a note is written."""
 MOST_TOGETHER = 4
 """Largest number of jobs on one link."""
 
@@ -149,7 +151,7 @@ def observe_job(
     """
     try:
         folded = fold_iterations(workers)
-        notes = tuple(_offset_notes(job, folded, hosts))
+        notes = (*_offset_notes(job, folded, hosts), *_resolution_notes(job, folded))
         reason = _end_reason(workers, last_ns, folded.period_ms) or _instability_reason(folded)
         found = None if reason else find_phases_in(folded)
     except NoPeriodError as error:
@@ -167,6 +169,14 @@ def _offset_notes(job: str, folded: FoldedIterations, hosts: Sequence[str]) -> I
             order = "after" if offset_ms > 0 else "before"
             apart = f"{host} sends {abs(offset_ms):.0f} ms {order} {names[0]}, give or take whole periods"
             yield f"{job}: {apart}: are their clocks synchronized? Its figures are of samples shifted by that"
+
+
+def _resolution_notes(job: str, folded: FoldedIterations) -> Iterator[str]:
+    """Yield a note if samples are so far apart that shorter iterations are as plausible as the found ones."""
+    step_ms = folded.period_ms / folded.samples_per_iteration
+    if LEAST_SAMPLES * step_ms > PLAUSIBLE_MS:
+        shorter = f"iterations shorter than {LEAST_SAMPLES * step_ms:.0f} ms would show as longer ones"
+        yield f"{job}: samples are {step_ms:.0f} ms apart: {shorter}"
 
 
 def _uncertainty_reason(found: FoundProfile, workers: Sequence[WorkerCounter]) -> str:

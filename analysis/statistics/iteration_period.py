@@ -15,8 +15,10 @@ SAME_LIKENESS = 0.8
 """The period is the shortest lag with this share of the best correlation; longer lags are its multiples."""
 OVERSAMPLING = 3
 """Points per sample at which the rate is correlated, so that a period does not fall between two points."""
-LEAST_SAMPLES = 5
-"""Least number of samples in a period."""
+LEAST_SAMPLES = 7
+"""Least number of samples in a period; a guess. Iterations of fewer than two samples show as longer ones, often of five
+or six samples, and no counter tells these apart.
+"""
 LEAST_LAG = LEAST_SAMPLES * OVERSAMPLING
 """Least number of points in a period."""
 QUIET_SHARE = 0.1
@@ -57,7 +59,7 @@ def find_period(series: Series) -> tuple[float, float]:
     for short in maxima[maxima < LEAST_LAG]:
         if likeness[np.arange(short, lag, short)].min() >= SAME_LIKENESS * best:
             found = f"found iterations of about {short / OVERSAMPLING:.1f} samples, expected {LEAST_SAMPLES} or more"
-            raise NoPeriodError(found, "sample more often")
+            raise NoPeriodError(f"{found}: shorter iterations look the same", "sample more often")
     vertex = peak_vertex(likeness[lag - 1 : lag + 2])
     return float((lag + vertex) * (series.at_ms[1] - series.at_ms[0])), float(likeness[lag])
 

@@ -285,17 +285,17 @@ def _check(lengths_ms: Floats, cuts: Sequence[_IterationCuts], guess_ms: float) 
 
 
 def _check_resolution(at: Floats, period_ms: float, step_ms: float) -> None:
-    """Raise NoPeriodError for a short period in which all iterations have their samples at the same few places.
+    """Raise NoPeriodError for a period of few samples, above all if those of all iterations are at the same places.
 
     A shorter period, of which this one is a multiple, would have the same samples.
     """
     samples = period_ms / step_ms
     places = np.sort(at)
     gap = np.diff(places, append=places[0] + 1).max()
-    if samples < ALIASED_SAMPLES and gap * samples > 0.5:
+    if samples < LEAST_SAMPLES or (samples < ALIASED_SAMPLES and gap * samples > 0.5):
         raise NoPeriodError(
             f"found a period of {period_ms:.1f} ms, {samples:.1f} times the {step_ms:.6g} ms between samples: "
-            f"iterations shorter than {LEAST_SAMPLES} samples look the same",
+            "shorter iterations look the same",
             "sample more often, or at intervals that do not divide the period",
         )
 

@@ -126,7 +126,7 @@ def _fit_fewest_vertices(points: Floats, outline: Floats) -> Floats:
     if scatter > SCATTER:
         found = f"found samples {100 * scatter:.0f} % of an iteration's bytes off the mean course of iterations"
         raise NoPeriodError(f"{found}, expected {100 * SCATTER:.0f} % at most: the job's hosts do not send alike")
-    line = _merge_short_pieces(simplify_line(outline, max(DETAIL, scatter)), outline)
+    line = _fit_line(_drop_short_pieces(simplify_line(outline, max(DETAIL, scatter))), outline)
     detail = max(DETAIL, scatter, float(_distances(line, outline).max()))
     while len(line) > 2:
         chords = [np.interp(line[each, 0], *line[[each - 1, each + 1]].T) for each in range(1, len(line) - 1)]
@@ -151,6 +151,14 @@ def simplify_line(points: Floats, detail: float) -> Floats:
         return points[[0, -1]]
     farthest = int(distance.argmax()) + 1
     return np.vstack([simplify_line(points[: farthest + 1], detail)[:-1], simplify_line(points[farthest:], detail)])
+
+
+def _drop_short_pieces(line: Floats) -> Floats:
+    """Return the line without the begins of pieces that are too short, without a fit for each."""
+    lengths = np.diff(line[1:-1, 0])
+    if lengths.min(initial=1.0) >= SHORTEST:
+        return line
+    return _drop_short_pieces(np.delete(line, lengths.argmin() + 1, axis=0))
 
 
 def _merge_short_pieces(line: Floats, points: Floats) -> Floats:

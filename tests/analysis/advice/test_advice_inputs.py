@@ -330,7 +330,7 @@ def test_a_table_with_other_separators_is_read(folder, separator):
         ("tx_bytes", ["1", "2"], "column tx_bytes: found string, expected numbers"),
         ("tx_bytes", pa.array(["1", "2"], pa.large_string()), "column tx_bytes: found large_string, expected numbers"),
         ("tx_bytes", [[1], [2]], "column tx_bytes: found list<element: int64>, expected numbers"),
-        ("at_s", pa.array([1, 2], pa.timestamp("ms")), "column at_s: found timestamp[ms], expected numbers"),
+        ("at_s", pa.array([1, 2], pa.time32("ms")), "column at_s: found time32[ms], expected numbers"),
         ("host", [["n1"], ["n1"]], "column host: found list<element: string>, expected text"),
         ("host", [{"a": 1}, {"a": 2}], "column host: found struct<a: int64>, expected text"),
         ("host", [1.5, 2.5], "column host: found double, expected text"),
