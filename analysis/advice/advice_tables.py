@@ -38,16 +38,21 @@ iterations are alike. (±): the farther end of the 95 % interval."""
 def tables(advice: Advice) -> list[Table]:
     """Return tables of notes, jobs, pairs, groups to separate, and placements, without empty ones."""
     groups = [each for each in advice.groups_to_separate if len(each.jobs) > 2]
-    found = [_jobs(advice.jobs), _pairs(advice.pairs, "Pairs")]
-    if advice.notes:
-        found.insert(
-            0, Table((Column("note", kind="words"),), one_section([(Cell(note),) for note in advice.notes]), "Notes")
-        )
+    found = [*note_tables(advice.notes), _jobs(advice.jobs), _pairs(advice.pairs, "Pairs")]
     if groups:
         found.append(_pairs(groups, "Groups that should not meet"))
     if advice.placements:
         found.append(_placements(advice.placements))
     return found
+
+
+def note_tables(notes: Sequence[str]) -> list[Table]:
+    """Return the table of notes, or none without notes."""
+    return (
+        [Table((Column("note", kind="words"),), one_section([(Cell(note),) for note in notes]), "Notes")]
+        if notes
+        else []
+    )
 
 
 def _jobs(jobs: Sequence[ObservedJob]) -> Table:

@@ -42,7 +42,7 @@ Report = Callable[[str], None]
 
 
 def ignore_progress(_: str) -> None:
-    """Show nothing."""
+    """Leave out the progress of long work."""
 
 
 @dataclass(frozen=True)

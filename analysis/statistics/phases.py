@@ -238,7 +238,8 @@ def _line_derivatives(line: Floats, at: Floats) -> scipy.sparse.csr_matrix:
     columns = 2 * piece[:, None] + np.arange(4)
     rows = np.arange(0, derivatives.size + 1, 4)
     every = scipy.sparse.csr_matrix((derivatives.ravel(), columns.ravel(), rows), (len(at), line.size))
-    return every[:, 2:-2]
+    inner: scipy.sparse.csr_matrix = every[:, 2:-2]
+    return inner
 
 
 def _phases(lines: Sequence[tuple[Floats, float]], bytes_: float) -> tuple[FoundPhase, ...]:

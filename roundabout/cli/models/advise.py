@@ -95,7 +95,9 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
         observed, notes, capacity_gbps = _observe(source, inventory, jobs, given, lasting, runs, report)
     if migrate:
         # A run says itself where its jobs are.
-        show_migration(observed, migration, source, (None if is_run else jobs, page, runs), as_json=as_json)
+        said = [*notes, *(note for job in observed for note in job.notes)]
+        show_migration(observed, migration, source, (None if is_run else jobs, page, runs), said, as_json=as_json)
+        _check_any_advice(source, observed)
         return
     candidates = advice.read_placements(placements, observed) if placements else advice.partitions(observed, links)
     with show_step() as report:
@@ -109,6 +111,10 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     show_advice(
         advice_tables.record(found), advice_tables.tables(found), advice_tables.EXPLAINED, written, as_json=as_json
     )
+    _check_any_advice(source, observed)
+
+
+def _check_any_advice(source: str, observed: "Sequence[ObservedJob]") -> None:
     if not any(each.found for each in observed):
         raise NoAdviceError(f"{source}: no job gets advice; the reasons are in the table of jobs")
 
