@@ -175,7 +175,8 @@ def _fit_line(line: Floats, points: Floats) -> Floats:
     at, sent = points.T
 
     def misses(inner: Floats) -> Floats:
-        return np.interp(at, *_monotonic(inner).T) - sent
+        missed: Floats = np.interp(at, *_monotonic(inner).T) - sent
+        return missed
 
     inner = line[1:-1].ravel()
     if len(inner) == 0:
