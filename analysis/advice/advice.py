@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.advice.expected_slowdown import Crossing, Outlook, compute_outlook
-from analysis.advice.observed_jobs import MOST_TOGETHER, ObservedJob
+from analysis.advice.observed_jobs import MOST_TOGETHER, ObservedJob, Report, ignore_progress
 from analysis.advice.senders import MOST_YAML_BYTES
 from analysis.statistics.phases import SAME_RATE
 from roundabout.models.cassini import (
@@ -68,7 +68,7 @@ class JobGroup:
 class Placement:
     """A candidate placement: the jobs that cross each link.
 
-    `meeting` holds all jobs that share a link; None without any.
+    `meetings` are the groups of jobs that share links. Jobs of two groups share none, so each group has its own advice.
 
     An excluded candidate has a `reason` instead.
     """
@@ -76,34 +76,51 @@ class Placement:
     name: str
     crossing: Mapping[str, tuple[str, ...]]
     score: float | None
-    meeting: JobGroup | None = None
+    meetings: tuple[JobGroup, ...] = ()
     reason: str = ""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """All advice, for links of `capacity_gbps`."""
+    """All advice, for links of `capacity_gbps`; `notes` name what qualifies the source's figures."""
 
     capacity_gbps: float
     jobs: tuple[ObservedJob, ...]
     pairs: tuple[JobGroup, ...]
     placements: tuple[Placement, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def groups_to_separate(self) -> tuple[JobGroup, ...]:
         """Return the groups that should not share links."""
-        of_placements = (each.meeting for each in self.placements if each.meeting and len(each.meeting.jobs) > 2)
-        return tuple(each for each in (*self.pairs, *of_placements) if each.verdict is Verdict.APART)
+        of_placements = {met.jobs: met for each in self.placements for met in each.meetings if len(met.jobs) > 2}
+        return tuple(each for each in (*self.pairs, *of_placements.values()) if each.verdict is Verdict.APART)
 
 
-def advise(jobs: Sequence[ObservedJob], capacity_gbps: float, candidates: Sequence[Candidate]) -> Advice:
-    """Return advice on all pairs of jobs and on the candidate placements. Candidates with unknown jobs are excluded."""
-    names = [each.job for each in jobs]
-    pairs = {
-        frozenset(pair): advise_group(jobs, {"link": pair}, capacity_gbps) for pair in itertools.combinations(names, 2)
-    }
-    placements = tuple(_ranked(jobs, candidates, capacity_gbps, pairs))
-    return Advice(capacity_gbps, tuple(jobs), tuple(pairs.values()), placements)
+Groups = dict[frozenset[frozenset[str]], JobGroup]
+"""Groups with advice, by the sets of jobs that share a link."""
+
+
+def advise(
+    jobs: Sequence[ObservedJob],
+    capacity_gbps: float,
+    candidates: Sequence[Candidate],
+    notes: Sequence[str] = (),
+    report: Report = ignore_progress,
+) -> Advice:
+    """Return advice on all pairs of jobs and on the candidate placements. Candidates with unknown jobs are excluded.
+
+    `report` is called with each step.
+    """
+    groups: Groups = {}
+    for pair in itertools.combinations([each.job for each in jobs], 2):
+        report(f"computing pair {len(groups) + 1}, {' and '.join(pair)}")
+        groups[frozenset([frozenset(pair)])] = advise_group(jobs, {"link": pair}, capacity_gbps)
+    pairs = tuple(groups.values())
+    placements = tuple(_ranked(jobs, candidates, capacity_gbps, groups, report))
+    return Advice(
+        capacity_gbps, tuple(jobs), pairs, placements, (*notes, *(note for job in jobs for note in job.notes))
+    )
 
 
 def advise_group(jobs: Sequence[ObservedJob], crossing: Crossing, capacity_gbps: float) -> JobGroup:
@@ -161,23 +178,46 @@ def _ranked(
     jobs: Sequence[ObservedJob],
     candidates: Sequence[Candidate],
     capacity_gbps: float,
-    pairs: Mapping[frozenset[str], JobGroup],
+    groups: Groups,
+    report: Report,
 ) -> Iterator[Placement]:
-    """Yield Algorithm 2's ranking, the first ones with an outlook. Excluded candidates come last."""
+    """Yield Algorithm 2's ranking with the advice on each group of jobs, `groups` or computed for the first placements.
+
+    Excluded candidates come last.
+    """
     known = {each.job: each for each in jobs if each.found}
     reasons = {each.name: _exclusion_reason(known, each) for each in candidates}
     kept = [each for each in candidates if not reasons[each.name]]
     ranked = _rank_candidates(kept, known, capacity_gbps).ranked if kept else ()
     for place, scored in enumerate(ranked):
-        crossing = shared_links(scored.candidate.crossing)
-        members = frozenset(job for each in crossing.values() for job in each)
-        met = pairs.get(members)
-        if met is None and crossing and place < SIMULATED:
-            met = advise_group(jobs, crossing, capacity_gbps)
-        yield Placement(scored.candidate.name, scored.candidate.crossing, scored.score, met)
+        meetings = []
+        for crossing in split_by_jobs(shared_links(scored.candidate.crossing)):
+            key = frozenset(map(frozenset, crossing.values()))
+            if key not in groups and place < SIMULATED:
+                report(f"computing placement {place + 1}, {scored.candidate.name}")
+                groups[key] = advise_group(jobs, crossing, capacity_gbps)
+            meetings.append(groups.get(key) or _uncomputed_group(crossing))
+        yield Placement(scored.candidate.name, scored.candidate.crossing, scored.score, tuple(meetings))
     for candidate in candidates:
         if reasons[candidate.name]:
             yield Placement(candidate.name, candidate.crossing, None, reason=reasons[candidate.name])
+
+
+def _uncomputed_group(crossing: Crossing) -> JobGroup:
+    names = tuple(dict.fromkeys(job for members in crossing.values() for job in members))
+    return JobGroup(
+        names, Verdict.NONE, f"larger groups than pairs are computed for the best {SIMULATED} placements only"
+    )
+
+
+def split_by_jobs(crossing: Mapping[str, tuple[str, ...]]) -> list[dict[str, tuple[str, ...]]]:
+    """Return the links in parts of which no two have a job in common."""
+    parts: list[dict[str, tuple[str, ...]]] = []
+    for link, members in crossing.items():
+        joined = [part for part in parts if any({*members} & {*others} for others in part.values())]
+        apart = [part for part in parts if part not in joined]
+        parts = [*apart, {name: others for part in joined for name, others in part.items()} | {link: members}]
+    return parts
 
 
 def _exclusion_reason(jobs: Mapping[str, ObservedJob], candidate: Candidate) -> str:

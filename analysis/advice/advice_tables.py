@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Advice as tables, as a record for programs, and as a page."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from analysis.advice.advice import Advice, JobGroup, Placement, Verdict
-from analysis.advice.expected_slowdown import Outlook
+from analysis.advice.expected_slowdown import DRAWS, FLOW_LEVEL_ERROR, Outlook
 from analysis.advice.observed_jobs import ObservedJob
 from analysis.render import page
 from analysis.render.tables import Cell, Column, Table, Tone, one_section
@@ -16,22 +16,29 @@ from roundabout.models.fluid import ITERATIONS
 TONES = {Verdict.SHIFT: Tone.GOOD, Verdict.SHARE: Tone.UNKNOWN, Verdict.APART: Tone.BAD, Verdict.NONE: Tone.OPEN}
 EXPECTED = (
     Column("score", ".3f"),
-    Column("gain", ".2f"),
-    Column("by\nchance", ".2f"),
-    Column("cost", ".2f"),
+    Column("speed-up", ".2f"),
+    Column("from any\nstart", ".2f"),
+    Column("slowdown", ".2f"),
     Column("advice", kind="words"),
 )
 """Columns of the expected figures of jobs that share links."""
-EXPLAINED = (
-    f"Expected by the fluid model, in the mean of {ITERATIONS} iterations: gain is what sharing takes from a common "
-    "start over what it takes shifted (by chance: from any start), cost what it takes from a common start over alone."
-)
+EXPLAINED = f"""\
+score: Cassini's compatibility score at the best shifts; 1 if the link carries all that the jobs demand.
+speed-up: mean iteration time of jobs that share from a common start over that shifted; below 1 the shifts cost time.
+from any start: the same over random starts. slowdown: shared from a common start over alone, without shifts.
+Computed by the fluid model: the mean of {ITERATIONS} iterations and of the jobs. An interval is that of \
+{DRAWS} draws of the jobs' figures; its upper end is multiplied by {FLOW_LEVEL_ERROR:.2f}, by which measured times \
+exceeded the model's at most."""
+JOBS_EXPLAINED = """\
+jitter: standard deviation of the iterations' times. samples: of a host's counter in a period; iterations of fewer than
+seven samples show as longer ones, or not at all. autocorrelation: of the sending rate, one period later; 1 if all
+iterations are alike. (±): the farther end of the 95 % interval."""
 
 
 def tables(advice: Advice) -> list[Table]:
-    """Return tables of jobs, pairs, groups to separate, and placements, without empty ones."""
+    """Return tables of notes, jobs, pairs, groups to separate, and placements, without empty ones."""
     groups = [each for each in advice.groups_to_separate if len(each.jobs) > 2]
-    found = [_jobs(advice.jobs), _pairs(advice.pairs, "Pairs")]
+    found = [*note_tables(advice.notes), _jobs(advice.jobs), _pairs(advice.pairs, "Pairs")]
     if groups:
         found.append(_pairs(groups, "Groups that should not meet"))
     if advice.placements:
@@ -39,30 +46,41 @@ def tables(advice: Advice) -> list[Table]:
     return found
 
 
+def note_tables(notes: Sequence[str]) -> list[Table]:
+    """Return the table of notes, or none without notes."""
+    return (
+        [Table((Column("note", kind="words"),), one_section([(Cell(note),) for note in notes]), "Notes")]
+        if notes
+        else []
+    )
+
+
 def _jobs(jobs: Sequence[ObservedJob]) -> Table:
     columns = (
         Column("job", kind="names"),
         Column("period,\nms", ".1f"),
         Column("jitter,\nms", ".1f"),
-        Column("like\nitself", ".2f"),
+        Column("samples", ".0f"),
+        Column("auto-\ncorrelation", ".2f"),
         Column("sends", kind="words"),
     )
     rows = [
         (
             Cell(each.job),
-            *_certainty(each.found, each.jitter_ms),
+            *_certainty(each),
             Cell(_sends(each.found) if each.found else f"no advice: {each.reason}"),
         )
         for each in jobs
     ]
-    return Table(columns, one_section(rows), "Jobs", empty="No jobs.")
+    return Table(columns, one_section(rows), "Jobs", JOBS_EXPLAINED, empty="No jobs.")
 
 
-def _certainty(found: FoundProfile | None, jitter_ms: float) -> tuple[Cell, Cell, Cell]:
-    if found is None:
-        return Cell(), Cell(), Cell()
-    period = found.period_ms
-    return Cell(period.value, (period.low, period.high)), Cell(jitter_ms), Cell(found.correlation)
+def _certainty(job: ObservedJob) -> tuple[Cell, Cell, Cell, Cell]:
+    if job.found is None:
+        return Cell(), Cell(), Cell(), Cell()
+    period = job.found.period_ms
+    length = Cell(period.value, (period.low, period.high))
+    return length, Cell(job.jitter_ms), Cell(job.samples), Cell(job.found.correlation)
 
 
 def _sends(found: FoundProfile) -> str:
@@ -86,7 +104,7 @@ def _pairs(meetings: Sequence[JobGroup], title: str) -> Table:
         (Column("jobs", kind="names"), *EXPECTED),
         one_section(rows),
         title,
-        empty="No pairs: there is only one job, which meets nobody.",
+        empty="No pairs: there is only one job.",
     )
 
 
@@ -113,16 +131,25 @@ def _advised(met: JobGroup) -> Cell:
 
 
 def _placements(placements: Sequence[Placement]) -> Table:
-    rows = [(Cell(each.name), Cell(each.score), *_expected(each.meeting), _placement_cell(each)) for each in placements]
+    rows = [row for each in placements for row in _placement_rows(each)]
     return Table((Column("placement", kind="names"), *EXPECTED), one_section(rows), "Placements, the best first")
 
 
-def _placement_cell(placement: Placement) -> Cell:
-    if placement.meeting:
-        return _advised(placement.meeting)
-    if placement.reason:
-        return Cell(f"left out: {placement.reason}", tone=Tone.OPEN)
-    return Cell("nobody meets" if all(len(jobs) < 2 for jobs in placement.crossing.values()) else "")
+def _placement_rows(placement: Placement) -> Iterator[tuple[Cell, ...]]:
+    """Yield a row for each group of jobs that share links, the first one with the placement's name and score."""
+    name = Cell(placement.name), Cell(placement.score)
+    if not placement.meetings:
+        alone = Cell("no jobs share a link")
+        yield (
+            *name,
+            *_expected(None),
+            Cell(f"left out: {placement.reason}", tone=Tone.OPEN) if placement.reason else alone,
+        )
+    for met in placement.meetings:
+        said = _advised(met)
+        several = len(placement.meetings) > 1
+        yield *name, *_expected(met), replace(said, value=f"{' '.join(met.jobs)}: {said.value}") if several else said
+        name = Cell(), Cell()
 
 
 def record(advice: Advice) -> dict[str, Any]:
@@ -130,12 +157,14 @@ def record(advice: Advice) -> dict[str, Any]:
     return {
         "capacity_gbps": advice.capacity_gbps,
         "iterations": ITERATIONS,
+        "notes": list(advice.notes),
         "jobs": [
             {
                 "job": each.job,
                 "advice": each.found is not None,
                 "reason": each.reason or None,
                 "jitter_ms": each.jitter_ms if each.found else None,
+                "samples": each.samples if each.found else None,
                 "found": asdict(each.found) if each.found else None,
             }
             for each in advice.jobs
@@ -148,7 +177,7 @@ def record(advice: Advice) -> dict[str, Any]:
                 "crossing": each.crossing,
                 "score": each.score,
                 "reason": each.reason or None,
-                "meeting": _meeting(each.meeting) if each.meeting else None,
+                "meetings": [_meeting(met) for met in each.meetings],
             }
             for each in advice.placements
         ],
@@ -174,4 +203,6 @@ def render_page(advice: Advice, source: str) -> str:
     """Return the page's HTML, which loads nothing from elsewhere."""
     heading = page.bold_heading(f"From {source}, for links that carry {advice.capacity_gbps:g} Gbit/s")
     parts = page.titled_tables(tables(advice))
-    return page.render_document("Advice", page.concatenate([heading, page.paragraph(EXPLAINED), *parts]))
+    return page.render_document(
+        "Advice", page.concatenate([heading, *parts, *map(page.paragraph, EXPLAINED.splitlines())])
+    )

@@ -3,7 +3,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,8 @@ UNEVEN = 2.0
 FALLS = 0.25
 """Largest share of falls among changes. Values that exceed it, with more than MOST_RESETS falls, are no counter."""
 MOST_RESETS = 2
+MOST_CLOCK_STEPS = 3
+"""Largest number of times at which samples in order of arrival go back; more of them are in no order at all."""
 RESETS = 0.001
 """Largest share of resets among changes. Values that exceed it, with more than MOST_RESETS resets, are no counter."""
 ON_WIRE = 1.1
@@ -120,6 +122,13 @@ class HostCounter:
         return payload
 
 
+class Counters(NamedTuple):
+    """The counters of each host, and notes on what the source says of them."""
+
+    hosts: dict[str, HostCounter]
+    notes: tuple[str, ...] = ()
+
+
 def check_counters(hosts: Mapping[str, HostCounter], named: Collection[str], source: str) -> None:
     """Raise AdviceError for the first of the `named` hosts whose values fall too often for a counter."""
     for host in sorted(named):
@@ -144,10 +153,26 @@ def make_counter(at: Any, unit_ns: int, counts: Any, packets: Any, where: str) -
         raise AdviceError(f"{where}: found {found}, expected one before the year 2116", "is it in another unit?")
     at_ns, first, which = np.unique(at if unit_ns == 1 else np.rint(when), return_index=True, return_inverse=True)
     columns = [_readable(each, where) for each in (counts, packets) if each is not None]
+    _check_order(when, columns[0], where)
     for values in columns:
         if not np.array_equal(values, values[first][which], equal_nan=True):
-            raise AdviceError(f"{where}: found two values for one time, expected one: choose an interface")
+            cause = "choose an interface"
+            if 2 * len(at_ns) < len(when):
+                cause = f"the times of {len(when)} samples are {len(at_ns)}: were they rounded?"
+            raise AdviceError(f"{where}: found two values for one time, expected one: {cause}")
     return HostCounter(at_ns.astype(np.int64), *(values[first] for values in columns))
+
+
+def _check_order(when: Floats, values: Floats, where: str) -> None:
+    """Raise AdviceError if time goes back while bytes rise: in samples in any order, both do."""
+    steps_ns = np.diff(when)
+    back = np.flatnonzero(steps_ns < 0)
+    if 0 < len(back) <= MOST_CLOCK_STEPS and (np.diff(values)[back] >= 0).all() and values[-1] > values[0]:
+        first = back[0]
+        found = f"times that go back by {round(-steps_ns[first] / 1e9, 3):g} s after the host's sample {first + 1}"
+        raise AdviceError(
+            f"{where}: found {found}, expected times that rise", "leave out samples before the clock step"
+        )
 
 
 def _readable(values: Any, where: str) -> Floats:

@@ -2,7 +2,7 @@
 """Jobs as observed in byte counters: each job's period, phases and jitter, or the reason why it gets no advice."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +10,12 @@ import numpy as np
 from analysis.advice import senders, sources
 from analysis.advice.counters import HostCounter
 from analysis.advice.errors import AdviceError
-from analysis.advice.senders import Senders
+from analysis.advice.senders import JobList, Senders
 from analysis.reading.measured_profile import find_lone_job
 from analysis.statistics.cumulative_counter import Floats
-from analysis.statistics.iteration_period import QUIET_SHARE, NoPeriodError
+from analysis.statistics.iteration_period import LEAST_SAMPLES, QUIET_SHARE, NoPeriodError
 from analysis.statistics.phase_folding import LEAST_ITERATIONS, FoldedIterations, WorkerCounter, fold_iterations
-from analysis.statistics.phases import FoundProfile, find_phases_in
+from analysis.statistics.phases import SAME_RATE, FoundProfile, find_phases_in
 from roundabout.models.cassini import Arc, Circle
 from roundabout.spec import TrialSpec
 from roundabout.spec.errors import list_choices
@@ -30,21 +30,35 @@ NEAR = 0.05
 """Jobs saturate a link together if their rates, while all send, add up to the capacity within this share of it."""
 TOGETHER = 0.1
 """Least share of a job's sending time in which exactly a group of jobs sends, for the group to be examined."""
+UNKNOWN_RATE = 1.0
+"""Largest error of a sending phase's rate, as a share of it: beyond, an interval would reach 0 or twice the rate."""
+PLAUSIBLE_MS = 400.0
+"""Iterations that may be longer than this are common; a guess. It only decides where a note is written."""
 MOST_TOGETHER = 4
 """Largest number of jobs on one link."""
+
+Report = Callable[[str], None]
+"""Shows the step that begins."""
+
+
+def ignore_progress(_: str) -> None:
+    """Leave out the progress of long work."""
 
 
 @dataclass(frozen=True)
 class ObservedJob:
     """An observed job: its found profile, and the standard deviation of its iterations' lengths.
 
-    Without `found`, `reason` says why there is no advice.
+    Without `found`, `reason` says why there is no advice. `notes` name what qualifies the findings. `samples` is the
+    number of a host's samples in a period.
     """
 
     job: str
     found: FoundProfile | None = None
     jitter_ms: float = 0.0
     reason: str = ""
+    notes: tuple[str, ...] = ()
+    samples: float = 0.0
 
     @property
     def circle(self) -> Circle:
@@ -94,8 +108,10 @@ def _observe_trial(run: Run, job: str) -> ObservedJob:
         return ObservedJob(job, reason=error.message.removeprefix(f"{run.path}: "))
 
 
-def observe_counters(hosts: Mapping[str, HostCounter], sending: Senders, capacity_gbps: float) -> list[ObservedJob]:
-    """Return each job's findings from its hosts' counters.
+def observe_counters(
+    hosts: Mapping[str, HostCounter], sending: Senders, capacity_gbps: float, report: Report = ignore_progress
+) -> list[ObservedJob]:
+    """Return each job's findings from its hosts' counters; `report` is called with each step.
 
     Jobs that share a host, or fill a link together, get a reason instead.
     """
@@ -109,10 +125,12 @@ def observe_counters(hosts: Mapping[str, HostCounter], sending: Senders, capacit
     apart = {job: workers for job, workers in sent.items() if job not in reasons}
     reasons |= _saturation_reasons(apart, capacity_gbps)
     last_ns = max((counter.at_ns[-1] for counter in hosts.values() if len(counter.at_ns)), default=0)
-    return [
-        ObservedJob(job, reason=reasons[job]) if job in reasons else observe_job(job, apart[job], int(last_ns))
-        for job in sending
-    ]
+    observed = []
+    for job, names in sending.items():
+        report(f"finding the period of {job}")
+        unknown = ObservedJob(job, reason=reasons.get(job, ""))
+        observed.append(unknown if unknown.reason else observe_job(job, apart[job], int(last_ns), names))
+    return observed
 
 
 def _counter_of_host(hosts: Mapping[str, HostCounter], name: str, capacity_gbps: float) -> WorkerCounter:
@@ -124,21 +142,61 @@ def _counter_of_host(hosts: Mapping[str, HostCounter], name: str, capacity_gbps:
         raise AdviceError(f"host {name}: {error.message}") from error
 
 
-def observe_job(job: str, workers: Sequence[WorkerCounter], last_ns: int | None = None) -> ObservedJob:
+def observe_job(
+    job: str, workers: Sequence[WorkerCounter], last_ns: int | None = None, hosts: Sequence[str] = ()
+) -> ObservedJob:
     """Return a job's findings from its workers' counters, or the reason why there are none.
 
-    A reason is, for example, that the job ended long before `last_ns`.
+    A reason is, for example, that the job ended long before `last_ns`. Notes name workers by their `hosts`.
     """
     try:
         folded = fold_iterations(workers)
+        notes = (*_offset_notes(job, folded, hosts), *_resolution_notes(job, folded))
         reason = _end_reason(workers, last_ns, folded.period_ms) or _instability_reason(folded)
         found = None if reason else find_phases_in(folded)
     except NoPeriodError as error:
         return ObservedJob(job, reason=error.message)
-    if found and found.period_ms.high - found.period_ms.low > UNSTABLE * found.period_ms.value:
-        low, high = found.period_ms.low, found.period_ms.high
-        reason = f"its period is known as {low:.1f} to {high:.1f} ms only, expected {100 * UNSTABLE:.0f} % at most"
-    return ObservedJob(job, None if reason else found, float(folded.lengths_ms.std()), reason)
+    reason = reason or (_uncertainty_reason(found, workers) if found else "")
+    jitter_ms = float(folded.lengths_ms.std())
+    return ObservedJob(job, None if reason else found, jitter_ms, reason, notes, folded.samples_per_iteration)
+
+
+def _offset_notes(job: str, folded: FoldedIterations, hosts: Sequence[str]) -> Iterator[str]:
+    """Yield the hosts that send at other times than the job's first host."""
+    names = hosts or [f"worker {place}" for place in range(len(folded.offsets_ms))]
+    for host, offset_ms in zip(names, folded.offsets_ms, strict=True):
+        if offset_ms:
+            order = "after" if offset_ms > 0 else "before"
+            apart = f"{host} sends {abs(offset_ms):.0f} ms {order} {names[0]}, give or take whole periods"
+            yield f"{job}: {apart}: are their clocks synchronized? Its figures are of samples shifted by that"
+
+
+def _resolution_notes(job: str, folded: FoldedIterations) -> Iterator[str]:
+    """Yield a note if samples are so far apart that shorter iterations are as plausible as the found ones."""
+    step_ms = folded.period_ms / folded.samples_per_iteration
+    if LEAST_SAMPLES * step_ms > PLAUSIBLE_MS:
+        shorter = f"iterations shorter than {LEAST_SAMPLES * step_ms:.0f} ms would show as longer ones"
+        yield f"{job}: samples are {step_ms:.0f} ms apart: {shorter}"
+
+
+def _uncertainty_reason(found: FoundProfile, workers: Sequence[WorkerCounter]) -> str:
+    """Return the reason if the period or the rate of a phase is not known well enough."""
+    period = found.period_ms
+    if period.high - period.low > UNSTABLE * period.value:
+        known = f"{period.low:.1f} to {period.high:.1f} ms"
+        return f"its period is known as {known} only, expected {100 * UNSTABLE:.0f} % at most"
+    fastest_gbps = max(float((np.diff(each.payload_bytes) / np.diff(each.at_ns)).max()) for each in workers) * 8
+    step_ms = max(float(np.median(np.diff(each.at_ns))) for each in workers) / 1e6
+    for phase in found.phases:
+        rate, begin_ms = phase.gbps, phase.begin_ms.value
+        where = f"the rate from {begin_ms:.0f} to {begin_ms + phase.duration_ms.value:.0f} ms"
+        if phase.sends and max(rate.high - rate.value, rate.value - rate.low) > UNKNOWN_RATE * rate.value:
+            return f"{where} is not known: {rate.low:.3g} to {rate.high:.3g} Gbit/s fit the samples"
+        # A phase of two samples' length or more has a whole interval between samples in it.
+        if phase.duration_ms.value > 2 * step_ms and rate.value > fastest_gbps * (1 + SAME_RATE):
+            fastest = f"no host sent more than {fastest_gbps:.1f} between two samples"
+            return f"{where} would be {rate.value:.1f} Gbit/s, but {fastest}"
+    return ""
 
 
 def _end_reason(workers: Sequence[WorkerCounter], last_ns: int | None, period_ms: float) -> str:
@@ -201,7 +259,14 @@ def _rates_gbps(sent: Mapping[str, Sequence[WorkerCounter]]) -> dict[str, Floats
     }
 
 
-def read_jobs(source: str, sending: Senders, capacity_gbps: float) -> list[ObservedJob]:
-    """Return each job's findings from a table of counters or a Prometheus server. Raises AdviceError or SpecError."""
-    named = {host for hosts in sending.values() for host in hosts}
-    return observe_counters(sources.read(source, named), sending, capacity_gbps)
+def read_jobs(
+    source: str, listed: JobList, capacity_gbps: float, report: Report = ignore_progress
+) -> tuple[list[ObservedJob], tuple[str, ...]]:
+    """Return each job's findings from a table of counters or a Prometheus server, and notes on what was read.
+
+    Raises AdviceError or SpecError.
+    """
+    named = {host for hosts in listed.senders.values() for host in hosts}
+    report(f"reading {source}")
+    counters = sources.read(source, named)
+    return observe_counters(counters.hosts, listed.senders, capacity_gbps, report), (*counters.notes, *listed.notes)

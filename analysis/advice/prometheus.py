@@ -5,17 +5,18 @@ Source: Prometheus' HTTP API, /api/v1/query and /api/v1/query_range, `resultType
 """
 
 import http.client
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections import Counter as Count
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from analysis.advice.counters import HOSTS, HostCounter, host_column, host_of, make_counter
+from analysis.advice.counters import HOSTS, Counters, host_column, host_of, make_counter
 from analysis.advice.errors import AdviceError
 from analysis.statistics.cumulative_counter import Floats
 from roundabout.spec.errors import list_choices, quote_value
@@ -26,13 +27,28 @@ from roundabout.spec.reader.yaml_source import Content, decode
 TIMEOUT_S = 30
 MOST_BYTES = 1 << 30  # largest stored answer, bytes: fifty million samples
 
+NAME = "__name__"
+UNITS = (
+    (r"bytes|octets", None),
+    (r"port_?xmit_?data|port_?rcv_?data|port_data", "words of four bytes"),
+    (r"packets|pkts", "packets"),
+    (r"bits", "bits"),
+)
+"""Patterns of metrics' names, the first that is found counts, with the unit that they name; None for bytes."""
+NO_BYTES = (
+    (r"(kilo|kibi|mega|mebi|giga|gibi)bytes", "multiples of bytes"),
+    (r"nvlink|pcie", "bytes within a host"),
+    (r"receive|_rx_|rcv|inoctets", "received bytes"),
+)
+"""Patterns of names of metrics in bytes that are not those which a host sent."""
 
-def read_from_server(url: str, named: Collection[str]) -> dict[str, HostCounter]:
+
+def read_from_server(url: str, named: Collection[str]) -> Counters:
     """Return the counters of each host in a server's answer. Raises AdviceError or SpecError."""
     return _parse_answer(json_source.parse(decode(_fetch(url), url), url), named)
 
 
-def read_from_file(path: Path, named: Collection[str]) -> dict[str, HostCounter]:
+def read_from_file(path: Path, named: Collection[str]) -> Counters:
     """Return the counters of each host in a stored answer. Raises AdviceError or SpecError."""
     return _parse_answer(json_source.read(path, MOST_BYTES), named)
 
@@ -54,7 +70,7 @@ def _fetch(url: str) -> bytes:
         raise AdviceError(f"{url}: no answer: {error}") from error
 
 
-def _parse_answer(content: Content, named: Collection[str]) -> dict[str, HostCounter]:
+def _parse_answer(content: Content, named: Collection[str]) -> Counters:
     """Return the counters in an answer, by the label that has the hosts `named`."""
     series = _series(content)
     labels = [each["metric"] for each in series]
@@ -70,13 +86,60 @@ def _parse_answer(content: Content, named: Collection[str]) -> dict[str, HostCou
     hosts = {place: host_of(each[label], named) for place, each in enumerate(labels) if label in each}
     host, times = Count(hosts.values()).most_common(1)[0]
     if times > 1:
-        expected = "one: choose a device in the query"
-        raise AdviceError(f"{content.file}: found {times} series of host {host}, expected {expected}")
+        differ = _differing_labels([labels[place] for place in hosts if hosts[place] == host])
+        expected = "one: choose a device in the query, or one value of the labels in which they differ"
+        raise AdviceError(f"{content.file}: found {times} series of host {host}, expected {expected}{differ}")
+    notes = [*_server_notes(content.root), *_label_notes(columns, label)]
+    for name in dict.fromkeys(each.get(NAME, "") for each in labels):
+        notes += _unit_notes(name, content.file)
     found = {}
     for place, host in hosts.items():
         at, counts = _samples(content, ("data", "result", place, "values"), series[place]["values"])
         found[host] = make_counter(at, 10**9, counts, None, f"{content.file}: host {host}")
-    return found
+    return Counters(found, tuple(notes))
+
+
+def _differing_labels(labels: Sequence[Mapping[str, str]]) -> str:
+    """Describe the labels in which series differ; empty if there is none."""
+    names = dict.fromkeys(name for each in labels for name in each)
+    values = {name: sorted({each.get(name, "") for each in labels}) for name in names}
+    differ = "; ".join(f"{name}: {list_choices(each)}" for name, each in values.items() if len(each) > 1)
+    return f" ({differ})" if differ else ""
+
+
+def _server_notes(answer: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the server's warnings, such as on stores that did not answer, and its remarks on the query."""
+    for kind in ("warnings", "infos"):
+        found = answer.get(kind)
+        for each in found if isinstance(found, list) else [found] if found else []:
+            yield f"{kind} of the server: {str(each)[:300]}"
+
+
+def _label_notes(columns: Mapping[str, Sequence[str]], host: str) -> Iterator[str]:
+    """Yield the labels that say which counter was read: those with one value for several series."""
+    values = {label: list(dict.fromkeys(each)) for label, each in columns.items() if label != host}
+    series = len(columns[host])
+    named = [
+        f"{label} {list_choices(each)}"
+        for label, each in values.items()
+        if series == 1 or len(each) < len(columns[label])
+    ]
+    if named:
+        yield f"counters: {'; '.join(named)}"
+
+
+def _unit_notes(name: str, file: str) -> Iterator[str]:
+    """Yield a note if the metric's name does not show that it counts bytes. Raises AdviceError for another unit."""
+    unit = next((unit for pattern, unit in UNITS if re.search(pattern, name.lower())), "")
+    other = next((what for pattern, what in NO_BYTES if re.search(pattern, name.lower())), unit)
+    if other:
+        hint = (
+            "multiply by the unit in a table, or choose a counter of bytes, such as node_network_transmit_bytes_total"
+        )
+        raise AdviceError(f"{file}: found {name}, which counts {other} by its name, expected bytes sent", hint)
+    if unit is not None:
+        metric = f"the metric {name}" if name else "the answer, without a metric's name,"
+        yield f"{metric} does not name its unit: it is read as bytes sent"
 
 
 def _series(content: Content) -> list[dict[str, Any]]:

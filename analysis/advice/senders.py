@@ -4,9 +4,10 @@
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from roundabout.spec.errors import quote_value
 from roundabout.spec.reader import json_source
@@ -22,13 +23,21 @@ RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 MOST_HOSTS = 10_000
 MOST_YAML_BYTES = 1_000_000  # largest file of YAML: reading that much takes ten seconds
 MOST_JSON_BYTES = 1 << 30  # largest file of JSON: `squeue --json` writes 10 kB for each job
+RUNNING = "RUNNING"
 
 
-def read_senders(path: Path) -> Senders:
+class JobList(NamedTuple):
+    """The hosts that send for each job, and notes on what the list says of the jobs."""
+
+    senders: Senders
+    notes: tuple[str, ...] = ()
+
+
+def read_senders(path: Path) -> JobList:
     """Return the hosts of each job in a file.
 
     The file is YAML (`j1: [s0, s2]`, or `j1: node[01-03]` as Slurm writes hosts) or the output of `squeue --json`, of
-    which the running jobs count, called `<name>-<id>`.
+    which the running jobs count, called `<name>-<id>`. The components of a heterogeneous job are one job.
 
     Raises SpecError.
     """
@@ -39,15 +48,16 @@ def read_senders(path: Path) -> Senders:
         raise content.error((), quote_value(jobs), "hosts by job, as in j1: [n1, n2]")
     listed = jobs.get("jobs")
     if isinstance(listed, list) and not (listed and all(isinstance(each, str) for each in listed)):
-        senders = _parse_slurm(content, listed)
+        senders, notes = _parse_slurm(content, listed)
     else:
+        notes = ()
         senders = {job: _hosts(content, (job,), hosts) for job, hosts in jobs.items()}
     if not senders:
         raise content.error((), "no job that runs", "one at least")
     for name in (*senders, *itertools.chain(*senders.values())):
         if not name or not name.isprintable():
             raise content.error((), f"the name {quote_value(name)}", "names of letters, digits and signs")
-    return senders
+    return JobList(senders, notes)
 
 
 def shared_hosts(senders: Senders) -> dict[str, str]:
@@ -60,23 +70,49 @@ def shared_hosts(senders: Senders) -> dict[str, str]:
     return reasons
 
 
-def _parse_slurm(content: Content, jobs: list[Any]) -> dict[str, tuple[str, ...]]:
+def _parse_slurm(content: Content, jobs: list[Any]) -> JobList:
     """Return the running jobs with hosts of `squeue --json` (since Slurm 21.08 `nodes` is a list of hosts as text)."""
     senders: dict[str, tuple[str, ...]] = {}
+    components: dict[int, str] = {}
+    left_out: Counter[str] = Counter()
+    notes: list[str] = []
     for place, job in enumerate(jobs):
         where: Location = ("jobs", place)
         if not isinstance(job, Mapping):
             raise content.error(where, quote_value(job), f"a mapping, {SLURM}")
-        states = job.get("job_state")
-        if not isinstance(states, str | list):
-            raise content.error((*where, "job_state"), quote_value(states), f"a state or a list of them, {SLURM}")
-        if "RUNNING" not in ([states] if isinstance(states, str) else states) or job.get("nodes", "") in (None, "", []):
+        states = _states(content, where, job)
+        if RUNNING not in states or job.get("nodes", "") in (None, "", []):
+            left_out[", ".join(states) + (" without nodes" if RUNNING in states else "")] += 1
             continue
-        name = _name(content, where, job)
-        if name in senders:
+        leader = _leader(job)
+        name = components.get(leader) or _name(content, where, job)
+        if name in senders and name not in components.values():
             raise content.error(where, f"the job {name} a second time", "each job once")
-        senders[name] = _hosts(content, (*where, "nodes"), job["nodes"])
-    return senders
+        if leader:
+            components[leader] = name
+        hosts = _hosts(content, (*where, "nodes"), job["nodes"])
+        senders[name] = tuple(dict.fromkeys((*senders.get(name, ()), *hosts)))
+        if len(states) > 1:
+            notes.append(f"{name}: its state is {', '.join(states)}")
+    if left_out:
+        counted = "; ".join(f"{count} {states}" for states, count in left_out.most_common(5))
+        notes.append(f"jobs of the list that are left out: {counted}")
+    return JobList(senders, tuple(notes))
+
+
+def _states(content: Content, where: Location, job: Mapping[str, Any]) -> Sequence[str]:
+    states = job.get("job_state")
+    found = [states] if isinstance(states, str) else states
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise content.error((*where, "job_state"), quote_value(states), f"a state or a list of them, {SLURM}")
+    return found
+
+
+def _leader(job: Mapping[str, Any]) -> int:
+    """Return the number of the heterogeneous job that a job is a component of; 0 if it is none."""
+    found = job.get("het_job_id")
+    number = found.get("number") if isinstance(found, Mapping) and found.get("set", True) else found
+    return number if isinstance(number, int) and not isinstance(number, bool) else 0
 
 
 def _name(content: Content, where: Location, job: Mapping[str, Any]) -> str:

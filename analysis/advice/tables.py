@@ -3,13 +3,14 @@
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from analysis.advice.counters import HOSTS, HostCounter, host_column, make_counter
+from analysis.advice.counters import HOSTS, Counters, host_column, make_counter
 from analysis.advice.errors import AdviceError
 from roundabout.spec.errors import list_choices, quote_value
 from roundabout.spec.reader.yaml_source import open_without_waiting
@@ -19,26 +20,39 @@ NS = {"controller_ns": 1, "at_ns": 1, "at_ms": 10**6, "at_s": 10**9}
 BYTES = ("tx_bytes", "bytes")
 PACKETS = "tx_packets"
 INTERFACE = "interface"
-TEXT = pacsv.ConvertOptions(column_types=dict.fromkeys((*HOSTS, INTERFACE), pa.string()))
+TEXT = dict.fromkeys((*HOSTS, INTERFACE), pa.string())
 """Types of the columns that hold names: they stay text, because a host `01` is no number."""
+DELIMITERS = (",", ";", "\t")
+HEAD_BYTES = 1 << 16
 
 
-def read_table(path: Path, named: Collection[str]) -> dict[str, HostCounter]:
+def read_table(path: Path, named: Collection[str]) -> Counters:
     """Return the counters of each host in a file. Raises AdviceError."""
     try:
         with open(path, "rb", opener=open_without_waiting) as file:
-            if path.suffix.lower() == ".csv":
-                in_order = pacsv.ReadOptions(use_threads=False)  # so that complaints name a row
-                table = pacsv.read_csv(file, read_options=in_order, convert_options=TEXT)
-            else:
-                table = pq.ParquetFile(file).read()
+            table = _read_csv(file) if path.suffix.lower() == ".csv" else pq.ParquetFile(file).read()
         return parse_table(table, str(path), named)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise AdviceError(f"{path}: cannot be read: {why}") from error
 
 
-def parse_table(table: pa.Table, source: str, named: Collection[str] = ()) -> dict[str, HostCounter]:
+def _read_csv(file: BinaryIO) -> pa.Table:
+    """Return a table with the separator of its heading; numbers may have a decimal comma if that is another one."""
+    heading, _, rows = file.read(HEAD_BYTES).partition(b"\n")
+    file.seek(0)
+    delimiter = max(DELIMITERS, key=lambda each: heading.count(each.encode()))
+    return pacsv.read_csv(
+        file,
+        read_options=pacsv.ReadOptions(use_threads=False),  # so that complaints name a row
+        parse_options=pacsv.ParseOptions(delimiter=delimiter),
+        convert_options=pacsv.ConvertOptions(
+            column_types=TEXT, decimal_point="," if delimiter != "," and b"," in rows else "."
+        ),
+    )
+
+
+def parse_table(table: pa.Table, source: str, named: Collection[str] = ()) -> Counters:
     """Return the counters of each host in a table, by the column that names the hosts `named`. Raises AdviceError."""
     names = table.column_names
     when, count = (_column(names, known, source) for known in (tuple(NS), BYTES))
@@ -47,6 +61,10 @@ def parse_table(table: pa.Table, source: str, named: Collection[str] = ()) -> di
     for name in (*numbers, *texts):
         if names.count(name) > 1:
             raise AdviceError(f"{source}: found the column {name} twice, expected it once")
+    is_timestamp = pa.types.is_timestamp(table[when].type)
+    if is_timestamp:
+        nanoseconds = table[when].cast(pa.timestamp("ns")).cast(pa.int64())
+        table = table.set_column(names.index(when), when, nanoseconds)
     for name in numbers:
         _check_numbers(table[name], f"column {name}", source)
     for name in texts:
@@ -63,18 +81,20 @@ def parse_table(table: pa.Table, source: str, named: Collection[str] = ()) -> di
         if len(devices) > 1:
             raise AdviceError(f"{source}: found interfaces {list_choices(devices)} of host {name}, expected one")
         at, counts, *packets = (rows[each].to_numpy() for each in numbers)
-        found[name] = make_counter(at, NS[when], counts, packets[0] if packets else None, f"{source}: host {name}")
+        found[name] = make_counter(
+            at, 1 if is_timestamp else NS[when], counts, packets[0] if packets else None, f"{source}: host {name}"
+        )
     if not found:
         raise AdviceError(f"{source}: found no row, expected samples of each host")
-    return found
+    unused = [name for name in names if name not in {*numbers, *texts}]
+    return Counters(found, (f"columns that are not read: {list_choices(unused)}",) if unused else ())
 
 
 def _column(names: list[str], known: tuple[str, ...], source: str) -> str:
     for name in known:
         if name in names:
             return name
-    hint = "separate columns by commas" if len(names) == 1 else None
-    raise AdviceError(f"{source}: found columns {list_choices(names)}, expected one called {' or '.join(known)}", hint)
+    raise AdviceError(f"{source}: found columns {list_choices(names)}, expected one called {' or '.join(known)}")
 
 
 def _check_numbers(column: pa.ChunkedArray, where: str, source: str) -> None:

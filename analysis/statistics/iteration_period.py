@@ -15,7 +15,11 @@ SAME_LIKENESS = 0.8
 """The period is the shortest lag with this share of the best correlation; longer lags are its multiples."""
 OVERSAMPLING = 3
 """Points per sample at which the rate is correlated, so that a period does not fall between two points."""
-LEAST_LAG = 5 * OVERSAMPLING
+LEAST_SAMPLES = 7
+"""Least number of samples in a period; a guess. Iterations of fewer than two samples show as longer ones, often of five
+or six samples, and no counter tells these apart.
+"""
+LEAST_LAG = LEAST_SAMPLES * OVERSAMPLING
 """Least number of points in a period."""
 QUIET_SHARE = 0.1
 """Share of a job's sending rate below which it counts as computing."""
@@ -43,8 +47,8 @@ def find_period(series: Series) -> tuple[float, float]:
         raise NoPeriodError("found that bytes were sent evenly, expected phases that send and phases that do not")
     likeness = _autocorrelation(sent)
     inner = likeness[1:-1]
-    peaks = 1 + np.flatnonzero((inner >= likeness[:-2]) & (inner > likeness[2:]))
-    peaks = peaks[peaks >= LEAST_LAG]
+    maxima = 1 + np.flatnonzero((inner >= likeness[:-2]) & (inner > likeness[2:]))
+    peaks = maxima[maxima >= LEAST_LAG]
     best = likeness[peaks].max(initial=0.0)
     if best < LEAST_LIKENESS:
         raise NoPeriodError(
@@ -52,9 +56,18 @@ def find_period(series: Series) -> tuple[float, float]:
             "the job must run alone, for ten iterations or more, each of them several samples long",
         )
     lag = peaks[np.argmax(likeness[peaks] >= SAME_LIKENESS * best)]
-    left, middle, right = likeness[lag - 1 : lag + 2]
-    vertex = 0.5 * (left - right) / (left - 2 * middle + right)
-    return float((lag + vertex) * (series.at_ms[1] - series.at_ms[0])), float(middle)
+    for short in maxima[maxima < LEAST_LAG]:
+        if likeness[np.arange(short, lag, short)].min() >= SAME_LIKENESS * best:
+            found = f"found iterations of about {short / OVERSAMPLING:.1f} samples, expected {LEAST_SAMPLES} or more"
+            raise NoPeriodError(f"{found}: shorter iterations look the same", "sample more often")
+    vertex = peak_vertex(likeness[lag - 1 : lag + 2])
+    return float((lag + vertex) * (series.at_ms[1] - series.at_ms[0])), float(likeness[lag])
+
+
+def peak_vertex(around: Floats) -> float:
+    """Return where the parabola through a maximum and its two neighbors has its vertex, in points from the maximum."""
+    left, middle, right = around
+    return float(0.5 * (left - right) / (left - 2 * middle + right))
 
 
 def _autocorrelation(values: Floats) -> Floats:

@@ -2,13 +2,23 @@
 """A job's iterations, found in its workers' byte counters and folded."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import scipy.fft
 
 from analysis.statistics.cumulative_counter import Floats, Integers
-from analysis.statistics.iteration_period import OVERSAMPLING, QUIET_SHARE, NoPeriodError, Series, find_period
+from analysis.statistics.iteration_period import (
+    LEAST_LIKENESS,
+    LEAST_SAMPLES,
+    OVERSAMPLING,
+    QUIET_SHARE,
+    NoPeriodError,
+    Series,
+    find_period,
+    peak_vertex,
+)
 
 LEAST_ITERATIONS = 5
 """Least number of whole iterations that distinguish what repeats from what does not."""
@@ -20,6 +30,13 @@ SAME_COURSE = 0.02
 """Iterations whose bytes went out at other times, by more than this share of the period, are left out."""
 MOST_SPREAD = 0.15
 """Largest spread of the middle half of iterations' lengths, as a share of their median; a larger one is no period."""
+SAME_OFFSET = 0.95
+"""The offset between two workers is the least one with this share of the best correlation: others add whole periods."""
+OFFSET_SAMPLES = 2
+"""Number of samples by which workers must be apart for their counters to be shifted; shorter offsets blur edges only.
+"""
+ALIASED_SAMPLES = 10
+"""A period of fewer samples, all at the same few places in it, may be a multiple of a shorter one; a guess."""
 ALIGNMENTS = 3
 GRID = 200
 SHARES = np.linspace(0.05, 0.95, 19)
@@ -39,7 +56,8 @@ class FoldedIterations(NamedTuple):
     `at` and `sent` are shares of the period and of an iteration's bytes, counted from the middle of the longest quiet
     time. `number` is the iteration of each sample. All three have shape (samples,). `lengths_ms` holds the length of
     each iteration of each worker, and `length_of` the iteration's number. `bytes` is one worker's payload in an
-    iteration. `begins_ns` holds the begins of the first worker's iterations on its counter's clock.
+    iteration. `begins_ns` holds the begins of the first worker's iterations on its counter's clock. `offsets_ms` holds
+    the time by which each worker sends after the first one, less whole periods; it is taken off the worker's samples.
     """
 
     at: Floats
@@ -50,6 +68,7 @@ class FoldedIterations(NamedTuple):
     bytes: float
     likeness: float
     begins_ns: Integers
+    offsets_ms: Floats
 
     @property
     def points(self) -> Floats:
@@ -62,34 +81,36 @@ class FoldedIterations(NamedTuple):
         return len(np.unique(self.number))
 
     @property
+    def samples_per_iteration(self) -> float:
+        """Return the mean number of one worker's samples in an iteration."""
+        return len(self.at) / self.iterations / len(self.offsets_ms)
+
+    @property
     def period_ms(self) -> float:
         """Return the median length of the iterations, ms."""
         return float(np.median(self.lengths_ms))
 
-    def resample(self, generator: np.random.Generator) -> "FoldedIterations":
-        """Return the same number of iterations, drawn at random with replacement."""
-        numbers = np.unique(self.number)
-        drawn = generator.choice(numbers, len(numbers))
-        samples = np.concatenate([np.flatnonzero(self.number == number) for number in drawn])
-        lengths = np.concatenate([np.flatnonzero(self.length_of == number) for number in drawn])
-        return self._replace(
-            at=self.at[samples],
-            sent=self.sent[samples],
-            number=self.number[samples],
-            lengths_ms=self.lengths_ms[lengths] if len(lengths) else self.lengths_ms,
-        )
+    def median_length_ms(self, numbers: Integers) -> float:
+        """Return the median length of these iterations, ms; of all, if no length of these is known."""
+        lengths = np.concatenate([self.lengths_ms[self.length_of == number] for number in numbers])
+        return float(np.median(lengths)) if len(lengths) else self.period_ms
 
 
 def fold_iterations(workers: Sequence[WorkerCounter]) -> FoldedIterations:
     """Return the folded iterations of a job, from its workers' counters while the job had the network to itself.
 
-    The period is first read from the autocorrelation of the workers' common rate. Iterations are then found by dynamic
+    Workers that send at different times, such as those of hosts whose clocks differ, are aligned first. The period is
+    then read from the autocorrelation of the workers' common rate. Iterations are then found by dynamic
     programming over edges (Ellis, Beat Tracking by Dynamic Programming, JNMR 2007). They are laid upon each other by
     their sent bytes (after Woody, Med. Biol. Eng. 1967).
 
     Raises:
-        NoPeriodError: nothing was sent, or evenly, or without a period, or in fewer than `LEAST_ITERATIONS` iterations.
+        NoPeriodError: nothing was sent, or evenly, or without a period, or in fewer than `LEAST_ITERATIONS` iterations,
+            or samples are too far apart to tell a period from its multiples.
     """
+    _check_counters(workers)
+    offsets_ms = _offsets_ms(workers)
+    workers = [_shift(worker, offset_ms) for worker, offset_ms in zip(workers, offsets_ms, strict=True)]
     total = _mean_series(workers)
     guess_ms, likeness = find_period(total)
     anchors = _anchors(total, guess_ms)
@@ -100,10 +121,11 @@ def fold_iterations(workers: Sequence[WorkerCounter]) -> FoldedIterations:
     period_ms = float(np.median(lengths))
     parts = [_samples(_series(worker, workers[0]), cut, period_ms) for worker, cut in zip(workers, cuts, strict=True)]
     at, sent, number = (np.concatenate(each) for each in zip(*parts, strict=True))
+    _check_resolution(at, period_ms, _step_ms(workers))
     length_of = np.concatenate([cut.length_of for cut in cuts])
     payload = float(np.median(np.concatenate([cut.bytes[cut.usual] for cut in cuts])))
     begins_ns = workers[0].at_ns[0] + np.rint(cuts[0].begins_ms[:-1][cuts[0].usual] * 1e6).astype(np.int64)
-    return FoldedIterations(at, sent, number, lengths, length_of, payload, likeness, begins_ns)
+    return FoldedIterations(at, sent, number, lengths, length_of, payload, likeness, begins_ns, offsets_ms)
 
 
 class _IterationCuts(NamedTuple):
@@ -134,16 +156,63 @@ def _series(worker: WorkerCounter, first: WorkerCounter) -> Series:
     return Series(since_ns / 1e6, since_bytes.astype(np.float64))
 
 
-def _mean_series(workers: Sequence[WorkerCounter]) -> Series:
-    """Return a worker's mean counter, evenly and `FINER` times more finely sampled, from the first byte to the last."""
+def _check_counters(workers: Sequence[WorkerCounter]) -> None:
     if not workers or any(len(worker.at_ns) < 2 for worker in workers):
         raise NoPeriodError("found no samples of a worker's counter, expected those of some ten iterations")
     if any((np.diff(worker.payload_bytes) < 0).any() for worker in workers):
         raise NoPeriodError("found a byte counter that fell, expected one that only grows")
+
+
+def _step_ms(workers: Sequence[WorkerCounter]) -> float:
+    """Return the median time between the first worker's samples, ms."""
+    return float(np.median(np.diff(workers[0].at_ns))) / 1e6
+
+
+def _sample_evenly(workers: Sequence[WorkerCounter]) -> tuple[Floats, list[Floats]]:
+    """Return common instants (ms), `OVERSAMPLING` times as dense as samples, and each worker's bytes until these."""
     each = [_series(worker, workers[0]) for worker in workers]
-    step = float(np.median(np.diff(each[0].at_ms))) / OVERSAMPLING
+    step = _step_ms(workers) / OVERSAMPLING
     at = np.arange(max(series.at_ms[0] for series in each), min(series.at_ms[-1] for series in each), step)
-    mean = np.mean([series.until(at) for series in each], axis=0)
+    return at, [series.until(at) for series in each]
+
+
+def _offsets_ms(workers: Sequence[WorkerCounter]) -> Floats:
+    """Return by how much later each worker sends than the first one, by the cross-correlation of their rates.
+
+    0 for less than `OFFSET_SAMPLES`, and for a worker that does not send like the first one.
+    """
+    at, until = _sample_evenly(workers)
+    rates = [np.diff(each) - np.mean(np.diff(each)) for each in until] if len(at) > 1 else []
+    steps = [_offset_steps(rates[0], rate) for rate in rates] or [0.0] * len(workers)
+    apart = [each if abs(each) >= OFFSET_SAMPLES * OVERSAMPLING else 0.0 for each in steps]
+    return np.array(apart) * _step_ms(workers) / OVERSAMPLING
+
+
+def _offset_steps(first: Floats, other: Floats) -> float:
+    """Return the least shift, in points, after which another worker's rate is most like the first one's."""
+    length = len(first)
+    scale = np.sqrt((first @ first) * (other @ other))
+    if scale == 0:
+        return 0.0
+    spectrum = np.conj(scipy.fft.rfft(first, 2 * length)) * scipy.fft.rfft(other, 2 * length)
+    likeness = np.roll(scipy.fft.irfft(spectrum, 2 * length), length) / scale
+    if likeness.max() < LEAST_LIKENESS:
+        return 0.0
+    inner = likeness[1:-1]
+    peaks = 1 + np.flatnonzero((inner >= likeness[:-2]) & (inner > likeness[2:]))
+    peaks = peaks[likeness[peaks] >= SAME_OFFSET * likeness.max()]
+    nearest = int(peaks[np.abs(peaks - length).argmin()])
+    return nearest - length + peak_vertex(likeness[nearest - 1 : nearest + 2])
+
+
+def _shift(worker: WorkerCounter, offset_ms: float) -> WorkerCounter:
+    return replace(worker, at_ns=worker.at_ns - round(offset_ms * 1e6))
+
+
+def _mean_series(workers: Sequence[WorkerCounter]) -> Series:
+    """Return a worker's mean counter, evenly and more finely sampled, from the first byte to the last."""
+    at, until = _sample_evenly(workers)
+    mean = np.mean(until, axis=0)
     busy = np.flatnonzero(np.diff(mean) > 0)
     if len(busy) == 0:
         raise NoPeriodError("found that nothing was sent, expected the bytes of some ten iterations")
@@ -213,6 +282,22 @@ def _check(lengths_ms: Floats, cuts: Sequence[_IterationCuts], guess_ms: float) 
     low, middle, high = np.percentile(lengths_ms, [25, 50, 75])
     if (high - low) / middle > MOST_SPREAD:
         raise NoPeriodError(f"found iterations of {low:.0f} to {high:.0f} ms, expected lengths that are much the same")
+
+
+def _check_resolution(at: Floats, period_ms: float, step_ms: float) -> None:
+    """Raise NoPeriodError for a period of few samples, above all if those of all iterations are at the same places.
+
+    A shorter period, of which this one is a multiple, would have the same samples.
+    """
+    samples = period_ms / step_ms
+    places = np.sort(at)
+    gap = np.diff(places, append=places[0] + 1).max()
+    if samples < LEAST_SAMPLES or (samples < ALIASED_SAMPLES and gap * samples > 0.5):
+        raise NoPeriodError(
+            f"found a period of {period_ms:.1f} ms, {samples:.1f} times the {step_ms:.6g} ms between samples: "
+            "shorter iterations look the same",
+            "sample more often, or at intervals that do not divide the period",
+        )
 
 
 def _samples(series: Series, cut: _IterationCuts, period_ms: float) -> tuple[Floats, Floats, Integers]:

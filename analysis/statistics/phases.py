@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
+import scipy.sparse
 
 from analysis.statistics.cumulative_counter import Floats
 from analysis.statistics.iteration_period import QUIET_SHARE, NoPeriodError
@@ -18,9 +19,17 @@ SHORTEST = 0.015
 SAME_RATE = 0.1
 """Consecutive phases whose rates differ by less than this share are one phase."""
 MEDIAN_POINTS = 8
-"""Number of neighboring samples that one median replaces, because single samples may be read late or be unusual."""
+"""Least number of neighboring samples that one median replaces: single samples may be read late or be unusual."""
+OUTLINE_POINTS = 200
+"""Largest number of medians in an iteration, three in the shortest phase; more of them would follow the noise."""
+SCATTER = 0.1
+"""Largest distance of nine samples in ten from the iterations' mean course, as a share of an iteration's bytes."""
 LEAST = 1e-6
 """Least time and least bytes, as shares, in place of 0 in divisions and bounds."""
+TOLERANCE = 1e-6
+"""Relative change of a fit's cost that ends the fit: smaller ones only move vertices along straight pieces."""
+FLAT = 1e-6
+"""Curvature of the cost, relative to the largest one, below which samples do not determine a direction of vertices."""
 RESAMPLINGS = 100
 INTERVAL = (2.5, 97.5)
 
@@ -82,9 +91,7 @@ def find_phases_in(folded: FoldedIterations) -> FoundProfile:
         NoPeriodError: bytes are sent at one rate only.
     """
     line = _merge_short_pieces(_fit_fewest_vertices(folded.points, _outline(folded.points)), folded.points)
-    generator = np.random.default_rng(0)
-    again = (folded.resample(generator) for _ in range(RESAMPLINGS))
-    lines = [(line, folded.period_ms), *((_fit_line(line, each.points), each.period_ms) for each in again)]
+    lines = [(line, folded.period_ms), *_resample_line(line, folded)]
     phases = _phases(lines, folded.bytes)
     if len(phases) < 2:
         raise NoPeriodError(f"found one rate only in iterations of {folded.period_ms:.0f} ms, expected several phases")
@@ -100,20 +107,27 @@ def find_phases_in(folded: FoldedIterations) -> FoundProfile:
 def _outline(points: Floats) -> Floats:
     """Return the cumulative bytes of an iteration from (0, 0) to (1, 1).
 
-    Medians of `TOGETHER` neighboring points each.
+    Medians of `MEDIAN_POINTS` neighboring points or more.
     """
     ordered = points[points[:, 0].argsort()]
-    medians = [np.median(each, axis=0) for each in np.array_split(ordered, max(len(points) // MEDIAN_POINTS, 1))]
+    count = min(max(len(points) // MEDIAN_POINTS, 1), OUTLINE_POINTS)
+    medians = [np.median(each, axis=0) for each in np.array_split(ordered, count)]
     return np.vstack([(0.0, 0.0), *medians, (1.0, 1.0)])
 
 
 def _fit_fewest_vertices(points: Floats, outline: Floats) -> Floats:
     """Return the broken line with the fewest vertices that is near all of the outline, tried from the least bend on.
 
-    Near is `DETAIL`, or more if one sample in ten is farther off.
+    Near is `DETAIL`, or more if one sample in ten is farther off, or if a line without short pieces is.
+
+    Raises NoPeriodError if no line is near the samples.
     """
-    detail = max(DETAIL, float(np.percentile(_distances(outline, points), 90)))
-    line = simplify_line(outline, detail)
+    scatter = float(np.percentile(_distances(outline, points), 90))
+    if scatter > SCATTER:
+        found = f"found samples {100 * scatter:.0f} % of an iteration's bytes off the mean course of iterations"
+        raise NoPeriodError(f"{found}, expected {100 * SCATTER:.0f} % at most: the job's hosts do not send alike")
+    line = _fit_line(_drop_short_pieces(simplify_line(outline, max(DETAIL, scatter))), outline)
+    detail = max(DETAIL, scatter, float(_distances(line, outline).max()))
     while len(line) > 2:
         chords = [np.interp(line[each, 0], *line[[each - 1, each + 1]].T) for each in range(1, len(line) - 1)]
         bends = np.abs(line[1:-1, 1] - chords)
@@ -139,6 +153,14 @@ def simplify_line(points: Floats, detail: float) -> Floats:
     return np.vstack([simplify_line(points[: farthest + 1], detail)[:-1], simplify_line(points[farthest:], detail)])
 
 
+def _drop_short_pieces(line: Floats) -> Floats:
+    """Return the line without the begins of pieces that are too short, without a fit for each."""
+    lengths = np.diff(line[1:-1, 0])
+    if lengths.min(initial=1.0) >= SHORTEST:
+        return line
+    return _drop_short_pieces(np.delete(line, lengths.argmin() + 1, axis=0))
+
+
 def _merge_short_pieces(line: Floats, points: Floats) -> Floats:
     """Return the line fitted to the points, without pieces that are too short to be told from their neighbors."""
     line = _fit_line(line, points)
@@ -150,22 +172,75 @@ def _merge_short_pieces(line: Floats, points: Floats) -> Floats:
 
 def _fit_line(line: Floats, points: Floats) -> Floats:
     """Return the broken line with as many vertices that lies nearest to all points, except a few outliers."""
+    at, sent = points.T
 
-    def vertices(steps: Floats) -> Floats:
-        at, sent = np.cumsum(steps.reshape(-1, 2), axis=0).T
-        inner = np.column_stack([np.maximum.accumulate(np.clip(at, 0, 1)), sent])
-        return np.vstack([(0.0, 0.0), inner, (1.0, 1.0)])
+    def misses(inner: Floats) -> Floats:
+        missed: Floats = np.interp(at, *_monotonic(inner).T) - sent
+        return missed
 
-    def misses(steps: Floats) -> Floats:
-        return np.interp(points[:, 0], *vertices(steps).T) - points[:, 1]
-
-    steps = np.diff(line, axis=0)[:-1].ravel()
-    if len(steps) == 0:
+    inner = line[1:-1].ravel()
+    if len(inner) == 0:
         return line
-    # lsmr, since a dense decomposition of so small a problem only wakes up other cores.
-    return vertices(
-        scipy.optimize.least_squares(misses, steps, loss="soft_l1", f_scale=DETAIL, tr_solver="lsmr", max_nfev=100).x
+    # Exact derivatives take the time of one evaluation, however many vertices noise has left. lsmr, since a dense
+    # decomposition of so small a problem only wakes up other cores.
+    return _monotonic(
+        scipy.optimize.least_squares(
+            misses,
+            inner,
+            jac=lambda inner: _line_derivatives(_monotonic(inner), at),
+            loss="soft_l1",
+            f_scale=DETAIL,
+            tr_solver="lsmr",
+            ftol=TOLERANCE,
+            max_nfev=100,
+        ).x
     )
+
+
+def _resample_line(line: Floats, folded: FoldedIterations) -> list[tuple[Floats, float]]:
+    """Return the lines and periods in ms of iterations drawn at random with replacement.
+
+    Each line is one Newton step away from the line that fits all iterations (Andrews, Higher-Order Improvements of a
+    Computationally Attractive k-Step Bootstrap, Econometrica 2002). So samples are visited once, not in each draw.
+    """
+    generator = np.random.default_rng(0)
+    numbers, place = np.unique(folded.number, return_inverse=True)
+    missed = (np.interp(folded.at, *line.T) - folded.sent) / DETAIL
+    derivatives = _line_derivatives(line, folded.at) / DETAIL
+    # Of each iteration, the first and second derivatives of the cost, which is soft_l1 as in `_fit_line`.
+    weighted = derivatives.multiply((missed / np.sqrt(1 + missed**2))[:, None]).tocsr()
+    curved = derivatives.multiply(((1 + missed**2) ** -0.75)[:, None]).tocsr()
+    own = [np.flatnonzero(place == each) for each in range(len(numbers))]
+    gradients = np.array([np.asarray(weighted[samples].sum(axis=0)).ravel() for samples in own])
+    curvatures = np.array([(curved[samples].T @ curved[samples]).toarray() for samples in own])
+    found = []
+    for _ in range(RESAMPLINGS):
+        drawn = generator.choice(len(numbers), len(numbers))
+        step = np.linalg.pinv(curvatures[drawn].sum(axis=0), FLAT, hermitian=True) @ gradients[drawn].sum(axis=0)
+        found.append((_monotonic(line[1:-1].ravel() - step), folded.median_length_ms(numbers[drawn])))
+    return found
+
+
+def _monotonic(inner: Floats) -> Floats:
+    """Return the line with these inner vertices, x and y in turn, whose instants do not fall."""
+    x, y = inner.reshape(-1, 2).T
+    return np.vstack([(0.0, 0.0), np.column_stack([np.maximum.accumulate(np.clip(x, 0, 1)), y]), (1.0, 1.0)])
+
+
+def _line_derivatives(line: Floats, at: Floats) -> scipy.sparse.csr_matrix:
+    """Return the derivatives of a broken line at the instants `at` by its inner vertices' coordinates.
+
+    A row has only four of them other than 0, those by the ends of the piece in which the instant is.
+    """
+    piece = np.clip(np.searchsorted(line[:, 0], at, side="right") - 1, 0, len(line) - 2)
+    width, height = np.maximum(np.diff(line, axis=0)[piece], (LEAST, -np.inf)).T
+    share, slope = (at - line[piece, 0]) / width, height / width
+    derivatives = np.column_stack([slope * (share - 1), 1 - share, -slope * share, share])
+    columns = 2 * piece[:, None] + np.arange(4)
+    rows = np.arange(0, derivatives.size + 1, 4)
+    every = scipy.sparse.csr_matrix((derivatives.ravel(), columns.ravel(), rows), (len(at), line.size))
+    inner: scipy.sparse.csr_matrix = every[:, 2:-2]
+    return inner
 
 
 def _phases(lines: Sequence[tuple[Floats, float]], bytes_: float) -> tuple[FoundPhase, ...]:

@@ -2,7 +2,8 @@
 """Output of `roundabout advise`, whatever the advice is on."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from roundabout.terminal.screen import Screen
@@ -32,3 +33,10 @@ def show_advice(
     for kind, what in written.items():
         if what:
             console.print(f"{kind}  {what}", soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def show_step() -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows the step that begins, on stderr if that is a terminal."""
+    with Screen(stderr=True).status("") as status:
+        yield status.update

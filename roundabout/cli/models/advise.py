@@ -2,6 +2,7 @@
 """`roundabout advise`: recommend which jobs of a cluster should share links, and with which time-shifts."""
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,20 +11,24 @@ import typer
 from roundabout.cli.experiments.experiments import load_checked_experiment
 from roundabout.cli.models.migration import MigrationOptions, parse_seconds, show_migration
 from roundabout.cli.options import Json, Runs, check_capacity, check_output
-from roundabout.core.errors import UsageError
+from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.spec.reader.yaml_source import dump
 from roundabout.store import Run
 from roundabout.store.files import write_text
-from roundabout.terminal.advice_output import show_advice
+from roundabout.terminal.advice_output import show_advice, show_step
 from roundabout.terminal.execution import undo_when_ended
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from analysis.advice.advice import JobGroup
     from analysis.advice.observed_jobs import ObservedJob
 
+Observed = tuple["Sequence[ObservedJob]", Sequence[str], float]
+"""The observed jobs, notes on their source, and the capacity of a link, Gbit/s."""
 TABLES = (".csv", ".parquet", ".json")
+
+
+class NoAdviceError(RoundaboutError):
+    """Error for a source in which no job gets advice. The exit code is 1."""
 
 
 def command(  # noqa: PLR0913, PLR0917 - one a command-line option
@@ -75,7 +80,8 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     """Recommend which jobs should share a link, their time-shifts and the gain, and which jobs to separate.
 
     Neither the run nor any host is changed. With --inventory, samplers run on the hosts. With --migrate, recommend
-    swaps of running workers, with their gain and the time after which they pay.
+    swaps of running workers, with their gain and the time after which they pay. The exit status is 1 if no job gets
+    advice.
     """
     from analysis.advice import advice, advice_tables  # noqa: PLC0415
 
@@ -84,22 +90,33 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     _check_options(capacity, page, check, is_run=is_run)
     migration = MigrationOptions(migrate, topology, move)
     migration.check(placements or check, is_run=is_run)
-    observed, capacity_gbps = _observe(source, inventory, jobs, migration.capacity_gbps(capacity), lasting, runs)
+    given = migration.capacity_gbps(capacity)
+    with show_step() as report:
+        observed, notes, capacity_gbps = _observe(source, inventory, jobs, given, lasting, runs, report)
     if migrate:
         # A run says itself where its jobs are.
-        show_migration(observed, migration, source, (None if is_run else jobs, page, runs), as_json=as_json)
+        said = [*notes, *(note for job in observed for note in job.notes)]
+        show_migration(observed, migration, source, (None if is_run else jobs, page, runs), said, as_json=as_json)
+        _check_any_advice(source, observed)
         return
     candidates = advice.read_placements(placements, observed) if placements else advice.partitions(observed, links)
-    found = advice.advise(observed, capacity_gbps, candidates)
+    with show_step() as report:
+        found = advice.advise(observed, capacity_gbps, candidates, notes, report)
     if page:
         write_text(page, advice_tables.render_page(found, source))
     if check:
-        met = [each.meeting for each in found.placements if each.meeting] if placements else found.pairs
+        met = [met for each in found.placements for met in each.meetings] if placements else found.pairs
         _write_check(check, Run.open(source, runs), observed, met)
     written = {"page": page, "check": check and f"roundabout run {check}"}
     show_advice(
         advice_tables.record(found), advice_tables.tables(found), advice_tables.EXPLAINED, written, as_json=as_json
     )
+    _check_any_advice(source, observed)
+
+
+def _check_any_advice(source: str, observed: "Sequence[ObservedJob]") -> None:
+    if not any(each.found for each in observed):
+        raise NoAdviceError(f"{source}: no job gets advice; the reasons are in the table of jobs")
 
 
 def _source_of(source: str | None, inventory: Path | None) -> str:
@@ -138,33 +155,37 @@ def _write_check(path: Path, run: Run, jobs: "Sequence[ObservedJob]", meetings: 
 
 
 def _observe(  # noqa: PLR0913, PLR0917 - one an option
-    source: str, inventory: Path | None, jobs: Path | None, capacity: float | None, lasting: str, runs: Path
-) -> "tuple[list[ObservedJob], float]":
-    """Return the observed jobs, and the capacity of a link, Gbit/s."""
+    source: str,
+    inventory: Path | None,
+    jobs: Path | None,
+    capacity: float | None,
+    lasting: str,
+    runs: Path,
+    report: Callable[[str], None],
+) -> Observed:
     if inventory:
-        return _observe_live(inventory, jobs, capacity, parse_seconds("--for", lasting))
-    return _observe_stored(source, jobs, capacity, runs)
+        return _observe_live(inventory, jobs, capacity, parse_seconds("--for", lasting), report)
+    return _observe_stored(source, jobs, capacity, runs, report)
 
 
 def _observe_stored(
-    source: str, jobs: Path | None, capacity: float | None, runs: Path
-) -> "tuple[list[ObservedJob], float]":
-    """Return the observed jobs, and the capacity of a link, Gbit/s."""
+    source: str, jobs: Path | None, capacity: float | None, runs: Path, report: Callable[[str], None]
+) -> Observed:
     from analysis.advice import observed_jobs as observed, senders  # noqa: PLC0415
 
     if _is_run(source):
         found, bottleneck_gbps = observed.observe_run(Run.open(source, runs))
-        return found, capacity or bottleneck_gbps
+        return found, (), capacity or bottleneck_gbps
     if jobs is None or capacity is None:
         missing = "--jobs" if jobs is None else "--capacity"
         hint = "counters do not tell whose bytes they count, nor what links carry"
         raise UsageError(f"{source}: found no {missing}, expected it", hint)
-    return observed.read_jobs(source, senders.read_senders(jobs), capacity), capacity
+    return *observed.read_jobs(source, senders.read_senders(jobs), capacity, report), capacity
 
 
 def _observe_live(
-    path: Path, jobs: Path | None, capacity: float | None, seconds: float
-) -> "tuple[list[ObservedJob], float]":
+    path: Path, jobs: Path | None, capacity: float | None, seconds: float, report: Callable[[str], None]
+) -> Observed:
     """Return the jobs observed now on a rack, by its samplers."""
     from analysis.advice import observed_jobs as observed, senders, tables  # noqa: PLC0415
     from roundabout.runner.trial.traffic_watch import sample_traffic  # noqa: PLC0415
@@ -173,10 +194,13 @@ def _observe_live(
     if jobs is None:
         raise UsageError("--inventory: found no --jobs, expected it", "counters do not tell whose bytes they count")
     rack = RackProvider(path)
-    sending = rack.resolve_host_names(senders.read_senders(jobs), str(jobs))
+    listed = senders.read_senders(jobs)
+    sending = rack.resolve_host_names(listed.senders, str(jobs))
     undo_when_ended()
     names = sorted({host for hosts in sending.values() for host in hosts})
     with rack.read_only_session(f"advise-{os.getpid()}", names) as hosts:
+        report(f"sampling for {seconds:g} s")
         table = sample_traffic(hosts, seconds)
     capacity_gbps = capacity or rack.payload_rate_gbps
-    return observed.observe_counters(tables.parse_table(table, str(path)), sending, capacity_gbps), capacity_gbps
+    counters = tables.parse_table(table, str(path)).hosts
+    return observed.observe_counters(counters, sending, capacity_gbps, report), listed.notes, capacity_gbps

@@ -60,16 +60,20 @@ class MigrationOptions:
         return MOVE_S if self.move is None else parse_seconds("--move", self.move)
 
 
-def show_migration(
+def show_migration(  # noqa: PLR0913 - one for each input
     jobs: "Sequence[ObservedJob]",
     options: MigrationOptions,
     source: str,
     files: tuple[Path | None, Path | None, Path],
+    notes: "Sequence[str]",
     *,
     as_json: bool,
 ) -> None:
-    """Show advice on swaps. `files` are the hosts of each job, the page to write, and the folder of runs."""
-    from analysis.advice import migration_tables  # noqa: PLC0415
+    """Show advice on swaps, after `notes` on the source.
+
+    `files` are the hosts of each job, the page to write, and the folder of runs.
+    """
+    from analysis.advice import advice_tables, migration_tables  # noqa: PLC0415
     from analysis.advice.migration_advice import advise_migration  # noqa: PLC0415
 
     hosts_file, page, runs = files
@@ -78,8 +82,8 @@ def show_migration(
     if page:
         write_text(page, migration_tables.render_page(found, source))
     show_advice(
-        migration_tables.record(found),
-        migration_tables.tables(found),
+        migration_tables.record(found) | {"notes": list(notes)},
+        [*advice_tables.note_tables(notes), *migration_tables.tables(found)],
         migration_tables.EXPLAINED,
         {"page": page},
         as_json=as_json,
@@ -94,7 +98,7 @@ def _placements(
 
     if hosts:
         assert name is not None
-        return load_topology(name), {job: tuple(each) for job, each in read_senders(hosts).items()}
+        return load_topology(name), {job: tuple(each) for job, each in read_senders(hosts).senders.items()}
     specs = [TrialSpec.model_validate(trial["spec"]) for trial in Run.open(source, runs).trials()]
     placed = {job: tuple(dict.fromkeys(each.workers)) for spec in specs for job, each in spec.jobs.items()}
     return load_topology(name) if name else specs[-1].topology, placed

@@ -75,7 +75,7 @@ def csv(content, header="at_ms,host,tx_bytes"):
 def read(folder, content, name="a.json", named=HOSTS):
     path = folder / name
     path.write_text(content if isinstance(content, str) else json.dumps(content))
-    return sources.read(str(path), named)
+    return sources.read(str(path), named).hosts
 
 
 def assert_all_sent(found, hosts=HOSTS):
@@ -320,10 +320,8 @@ def test_only_what_other_programs_take_for_a_number_is_one(folder, at, sent, com
 
 
 @pytest.mark.parametrize("separator", [";", "\t"])
-def test_a_table_with_other_separators_is_refused(folder, separator):
-    with pytest.raises(AdviceError, match="found columns at_ms") as caught:
-        read(folder, csv(rows()).replace(",", separator), "a.csv")
-    assert caught.value.hint == "separate columns by commas"
+def test_a_table_with_other_separators_is_read(folder, separator):
+    assert_all_sent(read(folder, csv(rows()).replace(",", separator), "a.csv"))
 
 
 @pytest.mark.parametrize(
@@ -332,7 +330,7 @@ def test_a_table_with_other_separators_is_refused(folder, separator):
         ("tx_bytes", ["1", "2"], "column tx_bytes: found string, expected numbers"),
         ("tx_bytes", pa.array(["1", "2"], pa.large_string()), "column tx_bytes: found large_string, expected numbers"),
         ("tx_bytes", [[1], [2]], "column tx_bytes: found list<element: int64>, expected numbers"),
-        ("at_s", pa.array([1, 2], pa.timestamp("ms")), "column at_s: found timestamp[ms], expected numbers"),
+        ("at_s", pa.array([1, 2], pa.time32("ms")), "column at_s: found time32[ms], expected numbers"),
         ("host", [["n1"], ["n1"]], "column host: found list<element: string>, expected text"),
         ("host", [{"a": 1}, {"a": 2}], "column host: found struct<a: int64>, expected text"),
         ("host", [1.5, 2.5], "column host: found double, expected text"),
@@ -354,7 +352,7 @@ def test_a_host_may_be_of_several_types(folder, kind):
     if "dict" in str(kind):
         table["host"] = table["host"].dictionary_encode()
     pq.write_table(pa.table(table), folder / "a.parquet")
-    assert list(sources.read(str(folder / "a.parquet"))) == ["1"]
+    assert list(sources.read(str(folder / "a.parquet")).hosts) == ["1"]
 
 
 @pytest.mark.parametrize("name", ["pipe.csv", "pipe.parquet", "pipe.json"])
@@ -383,7 +381,7 @@ def test_bytes_that_are_no_text_are_refused(folder):
 
 def jobs(folder, text, name="jobs.yaml"):
     (folder / name).write_text(text if isinstance(text, str) else json.dumps(text))
-    return senders.read_senders(folder / name)
+    return senders.read_senders(folder / name).senders
 
 
 @pytest.mark.parametrize("name", ["on", "off", "yes", "no", "true", "1", "007", "~", "null", "1e3", "2023-01-01"])
@@ -489,7 +487,7 @@ WORDS = Mistakes(["n1", "j1", "n[1-2]", "n[2-1]", "n[", "on", "1", "", "nodes", 
 def outcome(path):
     """Return each job, or None after one message."""
     try:
-        return observe_counters(sources.read(str(path), HOSTS), JOBS, GBPS)
+        return observe_counters(sources.read(str(path), HOSTS).hosts, JOBS, GBPS)
     except UsageError as error:
         assert_one_line(error.message, path)
         return None
@@ -560,7 +558,7 @@ def test_a_list_of_jobs_with_a_mistake_is_read_or_refused(folder, data):
         content = spoilt_bytes(content, data.draw)
     (folder / name).write_bytes(content)
     try:
-        found = senders.read_senders(folder / name)
+        found = senders.read_senders(folder / name).senders
     except SpecError as error:
         assert_one_message(error, str(folder / name))
     else:

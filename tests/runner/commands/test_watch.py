@@ -48,7 +48,7 @@ def test_sampled_traffic_counts_the_bytes_sent_meanwhile(host):
     began_ns = time.time_ns()
     table = sample_traffic({host: LocalConnection("here")}, 1.5)
     later.join()
-    (counter,) = parse_table(table, "lo").values()
+    (counter,) = parse_table(table, "lo").hosts.values()
     assert counter.bytes[-1] - counter.bytes[0] >= SENT
     assert (np.diff(counter.bytes) >= 0).all()
     assert (np.diff(counter.at_ns) > 0).all()
