@@ -46,9 +46,6 @@ class Namespace:
     def run(self, *argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         return run("ip", "netns", "exec", self.name, *argv, check=check)
 
-    def begin(self, *argv: str) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(["ip", "netns", "exec", self.name, *argv], stdout=subprocess.DEVNULL)
-
     def transport(self, *argv: str) -> Any:
         return json.loads(self.run(str(BUILD / "bin/transport"), *argv).stdout)
 
