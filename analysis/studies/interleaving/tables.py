@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rich.console import RenderableType
 
-from analysis.expectations.results import JobCell
+from analysis.expectations.results import JobCell, Statistics
 from analysis.reading.cells import by_group
 from analysis.render import screen as on_screen
 from analysis.render.tables import (
@@ -16,9 +16,11 @@ from analysis.render.tables import (
     Column,
     Section,
     Table,
+    describe_modes,
     group_by_name,
     repetitions_cell,
     tail_cell,
+    typical_cell,
 )
 from analysis.studies.interleaving.study import Results
 
@@ -45,9 +47,10 @@ def time_table(results: Results) -> Table:
         Column("off the limit", "+.1%", only="page"),
     )
     cells = results.cells
-    caption = ""
+    captions = [describe_modes(each.modes_ms for cell in cells for each in (cell, cell.last_half))]
     if all(cell.median_ci95_ms is None for cell in cells):
-        caption = "intervals not measured: fewer than 4 repetitions"
+        captions.append("intervals not measured: fewer than 4 repetitions")
+    caption = "; ".join(filter(None, captions))
     sections = _sections(cells, _times)
     return Table(columns, sections, "Iteration time in ms, with 95 % intervals", caption, "no valid trial")
 
@@ -94,18 +97,22 @@ def _times(cell: JobCell) -> Sequence[Cell]:
     limit, off = Cell("none"), Cell()
     if cell.limit_ms is not None:
         limit = Cell(cell.limit_ms, note=cell.limit)
-        off = Cell(last_half.median_ms / cell.limit_ms - 1)
+        off = Cell(last_half.typical_ms / cell.limit_ms - 1)
     return (
         Cell(cell.job),
         repetitions_cell(cell.repetitions, cell.invalid),
-        Cell(cell.median_ms, cell.median_ci95_ms),
+        _typical(cell),
         Cell(cell.mean_ms, cell.mean_ci95_ms),
         tail_cell(cell.p99_ms, cell.p99_ci95_ms, cell.max_ms, cell.count),
-        Cell(last_half.median_ms, last_half.median_ci95_ms),
+        _typical(last_half),
         Cell(cell.speedup, cell.speedup_ci95),
         limit,
         off,
     )
+
+
+def _typical(times: Statistics) -> Cell:
+    return typical_cell(times.typical_ms, times.typical_ci95_ms, times.modes_ms)
 
 
 def _marks(cell: JobCell) -> Sequence[Cell]:

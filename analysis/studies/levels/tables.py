@@ -8,7 +8,18 @@ from rich.console import RenderableType
 from analysis.expectations.results import JobCell
 from analysis.reading.disturbance import describe_effect
 from analysis.render import screen as on_screen
-from analysis.render.tables import REPETITIONS, TAIL, Cell, Column, Section, Table, repetitions_cell, tail_cell
+from analysis.render.tables import (
+    REPETITIONS,
+    TAIL,
+    Cell,
+    Column,
+    Section,
+    Table,
+    describe_modes,
+    repetitions_cell,
+    tail_cell,
+    typical_cell,
+)
 from analysis.studies.levels.study import LevelLine, Results
 
 
@@ -27,14 +38,15 @@ def time_table(results: Results) -> Table:
         *(Column("median"), Column("mean", only="page"), Column(TAIL)),
         Column(f"speed-up\nover {results.study.baseline}", ".2f"),
         Column("fluid \u200blimit"),
-        Column(kind="words"),
+        Column("median is", kind="words"),
     )
     before = ("", *(line.name for line in results.lines))
     sections = tuple(
         _section(line, results.factor, "" if line.name == above else line.name)
         for above, line in zip(before, results.lines, strict=False)
     )
-    return Table(columns, sections, "Iteration time in ms, with 95 % intervals", empty="no valid trial")
+    caption = describe_modes(cell.modes_ms for line in results.lines for cell in line.cells)
+    return Table(columns, sections, "Iteration time in ms, with 95 % intervals", caption, "no valid trial")
 
 
 def _section(line: LevelLine, factor: str, title: str) -> Section:
@@ -56,7 +68,7 @@ def _section(line: LevelLine, factor: str, title: str) -> Section:
 
 def _figures(cell: JobCell) -> Sequence[Cell]:
     return (
-        Cell(cell.median_ms, cell.median_ci95_ms),
+        typical_cell(cell.typical_ms, cell.typical_ci95_ms, cell.modes_ms),
         Cell(cell.mean_ms, cell.mean_ci95_ms),
         tail_cell(cell.p99_ms, cell.p99_ci95_ms, cell.max_ms, cell.count),
         Cell(cell.speedup, cell.speedup_ci95),
