@@ -81,14 +81,14 @@ def cell(statistic, size, *, memory, between, shape, rounds=ROUNDS):
     return coverage(of(statistic), truth(statistic, between=between, shape=shape), runs)
 
 
-def studied(statistic, sizes, memories):
+def studied(statistic, sizes, memories, high=HIGH):
     """Prints coverage by size of a run, memory, difference between repetitions and shape; fails where it is off."""
     found = {}
     print(f"\n{'repetitions x iterations':>26} {'memory':>7} {'between':>8} {'shape':>7} {'held':>7}")
     for size, memory, between, shape in product(sizes, memories, (0.0, 0.3), SHAPES):
         found[size, memory, between, shape] = held = cell(statistic, size, memory=memory, between=between, shape=shape)
         print(f"{size[0]:>15} x {size[1]:>8} {memory:>7} {between:>8} {shape:>7} {held:>7.1%}")
-    assert {key: held for key, held in found.items() if held > HIGH or held < FORGETFUL} == {}
+    assert {key: held for key, held in found.items() if held > high or held < FORGETFUL} == {}
     assert {key: held for key, held in found.items() if held < LOW and key[1] <= MEMORY} == {}
 
 
@@ -100,7 +100,8 @@ def test_intervals_of_medians_and_means_hold_as_often_as_they_say(statistic):
 
 @pytest.mark.proof
 def test_intervals_of_99th_percentiles_hold_as_often_as_they_say():
-    studied(p99, [(4, 250), (10, 100), (4, 1000), (10, 400)], (0.3, MEMORY, 0.8))
+    # Wider than they need be: repetitions are worth no more than their iterations, however alike they are.
+    studied(p99, [(4, 250), (10, 100), (4, 1000), (10, 400)], (0.3, MEMORY, 0.8), high=0.985)
 
 
 @pytest.mark.proof
@@ -240,7 +241,7 @@ def test_intervals_of_two_modes_hold_as_often_as_they_say():
             f"{size[0]:>3} x {size[1]:>3} {memory:>6} {lower:>5} {deviations:>10}", *(f"{each:>6.1%}" for each in held)
         )
         found[size, memory, lower, deviations] = min(held)
-    assert {key: held for key, held in found.items() if held < 0.89} == {}
+    assert {key: held for key, held in found.items() if held < 0.9} == {}
 
 
 @pytest.mark.parametrize("lower", [0.45, 0.5, 0.65])
