@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from rich.console import RenderableType
 
@@ -33,6 +34,11 @@ def screen(results: Results) -> Sequence[RenderableType]:
     return [on_screen.table_renderable(each) for each in (time_table(results), *([marked] if marked.sections else []))]
 
 
+def has_speedups(results: Results) -> bool:
+    """Return True if the baseline of speed-ups was measured beside another cell."""
+    return any(cell.speedup is not None for cell in results.cells)
+
+
 def time_table(results: Results) -> Table:
     """Return a table of iteration times by variant and job, with the flow-level limits."""
     columns = (
@@ -42,7 +48,7 @@ def time_table(results: Results) -> Table:
         Column("mean", only="page"),
         Column(TAIL),
         Column("last half,\nmedian"),
-        Column(f"speed-up\nover {results.study.baseline}", ".2f"),
+        *([Column(f"speed-up\nover {results.study.baseline}", ".2f")] if has_speedups(results) else []),
         Column("fluid \u200blimit"),
         Column("off the limit", "+.1%", only="page"),
     )
@@ -51,7 +57,7 @@ def time_table(results: Results) -> Table:
     if all(cell.median_ci95_ms is None for cell in cells):
         captions.append("intervals not measured: fewer than 4 repetitions")
     caption = "; ".join(filter(None, captions))
-    sections = _sections(cells, _times)
+    sections = _sections(cells, partial(_times, with_speedup=has_speedups(results)))
     return Table(columns, sections, "Iteration time in ms, with 95 % intervals", caption, "no valid trial")
 
 
@@ -79,7 +85,7 @@ def describe_gains(results: Results) -> list[tuple[str, str]]:
 
 
 def describe_overlaps(results: Results) -> list[tuple[str, str]]:
-    """Return, by cell, text on the share of sending time in which several jobs sent."""
+    """Return, by cell and link, text on the share of a link's sending time in which several of its jobs sent."""
     return [(each.name, f" {each.first:.0%}, then {each.last_half:.0%}") for each in results.overlaps]
 
 
@@ -92,7 +98,7 @@ def _sections(cells: Sequence[JobCell], row: Callable[[JobCell], Sequence[Cell]]
     return tuple(sections)
 
 
-def _times(cell: JobCell) -> Sequence[Cell]:
+def _times(cell: JobCell, *, with_speedup: bool) -> Sequence[Cell]:
     last_half = cell.last_half
     limit, off = Cell("none"), Cell()
     if cell.limit_ms is not None:
@@ -105,7 +111,7 @@ def _times(cell: JobCell) -> Sequence[Cell]:
         Cell(cell.mean_ms, cell.mean_ci95_ms),
         tail_cell(cell.p99_ms, cell.p99_ci95_ms, cell.max_ms, cell.count),
         _typical(last_half),
-        Cell(cell.speedup, cell.speedup_ci95),
+        *([Cell(cell.speedup, cell.speedup_ci95)] if with_speedup else []),
         limit,
         off,
     )
