@@ -125,6 +125,15 @@ def test_every_shared_link_is_drawn_with_its_own_jobs(run):
     assert {"L1 carries 43", "L2 carries 43"} <= notes
 
 
+@pytest.mark.parametrize(("offset", "told"), [("", True), (", start_offset_ms: 3", False)])
+def test_a_symmetric_start_explains_a_speed_up_of_1_in_the_fluid_model(tmp_path, offset, told):
+    mltcp = "factors: {{variant: {{fair: {{}}, mltcp: {{transport: {{name: mltcp_dcqcn}}}}}}}}\nrepetitions"
+    text = experiment(tmp_path, j2=offset, repetitions=mltcp.replace("{{", "{").replace("}}", "}"))
+    caption = tables.time_table(summarize_run(compute_run(text))).caption
+    assert ("mltcp · L1, mltcp · L2: jobs that are alike and begin together stay together" in caption) is told
+    assert "fair" not in caption
+
+
 def test_links_that_the_same_jobs_cross_count_once(tmp_path):
     spec = load_experiment(experiment(tmp_path, **{"[a0, b0]": "[a0, c1]", "[b1, c1]": "[b1, b0]"})).cells[0].spec
     assert spec.jobs_by_link == {"L1": ("j1", "j2"), "L2": ("j1", "j2")}

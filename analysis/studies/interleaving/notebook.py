@@ -78,7 +78,7 @@ verdict_tables.cards(results.expectations)
 # so that their periods have a common multiple. *Off the limit* compares the last half with it.
 
 # %%
-page.table_html(tables.time_table(results))
+page.captioned_table_html(tables.time_table(results))
 
 # %%
 page.named_values(

@@ -25,6 +25,8 @@ from analysis.render.tables import (
 )
 from analysis.studies.interleaving.study import Results
 
+ALWAYS = 0.999
+"""Share of sending time from which jobs send at once always; the rest is rounding."""
 PLACE = (Column(kind="names"), Column("job", kind="words"))
 
 
@@ -53,7 +55,10 @@ def time_table(results: Results) -> Table:
         Column("off the limit", "+.1%", only="page"),
     )
     cells = results.cells
-    captions = [describe_modes(each.modes_ms for cell in cells for each in (cell, cell.last_half))]
+    captions = [
+        describe_modes(each.modes_ms for cell in cells for each in (cell, cell.last_half)),
+        describe_symmetry(results),
+    ]
     if all(cell.median_ci95_ms is None for cell in cells):
         captions.append("intervals not measured: fewer than 4 repetitions")
     caption = "; ".join(filter(None, captions))
@@ -87,6 +92,21 @@ def describe_gains(results: Results) -> list[tuple[str, str]]:
 def describe_overlaps(results: Results) -> list[tuple[str, str]]:
     """Return, by cell and link, text on the share of a link's sending time in which several of its jobs sent."""
     return [(each.name, f" {each.first:.0%}, then {each.last_half:.0%}") for each in results.overlaps]
+
+
+def describe_symmetry(results: Results) -> str:
+    """Return a caption for variants whose jobs never come apart because the flow-level model has no jitter."""
+    together = {
+        each.name
+        for each in results.overlaps
+        if each.variant != results.study.baseline and min(each.first, each.last_half) > ALWAYS
+    }
+    if results.testbed.kind != "fluid" or not together:
+        return ""
+    return (
+        f"{', '.join(sorted(together))}: jobs that are alike and begin together stay together in the fluid model, "
+        "which has no jitter; give one a start_offset_ms to see whether they come apart"
+    )
 
 
 def _sections(cells: Sequence[JobCell], row: Callable[[JobCell], Sequence[Cell]]) -> tuple[Section, ...]:

@@ -47,7 +47,7 @@ page.figure_html(
 )
 
 # %%
-page.table_html(tables.time_table(results))
+page.captioned_table_html(tables.time_table(results))
 
 # %% [markdown]
 # ## Fidelity

@@ -86,12 +86,10 @@ page.table_html(tables.gain_table(results))
 # held, and *drift* how much later (earlier: negative) than its timetable the one begins that drifts most.
 
 # %%
-table = tables.interleaving_table(results)
 timetables = tables.timetable_table(results)
 page.concatenate(
     [
-        page.table_html(table),
-        page.paragraph(table.caption.capitalize() + "." if table.caption else ""),
+        page.captioned_table_html(tables.interleaving_table(results)),
         *([page.table_html(timetables)] if timetables.sections else []),
     ]
 )
