@@ -130,7 +130,7 @@ def test_a_symmetric_start_explains_a_speed_up_of_1_in_the_fluid_model(tmp_path,
     mltcp = "factors: {{variant: {{fair: {{}}, mltcp: {{transport: {{name: mltcp_dcqcn}}}}}}}}\nrepetitions"
     text = experiment(tmp_path, j2=offset, repetitions=mltcp.replace("{{", "{").replace("}}", "}"))
     caption = tables.time_table(summarize_run(compute_run(text))).caption
-    assert ("mltcp · L1, mltcp · L2: jobs that are alike and begin together stay together" in caption) is told
+    assert ("alike jobs of mltcp · L1, mltcp · L2 that begin together stay together" in caption) is told
     assert "fair" not in caption
 
 

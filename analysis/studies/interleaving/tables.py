@@ -104,7 +104,7 @@ def describe_symmetry(results: Results) -> str:
     if results.testbed.kind != "fluid" or not together:
         return ""
     return (
-        f"{', '.join(sorted(together))}: jobs that are alike and begin together stay together in the fluid model, "
+        f"alike jobs of {', '.join(sorted(together))} that begin together stay together in the fluid model, "
         "which has no jitter; give one a start_offset_ms to see whether they come apart"
     )
 
