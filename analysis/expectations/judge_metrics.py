@@ -4,7 +4,7 @@
 import numpy as np
 
 from analysis.reading.cells import cells_of
-from analysis.reading.phase_overlap import compute_overlaps, first_lasting
+from analysis.reading.phase_overlap import compute_overlaps, first_lasting, select_jobs
 from analysis.reading.traces import communication_spans
 from roundabout.store import Run
 
@@ -23,14 +23,15 @@ def job_figures(run: Run) -> JobFigures:
         if not cell.trials or cell.disturbance is not None:
             continue
         _, spans = communication_spans(run, cell, cell.trials[0])
-        first = first_lasting(compute_overlaps(spans))
+        firsts = [first_lasting(compute_overlaps(select_jobs(spans, jobs))) for jobs in cell.sharing_jobs.values()]
+        settled = [float(first) for first in firsts if first is not None]
         slow = []
         for job, times in cell.times.items():
             (series,) = times.values()
             alone_ms = cell.spec.jobs[job].profile.alone_ms
             slow.append(float(np.median(series[len(series) // 2 :])) / alone_ms)
         told[cell.variant] = {
-            "interleaved": None if first is None else float(first),
+            "interleaved": max(settled) if settled and len(settled) == len(firsts) else None,
             "mean": float(np.mean(slow)),
             "worst": max(slow),
         }

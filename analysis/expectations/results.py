@@ -20,7 +20,7 @@ from analysis.reading.congestion.marks import JobMarks, marks_of_cells
 from analysis.reading.disturbance import mark_name, widen
 from analysis.reading.fidelity import Fidelity, fidelity_of
 from analysis.reading.flow_limits import limits_of_cells
-from analysis.statistics.intervals import Array, Interval, estimate, tail_estimate
+from analysis.statistics.intervals import Array, Interval, estimate, find_modes, tail_estimate
 from roundabout.models.fluid import Limits
 from roundabout.spec import StudyChoice
 from roundabout.spec.base import Level
@@ -44,7 +44,10 @@ class Result(BaseModel):
 
 
 class Statistics(Result):
-    """Statistics of iteration times, ms. `count` is their number; with fewer than a thousand `p99_ms` is None."""
+    """Statistics of iteration times, ms. `count` is their number; with fewer than a thousand `p99_ms` is None.
+
+    `modes_ms` are the means of two modes; None for iterations with one.
+    """
 
     count: int
     median_ms: float
@@ -54,6 +57,17 @@ class Statistics(Result):
     median_ci95_ms: Interval | None
     mean_ci95_ms: Interval | None
     p99_ci95_ms: Interval | None
+    modes_ms: tuple[float, float] | None = None
+
+    @property
+    def typical_ms(self) -> float:
+        """Return the median, or the mean if iterations have two modes, because a median is one of them by chance."""
+        return self.median_ms if self.modes_ms is None else self.mean_ms
+
+    @property
+    def typical_ci95_ms(self) -> Interval | None:
+        """Return the interval of `typical_ms`."""
+        return self.median_ci95_ms if self.modes_ms is None else self.mean_ci95_ms
 
 
 class LastHalf(Statistics):
@@ -84,6 +98,7 @@ class Marks(Result):
     median_ci95: Interval | None
     mean_ci95: Interval | None
     p99_ci95: Interval | None
+    modes: tuple[float, float] | None = None
     bound: int
     unattributed_share: float | None
     counted_by: str
@@ -284,7 +299,7 @@ def _marks(marks: JobMarks | None) -> Marks | None:
 
 
 def iteration_statistics(repetitions: list[Array], unit: str = "", disturbance: float | None = None) -> dict[str, Any]:
-    """Return median, mean, 99th percentile and maximum of all iterations, with intervals; names end with `unit`.
+    """Return median, mean, 99th percentile, maximum and modes of all iterations; names end with `unit`.
 
     Intervals are wider by a `disturbance`, which is a share, or None for valid trials.
     """
@@ -300,6 +315,7 @@ def iteration_statistics(repetitions: list[Array], unit: str = "", disturbance: 
         "count": len(together),
         **{f"{name}{unit}": figure for name, (figure, _) in found.items()},
         f"max{unit}": float(together.max()),
+        f"modes{unit}": find_modes(together),
         **{f"{name}_ci95{unit}": interval for name, (_, interval) in found.items()},
     }
 

@@ -26,15 +26,14 @@ def screen(verdicts: Sequence[Verdict]) -> list[Table]:
     if figures:
         columns = (
             _head("expectation"),
-            Column("paper", wraps=True),
+            Column("expected" if all(map(_is_own_bound, figures)) else "paper", wraps=True),
             Column("measured", ".2f", wraps=True),
             _head("verdict"),
         )
         why = _why_not(figures)
         rows = [(Cell(describe(each)), _expected(each), _measured(each), _verdict(each)) for each in figures]
-        tables.append(
-            Table(columns, one_section([] if why else rows), "Against the paper", empty=f"Expectations: {why}.")
-        )
+        title = "Against own bounds" if all(map(_is_own_bound, figures)) else "Against the paper"
+        tables.append(Table(columns, one_section([] if why else rows), title, empty=f"Expectations: {why}."))
     if claims:
         known = _known(claims)
         caption = f"not measured by this run: {len(claims) - len(known)} of {len(claims)}"
@@ -149,7 +148,7 @@ def _expected(verdict: Verdict) -> Cell:
 
 def _measured(verdict: Verdict) -> Cell:
     """Return a figure with its interval, or words."""
-    return Cell(verdict.measured, verdict.ci95) if _is_figure(verdict) else Cell(verdict.found)
+    return Cell(_value(verdict), verdict.ci95) if _is_figure(verdict) else Cell(verdict.found)
 
 
 def _verdict(verdict: Verdict) -> Cell:
@@ -169,4 +168,8 @@ def _is_figure(verdict: Verdict) -> bool:
 def _value(verdict: Verdict) -> str:
     if verdict.verdict == "not measured":
         return "not measured"
-    return f"{verdict.measured:.2f}" if _is_figure(verdict) else verdict.found
+    return f"{verdict.measured:.2f}{_unit(verdict)}" if _is_figure(verdict) else verdict.found
+
+
+def _unit(verdict: Verdict) -> str:
+    return f" {verdict.unit}" if verdict.unit not in {"", "times"} else ""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from analysis.quantities import Case, Curve, QuantityRequest, mean_of, quantity
-from analysis.quantities._timelines import spans_of_sharing_jobs
+from analysis.quantities._timelines import spans_by_link, spans_of_sharing_jobs
 from analysis.reading.cells import CellTrials
-from analysis.reading.phase_overlap import compute_offsets, compute_overlaps, first_lasting
+from analysis.reading.phase_overlap import Spans, compute_offsets, compute_overlaps, first_lasting
 from analysis.reading.traces import shared_share_of_spans
 from analysis.statistics.cumulative_counter import Floats
 
@@ -33,10 +33,13 @@ def second_sends(asked: QuantityRequest) -> list[Case]:
 
 @quantity("end of the first iteration, first job over second", unit="times", needs=("of",))
 def lead(asked: QuantityRequest) -> list[Case]:
-    """Return the end of the first job's first iteration over that of the second's; the mean of repetitions."""
+    """Return the end of the first job's first iteration over that of the second's; the mean of repetitions.
+
+    These are the first two jobs of the first link that jobs share.
+    """
     cases = []
     for cell, trials in spans_of_sharing_jobs(asked):
-        one, other = list(trials[0])[:2]
+        one, other = next(iter(cell.sharing_jobs.values()))[:2]
         ratios = [float(spans[one][0, 1] / spans[other][0, 1]) for spans in trials]
         cases.append(Case(f"{one}/{other}", *mean_of(ratios), properties={"variant": cell.variant}))
     return cases
@@ -51,14 +54,19 @@ def _describe_never(cases: Sequence[Case]) -> str:
 
 @quantity("iteration from which jobs stay interleaved", digits=1, note=_describe_never)
 def interleaved(asked: QuantityRequest) -> list[Case]:
-    """Return the first of ten consecutive iterations in which phases overlap by less than 5 % of the shorter one.
+    """Return the first of ten iterations running with overlaps below 5 % of the shorter phase, on the worst link.
 
     The figure is infinite if a repetition has no such iteration.
 
-    Iterations of the first job are counted, from 1. The figure is the mean of repetitions.
+    Iterations of the link's first job are counted, from 1. The figure is the mean of repetitions. The worst
+    link is that whose jobs take longest; only jobs that share it count.
     """
+
+    def of_link(cell: CellTrials, trials: Sequence[Spans]) -> Case:
+        return _case(asked, cell, [first_lasting(compute_overlaps(spans)) for spans in trials], 1)
+
     return [
-        _case(asked, cell, [first_lasting(compute_overlaps(spans)) for spans in trials], 1)
+        max((of_link(cell, own) for own in spans_by_link(cell, trials).values()), key=_figure)
         for cell, trials in spans_of_sharing_jobs(asked)
     ]
 
@@ -95,32 +103,40 @@ def growth(asked: QuantityRequest) -> list[Case]:
 def offset(asked: QuantityRequest) -> list[Curve]:
     """Return by iteration the distance between the first job's begin of communication and another job's nearest one.
 
-    The mean of repetitions.
+    The mean of repetitions. The first job is that of the link that both share; with several links, names have the link.
     """
     curves = []
     for cell, trials in spans_of_sharing_jobs(asked):
-        found = [compute_offsets(spans) for spans in trials]
-        for job in cell.jobs[1:]:
-            by_iteration = zip(*(each[job].tolist() for each in found), strict=False)
-            points = [(number, mean_of(each, at_least=0)) for number, each in enumerate(by_iteration, start=1)]
-            curves.append(Curve.from_figures(f"{asked.name_of(cell)}, {job}", points, cell.properties | {"job": job}))
+        links = spans_by_link(cell, trials)
+        for link, own in links.items():
+            found = [compute_offsets(spans) for spans in own]
+            for job in found[0]:
+                by_iteration = zip(*(each[job].tolist() for each in found), strict=False)
+                points = [(number, mean_of(each, at_least=0)) for number, each in enumerate(by_iteration, start=1)]
+                name = ", ".join([asked.name_of(cell), job, *([link] if len(links) > 1 else [])])
+                curves.append(Curve.from_figures(name, points, cell.properties | {"job": job}))
     return curves
 
 
 @quantity("sending at once", unit="%", digits=0)
 def at_once(asked: QuantityRequest) -> list[Case]:
-    """Return the share of the time in which any job sends that several jobs send, over whole trials.
+    """Return the share of a link's sending time in which several of its jobs send, in whole trials, on the worst link.
 
-    The mean of repetitions.
+    The mean of repetitions. The worst link is that with the largest share; only jobs that share it count.
     """
+
+    def of_link(cell: CellTrials, trials: Sequence[Spans]) -> Case:
+        shares = [100 * shared_share_of_spans(spans.values(), 0, math.inf) for spans in trials]
+        return Case(asked.name_of(cell), *mean_of(shares, at_least=0), properties={"variant": cell.variant})
+
     return [
-        Case(
-            asked.name_of(cell),
-            *mean_of([100 * shared_share_of_spans(spans.values(), 0, math.inf) for spans in trials], at_least=0),
-            properties={"variant": cell.variant},
-        )
+        max((of_link(cell, own) for own in spans_by_link(cell, trials).values()), key=_figure)
         for cell, trials in spans_of_sharing_jobs(asked)
     ]
+
+
+def _figure(case: Case) -> float:
+    return case.value
 
 
 def _each_job(asked: QuantityRequest, of: Callable[[Floats], float]) -> list[Case]:

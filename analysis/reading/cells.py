@@ -5,7 +5,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import starmap
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -131,6 +131,11 @@ class CellTrials:
     def jobs(self) -> list[str]:
         """Return the measured jobs, in the experiment's order."""
         return [job for job in self.spec.jobs if job in self.times]
+
+    @cached_property
+    def sharing_jobs(self) -> dict[str, tuple[str, ...]]:
+        """Return, by the link's name, the measured jobs that share a link (`TrialSpec.shared_bottlenecks`)."""
+        return self.spec.shared_bottlenecks(self.jobs)
 
     @property
     def transports(self) -> str:

@@ -115,6 +115,19 @@ def counters(run: Run, counter: str) -> dict[HostPlace, CumulativeCounter]:
 
 
 @cached_per_run
+def sent_payload(run: Run) -> dict[HostPlace, int]:
+    """Return the payload bytes that a host's workers sent in a trial; hosts with an unknown iteration are left out."""
+    rows = query(
+        run,
+        """
+        select trial, host, sum(sent_bytes)::bigint as sent from iterations
+        group by all having count(*) = count(sent_bytes) order by all
+        """,
+    )
+    return {HostPlace(row["trial"], row["host"]): row["sent"] for row in rows.to_pylist()}
+
+
+@cached_per_run
 def ports(run: Run, counter: str, trials: tuple[str, ...] | None = None) -> dict[PortPlace, CumulativeCounter]:
     """Return a cumulative column of the table `queue` (`tx_bytes`, `drops` or `marks`) for each switch port.
 

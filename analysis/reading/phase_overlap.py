@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The overlap of phases of jobs that share links, by iteration, and their offsets."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
 
@@ -23,9 +23,15 @@ Spans = Mapping[str, Floats]
 """Begin and end of communication in each iteration, by job, in any unit of time; shape (iterations, 2)."""
 
 
+def select_jobs(spans: Spans, jobs: Iterable[str]) -> dict[str, Floats]:
+    """Return the spans of these jobs, in their order, such as of those that share a link."""
+    return {job: spans[job] for job in jobs}
+
+
 def compute_overlaps(spans: Spans) -> Floats:
     """Return for each iteration the largest overlap of two jobs' phases, as a share of the shorter phase.
 
+    All jobs share one link (`select_jobs`).
     An overlap counts in the iteration of the first job in which it begins. Iterations go from one end of communication
     to the next. Only iterations before the end of the job that ends first count.
     """

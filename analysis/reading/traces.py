@@ -3,13 +3,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from analysis.reading.cells import CellTrials, communication
-from analysis.reading.data import HostPlace, PortPlace, backlogs, counters, filter_rows, iterations
+from analysis.reading.data import HostPlace, PortPlace, backlogs, counters, filter_rows, iterations, sent_payload
+from analysis.reading.phase_overlap import select_jobs
 from analysis.statistics.cumulative_counter import EMPTY, CumulativeCounter, Floats, Integers
+from roundabout.spec import Link
 from roundabout.store import Run
 
 BIN_MS = 10.0
@@ -21,22 +24,62 @@ class TrialTrace:
     """A trial over time, in ms from the start of its first job. Arrays by bin have one value for each `BIN_MS`.
 
     `spans` holds begin and end of communication by job, shape (iterations, 2). `rates` are those of each job's first
-    worker on the wire, Gbit/s, because all workers of a ring send at the same pace. `backlog_bytes` is the bottleneck's
-    backlog at the bins' begins, in the first job's direction; None if it was not measured.
+    worker on the wire, Gbit/s, because all workers of a ring send at the same pace. `backlog_bytes` is the link's
+    backlog at the bins' begins, in the first job's direction; None if it was not measured. Jobs are those that share
+    the link. `overhead` is what counters count for each byte of payload: more than 1 where they count headers.
     """
 
     cell: CellTrials
+    link: Link
     trial: str
     edges_ms: Floats
     spans: dict[str, Floats]
     rates: dict[str, Floats]
     backlog_bytes: Floats | None
+    overhead: float
+
+    @property
+    def name(self) -> str:
+        """Return the cell's name in its group, with the link's if jobs of the cell share several links."""
+        several = len(self.cell.sharing_jobs) > 1
+        return " \u00b7 ".join(filter(None, (self.cell.name_in_group, self.link.name if several else "")))
+
+    @property
+    def capacity_gbps(self) -> float:
+        """Return the largest rate at which the link carries data, Gbit/s, as the hosts' counters count it."""
+        return self.link.payload_rate_gbps * self.overhead
+
+    def describe_capacity(self) -> str:
+        """Return the label of a line at `capacity_gbps`."""
+        headers = f" of payload, {self.capacity_gbps:.3g} with headers" if self.overhead > 1 else ""
+        return f"{self.link.name} carries {self.link.payload_rate_gbps:g}{headers}"
 
 
 def read_traces(run: Run, cells: Sequence[CellTrials]) -> list[list[TrialTrace]]:
-    """Return the trace of every trial of each cell."""
-    of_jobs, sent, waiting = iterations(run), counters(run, "tx_bytes"), backlogs(run)
-    return [[_trace(cell, trial, of_jobs, sent, waiting) for trial in cell.trials] for cell in cells]
+    """Return the traces of each cell's trials for each link that jobs share, or for all jobs if they share none."""
+    tables = _Tables(iterations(run), counters(run, "tx_bytes"), backlogs(run), sent_payload(run))
+    return [
+        [_trace(cell, link, jobs, trial, tables) for trial in cell.trials]
+        for cell in cells
+        for link, jobs in _links(cell)
+    ]
+
+
+class _Tables(NamedTuple):
+    """The tables of all trials: iterations, hosts' sent bytes, ports' backlogs, and hosts' sent payload."""
+
+    iterations: pa.Table
+    sent: Mapping[HostPlace, CumulativeCounter]
+    backlogs: Mapping[PortPlace, tuple[Integers, Integers]]
+    payload: Mapping[HostPlace, int]
+
+
+def _links(cell: CellTrials) -> list[tuple[Link, Sequence[str]]]:
+    """Return the links that jobs share, each with these jobs; if there is none, the bottleneck with all jobs."""
+    topology = cell.spec.topology
+    if not (sharing := cell.sharing_jobs):
+        return [(topology.bottleneck, cell.jobs)]
+    return [(link, sharing[link.name]) for link in topology.links if link.name in sharing]
 
 
 def median_trial(trials: Sequence[TrialTrace]) -> TrialTrace:
@@ -67,30 +110,32 @@ def _communicating(of_jobs: pa.Table, cell: CellTrials, trial: str) -> tuple[int
     return start_ns, {job: (communication(of_jobs, trial, job) - start_ns) / 1e6 for job in cell.jobs}
 
 
-def _trace(
-    cell: CellTrials,
-    trial: str,
-    of_jobs: pa.Table,
-    sent: Mapping[HostPlace, CumulativeCounter],
-    waiting: Mapping[PortPlace, tuple[Integers, Integers]],
-) -> TrialTrace:
-    start_ns, spans = _communicating(of_jobs, cell, trial)
+def _trace(cell: CellTrials, link: Link, jobs: Sequence[str], trial: str, tables: _Tables) -> TrialTrace:
+    start_ns, of_all = _communicating(tables.iterations, cell, trial)
+    spans = select_jobs(of_all, jobs)
     edges_ms = np.arange(0.0, max(each[-1, 1] for each in spans.values()) + BIN_MS, BIN_MS)
     edges_ns = start_ns + (edges_ms * 1e6).astype(np.int64)
     firsts = {job: HostPlace(trial, cell.spec.jobs[job].workers[0]) for job in spans}
-    rates = {job: sent.get(place, EMPTY).rate(edges_ns) * 8 / 1e9 for job, place in firsts.items()}
-    port = _bottleneck_port(cell, trial)
-    samples = waiting.get(port) if port is not None else None
-    return TrialTrace(
-        cell, trial, edges_ms, spans, rates, None if samples is None else np.interp(edges_ns[:-1], *samples)
-    )
+    rates = {job: tables.sent.get(place, EMPTY).rate(edges_ns) * 8 / 1e9 for job, place in firsts.items()}
+    port = _port(cell, link, jobs[0], trial)
+    samples = tables.backlogs.get(port) if port is not None else None
+    backlog_bytes = None if samples is None else np.interp(edges_ns[:-1], *samples)
+    overhead = _overhead(firsts.values(), tables)
+    return TrialTrace(cell, link, trial, edges_ms, spans, rates, backlog_bytes, overhead)
 
 
-def _bottleneck_port(cell: CellTrials, trial: str) -> PortPlace | None:
-    """Return the bottleneck in the direction in which the first job's first worker sends across it."""
-    link = cell.spec.topology.bottleneck
-    first = next(iter(cell.spec.jobs.values()))
-    hops = [hop for pair in first.pairs[:1] for hop in cell.spec.topology.path(*pair)]
+def _overhead(places: Iterable[HostPlace], tables: _Tables) -> float:
+    """Return the bytes that counters count for each byte of payload, by the host with the least; 1 if unknown.
+
+    Other traffic of a host, such as cross traffic, would count as headers, so the least is nearest.
+    """
+    known = [place for place in places if place in tables.sent and tables.payload.get(place)]
+    return max(min((tables.sent[each].total_gain / tables.payload[each] for each in known), default=1.0), 1.0)
+
+
+def _port(cell: CellTrials, link: Link, job: str, trial: str) -> PortPlace | None:
+    """Return the link in the direction in which the job's first worker sends across it."""
+    hops = [hop for pair in cell.spec.jobs[job].pairs[:1] for hop in cell.spec.topology.path(*pair)]
     return next((PortPlace(trial, hop.link.name, hop.receiver) for hop in hops if hop.link == link), None)
 
 

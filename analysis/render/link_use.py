@@ -17,22 +17,21 @@ from roundabout.spec import Link
 SHOWN_MS = 2400.0
 
 
-def draw_link_use(traces: Sequence[TrialTrace], link: str | None = None, *, settled: bool = False) -> Figure:
-    """Draw the stacked rates of the jobs that share a link, with its capacity, one panel for each trial.
+def draw_link_use(traces: Sequence[TrialTrace], *, settled: bool = False) -> Figure:
+    """Draw the stacked rates of the jobs that share a link, with its capacity, one panel for each trace.
 
-    As in HotNets'22, Figures 2a and 2b, and the interleaving thesis' Figure 4.16. The link is the bottleneck unless
-    `link` names one. Panels show the first `SHOWN_MS`, or with `settled` the last ones in which all jobs run.
+    As in HotNets'22, Figures 2a and 2b, and the interleaving thesis' Figure 4.16. Panels show the first `SHOWN_MS`, or
+    with `settled` the last ones in which all jobs run.
     """
     result, axes = new_figure(len(traces), 1, 1.0 + 1.45 * len(traces), sharex=True)
     colours = job_colours(jobs_of(trace.cell for trace in traces))
+    named: list[Link] = []
     for panel, trace in zip(axes, traces, strict=True):
-        on = _find_link(trace, link)
         until_ms = min(spans[-1, 1] for spans in trace.spans.values()) if settled else min(SHOWN_MS, trace.edges_ms[-1])
-        _stack(panel, trace, on, until_ms, colours)
-        draw_level(
-            panel, on.payload_rate_gbps, f"{on.name} carries {on.payload_rate_gbps:g}" if panel is axes[0] else ""
-        )
-    crossing = {job for trace in traces for job in trace.rates if _crosses(trace, job, _find_link(trace, link))}
+        _stack(panel, trace, until_ms, colours)
+        draw_level(panel, trace.capacity_gbps, trace.describe_capacity() if trace.link not in named else "")
+        named.append(trace.link)
+    crossing = {job for trace in traces for job in trace.rates}
     draw_word_key(axes[0], {job: colour for job, colour in colours.items() if job in crossing})
     axes[-1].set_xlabel("ms, the last in which all jobs run" if settled else "ms since the start")
     return result
@@ -43,24 +42,14 @@ def usual_most(rates_gbps: npt.NDArray[np.float64]) -> float:
     return float(np.nanquantile(rates_gbps, 0.99)) * 1.05
 
 
-def _find_link(trace: TrialTrace, link: str | None) -> Link:
-    topology = trace.cell.spec.topology
-    return next((each for each in topology.links if each.name == link), topology.bottleneck)
-
-
-def _stack(panel: Axes, trace: TrialTrace, link: Link, until_ms: float, colours: Mapping[str, str]) -> None:
-    """Draw each job's rate over the link in the `SHOWN_MS` before an instant."""
+def _stack(panel: Axes, trace: TrialTrace, until_ms: float, colours: Mapping[str, str]) -> None:
+    """Draw each job's rate in the `SHOWN_MS` before an instant."""
     middles_ms = (trace.edges_ms[:-1] + trace.edges_ms[1:]) / 2 - max(until_ms - SHOWN_MS, 0.0)
     seen = (middles_ms >= 0) & (middles_ms <= SHOWN_MS)
-    rates = {job: np.nan_to_num(each[seen]) for job, each in trace.rates.items() if _crosses(trace, job, link)}
-    if rates:
-        look: Any = {"colors": [colours[job] for job in rates], "alpha": 0.9, "linewidth": 0}
-        panel.stackplot(middles_ms[seen], [*rates.values()], **look)
+    rates = {job: np.nan_to_num(each[seen]) for job, each in trace.rates.items()}
+    look: Any = {"colors": [colours[job] for job in rates], "alpha": 0.9, "linewidth": 0}
+    panel.stackplot(middles_ms[seen], [*rates.values()], **look)
     panel.set_xlim(0, min(until_ms, SHOWN_MS))
-    panel.set_ylim(0, max(1.35 * link.payload_rate_gbps, usual_most(sum(rates.values(), np.zeros(1)))))
-    panel.set_title(trace.cell.name_in_group)
+    panel.set_ylim(0, max(1.35 * trace.capacity_gbps, usual_most(sum(rates.values(), np.zeros(1)))))
+    panel.set_title(trace.name)
     panel.set_ylabel("Gbit/s")
-
-
-def _crosses(trace: TrialTrace, job: str, link: Link) -> bool:
-    return any(hop.link == link for hop in trace.cell.spec.hops(job))

@@ -74,6 +74,12 @@ def table_html(table: Table) -> Html:
     return fill_template("table", table=table)
 
 
+def captioned_table_html(table: Table) -> Html:
+    """Return a table as HTML with its caption as a paragraph below it."""
+    caption = f"{table.caption[0].upper()}{table.caption[1:]}." if table.caption and table.sections else ""
+    return concatenate([table_html(table), *([paragraph(caption)] if caption else [])])
+
+
 def figure_html(figure: Figure | None, caption: str, alt: str) -> Html:
     """Return a figure as HTML with its caption, and links to its data as CSV and to a PDF. `caption` may be markup."""
     if figure is None:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea, VPacker
 from matplotlib.patheffects import withStroke
+from matplotlib.ticker import MaxNLocator
 
 from analysis.render.tables import Tone
 
@@ -111,6 +112,11 @@ def draw_level(axes: Axes, y: float, text: str, *, below: bool = False) -> None:
     axes.axhline(y, color=SOFT, linewidth=1, linestyle=(0, (4, 3)), zorder=1.5)
     side: dict[str, Any] = {"va": "top", "offset": (0, -3)} if below else {"va": "bottom", "offset": (0, 2)}
     add_note(axes, axes.get_xlim()[1], y, text, ha="right", **side)
+
+
+def iteration_ticks() -> MaxNLocator:
+    """Return a locator of ticks at whole iterations only."""
+    return MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10], integer=True)
 
 
 def draw_disturbed(panel: Axes, points: Sequence[tuple[float, float]], colour: str) -> None:

@@ -152,6 +152,18 @@ def tail_cell(p99: float | None, ci95: Ends | None, longest: float, count: int) 
     return Cell(longest, note=f"max of {count}") if p99 is None else Cell(p99, ci95)
 
 
+def typical_cell(figure: float, ci95: Ends | None, modes: Ends | None) -> Cell:
+    """Return a cell with the median, or, with a note, with the mean of iterations that have two modes."""
+    return Cell(figure, ci95, note="" if modes is None else "mean")
+
+
+def describe_modes(modes: Iterable[Ends | None]) -> str:
+    """Return a caption for tables with means in place of medians; empty if no iterations have two modes."""
+    if all(each is None for each in modes):
+        return ""
+    return "mean: these iterations have two modes, so that their median is one or the other by chance"
+
+
 def format_interval(ends: tuple[str, str]) -> str:
     """Return an interval as text, such as `1 to 3` or `up to 3`, from its formatted ends."""
     low, high = ends

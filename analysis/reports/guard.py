@@ -192,7 +192,7 @@ def table(judged: Sequence[RuleVerdict]) -> RenderableType:
     """Return a table of all verdicts for the screen."""
     columns = (
         *(Column("rule", kind="words"), Column("", kind="words"), Column("job", kind="words")),
-        *(Column("change", "+.1%"), Column("chance", ".2g"), Column("", kind="words")),
+        *(Column("change", "+.1%"), Column("p-value", ".2g"), Column("", kind="words")),
     )
     several = len({each.run for each in judged}) > 1
     rows = (
@@ -207,7 +207,12 @@ def table(judged: Sequence[RuleVerdict]) -> RenderableType:
         for each in judged
     )
     return screen.table_renderable(
-        Table(columns, one_section(rows), f"Rules, which fail where a chance is below {ALPHA:.0%}")
+        Table(
+            columns,
+            one_section(rows),
+            f"Rules, which fail where the p-value is below {ALPHA:.0%}",
+            "p-value: the chance of such a change without a cause, corrected for all rules; 0 or 1 if exact",
+        )
     )
 
 

@@ -60,8 +60,9 @@ class CumulativeCounter:
         begin, end = self.at_ns[after - 1], self.at_ns[after]
         lower, upper = self.totals[after - 1], self.totals[after]
         # Python's integers: the product may need more than 64 bits.
-        step = (upper - lower).astype(object) * (np.clip(edges_ns, begin, end) - begin) // (end - begin)
-        return np.asarray(lower + step.astype(np.int64))
+        passed = np.maximum(edges_ns, begin) - begin
+        step = (upper - lower).astype(object) * passed // np.maximum(end - begin, 1)
+        return np.where(edges_ns < end, lower + np.where(edges_ns < end, step, 0).astype(np.int64), upper)
 
     def gains_between(self, edges_ns: Integers, bound_ns: int = 0) -> Gains:
         """Return the gains between consecutive edges, which must not fall and are off by at most `bound_ns`.

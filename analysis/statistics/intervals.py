@@ -5,6 +5,8 @@ Iterations of one repetition depend on each other in unknown ways, but repetitio
 among repetitions shows how far a figure may be off, with Student's t because repetitions are few:
 
 - a median or a mean of all iterations has an interval as wide as the repetitions' own medians or means say;
+- a median between two modes jumps from one to the other, which few repetitions do not show. Where Otsu's
+  criterion (1979) finds two groups, a median's interval comes from ranks, like that of a 99th percentile;
 - a 99th percentile needs more: of 250 iterations two or three lie beyond it. Its interval runs between two of the
   longest iterations, by how many independent iterations the repetitions are worth (Woodruff 1952; Korn and Graubard
   1998, for samples that come in clusters);
@@ -15,6 +17,7 @@ tests/analysis/reading/test_intervals.py measures and prints how often intervals
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -30,6 +33,16 @@ LEAST_REPETITIONS = 4
 LEAST_TAIL = 1000
 """Least iterations, over all repetitions, for a 99th percentile: ten lie beyond it; with fewer it would be a guess."""
 TAIL = 0.99
+SPLIT_SHARE = 0.7
+"""Least share of the variance between two groups at which a median's interval comes from ranks. A normal distribution
+has 0.64. Below 0.7, intervals by Student's t cover 90 % or more; above, as few as 60 %.
+"""
+MODES_SHARE = 0.8
+"""Least share of the variance between two groups that are reported as two modes; an even distribution has 0.75."""
+LEAST_MODE = 0.15
+"""Least share of iterations in a mode; a median does not reach a smaller one."""
+LEAST_DISTANCE = 0.01
+"""Least distance of two modes, as a share of the upper one; a smaller one is within iterations' variation."""
 _BEYOND = 0.025
 """On each side of a 95 % interval."""
 
@@ -37,12 +50,28 @@ _BEYOND = 0.025
 def estimate(
     repetitions: Sequence[Array], statistic: Callable[[Array], float], *, at_least: float = -math.inf
 ) -> Measured:
-    """Return a statistic, such as a median, of all repetitions together, with an interval by Student's t.
+    """Return a statistic, such as a mean, of all repetitions together, with an interval by Student's t.
 
-    Each repetition is an array of iterations. The interval does not extend below `at_least`, such as 0 for counts.
+    Each repetition is an array of iterations. The interval does not extend below `at_least`, such as 0 for counts. The
+    interval of a median of two groups of iterations comes from ranks.
     """
+    together = np.concatenate(repetitions)
+    if statistic is np.median and len(repetitions) >= LEAST_REPETITIONS and _split(together).share > SPLIT_SHARE:
+        return _quantile_estimate(repetitions, 0.5)
     figures = [float(statistic(each)) for each in repetitions]
-    return scatter_interval(float(statistic(np.concatenate(repetitions))), figures, at_least)
+    return scatter_interval(float(statistic(together)), figures, at_least)
+
+
+def find_modes(iterations: Array) -> tuple[float, float] | None:
+    """Return the means of the lower and the upper mode of iterations that have two modes; None for others.
+
+    Iterations have two modes if the best split into two groups explains `MODES_SHARE` of their variance (Otsu, A
+    Threshold Selection Method from Gray-Level Histograms, IEEE Trans. SMC, 1979).
+    """
+    split = _split(iterations)
+    apart = split.high - split.low > LEAST_DISTANCE * abs(split.high)
+    balanced = LEAST_MODE <= split.lower <= 1 - LEAST_MODE
+    return (split.low, split.high) if split.share > MODES_SHARE and apart and balanced else None
 
 
 def stack_to_shortest(repetitions: Sequence[Array]) -> Array:
@@ -59,13 +88,13 @@ def mean_of(figures: Sequence[float], *, at_least: float = -math.inf) -> Measure
 def scatter_interval(figure: float, figures: Sequence[float], at_least: float = -math.inf) -> Measured:
     """Return a figure with the interval that follows from the scatter of the repetitions' own figures.
 
-    An infinite figure has no scatter; its interval begins at the least of the repetitions' figures.
+    Infinite figures have no scatter; the interval then has all of the repetitions' figures.
     """
     count = len(figures)
     if count < LEAST_REPETITIONS:
         return figure, None
-    if math.isinf(figure):
-        return figure, (min(figures), figure)
+    if not np.isfinite([figure, *figures]).all():
+        return figure, (min(figure, *figures), max(figure, *figures))
     off = quantile_of_t(count) * float(np.std(figures, ddof=1)) / math.sqrt(count)
     return figure, (max(figure - off, at_least), figure + off)
 
@@ -75,17 +104,20 @@ def tail_estimate(repetitions: Sequence[Array]) -> Measured | None:
 
     The interval ends at the longest iteration at most.
     """
-    together = np.concatenate(repetitions)
-    if len(together) < LEAST_TAIL:
+    if sum(map(len, repetitions)) < LEAST_TAIL:
         return None
-    figure = float(np.quantile(together, TAIL))
+    return _quantile_estimate(repetitions, TAIL)
+
+
+def _quantile_estimate(repetitions: Sequence[Array], share: float) -> Measured:
+    """Return the quantile of all iterations below which this share lies, with Woodruff's interval."""
+    together = np.concatenate(repetitions)
+    figure = float(np.quantile(together, share))
     if len(repetitions) < LEAST_REPETITIONS:
         return figure, None
-    beyond, worth = (
-        1 - TAIL,
-        _effective_iterations([float(np.mean(each > figure)) for each in repetitions], len(together)),
-    )
-    count = beyond * worth
+    above = [float(np.mean(each > figure)) for each in repetitions]
+    worth = _effective_iterations(above, share, len(together))
+    count = (1 - share) * worth
     shares = scipy.special.betaincinv([count + 1, count], [worth - count, worth - count + 1], [1 - _BEYOND, _BEYOND])
     low, high = np.quantile(together, 1 - shares, method="weibull")
     return figure, (float(low), float(high))
@@ -175,11 +207,39 @@ def quantile_of_t(repetitions: int) -> float:
     return float(scipy.special.stdtrit(repetitions - 1, 1 - _BEYOND))
 
 
-def _effective_iterations(shares: Sequence[float], iterations: int) -> float:
-    """Return how many independent iterations determine a share equally well, by the repetitions' scatter.
+def _effective_iterations(above: Sequence[float], share: float, iterations: int) -> float:
+    """Return how many independent iterations determine a share equally well, by the repetitions' scatter `above` it.
 
-    Fewer yet with few repetitions to take the scatter from.
+    They are no more than all `iterations` (Korn and Graubard 1998), and fewer with few repetitions to take the scatter
+    from.
     """
-    count = len(shares)
-    scatter = max(float(np.var(shares, ddof=1)) / count, TAIL * (1 - TAIL) / iterations**2)
-    return TAIL * (1 - TAIL) / scatter * (quantile_of_t(10**6) / quantile_of_t(count)) ** 2
+    count = len(above)
+    variance = share * (1 - share)
+    scatter = max(float(np.var(above, ddof=1)) / count, variance / iterations**2)
+    return min(variance / scatter * (quantile_of_t(10**6) / quantile_of_t(count)) ** 2, iterations)
+
+
+class _Split(NamedTuple):
+    """The split of iterations into two groups that explains the largest `share` of their variance.
+
+    `lower` is the share of iterations in the lower group; `low` and `high` are the groups' means.
+    """
+
+    share: float
+    lower: float
+    low: float
+    high: float
+
+
+def _split(iterations: Array) -> _Split:
+    """Return the best split of iterations into two groups (Otsu 1979)."""
+    ordered = np.sort(iterations)
+    count, variance = len(ordered), float(np.var(ordered))
+    if not variance > 0:
+        return _Split(0.0, 1.0, float(ordered[-1]), float(ordered[-1]))
+    below = np.arange(1, count)
+    sums = np.cumsum(ordered)
+    low, high = sums[:-1] / below, (sums[-1] - sums[:-1]) / (count - below)
+    between = below * (count - below) / count**2 * (high - low) ** 2
+    best = int(between.argmax())
+    return _Split(float(between[best]) / variance, float(below[best]) / count, float(low[best]), float(high[best]))

@@ -90,10 +90,27 @@ class FoldedIterations(NamedTuple):
         """Return the median length of the iterations, ms."""
         return float(np.median(self.lengths_ms))
 
-    def median_length_ms(self, numbers: Integers) -> float:
-        """Return the median length of these iterations, ms; of all, if no length of these is known."""
-        lengths = np.concatenate([self.lengths_ms[self.length_of == number] for number in numbers])
-        return float(np.median(lengths)) if len(lengths) else self.period_ms
+    def resample(self, draws: int, generator: np.random.Generator) -> Integers:
+        """Return how often each draw has each iteration; shape (draws, iterations).
+
+        Consecutive iterations depend on each other, so blocks are drawn, of the cube root of the number of iterations
+        (circular block bootstrap: Politis and Romano 1992).
+        """
+        count = self.iterations
+        length = max(round(count ** (1 / 3)), 1)
+        begins = generator.integers(0, count, (draws, -(-count // length)))
+        drawn = ((begins[:, :, None] + np.arange(length)) % count).reshape(draws, -1)[:, :count]
+        counts = np.zeros((draws, count), np.int64)
+        np.add.at(counts, (np.arange(draws)[:, None], drawn), 1)
+        return counts
+
+    def resampled_periods_ms(self, counts: Integers) -> Floats:
+        """Return the median length of the iterations of each draw, ms; that of all if a draw has no known length."""
+        places = np.searchsorted(np.unique(self.number), self.length_of)
+        order = np.argsort(self.lengths_ms, kind="stable")
+        below = np.cumsum(counts[:, np.minimum(places, counts.shape[1] - 1)][:, order], axis=1)
+        middle = np.argmax(2 * below >= below[:, -1:], axis=1)
+        return np.where(below[:, -1] > 0, self.lengths_ms[order][middle], self.period_ms)
 
 
 def fold_iterations(workers: Sequence[WorkerCounter]) -> FoldedIterations:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model of an experiment: its trials, variants, repetitions and expectations."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -534,6 +534,33 @@ class TrialSpec(Strict):
     def hops(self, job: str) -> tuple[Hop, ...]:
         """Return each link and direction over which the job sends, once."""
         return tuple(dict.fromkeys(hop for route in self.routes_of(job) for hop in route))
+
+    @property
+    def jobs_by_link(self) -> dict[str, tuple[str, ...]]:
+        """Return, by the link's name, the jobs on each link that several jobs cross."""
+        crossing: dict[str, list[str]] = {link.name: [] for link in self.topology.links}
+        for job in self.jobs:
+            for link in dict.fromkeys(hop.link.name for hop in self.hops(job)):
+                crossing[link].append(job)
+        return {link: tuple(jobs) for link, jobs in crossing.items() if len(jobs) > 1}
+
+    def shared_bottlenecks(self, jobs: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Return, by the link's name, which of these jobs share a link while they all run.
+
+        Of links that the same jobs cross, or only some of them, one stands for all: a link that is marked `bottleneck`,
+        or else the narrowest. Empty if one job runs at a time.
+        """
+        if self.one_job_at_a_time:
+            return {}
+        found: dict[tuple[str, ...], str] = {}
+        crossed = self.jobs_by_link
+        rates = {link.name: (not link.bottleneck, link.payload_rate_gbps) for link in self.topology.links}
+        for link in sorted(crossed, key=rates.__getitem__):
+            sharing = tuple(job for job in crossed[link] if job in jobs)
+            if len(sharing) > 1:
+                found.setdefault(sharing, link)
+        largest = {link: own for own, link in found.items() if not any({*own} < {*other} for other in found)}
+        return {link: largest[link] for link in crossed if link in largest}
 
     def bytes_by_hop(self, job: str, phase: Phase) -> dict[Hop, int]:
         """Return the payload bytes that the job sends over each link and direction in `phase`."""

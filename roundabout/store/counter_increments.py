@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from roundabout.core.errors import RoundaboutError
+
 Kind = Literal["ok", "wrap", "reset", "backwards", "gone", "full"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 KNOWN: tuple[Kind, ...] = ("ok", "wrap")
@@ -48,13 +50,22 @@ def compute_increments(
     """Return the increments of a counter that had `values` at the instants `at_ns`. Both arrays have length n.
 
     The counter has `width_bits` bits and gains at most `most_per_s` a second, in the unit of `values`. None or nan is a
-    failed reading. Raises ValueError if the lengths differ, or if the instants do not increase.
+    failed reading. Two samples of one instant have a known increment unless the counter fell.
+
+    Raises:
+        ValueError: the lengths differ.
+        RoundaboutError: instants fall, because the clock was set back between samples.
     """
     if len(at_ns) != len(values):
         raise ValueError(f"found {len(at_ns)} instants for {len(values)} values, expected as many")
     lasted_s = np.diff(at_ns) / 1e9
-    if (lasted_s <= 0).any():
-        raise ValueError(f"at_ns: found {int((lasted_s <= 0).sum())} instants that do not rise, expected none")
+    if (lasted_s < 0).any():
+        first = int(np.flatnonzero(lasted_s < 0)[0])
+        raise RoundaboutError(
+            f"a counter's clock went back by {-lasted_s[first]:.6f} s after sample {first + 1} of {len(at_ns)}, "
+            "expected instants that do not fall",
+            "keep the host's clock from being stepped during a trial, then measure again",
+        )
     readable = _readable(values)
     counts = np.where(readable, values, 0)
     if counts.dtype.kind != "f":  # floats can be beyond 2^63

@@ -30,7 +30,7 @@ class Column:
 COMMON = (
     Column("run", TEXT, "", "the run's id: UTC stamp and four random digits"),
     Column("trial", TEXT, "", "the trial's key"),
-    Column("variant", TEXT, "", "level of the factor `variant`; the experiment's name where there is none"),
+    Column("variant", TEXT, "", "level of the factor `variant`; `base` where there is none"),
     Column("levels", TEXT, "", "JSON object: the level of every factor"),
     Column("repetition", INTEGER, "", "counted from 1"),
     Column("attempt", INTEGER, "", "counted from 1; which one counts is in `trials`"),

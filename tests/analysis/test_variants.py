@@ -190,7 +190,7 @@ def test_the_page_shows_every_group(run, results):
 
 def test_link_use_is_stacked_up_to_what_the_link_carries(run):
     cells = [cell for cell in cells_of(run) if cell.spec.has_concurrent_jobs][:2]
-    drawn = draw_link_use([each[0] for each in read_traces(run, cells)], "L1", settled=True)
+    drawn = draw_link_use([each[0] for each in read_traces(run, cells)], settled=True)
     assert [panel.get_title("left") for panel in drawn.axes] == [cell.variant for cell in cells]
     tops = []
     for panel in drawn.axes:

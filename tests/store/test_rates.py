@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
+from roundabout.core.errors import RoundaboutError
 from roundabout.store.counter_increments import KINDS, KNOWN, compute_increments
 
 pytestmark = pytest.mark.unit
@@ -110,3 +111,18 @@ def test_nan_stands_for_null_as_arrow_has_it():
     found = compute_increments(np.array([0, 10, 20]), np.array([1.0, np.nan, 3.0]))
     assert found.kind.tolist() == ["gone", "gone"]
     assert set(KNOWN) < set(KINDS)
+
+
+@given(each=gains, doubled=st.integers(0, 40))
+def test_two_samples_of_one_instant_count_as_any_others(each, doubled):
+    values = totals(0, each)
+    at_ns = PERIOD_NS * np.arange(len(values))
+    after = min(doubled, len(values) - 1)
+    found = compute_increments(np.insert(at_ns, after, at_ns[after]), np.array([*values[: after + 1], *values[after:]]))
+    assert found.known.all()
+    assert found.total == sum(each)
+
+
+def test_a_clock_that_goes_back_is_one_clear_error():
+    with pytest.raises(RoundaboutError, match=r"clock went back by 0\.000005 s after sample 2 of 3"):
+        compute_increments(np.array([0, 10_000, 5_000]), np.array([1, 2, 3]))

@@ -185,7 +185,7 @@ each_group(
 )
 
 # %% [markdown]
-# ## What was emulated
+# ## Fidelity
 
 # %%
 about.fidelity_notes(results, run)

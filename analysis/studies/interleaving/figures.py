@@ -26,6 +26,7 @@ from analysis.render.style import (
     add_note,
     draw_level,
     draw_word_key,
+    iteration_ticks,
     job_colours,
     new_figure,
     new_panels,
@@ -45,7 +46,7 @@ Marks = Mapping[str, JobMarks]
 
 
 def draw_first_iterations(courses: Sequence[Sequence[TrialTrace]], iterations: int = 3) -> Figure:
-    """Draw each job's bandwidth in the first iterations, one panel for each variant (HotNets'22, Figures 1b and 1c).
+    """Draw each job's bandwidth in the first iterations, by variant and link (HotNets'22, Figures 1b and 1c).
 
     Repetitions are thin lines, and the median repetition is a thick line.
     """
@@ -63,13 +64,12 @@ def draw_first_iterations(courses: Sequence[Sequence[TrialTrace]], iterations: i
             panel.plot(at_ms[seen], rates[seen], color=colours[job], gid=f"{job}, middle repetition")
         _draw_other_repetitions(panel, [each for each in trials if each is not trace], until, colours)
         _mean_while_all_send(panel, trace, trials, colours)
-        link = trace.cell.spec.topology.bottleneck
-        top_gbps = max(top_gbps, link.payload_rate_gbps * 1.22, *(usual_most(rates) for rates in trace.rates.values()))
+        top_gbps = max(top_gbps, trace.capacity_gbps * 1.22, *(usual_most(rates) for rates in trace.rates.values()))
         panel.set_ylim(0, top_gbps)
-        draw_level(panel, link.payload_rate_gbps, f"{link.name} carries {link.payload_rate_gbps:g}")
-        panel.set_title(trace.cell.name_in_group)
+        draw_level(panel, trace.capacity_gbps, trace.describe_capacity())
+        panel.set_title(trace.name)
         # What has no room is where the page ends, under Provenance.
-        if len(trace.cell.name_in_group + trace.cell.transports) <= LETTERS / min(len(courses), ROW):
+        if len(trace.name + trace.cell.transports) <= LETTERS / min(len(courses), ROW):
             draw_word_key(panel, {trace.cell.transports: SOFT}, weight="normal")
         panel.set_xlabel("ms since the start")
         if place % ROW == 0:
@@ -78,7 +78,7 @@ def draw_first_iterations(courses: Sequence[Sequence[TrialTrace]], iterations: i
 
 
 def draw_sliding(traces: Sequence[TrialTrace]) -> Figure:
-    """Draw communication over time, with a row for each iteration of the first job, one panel for each variant.
+    """Draw communication over time, with a row for each iteration of the link's first job, by variant and link.
 
     Times in which two jobs send at once are dark.
     """
@@ -92,8 +92,9 @@ def draw_sliding(traces: Sequence[TrialTrace]) -> Figure:
             _bars(panel, _intersections(one, other), BOTH)
         count = len(next(iter(trace.spans.values())))
         panel.set_ylim(count + 0.5, 0.5)
+        panel.yaxis.set_major_locator(iteration_ticks())
         panel.grid(axis="y", visible=False)
-        panel.set_title(trace.cell.name_in_group)
+        panel.set_title(trace.name)
         panel.set_xlabel(f"ms since {next(iter(trace.spans))} began its iteration")
         if place % ROW == 0:
             panel.set_ylabel("iteration")
@@ -134,6 +135,7 @@ def draw_over_iterations(cells: Sequence[CellTrials], found: Sequence[JobCell]) 
             draw_level(panel, fair_ms, f"fluid, fair {fair_ms:.0f}")
         if (interleaved_ms := _common_limit(own, "interleaved_ms")) is not None:
             draw_level(panel, interleaved_ms, f"fluid, interleaved {interleaved_ms:.0f}", below=True)
+        panel.xaxis.set_major_locator(iteration_ticks())
         panel.margins(y=0.12)
         panel.set_title(job)
         panel.set_xlabel("iteration")
@@ -158,6 +160,7 @@ def draw_marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Mark
         for cell, own in shown:
             _draw_series(panel, own.repetitions, colours[cell.name_in_group])
         panel.set_xlim(1, max(len(own.repetitions[0]) for _, own in shown))
+        panel.xaxis.set_major_locator(iteration_ticks())
         panel.set_title(job)
         panel.set_xlabel("iteration")
         if place % ROW == 0:
@@ -168,19 +171,24 @@ def draw_marks_over_iterations(cells: Sequence[CellTrials], marks: Sequence[Mark
 
 
 def draw_backlog(traces: Sequence[TrialTrace]) -> Figure | None:
-    """Draw the mean backlog of the shared link in each iteration of the first job; None if it was not measured."""
+    """Draw the mean backlog of each shared link by iteration of its first job; None if it was not measured."""
     series = [(trace, _backlog_mb(trace, trace.backlog_bytes)) for trace in traces if trace.backlog_bytes is not None]
     if not series:
         return None
-    result, (panel,) = new_figure(1, 1, 2.9)
+    links = list(dict.fromkeys(trace.link.name for trace, _ in series))
+    result, axes = new_figure(1, len(links), 2.9, sharey=True)
     colours = variant_colours([trace.cell.name_in_group for trace, _ in series])
-    for trace, means in series:
-        panel.plot(np.arange(1, len(means) + 1), means, color=colours[trace.cell.name_in_group], alpha=0.75)
-    panel.set_ylim(bottom=0)
-    panel.margins(x=0)
-    panel.set_xlabel("iteration")
-    panel.set_ylabel("mean backlog, MB")
-    draw_word_key(panel, colours)
+    for panel, link in zip(axes, links, strict=True):
+        for trace, means in series:
+            if trace.link.name == link:
+                panel.plot(np.arange(1, len(means) + 1), means, color=colours[trace.cell.name_in_group], alpha=0.75)
+        panel.set_title(link if len(links) > 1 else "")
+        panel.set_ylim(bottom=0)
+        panel.margins(x=0)
+        panel.xaxis.set_major_locator(iteration_ticks())
+        panel.set_xlabel("iteration")
+    axes[0].set_ylabel("mean backlog, MB")
+    draw_word_key(axes[-1], colours)
     return result
 
 

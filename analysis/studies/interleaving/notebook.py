@@ -78,7 +78,7 @@ verdict_tables.cards(results.expectations)
 # so that their periods have a common multiple. *Off the limit* compares the last half with it.
 
 # %%
-page.table_html(tables.time_table(results))
+page.captioned_table_html(tables.time_table(results))
 
 # %%
 page.named_values(
@@ -89,9 +89,9 @@ page.named_values(
 # %% [markdown]
 # ## The first iterations
 #
-# Jobs compute, and meet on the shared link. Equal DCQCN timers are meant to divide it evenly. A job whose rate-increase
-# timer T is shorter recovers sooner after each cut, so it should take the larger part, finish first, and begin its next
-# iteration earlier.
+# Jobs compute, and meet on links that they share; a panel has the jobs of one link. Equal DCQCN timers are meant to
+# divide it evenly. A job whose rate-increase timer T is shorter recovers sooner after each cut, so it should take the
+# larger part, finish first, and begin its next iteration earlier.
 
 # %%
 draw(
@@ -111,15 +111,15 @@ draw(
 
 # %%
 page.named_values(
-    "Of the time in which any job sent, several did at once in the first iteration and over the last half",
+    "Of the time in which any job of a link sent, several did at once in the first iteration and over the last half",
     tables.describe_overlaps(results),
 )
 
 # %%
 draw(
     draw_link_use,
-    "Use of the shared link from the start, jobs stacked, by what each job's first host sends over all of its NICs; "
-    "the middle repetition. Compare HotNets'22, Figures 2a, 2b.",
+    "Use of each shared link from the start, its jobs stacked, by what each job's first host sends over all of its "
+    "NICs; the middle repetition. Compare HotNets'22, Figures 2a, 2b.",
     f"Stacked bandwidth of {jobs} over time, by variant",
     typical,
 )
@@ -127,8 +127,8 @@ draw(
 # %%
 draw(
     figures.draw_sliding,
-    "Every iteration of that repetition as a row that begins when the first job begins it: when each job "
-    "communicates, and, dark, when they do so at once.",
+    "Every iteration of that repetition as a row that begins when the link's first job begins it: when each job that "
+    "shares the link communicates, and, dark, when they do so at once.",
     f"When {jobs} communicate, iteration by iteration, by variant",
     typical,
 )
@@ -180,7 +180,7 @@ draw(
 # %%
 draw(
     figures.draw_backlog,
-    "The shared link's queue where it leaves the switch, mean in each iteration of the first job, one line a "
+    "A shared link's queue where it leaves the switch, mean in each iteration of the link's first job, one line a "
     "repetition; bytes at the paper's scale.",
     "Mean backlog of the shared link per iteration, by variant",
     traces,
@@ -190,7 +190,7 @@ draw(
 cables.cables_of(run, cells_of(run))
 
 # %% [markdown]
-# ## What was emulated
+# ## Fidelity
 
 # %%
 about.fidelity_notes(results, run)
@@ -205,11 +205,15 @@ about.applied_settings(run)
 # ## How the figures were made
 #
 # Variants ran in random order within each repetition. Iterations of a repetition depend on each other, repetitions do
-# not: intervals are Student's t over repetitions, those of 99th percentiles run between two of the longest iterations,
-# by how much the repetitions differ. With fewer than four repetitions there is no interval. Of fewer than 1,000
-# iterations a 99th percentile would be a guess: the longest one is shown, and of how many it is that. A speed-up for
-# which no job is named is that of the job that gains least. A verdict says whether all of the interval lies within the
-# paper's figure plus or minus the tolerance (pass), or none of it (fail); else it is inconclusive.
+# not: intervals are Student's t over repetitions, those of 99th percentiles run between two of the longest
+# iterations, by how much the repetitions differ. Where iterations have two modes, such as those of jobs that meet
+# every second time, a median is one mode or the other by chance: tables then give the mean. Iterations have two modes
+# if the best split into two groups explains 80 % of their variance (Otsu 1979); an even distribution reaches 75 %.
+# Intervals of their medians are made like those of 99th percentiles. With fewer than four repetitions there is no
+# interval. Of fewer than 1,000 iterations a 99th percentile would be a guess: the longest one is shown, and of how
+# many it is that. A speed-up for which no job is named is that of the job that gains least. A verdict says whether
+# all of the interval lies within the paper's figure plus or minus the tolerance (pass), or none of it (fail); else it
+# is inconclusive.
 #
 # The fluid model gives every worker its max-min share of the payload rates along its path; a job's data appear at its
 # profile's own demand, and what has to wait leaves as fast as the share allows.

@@ -3,10 +3,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from rich.console import RenderableType
 
-from analysis.expectations.results import JobCell
+from analysis.expectations.results import JobCell, Statistics
 from analysis.reading.cells import by_group
 from analysis.render import screen as on_screen
 from analysis.render.tables import (
@@ -16,12 +17,16 @@ from analysis.render.tables import (
     Column,
     Section,
     Table,
+    describe_modes,
     group_by_name,
     repetitions_cell,
     tail_cell,
+    typical_cell,
 )
 from analysis.studies.interleaving.study import Results
 
+ALWAYS = 0.999
+"""Share of sending time from which jobs send at once always; the rest is rounding."""
 PLACE = (Column(kind="names"), Column("job", kind="words"))
 
 
@@ -29,6 +34,11 @@ def screen(results: Results) -> Sequence[RenderableType]:
     """Return the tables for a terminal: iteration times, and ECN marks if they are known."""
     marked = mark_table(results.cells)
     return [on_screen.table_renderable(each) for each in (time_table(results), *([marked] if marked.sections else []))]
+
+
+def has_speedups(results: Results) -> bool:
+    """Return True if the baseline of speed-ups was measured beside another cell."""
+    return any(cell.speedup is not None for cell in results.cells)
 
 
 def time_table(results: Results) -> Table:
@@ -40,15 +50,19 @@ def time_table(results: Results) -> Table:
         Column("mean", only="page"),
         Column(TAIL),
         Column("last half,\nmedian"),
-        Column(f"speed-up\nover {results.study.baseline}", ".2f"),
+        *([Column(f"speed-up\nover {results.study.baseline}", ".2f")] if has_speedups(results) else []),
         Column("fluid \u200blimit"),
         Column("off the limit", "+.1%", only="page"),
     )
     cells = results.cells
-    caption = ""
+    captions = [
+        describe_modes(each.modes_ms for cell in cells for each in (cell, cell.last_half)),
+        describe_symmetry(results),
+    ]
     if all(cell.median_ci95_ms is None for cell in cells):
-        caption = "intervals not measured: fewer than 4 repetitions"
-    sections = _sections(cells, _times)
+        captions.append("intervals not measured: fewer than 4 repetitions")
+    caption = "; ".join(filter(None, captions))
+    sections = _sections(cells, partial(_times, with_speedup=has_speedups(results)))
     return Table(columns, sections, "Iteration time in ms, with 95 % intervals", caption, "no valid trial")
 
 
@@ -76,8 +90,23 @@ def describe_gains(results: Results) -> list[tuple[str, str]]:
 
 
 def describe_overlaps(results: Results) -> list[tuple[str, str]]:
-    """Return, by cell, text on the share of sending time in which several jobs sent."""
+    """Return, by cell and link, text on the share of a link's sending time in which several of its jobs sent."""
     return [(each.name, f" {each.first:.0%}, then {each.last_half:.0%}") for each in results.overlaps]
+
+
+def describe_symmetry(results: Results) -> str:
+    """Return a caption for variants whose jobs never come apart because the flow-level model has no jitter."""
+    together = {
+        each.name
+        for each in results.overlaps
+        if each.variant != results.study.baseline and min(each.first, each.last_half) > ALWAYS
+    }
+    if results.testbed.kind != "fluid" or not together:
+        return ""
+    return (
+        f"alike jobs of {', '.join(sorted(together))} that begin together stay together in the fluid model, "
+        "which has no jitter; give one a start_offset_ms to see whether they come apart"
+    )
 
 
 def _sections(cells: Sequence[JobCell], row: Callable[[JobCell], Sequence[Cell]]) -> tuple[Section, ...]:
@@ -89,23 +118,27 @@ def _sections(cells: Sequence[JobCell], row: Callable[[JobCell], Sequence[Cell]]
     return tuple(sections)
 
 
-def _times(cell: JobCell) -> Sequence[Cell]:
+def _times(cell: JobCell, *, with_speedup: bool) -> Sequence[Cell]:
     last_half = cell.last_half
     limit, off = Cell("none"), Cell()
     if cell.limit_ms is not None:
         limit = Cell(cell.limit_ms, note=cell.limit)
-        off = Cell(last_half.median_ms / cell.limit_ms - 1)
+        off = Cell(last_half.typical_ms / cell.limit_ms - 1)
     return (
         Cell(cell.job),
         repetitions_cell(cell.repetitions, cell.invalid),
-        Cell(cell.median_ms, cell.median_ci95_ms),
+        _typical(cell),
         Cell(cell.mean_ms, cell.mean_ci95_ms),
         tail_cell(cell.p99_ms, cell.p99_ci95_ms, cell.max_ms, cell.count),
-        Cell(last_half.median_ms, last_half.median_ci95_ms),
-        Cell(cell.speedup, cell.speedup_ci95),
+        _typical(last_half),
+        *([Cell(cell.speedup, cell.speedup_ci95)] if with_speedup else []),
         limit,
         off,
     )
+
+
+def _typical(times: Statistics) -> Cell:
+    return typical_cell(times.typical_ms, times.typical_ci95_ms, times.modes_ms)
 
 
 def _marks(cell: JobCell) -> Sequence[Cell]:

@@ -86,7 +86,7 @@ page.table_html(tables.bandwidth_table(results))
 page.table_html(tables.difference_table(results))
 
 # %% [markdown]
-# ## What was emulated
+# ## Fidelity
 
 # %%
 about.fidelity_notes(results, run)

@@ -62,5 +62,5 @@ def _lines(cells: Sequence[JobCell], factor: str) -> tuple[LevelLine, ...]:
 
 
 def _best(cells: Sequence[JobCell], factor: str) -> Level:
-    """Return the level of the least median."""
-    return min(cells, key=lambda cell: cell.median_ms).levels.get(factor, "")
+    """Return the level of the least median, or mean for iterations that have two modes."""
+    return min(cells, key=lambda cell: cell.typical_ms).levels.get(factor, "")

@@ -236,7 +236,7 @@ page.figure_html(
 )
 
 # %% [markdown]
-# ## What was emulated
+# ## Fidelity
 
 # %%
 about.fidelity_notes(results, run)

@@ -71,7 +71,7 @@ page.concatenate(
 )
 
 # %% [markdown]
-# ## What was emulated
+# ## Fidelity
 
 # %%
 about.fidelity_notes(results, run)

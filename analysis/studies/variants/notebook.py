@@ -22,7 +22,7 @@ from analysis.reading.cached_run import CachedRun
 from analysis.reading.cells import cells_of
 from analysis.reading.congestion.marks_and_drops import count_signals
 from analysis.reading.data import by_iteration
-from analysis.reading.traces import median_trial, read_traces, spans_of_cells
+from analysis.reading.traces import TrialTrace, median_trial, read_traces, spans_of_cells
 from analysis.reading.trial_inputs import with_measured_profiles
 from analysis.render import cables, page
 from analysis.render.link_use import draw_link_use
@@ -31,7 +31,7 @@ from analysis.reports import about, affinity, unified_circle
 from analysis.reports.summary import stored_or_new
 from analysis.studies.variants import figures, tables
 from analysis.studies.variants.study import Results, cell_place, groups
-from roundabout.models.cassini import CassiniError, jobs_by_link
+from roundabout.models.cassini import CassiniError
 from roundabout.store import Run, StoreError
 
 run = CachedRun(Run.open(RUN))
@@ -77,7 +77,8 @@ page.table_html(tables.gain_table(results))
 # ## How jobs come apart
 #
 # Jobs are *interleaved* from the first of ten iterations running in each of which no two jobs' communication phases
-# overlap by 5 % or more of the shorter phase; the mean of repetitions. A job that asks for less than the link has may
+# overlap by 5 % or more of the shorter phase; the mean of repetitions. Only jobs that share a link count, and with
+# several links the one whose jobs take longest. A job that asks for less than the link has may
 # go without loss before it is that far apart. *Slowest job over alone* compares mean iteration times. Marks and drops
 # are those of all switch ports in an iteration of the first job.
 #
@@ -85,12 +86,10 @@ page.table_html(tables.gain_table(results))
 # held, and *drift* how much later (earlier: negative) than its timetable the one begins that drifts most.
 
 # %%
-table = tables.interleaving_table(results)
 timetables = tables.timetable_table(results)
 page.concatenate(
     [
-        page.table_html(table),
-        page.paragraph(table.caption.capitalize() + "." if table.caption else ""),
+        page.captioned_table_html(tables.interleaving_table(results)),
         *([page.table_html(timetables)] if timetables.sections else []),
     ]
 )
@@ -131,10 +130,12 @@ def links_used(some: list[figures.ShownCell]) -> page.Html:
     """Return HTML with a figure for each link that jobs of these cells share."""
     meeting = [each.cell for each in some if each.cell.spec.has_concurrent_jobs and each.cell.trials]
     shown = [median_trial(each) for each in read_traces(run, meeting)]
-    shared = dict.fromkeys(link for trace in shown for link in jobs_by_link(trace.cell.spec))
+    by_link: dict[str, list[TrialTrace]] = {}
+    for trace in shown:
+        by_link.setdefault(trace.link.name, []).append(trace)
     return page.concatenate(
-        page.figure_html(draw_link_use(shown, link, settled=True), "", f"Use of {link} over time, by variant")
-        for link in shared
+        page.figure_html(draw_link_use(traces, settled=True), "", f"Use of {link} over time, by variant")
+        for link, traces in by_link.items()
     )
 
 
@@ -186,7 +187,7 @@ each_group(lambda some: figures.draw_distributions(some, lost, colours), "Cumula
 cables.cables_of(run, cells)
 
 # %% [markdown]
-# ## What was emulated
+# ## Fidelity
 
 # %%
 about.fidelity_notes(results, run)

@@ -217,7 +217,7 @@ def _meetings(run: Run, cells: Sequence[CellTrials], over: str) -> tuple[Interle
 
 def _interleaved(case: Case | None) -> dict[str, Any]:
     if case is None:
-        return {"interleaved": None, "interleaved_ci95": None, "told": "one job"}
+        return {"interleaved": None, "interleaved_ci95": None, "told": "no shared link"}
     sure = case.ci95 if case.ci95 and math.isfinite(case.value) else None
     told = "" if math.isfinite(case.value) else case.properties["never"]
     return {"interleaved": finite_or_none(case.value), "interleaved_ci95": sure, "told": told}

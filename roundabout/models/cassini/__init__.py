@@ -13,7 +13,6 @@ from roundabout.models.cassini.placements import Candidate, PlacementRanking, Sc
 from roundabout.models.cassini.rotations import Rotations, SharedLink, rotate, rotate_bundle
 from roundabout.models.cassini.timetables import (
     best_rotations,
-    jobs_by_link,
     joint_timetables,
     lowest_score,
     timetables,
@@ -36,7 +35,6 @@ __all__ = [
     "best_rotations",
     "circle_of",
     "find_loop",
-    "jobs_by_link",
     "joint_timetables",
     "link_bundles",
     "lowest_score",

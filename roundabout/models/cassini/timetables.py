@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from roundabout.models.cassini.affinity import find_loop, link_bundles, shared_links, time_shifts
+from roundabout.models.cassini.affinity import find_loop, link_bundles, time_shifts
 from roundabout.models.cassini.circles import Arc, Circle, UnifiedCircle, unify
 from roundabout.models.cassini.errors import CassiniError, LoopError
 from roundabout.models.cassini.rotations import MOST, Rotations, SharedLink, rotate_bundle
@@ -32,7 +32,7 @@ def unified_circles(spec: TrialSpec) -> dict[str, UnifiedCircle]:
 
 def _shared_links(spec: TrialSpec) -> dict[str, SharedLink]:
     """Return the links that several jobs cross, by name. Raises LoopError."""
-    crossed = jobs_by_link(spec)
+    crossed = spec.jobs_by_link
     if found := find_loop(crossed):
         raise LoopError(found)
     circles = {job: _circles(spec, job) for job in spec.jobs}
@@ -41,15 +41,6 @@ def _shared_links(spec: TrialSpec) -> dict[str, SharedLink]:
         for link in spec.topology.links
         if link.name in crossed
     }
-
-
-def jobs_by_link(spec: TrialSpec) -> dict[str, tuple[str, ...]]:
-    """Return, by the link's name, the jobs on each link that several jobs cross."""
-    crossing: dict[str, list[str]] = {link.name: [] for link in spec.topology.links}
-    for job in spec.jobs:
-        for link in dict.fromkeys(hop.link.name for hop in spec.hops(job)):
-            crossing[link].append(job)
-    return shared_links(crossing)
 
 
 def best_rotations(spec: TrialSpec) -> dict[str, Rotations]:

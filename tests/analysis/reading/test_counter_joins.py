@@ -170,3 +170,17 @@ def test_counts_beyond_what_floats_hold_stay_exact():
     gains = marks.gains_between(edges([0, 999_999_999, 2_000_000_000]).edges_ns)
     assert int(gains.counts.sum()) == 2**61 + 2
     assert int(gains.counts[0]) == (2**61 + 1) * 999_999_999 // 1_000_000_000
+
+
+@given(
+    steps=st.lists(st.integers(0, 3), min_size=1, max_size=8),
+    gains=st.lists(st.integers(0, 100), min_size=8, max_size=8),
+    edge=st.integers(-2, 30),
+)
+def test_samples_of_one_instant_have_a_value_between_the_neighbors(steps, gains, edge):
+    at = np.cumsum([0, *steps])
+    totals = np.cumsum([0, *gains[: len(steps)]])
+    found = int(counter(at, totals).value_at(BASE_NS + integers([edge]))[0])
+    assert totals[at < edge].max(initial=0) <= found <= totals[at > edge].min(initial=totals[-1])
+    if edge >= at[-1]:
+        assert found == totals[-1]

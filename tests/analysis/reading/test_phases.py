@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from analysis.reading.measured_profile import compare_profiles, iteration_parts
 from analysis.statistics import phases
 from analysis.statistics.iteration_period import NoPeriodError
-from analysis.statistics.phase_folding import WorkerCounter, fold_iterations
+from analysis.statistics.phase_folding import FoldedIterations, WorkerCounter, fold_iterations
 from analysis.statistics.phases import find_phases
 from roundabout.spec import Phase, Profile
 
@@ -64,12 +64,6 @@ def counters(played, *, iterations=40, jitter=0.005, step_ms=10.0, missing=0.0, 
         whole = np.interp(when, at, sent) // SEGMENT_BYTES * SEGMENT_BYTES
         workers.append(WorkerCounter(1_763_700_000 * 10**9 + (when * MS).astype(np.int64), whole.astype(np.int64)))
     return workers
-
-
-@pytest.fixture(autouse=True)
-def few_resamplings(monkeypatch):
-    """Intervals are looked at in one test; they take most of the time."""
-    monkeypatch.setattr(phases, "RESAMPLINGS", 2)
 
 
 LEAST_SAMPLES = 4
@@ -140,8 +134,7 @@ def test_any_profile_is_found(played, step_ms, missing, seed):
     holds(played, find_phases(counters(played, step_ms=step_ms, missing=missing, seed=seed)))
 
 
-def test_intervals_hold_what_was_played(monkeypatch):
-    monkeypatch.setattr(phases, "RESAMPLINGS", 60)
+def test_intervals_hold_what_was_played():
     found = find_phases(counters(VGG))
     quiet, sending = found.phases
     assert found.period_ms.low <= 293 <= found.period_ms.high
@@ -153,8 +146,7 @@ def test_intervals_hold_what_was_played(monkeypatch):
         assert estimate.high == pytest.approx(played, rel=0.01)
 
 
-def test_more_jitter_widens_the_intervals(monkeypatch):
-    monkeypatch.setattr(phases, "RESAMPLINGS", 60)
+def test_more_jitter_widens_the_intervals():
     calm, restless = (find_phases(counters(VGG, jitter=jitter)).period_ms for jitter in (0.002, 0.03))
     assert restless.high - restless.low > 3 * (calm.high - calm.low)
 
@@ -226,3 +218,30 @@ def test_points_at_one_instant_end_the_search_for_a_line():
     line = phases.simplify_line(step, 0.01)
     assert [tuple(each) for each in line] == [(0, 0), (0.5, 0), (0.5, 0.4), (0.5, 1), (1, 1)]
     assert len(phases.simplify_line(np.array([(0.5, 0.0), (0.5, 1.0)]), 0.01)) == 2
+
+
+@pytest.mark.parametrize("played", [VGG, STEP])
+def test_resampled_phases_are_those_of_refitted_lines(played):
+    folded = fold_iterations(counters(played))
+    line = phases._merge_short_pieces(
+        phases._fit_fewest_vertices(folded.points, phases._outline(folded.points)),
+        folded.points,
+    )
+    counts = folded.resample(20, np.random.default_rng(1))
+    place = np.searchsorted(np.unique(folded.number), folded.number)
+    steps = phases._resampled_lines(line, folded, counts)
+    for step, count in zip(steps, counts, strict=True):
+        again = phases._fit_line(line, np.repeat(folded.points, count[place], axis=0))
+        assert step == pytest.approx(again, abs=1e-4)
+
+
+@given(st.integers(5, 60), st.integers(0, 2**32 - 1))
+def test_blocks_of_iterations_are_resampled(count, seed):
+    number = np.arange(count)
+    folded = FoldedIterations(number / count, number / count, number, number + 1.0, number, 1.0, 1.0, number)
+    counts = folded.resample(50, np.random.default_rng(seed))
+    assert (counts.sum(axis=1) == count).all()
+    drawn = folded.resampled_periods_ms(counts)
+    assert ((drawn >= 1) & (drawn <= count)).all()
+    ordered = [float(np.sort(np.repeat(folded.lengths_ms, each))[(count - 1) // 2]) for each in counts]
+    assert drawn.tolist() == ordered
