@@ -56,7 +56,7 @@ def fixed_point(reacting: Reaction, flows: int, capacity: float) -> float:
     def changes(unknown: tuple[float, float, float]) -> list[float]:
         above, alpha, p = np.exp(unknown)
         hazard = -np.log1p(-p) * rate / PACKET_BYTES
-        flow = FlowState(rate.copy(), rate * (1 + above), np.array([alpha]), 1 / hazard)
+        flow = FlowState(rate.copy(), rate * (1 + above), np.array([alpha]), 1 / hazard, np.zeros(1))
         cnps = advance(flow, reacting, rate, np.array([p]), 1e-3) * 1e-3
         found = (flow.R_C / rate - 1, flow.R_T / rate - 1 - above, flow.alpha / alpha - 1)
         return [float((each / cnps)[0]) for each in found]
@@ -100,7 +100,7 @@ def test_targets_rise_by_what_the_algorithm_adds_at_each_stage(F, mean):  # noqa
     reacting = reaction(byte_counter_bytes=0.0, F=F, R_HAI=100 * MBPS, R_max=1e9)
     hazard, rate = 1 / (mean * 55.0), 1000.0
     p = np.array([-np.expm1(-hazard * PACKET_BYTES / rate)])
-    flow = FlowState(np.array([rate]), np.array([rate]), np.zeros(1), np.array([1 / hazard]))
+    flow = FlowState(np.array([rate]), np.array([rate]), np.zeros(1), np.array([1 / hazard]), np.zeros(1))
     cnps = advance(flow, reacting, np.array([rate]), p, 1e-3)
     steps = (0 if k < F else 40 * MBPS if k == F else (k - F) * 100 * MBPS for k in range(1, 2000))
     expected = cnps[0] * sum(step * np.exp(-(55.0 * k - 50.0) * hazard) for k, step in enumerate(steps, 1))

@@ -145,7 +145,8 @@ def test_marks_are_counted_of_packets():
 
 
 SIGCOMM15 = find_published(find_declaration("dcqcn"), "sigcomm15").parameters
-MLTCP = {"name": "mltcp_dcqcn", "set": None, "ecn": ECN} | SIGCOMM15 | {"T_us": 125}
+# With steps of 400 Mbit/s a flow is at the line rate again after its computing phase; with 40 jobs do not come apart.
+MLTCP = {"name": "mltcp_dcqcn", "set": None, "ecn": ECN} | SIGCOMM15 | {"T_us": 125, "R_AI_mbps": 400}
 
 
 @pytest.fixture
@@ -167,11 +168,11 @@ def later(spec: TrialSpec) -> TrialSpec:
 
 
 def test_with_mltcp_who_is_ahead_gets_more_and_jobs_come_apart(outside: None):
-    plain, mltcp = compute_scenarios([later(trial(MLTCP | {"name": "dcqcn"})), later(trial(MLTCP))], iterations=4)
+    plain, mltcp = compute_scenarios([later(trial(MLTCP | {"name": "dcqcn"})), later(trial(MLTCP))], iterations=8)
     assert plain.share == pytest.approx(1, abs=0.02)
     assert mltcp.share > 1.1
     assert mltcp.settled_ms("j1") == pytest.approx(29.3, abs=0.05) == mltcp.settled_ms("j2")
-    assert plain.settled_ms("j1") > 1.3 * mltcp.settled_ms("j1")
+    assert plain.settled_ms("j1") > 1.2 * mltcp.settled_ms("j1")
 
 
 def test_mltcp_scales_r_ai_and_r_hai_and_adaptive_unfairness_r_ai_only(outside: None):

@@ -68,17 +68,15 @@ class FlowState:
     alpha: Array
     age_us: Array
     """Mean time, us, since a CNP became possible again."""
+    uncut: Array
+    """Probability that no CNP has come yet. Until then alpha's timer does not run."""
 
     @classmethod
     def start(cls, reaction: Reaction) -> "FlowState":
         """Return the state of new flows: at the highest rate, and with alpha 1, so that their first cut is largest."""
         highest = np.array(reaction.R_max, float)
-        return cls(highest, highest.copy(), np.ones_like(highest), np.zeros_like(highest))
-
-    def restart(self, where: npt.NDArray[np.bool_], reaction: Reaction) -> None:
-        """Set the rates of the flows `where` to the highest, as after long idling; alpha, which has decayed, stays."""
-        self.R_C = np.where(where, reaction.R_max, self.R_C)
-        self.R_T = np.where(where, reaction.R_max, self.R_T)
+        ones = np.ones_like(highest)
+        return cls(highest, highest.copy(), ones, np.zeros_like(highest), ones.copy())
 
 
 def marking_probability(queue_bytes: Array, kmin_bytes: Array, kmax_bytes: Array, pmax: Array) -> Array:
@@ -114,7 +112,9 @@ def advance(flow: FlowState, reaction: Reaction, rate: Array, p: Array, us: Arra
         target = np.where(clamps, target, flow.R_T + follows * (target - flow.R_T))
     flow.R_T = np.minimum(target + gain, reaction.R_max)
     flow.R_C = np.minimum(cut + (target - cut) * -np.expm1(-0.5 * us * events) + 0.5 * gain, flow.R_T)
+    flow.uncut = flow.uncut * np.exp(-cuts * us)
     up, down = _alpha_changes(reaction, hazard, cuts, alpha_events)
+    down = down * (1 - flow.uncut)
     flow.alpha = _decay_towards(flow.alpha, up / np.maximum(up + down, 1e-30), (up + down) * us)
     flow.age_us = aged
     return cuts

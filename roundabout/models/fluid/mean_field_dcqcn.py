@@ -34,10 +34,6 @@ FEEDBACK_US = 10.0
 A guess for a few hops within a rack; CoNEXT'16 uses 4 and 85.
 """
 
-IDLE_STAGES = 64
-"""Number of timer periods without traffic after which a flow starts at the highest rate (transports/dcqcn)."""
-
-
 SETTLED = 2e-4
 """Largest share by which two consecutive iterations may differ for a trial to end, because later ones would be equal.
 """
@@ -231,7 +227,7 @@ class MeanFieldIntegration:
     def _step_length(self, wanted: Array) -> Array:
         """Return how long rates stay constant; a step while marks are under way, or while rates may rise."""
         jobs = self.jobs
-        rising = self.sending & (jobs.reaction.R_max > self.flow.R_C) & ((self.waiting > 0) | (wanted < jobs.demand))
+        rising = (jobs.reaction.R_max > self.flow.R_C) & (~self.sending | (self.waiting > 0) | (wanted < jobs.demand))
         busy = (self.queue > 0) | (self.seen > 0).any(axis=0) | rising.any(axis=0)
         busy |= (wanted * jobs.flows).sum(axis=0) > jobs.capacity
         if busy.all():
@@ -252,7 +248,6 @@ class MeanFieldIntegration:
         self.sending |= begin
         self.unborn = np.where(begin, jobs.bytes, self.unborn)
         self._note(begin, 1)
-        self.flow.restart(begin & (jobs.compute_us >= IDLE_STAGES * jobs.reaction.T_us), jobs.reaction)
 
     def _end(self) -> None:
         end = self.sending & (self.unborn <= 1e-6) & (self.waiting <= 1e-6)
