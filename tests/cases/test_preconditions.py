@@ -20,6 +20,7 @@ from roundabout.spec.pfc import find_cycle, largest_required_headroom
 from roundabout.spec.preconditions import find_warnings, port_signals
 from roundabout.spec.transports import registry
 from roundabout.testbeds.packets.pfc_faults import pfc_faults
+from roundabout.testbeds.packets.support import find_unreached_rates
 
 pytestmark = pytest.mark.unit
 
@@ -261,3 +262,20 @@ def test_cycles_are_those_of_a_depth_first_search(walks: list[tuple[int, ...]]) 
     assert bool(found) == any(reaches(number, number) for number in range(6))
     numbers = [steps.index(each) for each in found]  # type: ignore[arg-type]
     assert all(pair in follows for pair in zip(numbers, numbers[1:] + numbers[:1], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("transport", "payload_gbps", "mtu_bytes", "found"),
+    [
+        (DCQCN, 47.0, 1500, "of 1024 bytes, the most at an MTU of 1500, carry 46.29 of 50"),  # 1024 of 1106 bytes
+        (DCQCN, 49.2, 9000, "of 4096 bytes, the most at an MTU of 9000, carry 49.02 of 50"),  # 4096 of 4178
+        (DCQCN, 46.2, 1500, None),
+        ({"name": "reno"}, 47.0, 1500, None),  # 1448 of 1538
+    ],
+)
+def test_a_payload_rate_that_headers_of_roce_do_not_leave_is_a_warning(transport, payload_gbps, mtu_bytes, found):
+    topology = {"payload_rate_gbps": payload_gbps, "mtu_bytes": mtu_bytes}
+    trial = spec_of(changed("packets-kmax-below-kmin", topology=topology, transport=transport))
+    texts = list(find_unreached_rates(trial))
+    assert len(texts) == (found is not None)
+    assert all(found in text for text in texts)

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from roundabout.spec.frames import FRAME_HEADER_BYTES, ROCE_HEADER_BYTES
+from roundabout.spec.frames import AROUND_BYTES, FRAME_HEADER_BYTES, ROCE_HEADER_BYTES
 from roundabout.spec.transports import Ecn
 
 PATH_MTUS = (256, 512, 1024, 2048, 4096)
@@ -80,3 +80,9 @@ def payload_bytes(mtu_bytes: int) -> int:
 def frame_bytes(payload: int) -> int:
     """Return the bytes of a data packet's frame, as interfaces count it."""
     return FRAME_HEADER_BYTES + ROCE_HEADER_BYTES + payload
+
+
+def payload_share(mtu_bytes: int) -> float:
+    """Return the largest share of a link's rate, 0 to 1, that the payload of RoCE packets can have at this MTU."""
+    payload = payload_bytes(mtu_bytes)
+    return payload / (frame_bytes(payload) + AROUND_BYTES)

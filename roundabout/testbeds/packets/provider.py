@@ -20,7 +20,7 @@ from roundabout.runner.hosts.host_group import Scaling
 from roundabout.runner.tables.trial_start import TrialStart
 from roundabout.runner.testbed import Check, Outcome, RunContext, TestbedProvider
 from roundabout.runner.trial.load_files import CROSSGEN, LoadError
-from roundabout.spec.experiment import TrialSpec
+from roundabout.spec.experiment import Experiment, TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport
 from roundabout.store import Attempt, Identity
@@ -29,7 +29,7 @@ from roundabout.testbeds.packets.ahead import TrialsAhead
 from roundabout.testbeds.packets.expected_work import expected_packet_hops
 from roundabout.testbeds.packets.loads import plan_loads
 from roundabout.testbeds.packets.pfc_faults import pfc_faults
-from roundabout.testbeds.packets.support import check_support
+from roundabout.testbeds.packets.support import check_support, find_unreached_rates
 
 PACKET_HOPS_PER_S = 7e6
 """Speed of the engine on each of several processors at once, in elapsed time, from which plans follow.
@@ -92,6 +92,11 @@ class PacketsProvider(TestbedProvider):
     def check_trial(self, trial: TrialSpec, /) -> None:
         """Raise UnsupportedError if the model cannot play the trial."""
         check_support(trial, self._fabric)
+
+    def find_warnings(self, experiment: Experiment, /) -> list[str]:
+        """Return also a warning for payload rates that RoCE does not reach."""
+        found = [text for cell in experiment.cells for text in find_unreached_rates(cell.spec)]
+        return list(dict.fromkeys([*super().find_warnings(experiment), *found]))
 
     def checks(self) -> tuple[Check, ...]:
         """Check for the engine, and for crossgen, which draws flows."""

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refusals of trials that the packet-level model cannot play, each by one error before a run begins."""
+"""Refusals of trials that the packet-level model cannot play, each by one error before a run begins, and warnings."""
+
+from collections.abc import Iterator
 
 from roundabout.models.packets import Fabric, UnsupportedError
+from roundabout.models.packets.fabric import payload_bytes, payload_share
 from roundabout.models.packets.network import ecn_thresholds, number_ports
 from roundabout.models.packets.switches import plan_buffers
 from roundabout.models.packets.transports import transport_values
@@ -27,6 +30,23 @@ def check_support(trial: TrialSpec, fabric: Fabric) -> None:
         _check_transport(f"jobs.{name}", job.transport, trial)
     ecn_thresholds(trial, fabric)
     plan_buffers(trial, number_ports(trial.topology))
+
+
+def find_unreached_rates(trial: TrialSpec) -> Iterator[str]:
+    """Yield a warning for each payload rate that the headers of RoCE packets do not leave."""
+    mtu_bytes = trial.topology.mtu_bytes
+    if all(user.transport.stands_for == "TCP" for user in trial.users):
+        return
+    for line_gbps, payload_gbps in sorted(
+        {(each.line_rate_gbps, each.payload_rate_gbps) for each in trial.topology.links}
+    ):
+        most_gbps = line_gbps * payload_share(mtu_bytes)
+        if payload_gbps > most_gbps:
+            yield (
+                f"topology.payload_rate_gbps: found {payload_gbps:g}, but RoCE packets of {payload_bytes(mtu_bytes)} "
+                f"bytes, the most at an MTU of {mtu_bytes}, carry {most_gbps:.2f} of {line_gbps:g} Gbit/s, and no more "
+                f"here; expected at most {most_gbps:.2f}, or an MTU for larger packets"
+            )
 
 
 def _check_cross_traffic(where: str, traffic: CrossTraffic, trial: TrialSpec) -> None:
