@@ -325,7 +325,8 @@ def test_a_host_program_that_fails_ends_the_run_and_all_is_undone(work):
     assert not work.owed
 
 
-def test_a_busy_machine_names_who_has_it(work):
+def test_a_busy_machine_names_who_has_it(work, monkeypatch):
+    monkeypatch.setattr(lease, "QUEUE_S", 0.0)
     with (
         lease.hold("machine", "someone's run", work.state),
         pytest.raises(RoundaboutError, match="leased to someone's run"),
