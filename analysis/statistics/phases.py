@@ -89,10 +89,10 @@ def find_phases_in(folded: FoldedIterations) -> FoundProfile:
     Raises:
         NoPeriodError: bytes are sent at one rate only.
     """
-    line = _merge_short_pieces(_fit_fewest_vertices(folded.points, _outline(folded.points)), folded.points)
+    line = merge_short_pieces(fit_fewest_vertices(folded.points, find_outline(folded.points)), folded.points)
     counts = folded.resample(RESAMPLINGS, np.random.default_rng(0))
     periods_ms = np.concatenate([[folded.period_ms], folded.resampled_periods_ms(counts)])
-    lines = np.concatenate([line[None], _resampled_lines(line, folded, counts)])
+    lines = np.concatenate([line[None], resample_lines(line, folded, counts)])
     phases = _phases(lines, periods_ms, folded.bytes)
     if len(phases) < 2:
         raise NoPeriodError(f"found one rate only in iterations of {folded.period_ms:.0f} ms, expected several phases")
@@ -105,7 +105,7 @@ def find_phases_in(folded: FoldedIterations) -> FoundProfile:
     )
 
 
-def _outline(points: Floats) -> Floats:
+def find_outline(points: Floats) -> Floats:
     """Return the cumulative bytes of an iteration from (0, 0) to (1, 1).
 
     Medians of `MEDIAN_POINTS` neighboring points or more.
@@ -116,7 +116,7 @@ def _outline(points: Floats) -> Floats:
     return np.vstack([(0.0, 0.0), *medians, (1.0, 1.0)])
 
 
-def _fit_fewest_vertices(points: Floats, outline: Floats) -> Floats:
+def fit_fewest_vertices(points: Floats, outline: Floats) -> Floats:
     """Return the broken line with the fewest vertices that is near all of the outline, tried from the least bend on.
 
     Near is `DETAIL`, or more if one sample in ten is farther off, or if a line without short pieces is.
@@ -127,12 +127,12 @@ def _fit_fewest_vertices(points: Floats, outline: Floats) -> Floats:
     if scatter > SCATTER:
         found = f"found samples {100 * scatter:.0f} % of an iteration's bytes off the mean course of iterations"
         raise NoPeriodError(f"{found}, expected {100 * SCATTER:.0f} % at most: the job's hosts do not send alike")
-    line = _fit_line(_drop_short_pieces(simplify_line(outline, max(DETAIL, scatter))), outline)
+    line = fit_line(_drop_short_pieces(simplify_line(outline, max(DETAIL, scatter))), outline)
     detail = max(DETAIL, scatter, float(_distances(line, outline).max()))
     while len(line) > 2:
         chords = [np.interp(line[each, 0], *line[[each - 1, each + 1]].T) for each in range(1, len(line) - 1)]
         bends = np.abs(line[1:-1, 1] - chords)
-        fewer = (_fit_line(np.delete(line, vertex + 1, axis=0), outline) for vertex in bends.argsort())
+        fewer = (fit_line(np.delete(line, vertex + 1, axis=0), outline) for vertex in bends.argsort())
         shorter = next((each for each in fewer if _distances(each, outline).max() <= detail), None)
         if shorter is None:
             break
@@ -162,16 +162,16 @@ def _drop_short_pieces(line: Floats) -> Floats:
     return _drop_short_pieces(np.delete(line, lengths.argmin() + 1, axis=0))
 
 
-def _merge_short_pieces(line: Floats, points: Floats) -> Floats:
+def merge_short_pieces(line: Floats, points: Floats) -> Floats:
     """Return the line fitted to the points, without pieces that are too short to be told from their neighbors."""
-    line = _fit_line(line, points)
+    line = fit_line(line, points)
     lengths = np.diff(line[1:-1, 0])
     if lengths.min(initial=1.0) >= SHORTEST:
         return line
-    return _merge_short_pieces(np.delete(line, lengths.argmin() + 1, axis=0), points)
+    return merge_short_pieces(np.delete(line, lengths.argmin() + 1, axis=0), points)
 
 
-def _fit_line(line: Floats, points: Floats) -> Floats:
+def fit_line(line: Floats, points: Floats) -> Floats:
     """Return the broken line with as many vertices that lies nearest to all points, except a few outliers."""
     at, sent = points.T
 
@@ -198,7 +198,7 @@ def _fit_line(line: Floats, points: Floats) -> Floats:
     )
 
 
-def _resampled_lines(line: Floats, folded: FoldedIterations, counts: Integers) -> Floats:
+def resample_lines(line: Floats, folded: FoldedIterations, counts: Integers) -> Floats:
     """Return the line fitted to each resampling; shape (draws, vertices, 2).
 
     Each is one Newton step away from the line fitted to all iterations, which replaces 2,000 fits (Salibian-Barrera and
@@ -210,7 +210,7 @@ def _resampled_lines(line: Floats, folded: FoldedIterations, counts: Integers) -
     place = np.searchsorted(np.unique(folded.number), folded.number)
     missed = (np.interp(folded.at, *line.T) - folded.sent) / DETAIL
     derivatives = _line_derivatives(line, folded.at) / DETAIL
-    # Of each iteration, the first and second derivatives of the cost, which is soft_l1 as in `_fit_line`.
+    # Of each iteration, the first and second derivatives of the cost, which is soft_l1 as in `fit_line`.
     weighted = derivatives.multiply((missed / np.sqrt(1 + missed**2))[:, None]).tocsr()
     curved = derivatives.multiply(((1 + missed**2) ** -0.75)[:, None]).tocsr()
     own = [np.flatnonzero(place == each) for each in range(counts.shape[1])]

@@ -126,8 +126,8 @@ def test_no_demand_exceeds_what_a_host_sent_between_two_samples(seed):
 def test_noise_does_not_multiply_fits(monkeypatch):
     """A fit for each vertex that noise left, for each resampling, took 131 s of CPU on rounded counters."""
     calls = []
-    fit = phases._fit_line
-    monkeypatch.setattr(phases, "_fit_line", lambda *each: calls.append(1) or fit(*each))
+    fit = phases.fit_line
+    monkeypatch.setattr(phases, "fit_line", lambda *each: calls.append(1) or fit(*each))
     monkeypatch.setattr(phases, "RESAMPLINGS", 100)
     observe(Schedule(800, 0.375, 30), rounded_bytes=10**7, lasts_s=15)
     assert len(calls) < 60

@@ -223,22 +223,24 @@ def test_points_at_one_instant_end_the_search_for_a_line():
 @pytest.mark.parametrize("played", [VGG, STEP])
 def test_resampled_phases_are_those_of_refitted_lines(played):
     folded = fold_iterations(counters(played))
-    line = phases._merge_short_pieces(
-        phases._fit_fewest_vertices(folded.points, phases._outline(folded.points)),
+    line = phases.merge_short_pieces(
+        phases.fit_fewest_vertices(folded.points, phases.find_outline(folded.points)),
         folded.points,
     )
     counts = folded.resample(20, np.random.default_rng(1))
     place = np.searchsorted(np.unique(folded.number), folded.number)
-    steps = phases._resampled_lines(line, folded, counts)
+    steps = phases.resample_lines(line, folded, counts)
     for step, count in zip(steps, counts, strict=True):
-        again = phases._fit_line(line, np.repeat(folded.points, count[place], axis=0))
+        again = phases.fit_line(line, np.repeat(folded.points, count[place], axis=0))
         assert step == pytest.approx(again, abs=1e-4)
 
 
 @given(st.integers(5, 60), st.integers(0, 2**32 - 1))
 def test_blocks_of_iterations_are_resampled(count, seed):
     number = np.arange(count)
-    folded = FoldedIterations(number / count, number / count, number, number + 1.0, number, 1.0, 1.0, number)
+    folded = FoldedIterations(
+        number / count, number / count, number, number + 1.0, number, 1.0, 1.0, number, np.zeros(1)
+    )
     counts = folded.resample(50, np.random.default_rng(seed))
     assert (counts.sum(axis=1) == count).all()
     drawn = folded.resampled_periods_ms(counts)
