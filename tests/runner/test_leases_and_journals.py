@@ -110,6 +110,16 @@ def test_those_to_which_a_lease_is_lent_take_turns_and_others_wait(tmp_path):
     assert not state.exists()
 
 
+def test_a_lease_that_is_lent_anew_remains_lent_by_its_first_holder(tmp_path, monkeypatch):
+    monkeypatch.delenv(lease.LENT, raising=False)
+    with lease.lend("machine", "tests", tmp_path / "outer"):
+        lent = os.environ[lease.LENT]
+        with lease.lend("machine", "tests of tests", tmp_path / "inner"):
+            assert os.environ[lease.LENT] != lent
+        assert os.environ[lease.LENT] == lent
+    assert lease.LENT not in os.environ
+
+
 def test_leftovers_of_dead_processes_are_found_and_no_others(tmp_path):
     with subprocess.Popen(["true"]) as ended:
         pass

@@ -58,11 +58,13 @@ def hold(what: str, owner: str, state: Path, *, wait_s: float = 0, report: Repor
 def lend(what: str, owner: str, state: Path, *, wait_s: float = 0, report: Report = lambda _: None) -> Iterator[None]:
     """Hold a lease as `hold` does, and lend it to this process and its children: they take turns among themselves."""
     with hold(what, owner, state, wait_s=wait_s, report=report):
+        before = {name: value for name, value in os.environ.items() if name == LENT}
         os.environ[LENT] = str(state / "leases" / what)
         try:
             yield
         finally:
             del os.environ[LENT]
+            os.environ.update(before)
 
 
 def holder(what: str, state: Path) -> str:
