@@ -13,6 +13,8 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, strategies as st
 
+from roundabout.cli.main import main
+from roundabout.cli.runs import clean
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
@@ -21,6 +23,7 @@ from roundabout.runner.machine import journal, lease, leftovers
 from roundabout.runner.machine.leftovers import process_name
 from roundabout.runner.tables.rows import RecordError, Samples, parse_event
 from roundabout.testbeds.lab import provider
+from roundabout.testbeds.lab.network import namespaces
 from roundabout.testbeds.lab.provider import LabProvider
 from roundabout.testbeds.rack.provider import RackProvider
 
@@ -141,6 +144,44 @@ def test_leftovers_of_dead_processes_are_found_and_no_others(tmp_path):
         {"kind": "transport", "name": "cubic", **owner},
         {"kind": "namespace", "name": f"bench-a-pid{ended.pid}", "where": None},
     ]
+
+
+def test_leftovers_are_removed_by_the_holder_of_the_machine_alone(tmp_path, monkeypatch):
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    state, removed = tmp_path / "roundabout", []
+    (state / "labs" / f"test-pid{ended.pid}").mkdir(parents=True)
+
+    def undo(entry):
+        removed.append(lease.holder("machine", state))
+        (state / "labs" / entry["name"]).rmdir()
+
+    monkeypatch.setattr(clean, "STATE", state)
+    monkeypatch.setattr(clean, "JOURNALS", tmp_path / "runs")
+    monkeypatch.setattr(clean, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(clean, "find_leftovers", lambda state: leftovers.find_leftovers(state, tmp_path / "netns"))
+    monkeypatch.setattr(clean, "undo", undo)
+    with lease.hold("machine", "me", state), pytest.raises(lease.BusyError, match="the machine is leased to me"):
+        clean.command()
+    assert removed == []
+    clean.command()
+    assert removed == ["roundabout clean"]
+
+
+def test_a_lab_made_by_hand_has_no_name_that_clean_removes(capsys):
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    assert main(["lab", "up", "--name", f"mine-pid{ended.pid}"]) == 2
+    assert "expected a name that does not end in -pid and a number" in capsys.readouterr().err
+
+
+def test_a_namespace_that_cannot_be_removed_is_named(monkeypatch):
+    def refuse(_name):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(namespaces.netns, "remove", refuse)
+    with pytest.raises(RoundaboutError, match="cannot remove the network namespace mine: .*not permitted"):
+        namespaces.remove_namespace("mine")
 
 
 DIES = """
