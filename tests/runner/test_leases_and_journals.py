@@ -84,6 +84,19 @@ def test_the_wait_for_a_lease_ends(tmp_path):
     assert len(lines) == 1
 
 
+def test_a_holder_that_has_not_written_its_name_yet_is_not_said_to_have_ended(tmp_path, monkeypatch):
+    state = tmp_path / "roundabout"
+    monkeypatch.setattr(lease, "DYING_S", 0.1)
+    with lease.hold("machine", "first", state):
+        (state / "leases" / "machine").write_text("")
+        with (
+            pytest.raises(lease.BusyError, match="leased to a new holder") as error,
+            lease.hold("machine", "me", state),
+        ):
+            pass
+    assert "ended" not in error.value.message
+
+
 TAKES = """
 import sys
 from pathlib import Path

@@ -73,7 +73,7 @@ def holder(what: str, state: Path) -> str:
 
 
 def wait_until_free(what: str, state: Path, report: Report) -> None:
-    """Wait until `what` has no live holder, as `holder` knows it. Raises BusyError after QUEUE_S."""
+    """Wait until `what` has no live holder, as `holder` returns it. Raises BusyError after QUEUE_S."""
     queue = _Queue(what, report)
     while content := _live_holder(_path(what, state)):
         queue.wait(_describe(content), QUEUE_S)
@@ -108,7 +108,7 @@ def _wait_for_lock(queue: _Queue, path: Path, wait_s: float) -> int:
     while (handle := locks.open_locked(path, open_private)) is None:
         content = _read_holder(path)
         is_alive = _is_alive(content.get("pid"))
-        dead = "" if is_alive else "; that ended, but not what it had started"
+        dead = "" if is_alive or not content else "; that ended, but not what it had started"
         queue.wait(f"{_describe(content)}{dead}", wait_s if is_alive else max(wait_s, DYING_S))
     return handle
 
