@@ -67,11 +67,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Take turns with runs and with the tests of other checkouts, if the session has tests of level `lab`.
+    """Take turns with runs and with the tests of other checkouts, if the session runs tests of level `lab`.
 
     These tests share the kernel and measure time. What killed runs and test sessions left is undone before them.
     """
-    if os.geteuid() != 0 or not any(item.get_closest_marker("lab") for item in session.items):
+    if (
+        os.geteuid() != 0
+        or session.config.option.collectonly
+        or not any(item.get_closest_marker("lab") for item in session.items)
+    ):
         return (yield)
     try:
         with lease.lend("machine", f"tests of {ROOT}", STATE, wait_s=lease.QUEUE_S, report=_print_wait):

@@ -10,7 +10,7 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine import lease
 from roundabout.runner.machine.leftovers import find_leftovers
 from roundabout.runner.machine.state import STATE
-from roundabout.terminal.lines import print_notice
+from roundabout.terminal.lines import print_error, print_notice
 from roundabout.testbeds import undo
 
 
@@ -27,4 +27,5 @@ def hold_machine() -> Iterator[None]:
                 undo(entry)
             yield
     except RoundaboutError as error:
-        sys.exit(f"error: {error.message}\n  {error.hint or ''}")
+        print_error(error.message, error.hint)
+        sys.exit(1)

@@ -19,8 +19,6 @@ constexpr Nanos kRetryNs = 50'000'000;
 // Of connections that are set up beforehand. With fresh connections the limit is the number of flows under way.
 constexpr std::size_t kMostAttempts = 32;
 
-constexpr const char *kRefused = "it refused us: is its secret another one, or its --most-connections reached?";
-
 constexpr int kEcnBits = 3;
 
 // Sets what the class asks for, and reads it back.
@@ -161,8 +159,10 @@ bool Connector::answered(Attempt &attempt) {
   const ssize_t n = recv(attempt.fd.get(), room.data(), room.size(), 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return false;
-  if (n <= 0)
-    throw native::Failure(kRefused);
+  if (n == 0 || (n < 0 && errno == ECONNRESET))
+    throw native::Failure(std::string("the sink ") + kRefused);
+  if (n < 0)
+    throw native::Failure(std::strerror(errno));
   attempt.welcome.took(static_cast<std::size_t>(n));
   if (!attempt.welcome.whole())
     return false;
@@ -196,7 +196,7 @@ void Connector::unfinished(const Attempt &attempt, const std::string &why) const
 void Connector::retry_unanswered(const Connection &connection) {
   Attempt attempt{Fd(), &connection.pool(), connection.start_ns(), *connection.unanswered(), true};
   attempt.pool->reconnecting();
-  if (retry(attempt, kRefused))
+  if (retry(attempt, "the sink " + connection.why()))
     attempts_.push_back(std::move(attempt));
 }
 
@@ -207,10 +207,9 @@ void Connector::bury() {
       each++;
       continue;
     }
+    buried_bytes_ += each->acknowledged_bytes();
     if (each->unanswered())
       retry_unanswered(*each);
-    else
-      buried_bytes_ += each->acknowledged_bytes();
     each = connections_.erase(each);
   }
 }

@@ -40,7 +40,7 @@ public:
   void give_up_flows();
 
 private:
-  // A connection that is not welcome yet. A flow's attempt is repeated until the flow has an open connection.
+  // A connection without the sink's answer yet. A flow's attempt is repeated until the flow has an open connection.
   struct Attempt {
     native::Fd fd; // none between two attempts
     Pool *pool;

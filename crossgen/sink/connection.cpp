@@ -121,7 +121,7 @@ template <typename Message> bool Connection::read(Incoming<Message> &message) co
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
     return false;
   if (n == 0 || (n < 0 && errno == ECONNRESET))
-    throw native::Failure("closed the connection");
+    throw native::Failure(answered_ ? "closed the connection" : kRefused);
   if (n < 0)
     throw native::Failure(std::string("was lost (") + std::strerror(errno) + ")");
   message.took(static_cast<std::size_t>(n));
@@ -146,11 +146,12 @@ std::optional<Finished> Connection::read_acknowledgement() {
   return finished;
 }
 
-// A sink that closes a connection without an answer is not lost: it may have too many new connections at the moment.
+// A sink that has not answered is not lost: it may have too many new connections at the moment.
 void Connection::lose(const std::string &why) {
   {
     const std::lock_guard guard(mutex_);
     broken_ = true;
+    why_ = why;
     poller_.remove(fd_.get());
   }
   if (answered_)
@@ -161,6 +162,8 @@ void Connection::lose(const std::string &why) {
 }
 
 std::uint64_t Connection::acknowledged_bytes() const {
+  if (!answered_)
+    return 0;
   tcp_info info{};
   socklen_t length = sizeof info;
   if (getsockopt(fd_.get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0)

@@ -5,6 +5,9 @@
 
 namespace crossgen {
 
+// Why a connection without an answer is lost, after the name of its sink.
+constexpr const char *kRefused = "closed the connection without an answer: check the secret and --most-connections";
+
 // A connection to a sink. A welcomed connection carries one flow after the other. A fresh connection carries one flow
 // without waiting for the welcome, and ends with the flow, or if the sink closes it before the welcome. The thread that
 // launches a flow sends its beginning, so that no wake-up delays the first byte. The worker whose `poller` watches the
@@ -20,13 +23,16 @@ public:
   // Reads or writes as the polled `events` allow.
   void handle(std::uint32_t events);
 
-  std::uint64_t acknowledged_bytes() const; // by TCP, since it was set up
+  // Returns the bytes acknowledged by TCP since the connection was set up, 0 until the sink has answered: a flow whose
+  // connection is lost before is sent again.
+  std::uint64_t acknowledged_bytes() const;
 
   // Returns true if a fresh connection has ended; only its owner still refers to it.
   bool ended() const { return ended_; }
 
-  // Returns the flow of an ended connection that the sink closed without an answer, so it did not take the flow.
+  // Returns the flow of an ended connection that was lost without the sink's answer, so the sink did not take the flow.
   const Launch *unanswered() const { return answered_ ? nullptr : &*launch_; }
+  const std::string &why() const { return why_; } // it was lost
   native::Nanos start_ns() const { return start_ns_; }
   Pool &pool() const { return pool_; }
 
@@ -52,7 +58,8 @@ private:
   native::Nanos start_ns_ = 0;
   bool broken_ = false;
   const bool fresh_;
-  bool answered_; // the hello
+  std::atomic<bool> answered_; // the hello
+  std::string why_;            // it was lost
   std::atomic<bool> ended_ = false;
   FlowHeader header_{};
   std::uint64_t sent_ = 0; // of the header and the bytes

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from roundabout.cli.main import main
+from roundabout.core import bpf
 from roundabout.core.errors import UsageError
 from roundabout.judge import kernel_requirements
 from roundabout.judge.kernel_requirements import check_kernels
+from roundabout.testbeds.lab.checks.doctor import examine_bpf
 
 pytestmark = pytest.mark.unit
 
@@ -76,6 +78,14 @@ def test_a_running_kernel_without_types_is_told_from_a_file_that_is_missing(
     with pytest.raises(UsageError, match="other: No such file or directory, expected a kernel's BTF") as error:
         check_kernels(BUILT, (tmp_path / "other",))
     assert error.value.hint is None
+
+
+def test_doctor_goes_on_where_the_number_of_bpf_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(bpf, "SYSCALL", {"elsewhere": 1})
+    check = examine_bpf()
+    assert check.good is False
+    assert check.found == f"found a machine of kind {os.uname().machine}, expected one of elsewhere"
 
 
 CHECK = """

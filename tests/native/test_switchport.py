@@ -70,14 +70,24 @@ def test_a_route_that_makes_no_sense_is_refused(pins: Any) -> None:
 ROUTE = "100 10.77.0.1 10.77.0.3 61000 29500 102\n"
 
 
-@pytest.mark.parametrize("wrong", ["100 10.77.0.1 somewhere 0 0 102\n", "100\n", ROUTE + ROUTE])
-def test_routes_that_are_refused_leave_those_that_are_set(pins: Any, wrong: str) -> None:
+NONSENSE = "a route on stdin makes no sense"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ("100 10.77.0.1 somewhere 0 0 102\n", NONSENSE),
+        ("100\n", NONSENSE),
+        (ROUTE + ROUTE, "two routes on stdin are for the same flow at the same port"),
+    ],
+)
+def test_routes_that_are_refused_leave_those_that_are_set(pins: Any, wrong: str, complaint: str) -> None:
     pins.make("routes", 16, 16)
     assert switchport(pins, "set-routes", ROUTE).returncode == 0
     before = switchport(pins, "show-routes").stdout
     done = switchport(pins, "set-routes", ROUTE.replace("61000", "61001") + wrong)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "a route on stdin makes no sense" in done.stderr
+    assert complaint in done.stderr
     assert switchport(pins, "show-routes").stdout == before
 
 

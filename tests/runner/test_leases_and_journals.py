@@ -13,6 +13,8 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, strategies as st
 
+from roundabout.cli.main import main
+from roundabout.cli.runs import clean
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
@@ -21,6 +23,7 @@ from roundabout.runner.machine import journal, lease, leftovers
 from roundabout.runner.machine.leftovers import process_name
 from roundabout.runner.tables.rows import RecordError, Samples, parse_event
 from roundabout.testbeds.lab import provider
+from roundabout.testbeds.lab.network import namespaces
 from roundabout.testbeds.lab.provider import LabProvider
 from roundabout.testbeds.rack.provider import RackProvider
 
@@ -81,6 +84,19 @@ def test_the_wait_for_a_lease_ends(tmp_path):
     assert len(lines) == 1
 
 
+def test_a_holder_that_has_not_written_its_name_yet_is_not_said_to_have_ended(tmp_path, monkeypatch):
+    state = tmp_path / "roundabout"
+    monkeypatch.setattr(lease, "DYING_S", 0.1)
+    with lease.hold("machine", "first", state):
+        (state / "leases" / "machine").write_text("")
+        with (
+            pytest.raises(lease.BusyError, match="leased to a new holder") as error,
+            lease.hold("machine", "me", state),
+        ):
+            pass
+    assert "ended" not in error.value.message
+
+
 TAKES = """
 import sys
 from pathlib import Path
@@ -110,6 +126,16 @@ def test_those_to_which_a_lease_is_lent_take_turns_and_others_wait(tmp_path):
     assert not state.exists()
 
 
+def test_a_lease_that_is_lent_anew_remains_lent_by_its_first_holder(tmp_path, monkeypatch):
+    monkeypatch.delenv(lease.LENT, raising=False)
+    with lease.lend("machine", "tests", tmp_path / "outer"):
+        lent = os.environ[lease.LENT]
+        with lease.lend("machine", "tests of tests", tmp_path / "inner"):
+            assert os.environ[lease.LENT] != lent
+        assert os.environ[lease.LENT] == lent
+    assert lease.LENT not in os.environ
+
+
 def test_leftovers_of_dead_processes_are_found_and_no_others(tmp_path):
     with subprocess.Popen(["true"]) as ended:
         pass
@@ -131,6 +157,44 @@ def test_leftovers_of_dead_processes_are_found_and_no_others(tmp_path):
         {"kind": "transport", "name": "cubic", **owner},
         {"kind": "namespace", "name": f"bench-a-pid{ended.pid}", "where": None},
     ]
+
+
+def test_leftovers_are_removed_by_the_holder_of_the_machine_alone(tmp_path, monkeypatch):
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    state, removed = tmp_path / "roundabout", []
+    (state / "labs" / f"test-pid{ended.pid}").mkdir(parents=True)
+
+    def undo(entry):
+        removed.append(lease.holder("machine", state))
+        (state / "labs" / entry["name"]).rmdir()
+
+    monkeypatch.setattr(clean, "STATE", state)
+    monkeypatch.setattr(clean, "JOURNALS", tmp_path / "runs")
+    monkeypatch.setattr(clean, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(clean, "find_leftovers", lambda state: leftovers.find_leftovers(state, tmp_path / "netns"))
+    monkeypatch.setattr(clean, "undo", undo)
+    with lease.hold("machine", "me", state), pytest.raises(lease.BusyError, match="the machine is leased to me"):
+        clean.command()
+    assert removed == []
+    clean.command()
+    assert removed == ["roundabout clean"]
+
+
+def test_a_lab_made_by_hand_has_no_name_that_clean_removes(capsys):
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    assert main(["lab", "up", "--name", f"mine-pid{ended.pid}"]) == 2
+    assert "expected a name that does not end in -pid and a number" in capsys.readouterr().err
+
+
+def test_a_namespace_that_cannot_be_removed_is_named(monkeypatch):
+    def refuse(_name):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(namespaces.netns, "remove", refuse)
+    with pytest.raises(RoundaboutError, match="cannot remove the network namespace mine: .*not permitted"):
+        namespaces.remove_namespace("mine")
 
 
 DIES = """

@@ -87,22 +87,24 @@ FOLLOWED_ONCE __u64 reaction_point_act(struct reaction_point *rp, struct held_cn
   return before;
 }
 
-// Applies an ACK. Returns the rate before the cuts if CNPs act at it, else 0. CNPs whose delay has ended in a silence
-// before it act at that end, and the timers run on from there.
+// Applies an ACK. CNPs whose delay has ended in a silence before it act at that end, and the timers run on from there.
+// Returns the rate before the cuts if CNPs act at the ACK. Else returns the rate before the cuts in the silence if the
+// rate is still lower, and 0 if not.
 FOLLOWED_ONCE __u64 reaction_point_on_ack(struct reaction_point *rp, struct held_cnps *held,
                                           const struct dcqcn_params *p, struct dcqcn_counters *c,
                                           const struct ack *ack) {
   if (!rp || !held || !p || !c || !ack)
     return 0;
+  __u64 in_silence = 0;
   if (held->count && ack->spacing > p->cnp_delay_us) {
     struct ack silent = {.now = ack->now - ack->spacing + p->cnp_delay_us, .spacing = p->cnp_delay_us};
-    reaction_point_act(rp, held, p, c, &silent);
+    in_silence = reaction_point_act(rp, held, p, c, &silent);
   }
   held_cnps_hear(held, p, ack->now, ack->is_marked);
   __u64 before = reaction_point_act(rp, held, p, c, ack);
   if (!before)
     reaction_point_count_bytes(rp, p, c, ack->bytes);
-  return before;
+  return before ? before : in_silence > rp->R_C ? in_silence : 0;
 }
 
 #endif

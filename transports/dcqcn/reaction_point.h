@@ -14,7 +14,9 @@
 // 327 bytes.
 #define MOST_BYTE_EVENTS 128
 
-#define MAX_TURNS (1 << 20) // of bpf_loop(), some 10 ms; the sets of `sets/` reach R_max within 5,000
+// Largest number of overdue increases at one ACK. It limits the time of a call to some 10 ms; the kernel's bpf_loop()
+// would take 1 << 23 turns (BPF_MAX_LOOPS). The sets of `sets/` reach R_max within 5,000.
+#define MAX_TURNS (1 << 20)
 
 // A function that the verifier follows once, whoever calls it, and not once for each path that leads to a call. It
 // knows nothing of the arguments then, so a pointer to memory must be checked.
@@ -146,7 +148,7 @@ static long reaction_point_next_of_series(__u32 turn, void *series) {
   return 0;
 }
 
-// Applies a series of overdue increases. The kernel's bpf_loop() takes no more turns than MAX_TURNS.
+// Applies a series of overdue increases: in the kernel MAX_TURNS at most.
 static __always_inline void reaction_point_next_stages(struct increases *series, __u32 stages) {
 #ifdef __bpf__
   bpf_loop(stages < MAX_TURNS ? stages : MAX_TURNS, reaction_point_next_of_series, series, 0);

@@ -108,7 +108,8 @@ static __always_inline void job_leave(struct sock *sk) {
   if (!job)
     return;
   bpf_spin_lock(&job->lock);
-  __u32 left = --job->members;
+  // Another job may have got the element since job_of().
+  __u32 left = job->begun_ns == m->job_begun_ns ? --job->members : 1;
   bpf_spin_unlock(&job->lock);
   if (!left)
     bpf_map_delete_elem(&jobs, &m->job);

@@ -17,6 +17,7 @@ from rich.text import Text
 from roundabout.cli.options import Dilation, Json, Scale
 from roundabout.core.errors import UsageError
 from roundabout.runner.machine import lease
+from roundabout.runner.machine.leftovers import is_leftover
 from roundabout.runner.machine.state import STATE
 from roundabout.spec import load_topology
 from roundabout.terminal.lines import print_notice
@@ -52,6 +53,11 @@ def up(
     """Build a lab and measure its links."""
     console = Screen()
     network, shifts = load_topology(topology), _parse_shifts(clock_shift or ())
+    if name and is_leftover(name):
+        raise UsageError(
+            f"found lab name {name!r}, which stands for a lab of a process that has ended: `roundabout clean` would "
+            "remove it; expected a name that does not end in -pid and a number"
+        )
     require_all()
     with (
         lease.hold("machine", f"lab up {name or topology}", STATE, wait_s=lease.QUEUE_S, report=print_notice),

@@ -3,6 +3,7 @@
 
 import typer
 
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine import journal, lease
 from roundabout.runner.machine.journal import JOURNALS, Entry
 from roundabout.runner.machine.leftovers import find_leftovers
@@ -32,9 +33,10 @@ def command() -> None:
         tell(f"removing {entry['kind']} {entry['name']}, left by a process that ended")
         undo(entry)
 
-    failed = journal.apply_to_each(remove, find_leftovers(STATE))
+    failed: list[RoundaboutError] = []
     try:
         with lease.hold("machine", "roundabout clean", STATE, wait_s=PATIENCE_S if _has_leftovers() else 0):
+            failed += journal.apply_to_each(remove, find_leftovers(STATE))
             failed += journal.replay(JOURNALS, undo, tell)
     except BusyError as error:
         if _has_leftovers():
@@ -45,6 +47,6 @@ def command() -> None:
 
 
 def _has_leftovers() -> bool:
-    """Return True if a dead run left entries in its journal."""
+    """Return True if a dead run left entries in its journal, or a dead test or benchmark left anything."""
     holder = lease.holder("machine", STATE)
-    return any(not holder.endswith(run_id) for run_id in journal.runs_with_journal(JOURNALS))
+    return any(find_leftovers(STATE)) or any(not holder.endswith(run_id) for run_id in journal.runs_with_journal(JOURNALS))

@@ -82,7 +82,7 @@ def frame_bytes(payload: int) -> int:
     return FRAME_HEADER_BYTES + ROCE_HEADER_BYTES + payload
 
 
-def payload_share(mtu_bytes: int) -> float:
+def roce_payload_share(mtu_bytes: int) -> float:
     """Return the largest share of a link's rate, 0 to 1, that the payload of RoCE packets can have at this MTU."""
     payload = payload_bytes(mtu_bytes)
     return payload / (frame_bytes(payload) + AROUND_BYTES)

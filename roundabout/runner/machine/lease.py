@@ -58,11 +58,13 @@ def hold(what: str, owner: str, state: Path, *, wait_s: float = 0, report: Repor
 def lend(what: str, owner: str, state: Path, *, wait_s: float = 0, report: Report = lambda _: None) -> Iterator[None]:
     """Hold a lease as `hold` does, and lend it to this process and its children: they take turns among themselves."""
     with hold(what, owner, state, wait_s=wait_s, report=report):
+        before = {name: value for name, value in os.environ.items() if name == LENT}
         os.environ[LENT] = str(state / "leases" / what)
         try:
             yield
         finally:
             del os.environ[LENT]
+            os.environ.update(before)
 
 
 def holder(what: str, state: Path) -> str:
@@ -71,7 +73,7 @@ def holder(what: str, state: Path) -> str:
 
 
 def wait_until_free(what: str, state: Path, report: Report) -> None:
-    """Wait until `what` has no live holder, as `holder` knows it. Raises BusyError after QUEUE_S."""
+    """Wait until `what` has no live holder, as `holder` returns it. Raises BusyError after QUEUE_S."""
     queue = _Queue(what, report)
     while content := _live_holder(_path(what, state)):
         queue.wait(_describe(content), QUEUE_S)
@@ -106,7 +108,7 @@ def _wait_for_lock(queue: _Queue, path: Path, wait_s: float) -> int:
     while (handle := locks.open_locked(path, open_private)) is None:
         content = _read_holder(path)
         is_alive = _is_alive(content.get("pid"))
-        dead = "" if is_alive else "; that ended, but not what it had started"
+        dead = "" if is_alive or not content else "; that ended, but not what it had started"
         queue.wait(f"{_describe(content)}{dead}", wait_s if is_alive else max(wait_s, DYING_S))
     return handle
 

@@ -20,6 +20,12 @@ def process_name(what: str) -> str:
     return f"{what}-pid{os.getpid()}"
 
 
+def is_leftover(name: str) -> bool:
+    """Return True if `name` is the `process_name` of a process that has ended."""
+    pid = NAME.fullmatch(name)
+    return pid is not None and not Path("/proc", pid[1]).exists()
+
+
 def find_leftovers(state: Path, namespaces: Path = NAMESPACES) -> Iterator[Entry]:
     """Yield a journal entry for everything with the `process_name` of a process that has ended.
 
@@ -38,4 +44,4 @@ def find_leftovers(state: Path, namespaces: Path = NAMESPACES) -> Iterator[Entry
 
 
 def _of_dead_processes(paths: Iterator[Path]) -> list[Path]:
-    return [path for path in sorted(paths) if (pid := NAME.fullmatch(path.name)) and not Path("/proc", pid[1]).exists()]
+    return [path for path in sorted(paths) if is_leftover(path.name)]

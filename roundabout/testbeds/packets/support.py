@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from roundabout.models.packets import Fabric, UnsupportedError
-from roundabout.models.packets.fabric import payload_bytes, payload_share
+from roundabout.models.packets.fabric import payload_bytes, roce_payload_share
 from roundabout.models.packets.network import ecn_thresholds, number_ports
 from roundabout.models.packets.switches import plan_buffers
 from roundabout.models.packets.transports import transport_values
@@ -40,7 +40,7 @@ def find_unreached_rates(trial: TrialSpec) -> Iterator[str]:
     for line_gbps, payload_gbps in sorted(
         {(each.line_rate_gbps, each.payload_rate_gbps) for each in trial.topology.links}
     ):
-        most_gbps = line_gbps * payload_share(mtu_bytes)
+        most_gbps = line_gbps * roce_payload_share(mtu_bytes)
         if payload_gbps > most_gbps:
             yield (
                 f"topology.payload_rate_gbps: found {payload_gbps:g}, but RoCE packets of {payload_bytes(mtu_bytes)} "

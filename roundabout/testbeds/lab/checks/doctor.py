@@ -12,6 +12,7 @@ from pathlib import Path
 from roundabout.core import paths
 from roundabout.core.bpf import find_bpf_error
 from roundabout.core.btf import KERNEL_BTF, Btf
+from roundabout.core.errors import RoundaboutError
 from roundabout.runner.program_list import program_paths
 from roundabout.runner.testbed import Check
 
@@ -52,6 +53,7 @@ QDISCS = {
     "clsact": "tc qdisc add dev port clsact && "
     "tc filter add dev port egress u32 match u32 0 0 action mirred egress mirror dev far",
 }
+NEEDS_ROOT = "needs root to be checked"
 PROGRAMS = ("hosts", "controller", "lab")
 
 
@@ -103,8 +105,11 @@ def _kernel() -> Iterator[Check]:
 def examine_bpf() -> Check:
     """Check that this process may call bpf(2), which a container, seccomp or the kernel's lockdown may forbid."""
     if os.geteuid() != 0:
-        return Check("bpf(2)", None, "only root can tell", "sudo roundabout doctor")
-    error = find_bpf_error()
+        return Check("bpf(2)", None, NEEDS_ROOT, "sudo roundabout doctor")
+    try:
+        error = find_bpf_error()
+    except RoundaboutError as unknown:
+        return Check("bpf(2)", False, unknown.message)
     if error == errno.EPERM:
         remedy = "CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and CAP_SYS_ADMIN: a privileged container, or none"
         return Check("bpf(2)", False, "is not permitted here", remedy)
@@ -114,10 +119,10 @@ def examine_bpf() -> Check:
 def _check_in_namespaces(name: str, options: list[str], script: str) -> Check:
     """Check that a script works in namespaces of its own, which end with it."""
     if os.geteuid() != 0:
-        return Check(name, None, "only root can tell", "sudo roundabout doctor")
+        return Check(name, None, NEEDS_ROOT, "sudo roundabout doctor")
     unshare = shutil.which("unshare", path=PATH)
     if unshare is None:
-        return Check(name, None, "only unshare can tell, and it was not found", "apt-get install util-linux")
+        return Check(name, None, "needs unshare to be checked, which was not found", "apt-get install util-linux")
     command = [unshare, "--net", *options, "sh", "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PATH": PATH})
     if done.returncode == 0:

@@ -108,6 +108,18 @@ static int read_routes(struct entries *entries) {
   return 0;
 }
 
+// Returns what failed in read_routes().
+static const char *reading_fault(int status) {
+  switch (status) {
+  case -EINVAL:
+    return "a route on stdin makes no sense";
+  case -EEXIST:
+    return "two routes on stdin are for the same flow at the same port";
+  default:
+    return "reading the routes on stdin failed";
+  }
+}
+
 // Sets the new routes before it deletes the old ones, so that packets in between have a route.
 int set_routes(const char *pins) {
   int routes = open_pinned(pins, ROUTES), status;
@@ -117,7 +129,7 @@ int set_routes(const char *pins) {
     return fail(pins, routes);
   status = read_routes(&entries);
   if (status)
-    return fail("a route on stdin makes no sense", status);
+    return fail(reading_fault(status), status);
   for (size_t i = 0; i < entries.count; i++)
     if (bpf_map_update_elem(routes, &entries.at[i].key, &entries.at[i].route, BPF_ANY))
       return fail("setting a route failed", errno);

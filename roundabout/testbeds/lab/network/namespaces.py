@@ -5,10 +5,11 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import TypeVar
 
-from pyroute2 import netns
+from pyroute2 import NetlinkError, netns
+
+from roundabout.testbeds.lab.errors import LabError
 
 Result = TypeVar("Result")
 
@@ -38,6 +39,10 @@ def run_inside(pid: int, work: Callable[[], Result]) -> Result:
 
 
 def remove_namespace(name: str) -> None:
-    """Remove the namespace that `ip netns` calls `name`, if it exists."""
-    with suppress(FileNotFoundError):
+    """Remove the namespace that `ip netns` calls `name`, if it exists. Raises LabError."""
+    try:
         netns.remove(name)
+    except FileNotFoundError:
+        pass
+    except (OSError, NetlinkError) as error:
+        raise LabError(f"cannot remove the network namespace {name}: {error}") from error
