@@ -108,7 +108,7 @@ def test_hosts_that_do_not_send_alike_get_no_advice():
 
 
 def observe_unlike_hosts(seed):
-    """Return the observation of two hosts out of phase and with other shapes, and the fastest rate of their counters."""
+    """Return the observation of two unlike hosts out of phase, and their counters' fastest rate."""
     generator = np.random.default_rng(seed)
     schedules = [Schedule(600, duty, gbps) for duty, gbps in zip(generator.uniform(0.1, 0.6, 2), (20, 30), strict=True)]
     counters = {
