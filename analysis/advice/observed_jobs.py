@@ -103,7 +103,8 @@ def _observe_profiles(job: str, profiles: int) -> ObservedJob:
 
 def _observe_trial(run: Run, job: str) -> ObservedJob:
     try:
-        return observe_job(job, find_lone_job(run, job).workers())
+        lone = find_lone_job(run, job)
+        return observe_job(job, lone.workers(), hosts=lone.job.workers)
     except StoreError as error:
         return ObservedJob(job, reason=error.message.removeprefix(f"{run.path}: "))
 
@@ -149,13 +150,14 @@ def observe_job(
 
     A reason is, for example, that the job ended long before `last_ns`. Notes name workers by their `hosts`.
     """
+    notes: tuple[str, ...] = ()
     try:
         folded = fold_iterations(workers)
         notes = (*_offset_notes(job, folded, hosts), *_resolution_notes(job, folded))
         reason = _end_reason(workers, last_ns, folded.period_ms) or _instability_reason(folded)
         found = None if reason else find_phases_in(folded)
     except NoPeriodError as error:
-        return ObservedJob(job, reason=error.message)
+        return ObservedJob(job, reason=error.message, notes=notes)
     reason = reason or (_uncertainty_reason(found, workers) if found else "")
     jitter_ms = float(folded.lengths_ms.std())
     return ObservedJob(job, None if reason else found, jitter_ms, reason, notes, folded.samples_per_iteration)
@@ -185,7 +187,7 @@ def _uncertainty_reason(found: FoundProfile, workers: Sequence[WorkerCounter]) -
     if period.high - period.low > UNSTABLE * period.value:
         known = f"{period.low:.1f} to {period.high:.1f} ms"
         return f"its period is known as {known} only, expected {100 * UNSTABLE:.0f} % at most"
-    fastest_gbps = max(float((np.diff(each.payload_bytes) / np.diff(each.at_ns)).max()) for each in workers) * 8
+    fastest_gbps = max(map(_fastest_gbps, workers))
     step_ms = max(float(np.median(np.diff(each.at_ns))) for each in workers) / 1e6
     for phase in found.phases:
         rate, begin_ms = phase.gbps, phase.begin_ms.value
@@ -197,6 +199,12 @@ def _uncertainty_reason(found: FoundProfile, workers: Sequence[WorkerCounter]) -
             fastest = f"no host sent more than {fastest_gbps:.1f} between two samples"
             return f"{where} would be {rate.value:.1f} Gbit/s, but {fastest}"
     return ""
+
+
+def _fastest_gbps(worker: WorkerCounter) -> float:
+    """Return the largest rate between two samples of different instants."""
+    steps_ns = np.diff(worker.at_ns)
+    return float((np.diff(worker.payload_bytes)[steps_ns > 0] / steps_ns[steps_ns > 0]).max()) * 8
 
 
 def _end_reason(workers: Sequence[WorkerCounter], last_ns: int | None, period_ms: float) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Byte counters of hosts from a CSV or Parquet table."""
 
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import BinaryIO
@@ -23,6 +24,8 @@ INTERFACE = "interface"
 TEXT = dict.fromkeys((*HOSTS, INTERFACE), pa.string())
 """Types of the columns that hold names: they stay text, because a host `01` is no number."""
 DELIMITERS = (",", ";", "\t")
+DECIMAL_COMMA = re.compile(rb'(?:^|[;\t])"?[+-]?\d+,\d+(?:[eE][+-]?\d+)?"?(?=[;\t\r\n]|$)', re.MULTILINE)
+"""A field that is a number with a decimal comma, between other separators."""
 HEAD_BYTES = 1 << 16
 
 
@@ -38,7 +41,7 @@ def read_table(path: Path, named: Collection[str]) -> Counters:
 
 
 def _read_csv(file: BinaryIO) -> pa.Table:
-    """Return a table with the separator of its heading; numbers may have a decimal comma if that is another one."""
+    """Return a table with the separator of its heading; numbers may have a decimal comma if that is no comma."""
     heading, _, rows = file.read(HEAD_BYTES).partition(b"\n")
     file.seek(0)
     delimiter = max(DELIMITERS, key=lambda each: heading.count(each.encode()))
@@ -47,7 +50,7 @@ def _read_csv(file: BinaryIO) -> pa.Table:
         read_options=pacsv.ReadOptions(use_threads=False),  # so that complaints name a row
         parse_options=pacsv.ParseOptions(delimiter=delimiter),
         convert_options=pacsv.ConvertOptions(
-            column_types=TEXT, decimal_point="," if delimiter != "," and b"," in rows else "."
+            column_types=TEXT, decimal_point="," if delimiter != "," and DECIMAL_COMMA.search(rows) else "."
         ),
     )
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from analysis.expectations.verdicts import Verdict, judge
 from analysis.quantities import CachedReading
-from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, speedup
+from analysis.reading.cells import CellId, CellTrials, baseline_of, cells_of, experiment_of, typical_speedup
 from analysis.reading.congestion.marks import JobMarks, marks_of_cells
 from analysis.reading.disturbance import mark_name, widen
 from analysis.reading.fidelity import Fidelity, fidelity_of
@@ -260,7 +260,7 @@ def _described(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _cell(cell: CellTrials, job: str, baseline: CellTrials | None, called: str, limits: Limits) -> JobCell:
     repetitions = cell.repetitions(job)
-    compared = None if baseline is None or baseline is cell else speedup(baseline, cell, job)
+    compared = None if baseline is None or baseline is cell else typical_speedup(baseline, cell, job)
     return JobCell(
         variant=cell.variant,
         levels=dict(cell.levels),

@@ -18,7 +18,7 @@ from analysis.reading.cached_run import cached_per_run
 from analysis.reading.data import HostPlace, counters, filter_rows, iterations
 from analysis.reading.disturbance import mark_name, widen
 from analysis.statistics.cumulative_counter import EMPTY, CumulativeCounter, Integers
-from analysis.statistics.intervals import Array, Measured, estimate, least, ratio, tail_estimate
+from analysis.statistics.intervals import Array, Measured, estimate, find_modes, least, ratio, tail_estimate
 from roundabout.spec import Experiment, Transport, TrialSpec
 from roundabout.spec.base import Level
 from roundabout.spec.experiment import ONLY_VARIANT
@@ -297,6 +297,17 @@ def speedup(slow: CellTrials, fast: CellTrials, job: str | None) -> Measured | N
 def speedup_of_mean(slow: CellTrials, fast: CellTrials, job: str) -> Measured:
     """Return the mean iteration time of a job in `slow` over that in `fast`."""
     return ratio(*(cell.estimate(job, np.mean) for cell in (slow, fast)))
+
+
+def typical_speedup(slow: CellTrials, fast: CellTrials, job: str) -> Measured | None:
+    """Return the median of a job in `slow` over that in `fast`, or mean over mean if either cell has two modes.
+
+    None if the job is not in both cells.
+    """
+    both = [cell for cell in (slow, fast) if job in cell.times]
+    if len(both) == 2 and any(find_modes(np.concatenate(cell.repetitions(job))) for cell in both):
+        return speedup_of_mean(slow, fast, job)
+    return speedup(slow, fast, job)
 
 
 def speedup_of_slow(slow: CellTrials, fast: CellTrials, job: str) -> Measured:

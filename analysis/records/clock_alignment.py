@@ -2,7 +2,7 @@
 """Alignment of the clocks of a job's ranks, by the ends of collectives in which several ranks took part."""
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -55,16 +55,37 @@ def find_clock_steps(whole: Sequence[CallsByRank]) -> list[ClockStep]:
 def _clock_step(
     whole: Sequence[CallsByRank], pair: RankPair, places: Sequence[int], levels: Sequence[Sequence[int]]
 ) -> ClockStep:
-    level_of = {index: number for number, level in enumerate(levels) for index in level}
-    order = sorted(level_of, key=lambda index: whole[places[index]][pair[0]].number or 0)
-    after = next(n for n in range(1, len(order)) if level_of[order[n]] != level_of[order[n - 1]])
-    ends_ns = np.array([[whole[places[index]][rank].end_ns for index in order] for rank in pair])
-    gaps_ns = np.diff(ends_ns)
+    level_of = {places[index]: number for number, level in enumerate(levels) for index in level}
+    order = _order_across_step(whole, pair, level_of)
+    after = _first_change(order, level_of)
+    gaps_ns = np.diff(np.array([[whole[place][rank].end_ns for place in order] for rank in pair]))
     unusual_ns = np.abs(gaps_ns[:, after - 1] - np.median(gaps_ns[0]))
     one_ns, other_ns = gaps_ns[:, after - 1].tolist()
     is_other = bool(unusual_ns[1] >= unusual_ns[0])
-    left_out = frozenset(places[index] for level in levels[1:] for index in level)
-    return ClockStep(pair[is_other], pair, (other_ns - one_ns) * (1 if is_other else -1), after, left_out)
+    in_time = sorted(level_of, key=lambda place: whole[place][pair[not is_other]].end_ns)
+    left_out = frozenset(place for place, level in level_of.items() if level)
+    by_ns = (other_ns - one_ns) * (1 if is_other else -1)
+    return ClockStep(pair[is_other], pair, by_ns, _first_change(in_time, level_of), left_out)
+
+
+def _order_across_step(whole: Sequence[CallsByRank], pair: RankPair, level_of: Mapping[int, int]) -> list[int]:
+    """Return the places of the largest class of calls that are on several levels, in the order in which they were made.
+
+    Numbers count the calls of one kind in a group. Calls without numbers are in order among those of one size.
+    """
+    classes: dict[tuple[Kind, str, int | None], list[int]] = defaultdict(list)
+    for place in sorted(level_of):
+        call = whole[place][pair[0]]
+        is_sized = call.number is None and call.kind != "all-to-all"
+        classes[call.kind, call.group, call.payload_bytes if is_sized else None].append(place)
+    largest_first = sorted(classes.values(), key=len, reverse=True)
+    several = (each for each in (*largest_first, sorted(level_of)) if len({level_of[place] for place in each}) > 1)
+    return sorted(next(several), key=lambda place: (whole[place][pair[0]].number or 0, place))
+
+
+def _first_change(order: Sequence[int], level_of: Mapping[int, int]) -> int:
+    """Return the number of calls before the first one that is on another level than the one before it."""
+    return next(n for n in range(1, len(order)) if level_of[order[n]] != level_of[order[n - 1]])
 
 
 def _levels(differences: Sequence[int]) -> list[list[int]]:

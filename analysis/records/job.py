@@ -10,6 +10,7 @@ import numpy as np
 from analysis.records.call import Call, Kind, Record, RecordError
 from analysis.records.clock_alignment import (
     MESSAGES,
+    TOGETHER,
     CallsByRank,
     ClockStep,
     clock_offsets,
@@ -122,7 +123,7 @@ def _while_clocks_are_steady(exchanges: Sequence[Exchange], steps: Sequence[Cloc
     """Return the exchanges of the time in which no clock was set."""
     kept = list(exchanges)
     for step in steps:
-        common = [each for each in kept if set(step.pair) <= set(each.members)]
+        common = [each for each in kept if each.kind in TOGETHER and set(step.pair) <= set(each.members)]
         begin_ns = min((each.begin_ns for each in common), default=0)
         end_ns = max((each.end_ns for each in common), default=0)
         kept = [each for each in kept if begin_ns <= each.begin_ns and each.end_ns <= end_ns]

@@ -161,7 +161,10 @@ def describe_modes(modes: Iterable[Ends | None]) -> str:
     """Return a caption for tables with means in place of medians; empty if no iterations have two modes."""
     if all(each is None for each in modes):
         return ""
-    return "mean: these iterations have two modes, so that their median is one or the other by chance"
+    return (
+        "mean: these iterations have two modes, so that their median is one or the other by chance; their speed-ups "
+        "are of means"
+    )
 
 
 def format_interval(ends: tuple[str, str]) -> str:

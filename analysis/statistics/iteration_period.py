@@ -17,7 +17,7 @@ OVERSAMPLING = 3
 """Points per sample at which the rate is correlated, so that a period does not fall between two points."""
 LEAST_SAMPLES = 7
 """Least number of samples in a period; a guess. Iterations of fewer than two samples show as longer ones, often of five
-or six samples, and no counter tells these apart.
+or six samples, and counters do not distinguish them.
 """
 LEAST_LAG = LEAST_SAMPLES * OVERSAMPLING
 """Least number of points in a period."""

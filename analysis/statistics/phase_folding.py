@@ -38,6 +38,8 @@ OFFSET_SAMPLES = 2
 ALIASED_SAMPLES = 10
 """A period of fewer samples, all at the same few places in it, may be a multiple of a shorter one; a guess."""
 ALIGNMENTS = 3
+DRAWS_AT_ONCE = 100
+"""Number of draws whose iterations are in memory at once."""
 GRID = 200
 SHARES = np.linspace(0.05, 0.95, 19)
 
@@ -108,9 +110,13 @@ class FoldedIterations(NamedTuple):
         """Return the median length of the iterations of each draw, ms; that of all if a draw has no known length."""
         places = np.searchsorted(np.unique(self.number), self.length_of)
         order = np.argsort(self.lengths_ms, kind="stable")
-        below = np.cumsum(counts[:, np.minimum(places, counts.shape[1] - 1)][:, order], axis=1)
-        middle = np.argmax(2 * below >= below[:, -1:], axis=1)
-        return np.where(below[:, -1] > 0, self.lengths_ms[order][middle], self.period_ms)
+        ordered, places = self.lengths_ms[order], np.minimum(places, counts.shape[1] - 1)[order]
+        periods_ms = np.empty(len(counts))
+        for first in range(0, len(counts), DRAWS_AT_ONCE):
+            below = np.cumsum(counts[first : first + DRAWS_AT_ONCE, places], axis=1)
+            middle = np.argmax(2 * below >= below[:, -1:], axis=1)
+            periods_ms[first : first + DRAWS_AT_ONCE] = np.where(below[:, -1] > 0, ordered[middle], self.period_ms)
+        return periods_ms
 
 
 def fold_iterations(workers: Sequence[WorkerCounter]) -> FoldedIterations:

@@ -213,7 +213,8 @@ def resample_lines(line: Floats, folded: FoldedIterations, counts: Integers) -> 
     # Of each iteration, the first and second derivatives of the cost, which is soft_l1 as in `fit_line`.
     weighted = derivatives.multiply((missed / np.sqrt(1 + missed**2))[:, None]).tocsr()
     curved = derivatives.multiply(((1 + missed**2) ** -0.75)[:, None]).tocsr()
-    own = [np.flatnonzero(place == each) for each in range(counts.shape[1])]
+    lasts = np.cumsum(np.bincount(place, minlength=counts.shape[1]))
+    own = np.split(np.argsort(place, kind="stable"), lasts[:-1])
     gradients = np.array([np.asarray(weighted[samples].sum(axis=0)).ravel() for samples in own])
     curvatures = np.array([(curved[samples].T @ curved[samples]).toarray() for samples in own])
     drawn = np.tensordot(counts, curvatures, axes=1)

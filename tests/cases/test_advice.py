@@ -130,6 +130,14 @@ def test_decimal_commas_and_separators_of_spreadsheets_are_read(tmp_path, separa
     assert_all_sent(read(tmp_path, "\n".join(map(separator.join, lines)), "a.csv"))
 
 
+@pytest.mark.parametrize(("separator", "point"), [(";", ","), (";", "."), ("\t", ","), ("\t", ".")])
+@pytest.mark.parametrize("text", ["rack 1, row 2", "eth0,1x", "1,2,3"])
+def test_commas_of_texts_are_not_decimal(tmp_path, separator, point, text):
+    lines = [["note", "at_s", "host", "tx_bytes"]]
+    lines += [[text, f"{int(at) / 1000:.2f}".replace(".", point), host, sent] for at, host, sent in rows()]
+    assert_all_sent(read(tmp_path, "\n".join(map(separator.join, lines)), "a.csv"))
+
+
 @pytest.mark.parametrize("text", ["1.76e+09", "1760000000", "1.70000e9"])
 def test_rounded_times_are_named(tmp_path, text):
     content = [[text, host, sent] for _, host, sent in rows()]

@@ -158,9 +158,9 @@ def test_a_spoilt_trial_is_kept_and_repeated(work, host, faults, reason):
 
 
 def test_a_worker_may_export_its_record_for_longer_than_an_iteration(work, monkeypatch):
-    monkeypatch.setattr(attempt, "STALL_S", 1)
+    monkeypatch.setattr(attempt, "STALL_S", 3)
     monkeypatch.setattr(attempt, "STALL_ITERATIONS", 0)
-    work.provider.fault("s0", exports_s=2)
+    work.provider.fault("s0", exports_s=4)
     run = work.start()
     (trial,) = run.trials()
     assert (trial["valid"], trial["attempt"]) == (True, 1)
@@ -179,8 +179,8 @@ def test_an_export_that_does_not_end_fails_the_trial(work, monkeypatch):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """Let a trial fail after a second without an event of a job."""
-    monkeypatch.setattr(attempt, "STALL_S", 1)
+    """Let a trial fail after three seconds without an event of a job."""
+    monkeypatch.setattr(attempt, "STALL_S", 3)
     monkeypatch.setattr(attempt, "STALL_ITERATIONS", 0)
 
 
@@ -188,18 +188,18 @@ def test_a_job_that_hangs_fails_the_trial_while_another_iterates(work, tiny, imp
     for host in ("s0", "s2"):
         work.provider.fault(host, hangs=True)
     for host in ("s1", "s3"):
-        work.provider.fault(host, iteration_ms=100)
+        work.provider.fault(host, iteration_ms=300)
     run = work.start(tiny(iterations=30))
     ((_, reasons, _), *_) = work.notes.ended
-    assert reasons == ["job j1: no trainer finished an iteration for 1 s"]
+    assert reasons == ["job j1: no trainer finished an iteration for 3 s"]
     assert run.trials()[0]["attempt"] == 2
     (events,) = run.path.glob("rejected/*/events.jsonl")
-    assert '"done"' not in events.read_text()  # j2 would have taken 3 s
+    assert '"done"' not in events.read_text()  # j2 would have taken 9 s
 
 
 def test_a_job_that_is_done_may_be_silent(work, tiny, impatient):
     for host in ("s1", "s3"):
-        work.provider.fault(host, iteration_ms=300)
+        work.provider.fault(host, iteration_ms=700)
     (trial,) = work.start(tiny(iterations=6)).trials()
     assert (trial["valid"], trial["attempt"]) == (True, 1)
 

@@ -207,13 +207,13 @@ about.applied_settings(run)
 # Variants ran in random order within each repetition. Iterations of a repetition depend on each other, repetitions do
 # not: intervals are Student's t over repetitions, those of 99th percentiles run between two of the longest
 # iterations, by how much the repetitions differ. Where iterations have two modes, such as those of jobs that meet
-# every second time, a median is one mode or the other by chance: tables then give the mean. Iterations have two modes
-# if the best split into two groups explains 80 % of their variance (Otsu 1979); an even distribution reaches 75 %.
-# Intervals of their medians are made like those of 99th percentiles. With fewer than four repetitions there is no
-# interval. Of fewer than 1,000 iterations a 99th percentile would be a guess: the longest one is shown, and of how
-# many it is that. A speed-up for which no job is named is that of the job that gains least. A verdict says whether
-# all of the interval lies within the paper's figure plus or minus the tolerance (pass), or none of it (fail); else it
-# is inconclusive.
+# every second time, a median is one mode or the other by chance. By the share of the variance that the best split
+# into two groups explains (Otsu 1979; an even distribution reaches 75 %): from a share of 70 % on, intervals of
+# medians are between ranks; from 80 % on, tables give means, and speed-ups are of means. With fewer than four
+# repetitions there is no interval. Of fewer than 1,000 iterations a 99th percentile would be a guess: the longest one
+# is shown, and of how many it is that. A speed-up for which no job is named is that of the job that gains least. A
+# verdict says whether all of the interval lies within the paper's figure plus or minus the tolerance (pass), or none
+# of it (fail); else it is inconclusive.
 #
 # The fluid model gives every worker its max-min share of the payload rates along its path; a job's data appear at its
 # profile's own demand, and what has to wait leaves as fast as the share allows.

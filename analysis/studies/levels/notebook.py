@@ -65,10 +65,11 @@ about.applied_settings(run)
 # ## How the figures were made
 #
 # Iterations of a repetition depend on each other, repetitions do not: intervals are Student's t over repetitions,
-# those of 99th percentiles run between two of the longest iterations, by how much the repetitions differ. Where the
-# best split of iterations into two groups explains 80 % of their variance (Otsu 1979), a median is one mode or the
-# other by chance: tables then give the mean. With fewer than four repetitions there is no interval. Of fewer than
-# 1,000 iterations a 99th percentile would be a guess: the longest one is shown, and of how many it is that.
+# those of 99th percentiles run between two of the longest iterations, by how much the repetitions differ. Where
+# iterations have two modes, a median is one mode or the other by chance. By the share of the variance that the best
+# split into two groups explains (Otsu 1979): from a share of 70 % on, intervals of medians are between ranks; from
+# 80 % on, tables give means, and speed-ups are of means. With fewer than four repetitions there is no interval. Of
+# fewer than 1,000 iterations a 99th percentile would be a guess: the longest one is shown, and of how many it is that.
 
 # %%
 about.invalid_trials(results.invalid_trials)

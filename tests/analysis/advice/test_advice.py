@@ -12,12 +12,13 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.advice import advice_tables, expected_slowdown, senders, sources
+from analysis.advice import advice_tables, expected_slowdown, observed_jobs, senders, sources
 from analysis.advice.advice import Verdict, advise, advise_group, partitions
 from analysis.advice.counters import HostCounter
 from analysis.advice.errors import AdviceError
 from analysis.advice.observed_jobs import ObservedJob, observe_counters, observe_run
 from analysis.statistics import phases
+from analysis.statistics.iteration_period import NoPeriodError
 from analysis.statistics.phases import Estimate, FoundPhase, FoundProfile
 from roundabout.cli.main import main
 from roundabout.core.errors import UsageError
@@ -26,6 +27,7 @@ from roundabout.models.fluid.residual_capacity import ResidualCapacity
 from roundabout.spec import SpecError
 from roundabout.store import Run
 from tests.analysis.advice import random_jobs
+from tests.analysis.advice.scheduled_counters import Schedule
 
 pytestmark = pytest.mark.unit
 
@@ -430,6 +432,27 @@ def test_jobs_of_one_name_with_unlike_profiles_are_not_mixed_up(make_run, monkey
     monkeypatch.setattr(Run, "trials", lambda _: records)
     j1, j2 = observe_run(run)[0]
     assert (j1.reason, j2.reason) == ("found 2 jobs of this name with unlike profiles, expected one", "")
+
+
+def test_notes_on_clocks_are_kept_where_there_is_no_advice(monkeypatch):
+    def refuse(_):
+        raise NoPeriodError("found one rate only")
+
+    counters = [Schedule().counter(lasts_s=15, clock_offset_ms=ahead_ms) for ahead_ms in (0.0, 300.0)]
+    sent = [counter.to_sent_bytes(50.0) for counter in counters]
+    monkeypatch.setattr(observed_jobs, "find_phases_in", refuse)
+    found = observed_jobs.observe_job("j1", sent, hosts=("n1", "n2"))
+    assert found.reason == "found one rate only"
+    assert found.notes[0].startswith("j1: n2 sends 300 ms after n1")
+
+
+def test_two_samples_at_one_instant_have_no_rate(monkeypatch):
+    monkeypatch.setattr(phases, "RESAMPLINGS", 5)
+    sent = Schedule().counter(lasts_s=15).to_sent_bytes(50.0)
+    counts = np.where(np.arange(len(sent.at_ns)) == 500, 2, 1)
+    twice = replace(sent, at_ns=np.repeat(sent.at_ns, counts), payload_bytes=np.repeat(sent.payload_bytes, counts))
+    with np.errstate(invalid="raise", divide="raise"):
+        assert observed_jobs.observe_job("j1", [twice]).found
 
 
 @pytest.mark.parametrize(

@@ -104,12 +104,11 @@ def test_hosts_that_do_not_send_alike_get_no_advice():
     counters["n2"] = type(counters["n2"])(counters["n2"].at_ns, 1e12 + random)
     (found,) = observe_counters(counters, {"j1": ("n1", "n2")}, GBPS)
     assert not found.found
-    assert found.reason
+    assert "do not send alike" in found.reason
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_no_demand_exceeds_what_a_host_sent_between_two_samples(seed):
-    """Whatever two hosts out of phase and with other shapes show, advice has no faster demand than the counters."""
+def observe_unlike_hosts(seed):
+    """Return the observation of two unlike hosts out of phase, and their counters' fastest rate."""
     generator = np.random.default_rng(seed)
     schedules = [Schedule(600, duty, gbps) for duty, gbps in zip(generator.uniform(0.1, 0.6, 2), (20, 30), strict=True)]
     counters = {
@@ -117,10 +116,17 @@ def test_no_demand_exceeds_what_a_host_sent_between_two_samples(seed):
         for place, schedule in enumerate(schedules)
     }
     (found,) = observe_counters(counters, {"j1": tuple(counters)}, GBPS)
-    fastest = max((np.diff(each.bytes) / np.diff(each.at_ns)).max() for each in counters.values()) * 8
-    for phase in found.found.phases if found.found else ():
-        assert phase.gbps.value <= 1.1 * fastest
-        assert phase.gbps.high - phase.gbps.low <= 2 * phase.gbps.value or not phase.sends
+    return found, max((np.diff(each.bytes) / np.diff(each.at_ns)).max() for each in counters.values()) * 8
+
+
+def test_no_demand_exceeds_what_a_host_sent_between_two_samples():
+    observed = [observe_unlike_hosts(seed) for seed in range(2)]
+    assert any(found.found for found, _ in observed)
+    for found, fastest in observed:
+        for phase in found.found.phases if found.found else ():
+            rate = phase.gbps
+            assert rate.value <= 1.1 * fastest
+            assert max(rate.high - rate.value, rate.value - rate.low) <= rate.value or not phase.sends
 
 
 def test_noise_does_not_multiply_fits(monkeypatch):
@@ -129,8 +135,8 @@ def test_noise_does_not_multiply_fits(monkeypatch):
     fit = phases.fit_line
     monkeypatch.setattr(phases, "fit_line", lambda *each: calls.append(1) or fit(*each))
     monkeypatch.setattr(phases, "RESAMPLINGS", 100)
-    observe(Schedule(800, 0.375, 30), rounded_bytes=10**7, lasts_s=15)
-    assert len(calls) < 60
+    assert observe(Schedule(800, 0.375, 30), rounded_bytes=10**7, lasts_s=15).found
+    assert 0 < len(calls) < 60
 
 
 def print_errors():

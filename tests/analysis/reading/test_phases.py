@@ -238,10 +238,9 @@ def test_resampled_phases_are_those_of_refitted_lines(played):
 @given(st.integers(5, 60), st.integers(0, 2**32 - 1))
 def test_blocks_of_iterations_are_resampled(count, seed):
     number = np.arange(count)
-    folded = FoldedIterations(
-        number / count, number / count, number, number + 1.0, number, 1.0, 1.0, number, np.zeros(1)
-    )
-    counts = folded.resample(50, np.random.default_rng(seed))
+    every = (number / count, number / count, number, number + 1.0, number, 1.0, 1.0, number, np.zeros(1))
+    folded = FoldedIterations(*every)
+    counts = folded.resample(130, np.random.default_rng(seed))
     assert (counts.sum(axis=1) == count).all()
     drawn = folded.resampled_periods_ms(counts)
     assert ((drawn >= 1) & (drawn <= count)).all()
