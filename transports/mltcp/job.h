@@ -74,15 +74,19 @@ static __always_inline struct job *job_of(const struct member *m) {
   return job && job->begun_ns == m->job_begun_ns ? job : NULL;
 }
 
-// Adds a socket to the job of its key, which begins if there is none. Returns NULL if the map is full. Not inline, so
-// that the new job does not take stack from the caller, which has 512 bytes with all that it calls.
-static __attribute__((noinline)) struct job *job_enter(struct member *m) {
-  struct job fresh = {.begun_ns = bpf_ktime_get_ns()};
-  bpf_map_update_elem(&jobs, &m->job, &fresh, BPF_NOEXIST);
+// A job without members. It is not on the stack, of which a program has 512 bytes with all that it calls.
+static const char EMPTY_JOB[sizeof(struct job)];
+
+// Adds a socket to the job of its key, which begins if there is none. Returns NULL if the map is full.
+static __always_inline struct job *job_enter(struct member *m) {
+  __u64 now_ns = bpf_ktime_get_ns();
+  bpf_map_update_elem(&jobs, &m->job, EMPTY_JOB, BPF_NOEXIST);
   struct job *job = bpf_map_lookup_elem(&jobs, &m->job);
   if (!job)
     return NULL;
   bpf_spin_lock(&job->lock);
+  if (!job->begun_ns)
+    job->begun_ns = now_ns;
   job->members++;
   m->job_begun_ns = job->begun_ns;
   bpf_spin_unlock(&job->lock);
