@@ -81,6 +81,7 @@ OUR_WORDS = {
         "transport",
         "unload",
         "up",
+        "lab",
         "validate",
         "verify",
     ),
