@@ -85,10 +85,13 @@ def test_a_jobs_own_flows_share_a_cable_that_hashes_choose_for_both() -> None:
 
 
 def test_dcqcn_loses_on_a_shared_cable_what_it_loses_on_a_dumbbell() -> None:
-    """DCQCN leaves some of a full link unused (by 4 % of an iteration here), which the flow-level model leaves out."""
+    """DCQCN leaves some of a full link unused (by 4 % of an iteration here), which the flow-level model leaves out.
+
+    Seeds alone make a difference of 2 % of an iteration.
+    """
     means = []
     for spec in (build_leaf_spine({"name": "ecmp"}, "dcqcn"), build_dumbbell("dcqcn")):
-        found = differences_ms(spec)
+        found = [each for seed in range(1, 7) for each in differences_ms(spec, seed=seed)]
         means.append(sum(longer_ms for _, longer_ms in found) / sum(whole_ms for whole_ms, _ in found))
     assert 0.02 < means[1] < 0.06
     assert means[0] == pytest.approx(means[1], abs=0.01)

@@ -41,10 +41,10 @@ def profile(pattern: str, size: int, share: float, compute_ms: float) -> dict[st
     return two_phases(compute_ms, size, size / RATE * 1e3 / share, pattern=pattern)
 
 
-def differences_ms(spec: TrialSpec, names: tuple[str, ...] = ()) -> list[tuple[float, float]]:
+def differences_ms(spec: TrialSpec, names: tuple[str, ...] = (), seed: int = 1) -> list[tuple[float, float]]:
     """Return each iteration's length in the flow-level model, and by how much longer it is packet by packet."""
     free = ResidualCapacity.constant(capacities(spec.topology))
-    flows, packets = compute_trial(spec, free), play_trial(spec, 1, Fabric(), 1.0)
+    flows, packets = compute_trial(spec, free), play_trial(spec, seed, Fabric(), 1.0)
     found = []
     for name in names or tuple(spec.jobs):
         for row, each in zip(flows.iterations[name][0], packets.iterations[name][0], strict=True):
