@@ -321,44 +321,42 @@ bool is_jumbo(const Bytes &packet) {
   return packet.u8(6) == kHopByHop && packet.holds(43) && packet.u8(42) == kJumboOption;
 }
 
-void parse_ipv6(const Bytes &rest, Packet &packet) {
-  constexpr std::size_t kHeader = 40;
+constexpr std::size_t kIpv6HeaderBytes = 40;
+
+// Parses an IPv6 header, or the GRH of RoCE v1, which is laid out like it. Returns false if it is not whole.
+bool parse_ipv6_header(const Bytes &rest, Packet &packet) {
   Record &record = packet.record;
   if (!parse_version(rest, 6, record))
-    return;
+    return false;
   if (rest.holds(4))
     set_traffic_class(record, static_cast<std::uint8_t>(rest.u16(0) >> 4));
   set_address(rest, 8, 16, kSource, packet);
   set_address(rest, 24, 16, kDestination, packet);
-  if (!rest.holds(kHeader)) {
-    record.undecoded = cut(rest, kHeader);
+  if (!rest.holds(kIpv6HeaderBytes))
+    record.undecoded = cut(rest, kIpv6HeaderBytes);
+  return rest.holds(kIpv6HeaderBytes);
+}
+
+void parse_ipv6(const Bytes &rest, Packet &packet) {
+  if (!parse_ipv6_header(rest, packet))
     return;
-  }
   const std::size_t payload = rest.u16(4);
-  const Bytes inside = (payload == 0 && is_jumbo(rest) ? rest : rest.first(kHeader + payload)).after(kHeader);
-  const Bytes transport = skip_extensions(inside, rest.u8(6), record);
-  if (record.undecoded == Undecoded::no)
+  const Bytes inside =
+      (payload == 0 && is_jumbo(rest) ? rest : rest.first(kIpv6HeaderBytes + payload)).after(kIpv6HeaderBytes);
+  const Bytes transport = skip_extensions(inside, rest.u8(6), packet.record);
+  if (packet.record.undecoded == Undecoded::no)
     parse_transport(transport, packet);
 }
 
-// Parses a packet of RoCE v1: a GRH, which is laid out as IPv6's header, and a BTH.
+// Parses a packet of RoCE v1: a GRH and a BTH.
 void parse_roce_v1(const Bytes &rest, Packet &packet) {
-  constexpr std::size_t kGrhBytes = 40;
   constexpr std::uint8_t kBthFollows = 0x1b;
-  Record &record = packet.record;
-  if (!parse_version(rest, 6, record))
-    return;
-  if (rest.holds(4))
-    set_traffic_class(record, static_cast<std::uint8_t>(rest.u16(0) >> 4));
-  set_address(rest, 8, 16, kSource, packet);
-  set_address(rest, 24, 16, kDestination, packet);
-  record.present &= ~std::uint32_t{kVersion}; // GIDs are no addresses of IP
-  if (!rest.holds(kGrhBytes))
-    record.undecoded = cut(rest, kGrhBytes);
-  else if (rest.u8(6) != kBthFollows)
-    record.undecoded = Undecoded::malformed;
-  else
-    parse_roce(rest.first(kGrhBytes + rest.u16(4)).after(kGrhBytes), packet);
+  const bool is_whole = parse_ipv6_header(rest, packet);
+  packet.record.present &= ~std::uint32_t{kVersion}; // GIDs are no addresses of IP
+  if (is_whole && rest.u8(6) != kBthFollows)
+    packet.record.undecoded = Undecoded::malformed;
+  else if (is_whole)
+    parse_roce(rest.first(kIpv6HeaderBytes + rest.u16(4)).after(kIpv6HeaderBytes), packet);
 }
 
 // Parses a pause frame: of priorities (IEEE 802.1Qbb) or of the link (802.3x).
