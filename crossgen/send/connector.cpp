@@ -89,7 +89,7 @@ bool Connector::retry(Attempt &attempt, const std::string &why) {
   const Nanos now_ns = native::monotonic_ns();
   if (attempt.flow && !attempt.pool->target().lost() && now_ns <= attempt.began_ns + kPatienceNs) {
     attempt.fd = Fd();
-    attempt.asked = false;
+    attempt.has_sent_hello = false;
     attempt.trouble = why;
     attempt.retry_ns = now_ns + kRetryNs;
     return true;
@@ -111,7 +111,7 @@ Nanos Connector::deadline(Nanos latest_ns) const {
 
 void Connector::add_interests(std::vector<pollfd> &fds) const {
   for (const Attempt &attempt : attempts_)
-    fds.push_back({attempt.fd.get(), static_cast<short>(attempt.asked ? POLLIN : POLLOUT), 0});
+    fds.push_back({attempt.fd.get(), static_cast<short>(attempt.has_sent_hello ? POLLIN : POLLOUT), 0});
 }
 
 void Connector::handle(std::span<const pollfd> ready) {
@@ -137,7 +137,7 @@ bool Connector::goes_on(Attempt &attempt, short events) {
   }
   if (events == 0)
     return true;
-  if (attempt.asked)
+  if (attempt.has_sent_hello)
     return !answered(attempt);
   ask(attempt);
   if (attempt.flow)
@@ -151,7 +151,7 @@ void Connector::ask(Attempt &attempt) const {
   // A fresh connection's buffer has room for it.
   if (send(attempt.fd.get(), hello_.data(), hello_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello_.size()))
     throw native::Failure(std::string("cannot send the secret: ") + std::strerror(errno));
-  attempt.asked = true;
+  attempt.has_sent_hello = true;
 }
 
 bool Connector::answered(Attempt &attempt) {

@@ -49,7 +49,7 @@ private:
     bool started = false;       // the flow is reported as started
     native::Nanos retry_ns = 0; // when the next attempt begins
     std::string trouble = "no answer";
-    bool asked = false; // the hello is sent
+    bool has_sent_hello = false;
     Incoming<Welcome> welcome = {};
   };
 

@@ -48,9 +48,11 @@ def port_signals(spec: TrialSpec) -> frozenset[Signal]:
     signals = set[Signal]()
     if spec.may_drop:
         signals.add("drops")
-    asked = [user.transport.thresholds for user in spec.users if user.transport.thresholds]
+    thresholds = [user.transport.thresholds for user in spec.users if user.transport.thresholds]
     longest = _longest_queue_bytes(spec)
-    if spec.queue != "drop-tail" and (not asked or any(each.Pmax and each.Kmin_bytes < longest for each in asked)):
+    if spec.queue != "drop-tail" and (
+        not thresholds or any(each.Pmax and each.Kmin_bytes < longest for each in thresholds)
+    ):
         signals.add("marks")
     return frozenset(signals)
 

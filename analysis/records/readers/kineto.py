@@ -352,17 +352,17 @@ class _TraceReader:
 
         Split sizes count rows of a tensor, or elements: their sum is proportional to the elements of the input.
         """
-        told = args.get(SPLIT)
-        if told in (None, "", "[]", []):
+        value = args.get(SPLIT)
+        if value in (None, "", "[]", []):
             return None
-        sizes, is_cut = _whole_numbers(told, SPLIT, "sizes")
+        sizes, is_cut = _whole_numbers(value, SPLIT, "sizes")
         if is_cut:
             self._cut_splits += 1
             return None
         total = sum(sizes)
         if len(sizes) != ranks or (given % total if total else given):
             expected = f"one size for each of {ranks} ranks, whose sum divides In msg nelems, {given}"
-            raise FieldError(f"field {SPLIT}: found {quote_value(told)}, expected {expected}")
+            raise FieldError(f"field {SPLIT}: found {quote_value(value)}, expected {expected}")
         return given * (total - sizes[place]) // total if total else 0
 
     def _gloo_call(self, kind: Kind, event: Event) -> Call:
@@ -572,13 +572,13 @@ def _listed_groups(info: dict[str, Any]) -> list[Any]:
 
 
 def _listed_members(entry: dict[str, Any], world: int) -> tuple[int, ...] | None:
-    told = entry.get("ranks")
-    if told in (None, "", []):
+    value = entry.get("ranks")
+    if value in (None, "", []):
         return None
-    found, cut = _whole_numbers(told, "ranks", "ranks")
+    found, cut = _whole_numbers(value, "ranks", "ranks")
     if cut and "pg_size" not in entry:
         return None
-    return _members(told, None, require_whole(entry, "pg_size", 1, MOST_RANKS) if cut else len(found), world, "ranks")
+    return _members(value, None, require_whole(entry, "pg_size", 1, MOST_RANKS) if cut else len(found), world, "ranks")
 
 
 def _group_name(of: Event, name: str) -> str:
@@ -603,16 +603,16 @@ def _members(told: Any, known: tuple[int, ...] | None, ranks: int, world: int, f
     return known
 
 
-def _whole_numbers(told: Any, field: str, of: str) -> tuple[tuple[int, ...], bool]:
+def _whole_numbers(value: Any, field: str, of: str) -> tuple[tuple[int, ...], bool]:
     """Return the numbers that text or a list has, and True if it was cut short: PyTorch writes the first 30."""
-    plain = str(told).strip() if isinstance(told, (str, list)) else ""
+    plain = str(value).strip() if isinstance(value, (str, list)) else ""
     if plain[:1] + plain[-1:] in BRACKETS:
         plain = plain[1:-1]
     parts = [part.strip() for part in plain.split(",")]
     is_cut = parts[1:] != [] and parts[-1] == "..."
     numbers = [NUMBER_TEXT.fullmatch(part) for part in parts[: len(parts) - is_cut]]
     if not all(numbers):
-        raise FieldError(f"field {field}: found {quote_value(told)}, expected a list of {of}")
+        raise FieldError(f"field {field}: found {quote_value(value)}, expected a list of {of}")
     return tuple(int(number[1]) for number in numbers if number), is_cut
 
 

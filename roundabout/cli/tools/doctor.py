@@ -37,13 +37,13 @@ def command(
     if as_json:
         typer.echo(json.dumps([asdict(check) for check in checks]))
     else:
-        told = fold_hosts(checks) if inventory else checks
-        for check in told:
+        shown = fold_hosts(checks) if inventory else checks
+        for check in shown:
             if every or not check.good:
                 typer.echo(format_check(check))
-        met = sum(bool(check.good) for check in told)
+        met = sum(bool(check.good) for check in shown)
         if met and not every:
-            typer.echo(f"{'ok':8} {met} of {len(told)} requirements; --all lists them")
+            typer.echo(f"{'ok':8} {met} of {len(shown)} requirements; --all lists them")
     raise typer.Exit(int(any(check.needed and check.good is False for check in checks)))
 
 
