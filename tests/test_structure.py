@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shape of the tree: small folders, and no module that imports itself by way of others."""
+"""No module imports itself by way of others."""
 
 import ast
 import subprocess
-from collections import Counter
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
 from roundabout.core.paths import ROOT
 
 pytestmark = pytest.mark.unit
-
-FILES_A_FOLDER = 15
-"""The most files in one folder, so that a reader finds a module by its name. The root holds tools' own files."""
-
 
 def project_files() -> list[str]:
     listed = subprocess.run(["git", "-C", ROOT, "ls-files"], check=True, capture_output=True, text=True).stdout
@@ -41,12 +36,6 @@ def find_cycle(graph: dict[str, set[str]]) -> list[str]:
     except CycleError as error:
         return list(error.args[1])
     return []
-
-
-def test_no_folder_has_too_many_files():
-    counts = Counter(str(PurePosixPath(path).parent) for path in project_files())
-    del counts["."]
-    assert {folder: count for folder, count in counts.items() if count > FILES_A_FOLDER} == {}
 
 
 def test_no_modules_import_each_other():

@@ -24,7 +24,7 @@ from analysis.reports.summary import stored_or_new
 from analysis.studies import study_of
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.verdict_words import Word
-from roundabout.spec import EXPERIMENTS, load_experiment, read_catalog
+from roundabout.spec import EXPERIMENTS, Experiment, load_catalog
 from roundabout.store import Run
 from roundabout.store.trial_states import counted_trials
 
@@ -234,12 +234,11 @@ def format_age(seconds: float) -> str:
 def _rows_by_experiment(root: Path) -> dict[str, set[str]]:
     """Return the rows that the expectations of each experiment of the catalog show."""
     shown: dict[str, set[str]] = {}
-    for each in read_catalog(root):
-        if not each.error:
-            experiment = load_experiment(each.name, root)
+    for name, experiment in load_catalog(root).items():
+        if isinstance(experiment, Experiment):
             kinds = {traffic.kind for cell in experiment.cells for traffic in cell.spec.cross_traffic.values()}
             wanted = expectations(experiment, study_of(experiment).kind)
-            shown[each.name] = {row for one in wanted for row in (*one.shows(kinds), *resolve(one.expectation).rows)}
+            shown[name] = {row for one in wanted for row in (*one.shows(kinds), *resolve(one.expectation).rows)}
     return shown
 
 

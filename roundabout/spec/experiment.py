@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model of an experiment: its trials, variants, repetitions and expectations."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, Self
@@ -571,6 +572,24 @@ class TrialSpec(Strict):
                 for hop in route:
                     found[hop] = found.get(hop, 0) + flow_bytes(each.bytes, len(routes), number)
         return found
+
+    def bytes_by_host_hop(self, job: str, phase: Phase) -> dict[Hop, int]:
+        """Return `bytes_by_hop` for the links of hosts alone, which depend on no choice of a switch."""
+        own, sent, received = self.jobs[job], Counter[tuple[str, int]](), Counter[tuple[str, int]]()
+        for each in own.transfers(phase):
+            numbers = own.routed_flows(each, self.topology)
+            for index, number in enumerate(numbers):
+                flow = own.flow(job, each.sender, each.receiver, number, self.topology)
+                if flow.sender != flow.receiver:
+                    size = flow_bytes(each.bytes, len(numbers), index)
+                    sent[flow.sender, flow.nics[0]] += size
+                    received[flow.receiver, flow.nics[1]] += size
+        found = Counter[Hop]()
+        for (host, nic), size in sent.items():
+            found[self.topology.first_hop(host, nic)] += size
+        for (host, nic), size in received.items():
+            found[self.topology.first_hop(host, nic).turned] += size
+        return dict(found)
 
     def with_one_job(self, job: str) -> "TrialSpec":
         """Return the trial with only `job`, whose arrival is moved to the trial's start."""

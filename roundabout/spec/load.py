@@ -173,19 +173,29 @@ def _file(name_or_path: str | Path) -> Document:
     return read_document(path, shown_path(path))
 
 
+def load_catalog(root: Path = EXPERIMENTS) -> dict[str, Experiment | SpecError]:
+    """Return every experiment in the catalog below `root` by its name, or the first fault of an invalid one."""
+    with snapshot():
+        return {name: _loaded_or_fault(name, root) for name in Library(root).names(CATALOG)}
+
+
+def _loaded_or_fault(name: str, root: Path) -> Experiment | SpecError:
+    try:
+        return load_experiment(name, root)
+    except SpecError as error:
+        return error
+
+
 def read_catalog(root: Path = EXPERIMENTS) -> list[Summary]:
     """Return a summary of every experiment in the catalog below `root`, including invalid ones."""
-    with snapshot():
-        return [_summary(name, root) for name in Library(root).names(CATALOG)]
+    return [_summary(name, loaded, root) for name, loaded in load_catalog(root).items()]
 
 
-def _summary(name: str, root: Path) -> Summary:
-    try:
-        experiment = load_experiment(name, root)
-    except SpecError as error:
-        return Summary(name, "", "", 0, error)
-    elsewhere = any(not Path(file).is_relative_to(root.resolve()) for file in _named_files(experiment.document))
-    return Summary(name, experiment.about, experiment.source or "", experiment.trial_count, None, elsewhere)
+def _summary(name: str, loaded: Experiment | SpecError, root: Path) -> Summary:
+    if isinstance(loaded, SpecError):
+        return Summary(name, "", "", 0, loaded)
+    elsewhere = any(not Path(file).is_relative_to(root.resolve()) for file in _named_files(loaded.document))
+    return Summary(name, loaded.about, loaded.source or "", loaded.trial_count, None, elsewhere)
 
 
 def _named_files(value: Any) -> Iterator[str]:
@@ -364,11 +374,7 @@ def _cell(merged: Merged, library: Library) -> Cell:
         root["cluster"] = merge(_part(root, ("transport",)), root["cluster"])
     merged = merged._replace(root=root)
     treatment = _validate(ClusterTreatment if root.get("cluster") else Treatment, merged.document, root)
-    topology = _look_up(merged, library, TOPOLOGIES, treatment.topology, ("topology",))
-    topology = _at_rates(merged, treatment, topology)
-    if treatment.delays:
-        topology = topology.with_delays(treatment.delays)
-    topology = _routed(merged, treatment, topology)
+    topology = _topology(merged, library, treatment)
     check_workers(merged, treatment, topology)
     check_shared_hosts(merged, treatment)
     check_cross_traffic(merged, treatment, topology)
@@ -394,6 +400,22 @@ def _cell(merged: Merged, library: Library) -> Cell:
     check_scheduling(merged, spec)
     check_signals(merged, spec)
     return Cell(levels=merged.levels, spec=spec, depends_on=treatment.depends_on)
+
+
+def _topology(merged: Merged, library: Library, treatment: Treatment) -> Topology:
+    """Return the cell's topology. Cells with the same settings share it, and so the routes that it caches."""
+    settings = treatment.model_dump_json(include={"topology", "delays", "routing", *RATES}, exclude_unset=True)
+    if settings not in library.topologies_by_settings:
+        library.topologies_by_settings[settings] = _set_topology(merged, library, treatment)
+    return library.topologies_by_settings[settings]
+
+
+def _set_topology(merged: Merged, library: Library, treatment: Treatment) -> Topology:
+    topology = _look_up(merged, library, TOPOLOGIES, treatment.topology, ("topology",))
+    topology = _at_rates(merged, treatment, topology)
+    if treatment.delays:
+        topology = topology.with_delays(treatment.delays)
+    return _routed(merged, treatment, topology)
 
 
 def _submitted(merged: Merged, treatment: Treatment) -> tuple[SubmittedJob, ...]:

@@ -224,11 +224,15 @@ class Topology(Strict):
 
     @model_validator(mode="after")
     def _is_connected(self) -> Self:
-        checks = self._duplicate, self._loose_end, self._misplaced_link, self._loop_or_gap, self._rails_apart
-        problem = next((found for check in checks if (found := check())), None)
-        if problem:
-            raise PydanticCustomError("located", "{expected}", problem._asdict())
+        if self._fault:
+            raise PydanticCustomError("located", "{expected}", self._fault._asdict())
         return self
+
+    @cached_property
+    def _fault(self) -> _Fault | None:
+        """Return the first fault in nodes and links. Each model that takes a topology validates it again."""
+        checks = self._duplicate, self._loose_end, self._misplaced_link, self._loop_or_gap, self._rails_apart
+        return next((found for check in checks if (found := check())), None)
 
     def _duplicate(self) -> _Fault | None:
         for field, names in (
@@ -274,7 +278,8 @@ class Topology(Strict):
             if one == other and self.routing is None:
                 return _Fault(("links", index, "ends"), f"a loop closed by {link.name}", tree)
             joined.join(link.ends)
-        apart = [node for node in (*self.hosts, *self.switches) if joined.find(node) != joined.find(self.hosts[0])]
+        connected = joined.find(self.hosts[0])
+        apart = [node for node in (*self.hosts, *self.switches) if joined.find(node) != connected]
         if apart:
             return _Fault(("links",), f"no way from {self.hosts[0]} to {apart[0]}", "a way between any two nodes")
         return None
@@ -413,13 +418,17 @@ class Topology(Strict):
         assert self.routing is not None
         if flow.sender == flow.receiver:
             return ()
-        links = self._hops_by_node[flow.sender], self._hops_by_node[flow.receiver]
-        first, last = (own[nic % len(own)] for own, nic in zip(links, nics, strict=True))
+        first, last = self.first_hop(flow.sender, nics[0]), self.first_hop(flow.receiver, nics[1]).turned
         route = [first]
-        while (node := route[-1].receiver) != last.receiver:
-            onward = self._hops_nearer(node, last.receiver)
+        while (node := route[-1].receiver) != last.sender:
+            onward = self._hops_nearer(node, last.sender)
             route.append(onward[self.routing.choose(flow, node, route[-1].link.name, len(onward))])
-        return (*route, last.turned)
+        return (*route, last)
+
+    def first_hop(self, host: str, nic: int) -> Hop:
+        """Return the hop by which a host's NIC of this number sends. Numbers behind its last NIC begin anew."""
+        own = self._hops_by_node[host]
+        return own[nic % len(own)]
 
     @cached_property
     def _nearer(self) -> dict[tuple[str, str], tuple[Hop, ...]]:

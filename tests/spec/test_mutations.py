@@ -3,6 +3,7 @@
 
 import json
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import yaml
@@ -10,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from roundabout.plan import make_plan
 from roundabout.spec import SpecError, load_experiment
+from roundabout.spec.reader import yaml_source
 from tests.mutations import Mistakes, assert_one_message, spoilt_bytes
 
 pytestmark = pytest.mark.unit
@@ -75,6 +77,24 @@ def test_an_experiment_with_spoilt_values_is_read_or_refused(library: Path, data
 def test_an_experiment_with_spoilt_bytes_is_read_or_refused(library: Path, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(FILES))
     Spoilt(library, file, spoilt_bytes((library / file).read_bytes(), data.draw)).check()
+
+
+def read(text: str, reader: object) -> tuple[object, ...]:
+    """What libyaml or, if `reader` is None, PyYAML reads in `text`, with the places, or the message."""
+    with mock.patch.object(yaml_source, "_FastLoader", reader):
+        try:
+            root = yaml_source.parse(text, "x.yaml").root
+        except SpecError as error:
+            return (str(error),)
+    return root, root.marks
+
+
+@settings(max_examples=200)
+@given(data=st.data())
+def test_libyaml_and_pyyaml_read_the_same(library: Path, data: st.DataObject) -> None:
+    content = (library / data.draw(st.sampled_from(FILES))).read_bytes()
+    text = spoilt_bytes(content, data.draw).decode(errors="replace")
+    assert read(text, yaml_source._FastLoader) == read(text, None)
 
 
 @pytest.mark.proof

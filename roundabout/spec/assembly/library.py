@@ -46,6 +46,7 @@ class Library:
         `beside` is the experiment file's folder, whose profiles and topologies go before those of `root`.
         """
         self.root = root
+        self.topologies_by_settings: dict[str, Topology] = {}
         self.found_beside: dict[str, dict[str, Block]] = {PROFILES: {}, TOPOLOGIES: {}}
         self._beside = beside
         self._paths: dict[str, dict[str, Path]] = {}

@@ -200,12 +200,10 @@ def check_demand(merged: Merged, spec: TrialSpec) -> None:
     Where several paths lead on, a job's own flows may meet on a link by the choice of switches. That is a result, so
     only the links of hosts are checked.
     """
-    hosts = set(spec.topology.hosts)
+    bytes_by_hop = spec.bytes_by_hop if spec.topology.is_tree else spec.bytes_by_host_hop
     for name, job in spec.jobs.items():
         for phase in job.profile.phases:
-            for hop, size in spec.bytes_by_hop(name, phase).items():
-                if not spec.topology.is_tree and not {hop.sender, hop.receiver} & hosts:
-                    continue
+            for hop, size in bytes_by_hop(name, phase).items():
                 gbps = size * 8 / (phase.alone_ms or 0.0) / 1e6
                 if gbps > hop.link.payload_rate_gbps * (1 + 1e-9):
                     found = f"phase '{phase.name}' of {job.profile.name} sending at {gbps:.1f} Gbit/s{merged.setting}"

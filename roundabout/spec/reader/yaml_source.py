@@ -9,6 +9,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -23,6 +24,8 @@ MAX_DIGITS = 300  # limit of a whole number's digits; `float` raises OverflowErr
 
 _EXPECTED = re.compile(r"(?:expected (?P<expected>.+), )?but (?:found|got) (?P<found>.+)")
 """PyYAML's problems that say both; of some the context says what was expected."""
+
+_READ_DIFFERENTLY = re.compile(r"[\t\r?!\x85\u2028\u2029\ufeff]|[>|][-+0-9]*#")  # by PyYAML and libyaml
 
 
 class Mark(NamedTuple):
@@ -268,9 +271,20 @@ def _found_and_expected(error: yaml.MarkedYAMLError) -> tuple[str, str]:
 
 
 def _compose(text: str) -> yaml.Node | None:
-    loader = _Loader(text)
+    """Compose with libyaml. Compose with PyYAML, which is slower, what both read differently or libyaml refuses.
+
+    `_node` explains the messages of PyYAML's own parser.
+    """
+    if _FastLoader is not None and not _READ_DIFFERENTLY.search(text):
+        with suppress(yaml.YAMLError, _RefusedError):
+            return _get_node(_FastLoader(text))
+    return _get_node(_Loader(text))
+
+
+def _get_node(loader: Any) -> yaml.Node | None:
     try:
-        return loader.get_single_node()
+        node: yaml.Node | None = loader.get_single_node()
+        return node
     finally:
         loader.dispose()
 
@@ -283,14 +297,13 @@ class _RefusedError(Exception):
         self.line = line
 
 
-class _Loader(yaml.SafeLoader):
-    """PyYAML's composer with the few implicit types that we read, without aliases, and with a bound on depth."""
+class _Composer(yaml.composer.Composer):
+    """PyYAML's composer without aliases, and with a bound on depth."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's own way
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        event: yaml.Event = self.peek_event()  # type: ignore[no-untyped-call]
+        event: yaml.Event = self.peek_event()  # type: ignore[attr-defined]
         line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent):
             raise _RefusedError("an alias", "the value itself", line)
@@ -300,6 +313,35 @@ class _Loader(yaml.SafeLoader):
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
+
+
+class _Resolver(yaml.resolver.BaseResolver):
+    """The few implicit types that we read."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - PyYAML's own way
+
+
+class _Loader(_Composer, yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser, _Resolver):
+    """PyYAML's parser below our composer."""
+
+    def __init__(self, text: str) -> None:
+        yaml.reader.Reader.__init__(self, text)
+        yaml.scanner.Scanner.__init__(self)
+        yaml.parser.Parser.__init__(self)
+        _Composer.__init__(self)
+        _Resolver.__init__(self)
+
+
+_FastLoader: Any = None
+if yaml.__with_libyaml__:
+
+    class _FastLoader(_Composer, yaml.cyaml.CParser, _Resolver):  # type: ignore[no-redef,name-defined,misc]
+        """Libyaml's parser below our composer."""
+
+        def __init__(self, text: str) -> None:
+            yaml.cyaml.CParser.__init__(self, text)  # type: ignore[attr-defined]
+            _Composer.__init__(self)
+            _Resolver.__init__(self)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -318,7 +360,7 @@ for _tag, _pattern, _first in (
     ("int", r"[-+]?(0|[1-9][0-9_]*)", list("-+0123456789")),
     ("float", r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?", list("-+.0123456789")),
 ):
-    for _class in (_Loader, _Dumper):
+    for _class in (_Resolver, _Dumper):
         _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})\\Z"), _first)
 
 
