@@ -12,6 +12,7 @@ from roundabout.core.paths import ROOT
 
 pytestmark = pytest.mark.unit
 
+
 def project_files() -> list[str]:
     listed = subprocess.run(["git", "-C", ROOT, "ls-files"], check=True, capture_output=True, text=True).stdout
     return [path for path in listed.splitlines() if (ROOT / path).is_file()]
