@@ -17,7 +17,7 @@ from roundabout.core.errors import UsageError
 from roundabout.spec import EXPERIMENTS, Profile
 from roundabout.spec.reader.yaml_source import dump, shown_path
 from roundabout.store import Run, Units
-from roundabout.store.files import return_to_caller, write_text
+from roundabout.store.files import make_directory, return_to_caller, write_text
 
 if TYPE_CHECKING:
     from analysis.records.call import Record
@@ -30,6 +30,13 @@ MOST_RANKS = 8
 """Largest number of ranks that the screen lists one by one."""
 NEAR_BEST = 0.9
 NOT_STORED = "profile  not stored; --save NAME stores it as profiles/NAME.yaml"
+
+
+def store_profile(path: Path, profile: Profile) -> None:
+    """Write a profile's file and, if it is missing, its folder. Raises StoreError."""
+    make_directory(path.parent)
+    write_text(path, profile_yaml(profile))
+    return_to_caller(path)
 
 
 def report_records(named: Sequence[Path], target: Path | None, console: Console, *, as_json: bool) -> None:
@@ -88,8 +95,7 @@ def _report_job(paths: Sequence[Path], target: Path | None, console: Console, as
     for sentence in found.caveats:
         console.print(Padding(Text(f"- {sentence}"), (0, 0)), highlight=False)
     if target:
-        write_text(target, profile_yaml(found.profile))
-        return_to_caller(target)
+        store_profile(target, found.profile)
         console.print(f"profile  {shown_path(target)}", soft_wrap=True, highlight=False)
     else:
         console.print(NOT_STORED, highlight=False)

@@ -131,9 +131,11 @@ def test_the_sample_is_a_folder_of_records_and_other_files(capsys):
         ([TRACES[0], str(HERE / "examples" / "chakra" / "timed.0.et")], "one job is recorded in one way"),
     ],
 )
-def test_records_that_give_no_profile_are_refused(words, said, capsys):
+def test_records_that_give_no_profile_are_refused(words, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     assert main(["profile", "--from", *words]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_job_or_files_are_asked_for(capsys):

@@ -12,7 +12,6 @@ from rich.table import Table
 from analysis.records import profile_maker
 from roundabout.core.errors import UsageError
 from roundabout.spec.reader.yaml_source import shown_path
-from roundabout.store.files import return_to_caller, write_text
 
 if TYPE_CHECKING:
     from analysis.records.gpu_record import GpuMeasurement, GpuRecord
@@ -76,8 +75,7 @@ def report_gpu_record(  # noqa: PLR0913 - options of the command
     console.print(_profile_table(profile, measured, workers, payload_gbps), highlight=False)
     console.print(*(f"- {each}" for each in sentences), sep="\n", highlight=False)
     if target:
-        write_text(target, profile_maker.profile_yaml(profile))
-        return_to_caller(target)
+        profile_maker.store_profile(target, profile)
         console.print(f"profile  {shown_path(target)}", soft_wrap=True, highlight=False)
     else:
         console.print(profile_maker.NOT_STORED, highlight=False)

@@ -163,8 +163,7 @@ def _profile_path(name: str) -> Path:
         raise UsageError(
             f"{shown_path(existing)} exists, expected a new name after --save", "no profile is ever overwritten"
         )
-    make_directory(path.parent)
-    check_output("--save", path)
+    check_output("--save", path if path.parent.is_dir() else Path(path.name))
     return path
 
 
@@ -234,7 +233,7 @@ def _report(run: Run, job: str, target: Path | None, console: Console, as_json: 
     folder = make_directory(run.path / PROFILES)
     paths = [folder / f"{name}.yaml", *([target] if target else [])]
     for path in paths:
-        write_text(path, profile_maker.profile_yaml(profile))
+        profile_maker.store_profile(path, profile)
     timed_ms = measured.timed_ms()
     result = {
         "run": run.id,
