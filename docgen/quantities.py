@@ -27,8 +27,7 @@ def format_page() -> str:
 
 
 def _row(each: Quantity) -> list[str]:
-    about = each.about.removeprefix("Return ")
-    return [each.name, each.unit.strip(), plain(about[:1].upper() + about[1:]), each.by, ", ".join(_needs(each))]
+    return [each.name, each.unit.strip(), plain(each.about), each.by, ", ".join(_needs(each))]
 
 
 def _needs(each: Quantity) -> Iterator[str]:

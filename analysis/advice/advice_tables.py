@@ -30,9 +30,10 @@ Computed by the fluid model: the mean of {ITERATIONS} iterations and of the jobs
 {DRAWS} draws of the jobs' figures; its upper end is multiplied by {FLOW_LEVEL_ERROR:.2f}, by which measured times \
 exceeded the model's at most."""
 JOBS_EXPLAINED = """\
-jitter: standard deviation of the iterations' times. samples: of a host's counter in a period; iterations of fewer than
-seven samples show as longer ones, or not at all. autocorrelation: of the sending rate, one period later; 1 if all
-iterations are alike. (±): the farther end of the 95 % interval."""
+jitter: standard deviation of the iterations' times. samples: of a host's counter in a period; iterations of fewer \
+than seven samples show as longer ones, or not at all. autocorrelation: of the sending rate, one period later; 1 if \
+all iterations are alike. (±): the farther end of the 95 % interval"""
+TITLE = "Which jobs should share a link"
 
 
 def tables(advice: Advice) -> list[Table]:
@@ -201,8 +202,7 @@ def _outlook(found: Outlook) -> dict[str, Any]:
 
 def render_page(advice: Advice, source: str) -> str:
     """Return the page's HTML, which loads nothing from elsewhere."""
-    heading = page.bold_heading(f"From {source}, for links that carry {advice.capacity_gbps:g} Gbit/s")
+    lead = f"From {source}, for links that carry {advice.capacity_gbps:g} Gbit/s"
     parts = page.titled_tables(tables(advice))
-    return page.render_document(
-        "Advice", page.concatenate([heading, *parts, *map(page.paragraph, EXPLAINED.splitlines())])
-    )
+    explained = map(page.paragraph, EXPLAINED.splitlines())
+    return page.render_document("Advice", page.concatenate([page.title_html(TITLE, lead), *parts, *explained]))

@@ -140,7 +140,7 @@ def table(experiment: Experiment, found: Sequence[Prediction]) -> Table:
         )
         for each in found
     )
-    return Table(columns, one_section(rows), "What the mean field of DCQCN foretells")
+    return Table(columns, one_section(rows), "Prediction of the mean field of DCQCN")
 
 
 def figure(found: Sequence[Prediction]) -> Figure:

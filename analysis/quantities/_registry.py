@@ -68,7 +68,8 @@ def quantity(  # noqa: PLR0913 - each is one thing to say about it
     """
 
     def register(measure: Callable[[QuantityRequest], Answer]) -> Callable[[QuantityRequest], Answer]:
-        about = (measure.__doc__ or "").strip().partition("\n")[0]
+        about = (measure.__doc__ or "").strip().partition("\n")[0].removeprefix("Return ")
+        about = about[:1].upper() + about[1:]
         _registered[name] = Quantity(name, about, unit, digits, measure, needs, by, curve, signed, jobs, note)
         return measure
 

@@ -106,14 +106,19 @@ def paragraph(words: str) -> Html:
     return fill_template("paragraph", text=words) if words else Html("")
 
 
+def title_html(title: str, lead: str) -> Html:
+    """Return a page's title and a line below it."""
+    return fill_template("title", title=title, lead=lead)
+
+
 def bold_heading(words: str) -> Html:
     """Return a heading in bold; an empty string without text."""
     return fill_template("strong", text=words) if words else Html("")
 
 
 def titled_tables(tables: Iterable[Table]) -> list[Html]:
-    """Return each table below its title."""
-    return [part for table in tables for part in (bold_heading(table.title), table_html(table))]
+    """Return each table below its title, with its caption."""
+    return [part for table in tables for part in (bold_heading(table.title), captioned_table_html(table))]
 
 
 def svg_of(figure: Figure) -> str:

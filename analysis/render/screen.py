@@ -25,7 +25,8 @@ def table_renderable(table: Table, *, title_style: str = "bold") -> RenderableTy
     if not table.sections and table.empty:
         return Text(table.empty, style="dim")
     result = _DividedTable(table) if table.divisible else _rich_table(table)
-    around = (Text(table.title, style=title_style), result, Text(table.caption, style="dim italic"))
+    caption = f"{table.caption}\n" if table.caption else ""  # an empty line parts it from the title of the next table
+    around = (Text(table.title, style=title_style), result, Text(caption, style="dim italic"))
     return Group(*(each for each in around if each))
 
 
@@ -93,7 +94,8 @@ def _cell(column: Column, cell: Cell) -> Text:
         mark, colour = MARKS[cell.tone]
         text = Text(f"{mark} {text.plain}", style=colour)
     ends = column.format_ends(cell.interval)
-    under = ("-".join(ends) if all(ends) else format_interval(ends)) if ends else cell.note
+    interval = ("-".join(ends) if all(ends) else format_interval(ends)) if ends else ""
+    under = "\n".join(filter(None, (interval, cell.note)))
     if under:
         text.append(f"\n{under}" if text.plain else under, style="dim")
     return text

@@ -83,7 +83,8 @@ def new_panels(count: int, height: float, *, sharey: bool = True, **options: Any
     """Return a figure of `count` axes, by default with a common y-axis, at most `ROW` in a row of `height` inches."""
     rows = -(-count // ROW)
     result, axes = new_figure(rows, min(count, ROW), height * rows, sharey=sharey, **options)
-    for spare in axes[count:]:
+    for above, spare in zip(axes[count - min(count, ROW) :], axes[count:], strict=False):
+        above.tick_params(labelbottom=True)  # with a common x-axis only the lowest row has labels
         spare.remove()
     return result, axes[:count]
 

@@ -78,6 +78,10 @@ PANELS = {name: panel for panel, group in GROUPS.items() for name in group}
 DOCSTRING = re.compile(r'^def command\(.*?^    """(.*?)"""', re.DOTALL | re.MULTILINE)
 
 
+LINE_BREAK = re.compile(r"(?<=\S)\n(?=\S)")
+"""A line break within a paragraph. A help text is wrapped at the terminal's width, not at the source's."""
+
+
 class Commands(TyperGroup):
     """The group of all commands. It imports only the called command, since importing all of them takes seconds."""
 
@@ -102,7 +106,7 @@ def read_help(name: str) -> str:
     """Return the help text of a command from the source of its module, without importing it."""
     source = Path(__file__).parent.joinpath(*COMMANDS[name].split(".")).with_suffix(".py").read_text()
     found = DOCSTRING.search(source)
-    return inspect.cleandoc(found[1]) if found else ""
+    return LINE_BREAK.sub(" ", inspect.cleandoc(found[1])) if found else ""
 
 
 def import_command(name: str) -> Any:
@@ -112,7 +116,7 @@ def import_command(name: str) -> Any:
     if hasattr(module, "app"):
         app.add_typer(module.app, name=name)
     else:
-        app.command(name)(module.command)
+        app.command(name, help=read_help(name))(module.command)
     return get_group(app).commands[name]
 
 

@@ -26,8 +26,8 @@ class Quantity(NamedTuple):
 
 
 QUANTITIES = (
-    Quantity("gbps", "alone", "Gbit/s", ".2f", "that nothing limits but this machine; not scaled"),
-    Quantity("throughput", "alone", "over\ncubic's", ".3f", "of that flow"),
+    Quantity("gbps", "alone", "Gbit/s", ".2f", "rate that only this machine limits; not scaled"),
+    Quantity("throughput", "alone", "over\ncubic's", ".3f", "rate of that flow over cubic's"),
     Quantity("program_ns", "cost", "ns in its\nprograms", ".0f", "the kernel's own have none"),
     Quantity("cpu_us", "cost", "us of\nCPU", ".2f", "of both ends and interrupts, at 800 Mbit/s paced"),
     Quantity("cost", "cost", "over\ncubic's", ".2f", "of that CPU"),
@@ -35,21 +35,41 @@ QUANTITIES = (
         quantity
         for count in (2, 8, 32)
         for quantity in (
-            Quantity(f"jain_{count}", "fairness", f"Jain's,\n{count} flows", ".3f", "1 where all get the same"),
-            Quantity(f"use_{count}", "fairness", "use of\nthe link", ".3f", "what they carry together"),
+            Quantity(
+                f"jain_{count}",
+                "fairness",
+                f"Jain's,\n{count} flows",
+                ".3f",
+                "fairness index; 1 if all flows get the same",
+            ),
+            Quantity(
+                f"use_{count}", "fairness", "use of\nthe link", ".3f", "share of the rate that the flows carry together"
+            ),
         )
     ),
     Quantity(
         "use_marks", "marks", "use of\nthe link", ".3f", "one flow whose packets are marked beyond half a millisecond"
     ),
     Quantity("dip_marks", "marks", "slowest\nover mean", ".2f", "the slowest of ten tenths of a second"),
-    Quantity("window_marks", "marks", "window\nafter cut", ".2f", "over that before; blank where it was not cut twice"),
-    Quantity("queue_marks_ms", "marks", "round\ntrip, ms", ".2f", "with the queue that it leaves"),
+    Quantity(
+        "window_marks",
+        "marks",
+        "window\nafter cut",
+        ".2f",
+        "over the window before the cut; blank if there were fewer than two cuts",
+    ),
+    Quantity("queue_marks_ms", "marks", "round\ntrip, ms", ".2f", "includes the queue that the flow leaves"),
     Quantity("marked", "marks", "packets\nmarked", ".3f", "as a share"),
     Quantity("use_loss", "loss", "use of\nthe link", ".3f", "one flow in a queue of five milliseconds that drops"),
     Quantity("dip_loss", "loss", "slowest\nover mean", ".2f", "the slowest of ten tenths of a second"),
-    Quantity("window_loss", "loss", "window\nafter cut", ".2f", "over that before; blank where it was not cut twice"),
-    Quantity("queue_loss_ms", "loss", "round\ntrip, ms", ".2f", "with the queue that it leaves"),
+    Quantity(
+        "window_loss",
+        "loss",
+        "window\nafter cut",
+        ".2f",
+        "over the window before the cut; blank if there were fewer than two cuts",
+    ),
+    Quantity("queue_loss_ms", "loss", "round\ntrip, ms", ".2f", "includes the queue that the flow leaves"),
     Quantity("lost", "loss", "sent\nagain", ".4f", "as a share of segments"),
     Quantity(
         "incast",

@@ -64,11 +64,16 @@ def describe_requirements(found: Judgement) -> str:
     return f"It needs {', '.join(names)}." if names else ""
 
 
-def figure_meanings(found: Judgement) -> list[tuple[str, str]]:
-    """Return the name in `--fail-if` and the meaning of each measured figure."""
+def meaning_table(found: Judgement) -> Table:
+    """Return a table of the measured figures: the name in `--fail-if`, the column's title, and the meaning."""
     known = {name for figures in found.figures.values() for name in figures}
-    titled = ((each.name, " ".join(each.title.split("\n")), each.about) for each in QUANTITIES if each.name in known)
-    return [(name, f" {title}: {about}") for name, title, about in titled]
+    rows = [
+        [Cell(each.name), Cell(" ".join(each.title.split("\n"))), Cell(each.about)]
+        for each in QUANTITIES
+        if each.name in known
+    ]
+    columns = (Column("in --fail-if", kind="code"), Column("column", kind="words"), Column("meaning", kind="words"))
+    return Table(columns, one_section(rows), "What columns mean")
 
 
 def render_page(found: Judgement) -> str:
@@ -80,11 +85,10 @@ def render_page(found: Judgement) -> str:
         page.paragraph(found.refused),
         *(
             part
-            for table in (*figure_tables(found), *requirements_tables(found))
+            for table in (*figure_tables(found), *requirements_tables(found), meaning_table(found))
             for part in (page.fill_template("strong", text=table.title), page.table_html(table))
         ),
         page.paragraph(describe_requirements(found)),
-        page.named_values("What columns mean", figure_meanings(found)),
         page.list_html("Trials of jobs that were invalid, and count for nothing:", found.invalid),
         page.fill_template("fidelity", fidelity=FIDELITY),
     ]

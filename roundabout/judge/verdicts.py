@@ -5,12 +5,12 @@ The bounds are this project's choice. They are wide, so they detect broken behav
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from roundabout.core.verdict_words import Word, pass_or_fail
 from roundabout.judge.figures import Figures
 
-FigureTest = Callable[[float, list[float]], bool]
+Limit = Callable[[list[float]], float | None]  # the limit by the peers' figures; None without a limit
 
 
 class Verdict(NamedTuple):
@@ -21,58 +21,89 @@ class Verdict(NamedTuple):
 
 
 class _Rule(NamedTuple):
-    """A rule on one quantity. `is_good` takes the figure and those of the peers; the words take the figure."""
+    """A rule on a quantity: the figure is at least, or at most, a limit. `form` formats both; words take the figure."""
 
     quantity: str
-    is_good: FigureTest
+    side: Literal["at least", "at most"]
+    limit: Limit
+    form: str
     good: str
     bad: str
 
+    def is_good(self, value: float, limit: float | None) -> bool:
+        """Return True if a figure is on the good side of the limit."""
+        return limit is None or (value >= limit if self.side == "at least" else value <= limit)
 
-def _at_least(bound: float) -> FigureTest:
-    return lambda value, _: value >= bound
+    def describe(self, value: float, limit: float | None) -> str:
+        """Return the rule's words on a figure, with the limit; empty for a rule that has no words on it."""
+        words = self.good if self.is_good(value, limit) else self.bad
+        if not words or limit is None:
+            return words.format(format(value, self.form))
+        return f"{words.format(format(value, self.form))} ({self.side} {limit:{self.form}})"
 
 
-def _at_most(bound: float) -> FigureTest:
-    return lambda value, _: value <= bound
+def _constant(limit: float) -> Limit:
+    return lambda _: limit
 
 
-def _fair(value: float, peers: list[float]) -> bool:
-    return value >= min([0.9, *peers])
+def _of_highest_peer(factor: float, more: float = 0.0) -> Limit:
+    """Return a limit of `factor` times the highest figure of a peer, plus `more`; none without peers."""
+    return lambda peers: factor * max(peers) + more if peers else None
 
 
+def _tenth_of_lowest_peer(peers: list[float]) -> float:
+    return 0.1 * min(peers, default=0)
+
+
+def _lowest_fair_index(peers: list[float]) -> float:
+    return min([0.9, *peers])
+
+
+CARRIES = "carries {} of what cubic does"
+COSTS = "an ACK costs {} times cubic's"
+INCAST = "an incast takes {} times the link's time"
 RULES = (
-    _Rule("throughput", _at_least(0.9), "carries {:.0%} of what cubic does", "carries {:.0%} of what cubic does"),
-    _Rule("gbps", lambda value, peers: value >= 0.1 * min(peers, default=0), "", "its window does not grow"),
-    _Rule("cost", _at_most(1.5), "an ACK costs {:.2f} times cubic's", "an ACK costs {:.2f} times cubic's"),
-    _Rule("jain_8", _fair, "8 flows share evenly ({:.2f})", "8 flows do not share evenly ({:.2f})"),
-    _Rule("jain_32", _fair, "32 flows share evenly ({:.2f})", "32 flows do not share evenly ({:.2f})"),
+    _Rule("throughput", "at least", _constant(0.9), ".0%", CARRIES, CARRIES),
+    _Rule("gbps", "at least", _tenth_of_lowest_peer, ".2f", "", "its window does not grow: {} Gbit/s"),
+    _Rule("cost", "at most", _constant(1.5), ".2f", COSTS, COSTS),
+    *(
+        _Rule(
+            f"jain_{flows}",
+            "at least",
+            _lowest_fair_index,
+            ".2f",
+            f"{flows} flows share evenly: Jain's index {{}}",
+            f"{flows} flows do not share evenly: Jain's index {{}}",
+        )
+        for flows in (8, 32)
+    ),
     _Rule(
         "queue_marks_ms",
-        lambda value, peers: value <= 3 * max(peers, default=value) + 1,
-        "answers marks: they leave a round trip of {:.1f} ms",
-        "ignores marks: they leave a round trip of {:.1f} ms",
+        "at most",
+        _of_highest_peer(3, 1),
+        ".1f",
+        "answers marks: the round trip, in ms, is {}",
+        "ignores marks: the round trip, in ms, is {}",
     ),
-    _Rule("use_marks", _at_least(0.8), "", "marks cost it the link: it uses {:.0%}"),
-    _Rule("use_loss", _at_least(0.7), "", "losses cost it the link: it uses {:.0%}"),
+    _Rule("use_marks", "at least", _constant(0.8), ".0%", "", "marks cost it the link: it uses {}"),
+    _Rule("use_loss", "at least", _constant(0.7), ".0%", "", "losses cost it the link: it uses {}"),
     _Rule(
         "lost",
-        lambda value, peers: value <= 5 * max(peers, default=value) + 0.01,
-        "answers losses: {:.2%} is sent again",
-        "does not answer losses: {:.2%} is sent again",
+        "at most",
+        _of_highest_peer(5, 0.01),
+        ".2%",
+        "answers losses: {} is sent again",
+        "does not answer losses: {} is sent again",
     ),
-    _Rule(
-        "incast",
-        lambda value, peers: value <= 2 * max(peers, default=value),
-        "an incast takes {:.1f} times the link's time",
-        "an incast takes {:.1f} times the link's time",
-    ),
+    _Rule("incast", "at most", _of_highest_peer(2), ".1f", INCAST, INCAST),
     *(
         _Rule(
             f"{jobs}_worst",
-            lambda value, peers: value <= 1.05 * max(peers, default=value),
-            f"no job of {count} is hurt: the worst takes {{:.2f}} times its time alone",
-            f"of {count} jobs one is hurt: it takes {{:.2f}} times its time alone",
+            "at most",
+            _of_highest_peer(1.05),
+            ".2f",
+            f"no job of {count} is hurt: time of the worst over its time alone {{}}",
+            f"of {count} jobs one is hurt: its time over that alone {{}}",
         )
         for jobs, count in (("two_jobs", "two"), ("three_jobs", "three"))
     ),
@@ -93,8 +124,7 @@ def verdicts(judged: Figures, peers: Mapping[str, Figures]) -> list[Verdict]:
                 found.append(Verdict("fail", f"{rule.quantity} could not be told: its flows got stuck"))
             continue
         others = [other for each in peers.values() if (other := each.get(rule.quantity)) is not None]
-        good = rule.is_good(value, others)
-        words = (rule.good if good else rule.bad).format(value)
-        if words:
-            found.append(Verdict(pass_or_fail(good), words))
+        limit = rule.limit(others)
+        if words := rule.describe(value, limit):
+            found.append(Verdict(pass_or_fail(rule.is_good(value, limit)), words))
     return found

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text, Tuple
 from roundabout.spec.patterns import Pattern, Transfer, all_transfers
@@ -64,7 +65,9 @@ class Phase(Strict):
         if self.parameters and (self.pattern != "ring" or self.groups):
             raise ValueError("bytes with this pattern: parameters are counted for one ring of all workers")
         if (self.source is None) == (self.guess is None):
-            raise ValueError("exactly one of source (paper, figure or table) and guess (reasoning and effect)")
+            found = "neither source nor guess" if self.source is None else "both source and guess"
+            expected = "source (paper, figure or table) or guess (how the number was chosen, in words)"
+            raise PydanticCustomError("located", "{expected}", {"found": found, "expected": expected})
         return self
 
     def transfers(self, workers: int, size: int | None = None) -> tuple[Transfer, ...]:

@@ -125,6 +125,13 @@ def test_every_shared_link_is_drawn_with_its_own_jobs(run):
     assert {"L1 carries 43", "L2 carries 43"} <= notes
 
 
+def test_the_lowest_panel_of_each_column_has_the_labels_of_its_axis(run):
+    traces = [each[0] for each in read_traces(run, cells_of(run))]
+    drawn = figures.draw_sliding([*traces, *traces])
+    labeled = [any(tick.label1.get_visible() for tick in panel.xaxis.get_major_ticks()) for panel in drawn.axes]
+    assert labeled == [False, True, True, True]
+
+
 @pytest.mark.parametrize(("offset", "told"), [("", True), (", start_offset_ms: 3", False)])
 def test_a_symmetric_start_explains_a_speed_up_of_1_in_the_fluid_model(tmp_path, offset, told):
     mltcp = "factors: {{variant: {{fair: {{}}, mltcp: {{transport: {{name: mltcp_dcqcn}}}}}}}}\nrepetitions"

@@ -120,6 +120,21 @@ def test_a_bound_that_no_paper_prints_is_called_ours(toy, source, whose):
     assert said.note == ("ours" if source is None else "")
 
 
+@pytest.mark.parametrize(
+    ("ci95", "why"),
+    [
+        (None, "no 95 % interval, which takes four repetitions"),
+        ((0.4, 1.2), "the 95 % interval is neither all within nor all outside what is expected"),
+        ((0.6, 1.2), ""),
+    ],
+)
+def test_an_inconclusive_verdict_has_its_reason(toy, ci95, why):
+    found = toy(expected(Bound, at_least=0.5), [Case("j1", 1.0, ci95)])
+    (table,) = screen([found, found])
+    assert table.caption == (f"2 inconclusive: {why}" if why else "")
+    assert (f"</span> ({why})" in cards([found])) is bool(why)
+
+
 @given(value=FINITE, low=FINITE, high=FINITE, spread=st.floats(0, 1e3))
 def test_a_bounds_verdict_agrees_with_the_interval(value, low, high, spread):
     low, high = min(low, high), max(low, high)

@@ -19,10 +19,7 @@ def load(asked: QuantityRequest) -> list[Case]:
 
 @quantity("load at the congestion point as Salamy takes it", unit="Gbit/s", digits=1, by="model")
 def load_as_printed(asked: QuantityRequest) -> list[Case]:
-    """Return the load at the congestion point, with any slope of the line through the first levels (Figs.
-
-    3-2 to 3-4).
-    """
+    """Return the load at the congestion point, with any slope of the first levels' line (Figures 3-2 to 3-4)."""
     return each_sweep(asked, _of_sweep_as_printed(_crossing_load))
 
 

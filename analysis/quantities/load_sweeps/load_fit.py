@@ -34,7 +34,7 @@ def _kinds(cases: Sequence[Case]) -> str:
     for each in cases:
         found.setdefault(each.properties["traffic"], []).append(each.value == 1)
     counts = "; ".join(f"{kind} in {sum(each)} of {len(each)}" for kind, each in found.items())
-    return f"foretells levels best of the three under {counts}"
+    return f"predicts left-out levels best of the three under {counts}"
 
 
 @quantity("n of the best fit over Salamy's", by="model", note=_kinds)

@@ -84,6 +84,12 @@ page.concatenate(
 # %% [markdown]
 # ## Fits
 #
+# In t = A exp(B / (C - BW)ⁿ), BW is the cross traffic's bandwidth, C the bandwidth at which the time has no bound, and
+# n how sharply the curve bends. A is the time that would be left if C were unlimited, so it is less than the time
+# without cross traffic, A exp(B / Cⁿ). B is how strongly the time depends on the bandwidth that is left; its unit is
+# (Gbit/s)ⁿ, so that B compares only between fits of the same n. To predict, use the fit of the first table. The fit
+# with Salamy's n and C serves the comparison alone.
+#
 # The model is chosen among n = 1/2, 1, 2 and a free n with C held at what the link carries, and those three n with a
 # free C: the one whose fits to all levels but one miss that one least. R² is over the levels, in the domain named; fits
 # are made to log t. *Held* is what was given and not fitted. An end that nothing bounds is left open. The choice is
@@ -198,7 +204,7 @@ page.table_html(tables.intra_iteration_table(sweeps))
 # %% [markdown]
 # ## How slow at another load?
 #
-# The mean iteration time that the chosen fit foretells, and where a measurement of it would lie in 95 % of cases.
+# The mean iteration time that the chosen fit predicts, and where a measurement of it would lie in 95 % of cases.
 # *Extrapolated*: outside the loads that were measured, where the form of the curve decides and not the data.
 
 # %%

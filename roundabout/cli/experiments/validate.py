@@ -35,8 +35,9 @@ def command(
     Later checks begin when earlier ones have found nothing.
     """
     errors = [error for error in (map(_check, names) if names else _check_library()) if error]
-    for error in (each for first in errors for each in (first, *first.further)):
-        print_error(error.message, error.hint)
+    faults = ((error.message, error.hint) for first in errors for error in (first, *first.further))
+    for message, hint in dict.fromkeys(faults):  # jobs and variants that share a faulty field report it once each
+        print_error(message, hint)
     if errors:
         raise typer.Exit(SpecError.exit_code)
     count = len(names) if names else sum(len(Library().names(shelf)) for shelf in LOADERS)

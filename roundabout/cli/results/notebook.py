@@ -10,16 +10,17 @@ from pathlib import Path
 from analysis.notebooks import FOLDER, write_notebooks
 from roundabout.cli.options import Runs, WhichRun
 from roundabout.core.errors import UsageError
-from roundabout.core.paths import IS_CHECKOUT
+from roundabout.core.paths import IS_CHECKOUT, ROOT
 from roundabout.store import Run
 
-GET = "./bootstrap notebook" if IS_CHECKOUT else f"{sys.executable} -m pip install jupyterlab pandas pyshark"
+PACKAGES = "jupyterlab pandas pyshark"
+GET = f"(cd {ROOT} && ./bootstrap notebook)" if IS_CHECKOUT else f"{sys.executable} -m pip install {PACKAGES}"
 
 
 def command(which: WhichRun = "last", runs: Runs = Path("runs")) -> None:
     """Start JupyterLab, reachable only from this machine, with a run's report notebook and a short one to extend."""
     if find_spec("jupyterlab") is None:
-        raise UsageError(f"found no JupyterLab in {sys.prefix}, expected it there", GET)
+        raise UsageError(f"JupyterLab is not installed in {sys.prefix}", f"install it: {GET}")
     run = Run.open(which, runs)
     for path, new in write_notebooks(run).items():
         print(path if new else f"{path}  as it was left", flush=True)

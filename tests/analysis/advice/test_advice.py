@@ -394,6 +394,8 @@ def test_the_command_shows_advice_and_writes_a_page(twins, tmp_path, jobs_file, 
     assert "share, shifted: j1 +0.0 ms" in " ".join(out.split())
     page = (tmp_path / "a.html").read_text()
     assert "share, shifted" in page and "<!doctype html>" in page
+    assert "<h1>Which jobs should share a link</h1>" in page and "Jitter: standard deviation" in page
+    assert '<span class="verdict pass long">share, shifted' in page  # which may take several lines
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [each["advice"] for each in found["pairs"]] == ["share, shifted"]

@@ -107,7 +107,7 @@ def test_without_jupyterlab_it_says_how_to_get_it(run, monkeypatch, capsys):
     monkeypatch.setattr(command, "find_spec", lambda _: None)
     assert main(["notebook", str(run.path)]) == 2
     said = capsys.readouterr().err
-    assert "found no JupyterLab in" in said
+    assert "JupyterLab is not installed in" in said
     assert "./bootstrap notebook" in said
 
 

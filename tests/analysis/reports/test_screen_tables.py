@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from rich.console import Console
 
+from analysis.render.page import table_html
 from analysis.render.screen import table_renderable
 from analysis.render.tables import Cell, Column, Table, one_section
 from analysis.reports.comparison import CompareError, compare, table as comparison_table
@@ -34,6 +35,13 @@ def test_the_table_fits_80_columns_and_holds_what_counts(results):
         assert words in text
     assert "ECN marks per iteration" in text
     assert "unattri-" in text
+
+
+def test_a_cell_with_an_interval_keeps_its_note():
+    # A mean that stands for a median must be marked as one, because the caption explains the mark.
+    table = Table((Column("median"),), one_section([(Cell(223.8, (220.8, 239.2), note="mean"),)]))
+    assert shown(table_renderable(table)).split()[-3:] == ["223.8", "220.8-239.2", "mean"]
+    assert "220.8 to 239.2<br>mean" in table_html(table)
 
 
 def with_marks(results, marks):

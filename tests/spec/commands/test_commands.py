@@ -3,6 +3,7 @@
 
 import io
 import json
+import os
 import re
 import struct
 import tomllib
@@ -14,7 +15,7 @@ from rich.table import Table
 from roundabout.cli.main import main
 from roundabout.core.paths import ROOT
 from roundabout.spec import EXPERIMENTS
-from roundabout.terminal.lines import format_duration
+from roundabout.terminal.lines import format_duration, print_warning
 from roundabout.terminal.screen import Screen
 
 pytestmark = pytest.mark.unit
@@ -48,6 +49,31 @@ def test_validate_names_every_wrong_file(tmp_path: Path, capsys: pytest.CaptureF
     assert said[0].startswith(f"error: {one}:2: abuot: found the unknown field 'abuot', expected one of schema, name")
     assert said[1] == "  did you mean about?"
     assert said[2] == f"error: {other}: found a list, expected a mapping of fields to values"
+
+
+def test_validate_names_a_fault_once_for_all_jobs_and_variants(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mine = Path("mine.yaml")
+    assert main(["new", "mine"]) == 0
+    mine.write_text(mine.read_text().replace("{name: dcqcn, T_us: 125}", "{name: dcqcn, T: 125}"))
+    capsys.readouterr()
+    assert main(["validate", str(mine)]) == 2
+    assert capsys.readouterr().err.count("transport.T: found the unknown field 'T'") == 1
+
+
+def test_messages_are_wrapped_between_words_on_a_terminal_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = "found /a/path/that-is/longer-than-a-line/of-this/narrow-terminal.yaml beside some words"
+    print_warning(message)
+    assert capsys.readouterr().err == f"warning: {message}\n"
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((40, 24)))
+    monkeypatch.setattr("sys.stderr.fileno", lambda: 2)
+    print_warning(message)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["warning: found", message.split()[1], "beside some words"]
 
 
 def test_plan_shows_every_trial_and_the_time(capsys: pytest.CaptureFixture[str]) -> None:
