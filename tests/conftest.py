@@ -59,6 +59,9 @@ def _is_script(program: Path) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Give programs under test the usual signals, which the caller may ignore (`nohup`), and a direct python3."""
     config.stash[QUIET_TESTS] = config.stash[UNDECIDED_TESTS] = 0
+    # Some containers set it. Each of the many programs under test would then compile its Python again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     os.environ["PATH"] = without_shims(os.environ["PATH"])
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is signal.SIG_IGN:

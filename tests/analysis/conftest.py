@@ -13,8 +13,10 @@ from tests.analysis.unfair_runs import synthetic_run
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory):
-    """A complete run of five repetitions; read it only."""
-    return synthetic_run(tmp_path_factory.mktemp("runs"))
+    """A complete run of five repetitions with its summary, so that no test computes it again; read it only."""
+    run = synthetic_run(tmp_path_factory.mktemp("runs"))
+    run.write_summary(summarize_run(run).record())
+    return run
 
 
 @pytest.fixture(scope="session")

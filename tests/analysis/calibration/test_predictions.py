@@ -19,16 +19,33 @@ name: one
 about: one
 topology: dumbbell-2x2
 jobs:
-  j1: {profile: vgg19-fig1, workers: [s0, s2], transport: {T_us: 100}}
-  j2: {profile: vgg19-fig1, workers: [s1, s3]}
+  j1: {profile: short, workers: [s0, s2], transport: {T_us: 60}}
+  j2: {profile: short, workers: [s1, s3]}
 iterations: 2
-transport: {name: dcqcn, set: hpcc-paper, T_us: 125}
+transport: {name: dcqcn, set: sigcomm15, T_us: 125}
+"""
+# A tenth of vgg19-fig1, because the model takes 0.5 s of CPU for 10 ms of sending.
+PROFILE = """
+schema: 1
+name: short
+model: VGG19
+source: constructed
+phases:
+  - {name: forward, compute_ms: 15, guess: constructed}
+  - {name: allreduce, bytes: 57_468_000, alone_ms: 14.3, guess: constructed}
 """
 
 
+def write(folder: Path, experiment: str) -> Path:
+    """Write an experiment and its profile. Return the experiment's path."""
+    (folder / "short.yaml").write_text(PROFILE)
+    path = folder / "one.yaml"
+    path.write_text(experiment)
+    return path
+
+
 def test_an_experiment_is_foretold_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, picture = tmp_path / "one.yaml", tmp_path / "one.png"
-    path.write_text(EXPERIMENT)
+    path, picture = write(tmp_path, EXPERIMENT), tmp_path / "one.png"
     assert main(["predict", str(path), "--iterations", "1", "--json", "--picture", str(picture)]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["share"] > 1
@@ -43,10 +60,9 @@ def test_an_experiment_is_foretold_and_drawn(tmp_path: Path, capsys: pytest.Capt
 def test_cells_of_different_numbers_of_jobs_are_foretold_together(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "two.yaml"
     one = EXPERIMENT.replace("dumbbell-2x2", "dumbbell-3x3").replace("s0, s2", "s0, s3").replace("s1, s3", "s1, s4")
-    three = "{jobs: {j3: {profile: vgg19-fig1, workers: [s2, s5]}}}"
-    path.write_text(f"{one}factors: {{variant: {{pair: {{}}, three: {three}}}}}\n")
+    three = "{jobs: {j3: {profile: short, workers: [s2, s5]}}}"
+    path = write(tmp_path, f"{one}factors: {{variant: {{pair: {{}}, three: {three}}}}}\n")
     assert main(["predict", str(path), "--iterations", "1", "--json"]) == 0
     found = capsys.readouterr()
     pair, three = json.loads(found.out)
@@ -56,8 +72,7 @@ def test_cells_of_different_numbers_of_jobs_are_foretold_together(
 
 
 def test_mltcp_is_held_against_what_it_is_based_on(tmp_path: Path) -> None:
-    path = tmp_path / "one.yaml"
-    path.write_text(EXPERIMENT)
+    path = write(tmp_path, EXPERIMENT)
     (cell,) = load_experiment(path).cells
     mltcp = Transport.model_validate({"name": "mltcp_dcqcn", "T_us": 100, "slope": 1.75})
     jobs = {name: job.model_copy(update={"transport": mltcp}) for name, job in cell.spec.jobs.items()}
@@ -86,9 +101,9 @@ def test_once_settled_jobs_stay_as_they_are(settled: bool, interleaved: int | No
 
 
 def test_cells_outside_the_model_are_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "three.yaml"
     ways = "plain: {}, tcp: {transport: {name: reno}}, ranked: {jobs: {j1: {priority: 2}}}"
-    path.write_text(f"{EXPERIMENT.replace(', transport: {T_us: 100}', '')}factors: {{variant: {{{ways}}}}}\n")
+    alike = EXPERIMENT.replace(", transport: {T_us: 60}", "")
+    path = write(tmp_path, f"{alike}factors: {{variant: {{{ways}}}}}\n")
     assert main(["predict", str(path), "--iterations", "1", "--json"]) == 0
     found, *left_out = json.loads(capsys.readouterr().out)
     assert found["levels"] == {"variant": "plain"} and found["speedup"] == 1
@@ -100,7 +115,6 @@ def test_cells_outside_the_model_are_left_out_and_named(tmp_path: Path, capsys: 
 
 
 def test_an_experiment_outside_the_model_is_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "one.yaml"
-    path.write_text(EXPERIMENT.replace("set: hpcc-paper, ", ""))
+    path = write(tmp_path, EXPERIMENT.replace("set: sigcomm15, ", ""))
     assert main(["predict", str(path)]) == 1
     assert "error: found no thresholds" in capsys.readouterr().err

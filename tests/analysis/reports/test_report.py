@@ -33,7 +33,6 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 @pytest.fixture(scope="module")
 def page(run):
-    run.write_summary(summarize_run(run).record())
     return write_report(run)
 
 
@@ -60,19 +59,6 @@ def test_nothing_is_loaded_from_elsewhere(text):
     assert "<script" not in text
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!data:|\#)[^"']*""", text)
     assert not re.findall(r"@import|url\((?!data:)", text)
-
-
-def test_two_reports_at_a_time_share_no_name_in_the_working_folder(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    seen, made = set(), Event()
-    watcher = Thread(target=lambda: [seen.update(tmp_path.iterdir()) for _ in iter(lambda: made.wait(0.02), True)])
-    watcher.start()
-    try:
-        write_report(run)
-    finally:
-        made.set()
-        watcher.join()
-    assert seen == set()
 
 
 def test_the_report_shows_no_code(text):
@@ -196,13 +182,24 @@ def test_a_run_whose_trials_are_all_invalid_has_a_report_too(make_run):
     assert "<img" not in text
 
 
-def test_writing_a_report_leaves_home_and_environment_unchanged(make_run, tmp_path, monkeypatch):
-    home = tmp_path / "home"
+def test_writing_a_report_leaves_working_folder_home_and_environment_unchanged(make_run, tmp_path, monkeypatch):
+    """Two reports that are written at a time would share a name in the working folder."""
+    home, working = tmp_path / "home", tmp_path / "working"
     home.mkdir()
+    working.mkdir()
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(working)
     run = make_run(repetitions=1)
     before = dict(os.environ)
-    write_report(run)
+    seen, made = set(), Event()
+    watcher = Thread(target=lambda: [seen.update(working.iterdir()) for _ in iter(lambda: made.wait(0.02), True)])
+    watcher.start()
+    try:
+        write_report(run)
+    finally:
+        made.set()
+        watcher.join()
+    assert seen == set()
     assert [path for path in home.rglob("*") if path.is_file() and "matplotlib" not in str(path)] == []
     assert dict(os.environ) == before
 
