@@ -115,9 +115,9 @@ def measure(asked: Namespace, routing: str) -> dict[str, Any]:
     found["routes s"] = time.process_time() - begin
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     lost = lost_share(spec, played)
-    waited_s = sum((life.started_s or 0.0) - life.arrived_s for life in timeline.lives) / len(timeline.lives)
+    waited_s = sum((life.started_s or 0.0) - life.arrived_s for life in timeline.histories) / len(timeline.histories)
     iterations = sum(each.shape[1] for each in played.iterations.values())
-    sent = {"stints": len(timeline.stints), "jobs that send": len(spec.jobs), "iterations": iterations}
+    sent = {"allocations": len(timeline.allocations), "jobs that send": len(spec.jobs), "iterations": iterations}
     return found | sent | {"trace s": played.last_ms / 1e3, "waited s": waited_s, "lost": lost, "peak MB": peak_mb}
 
 

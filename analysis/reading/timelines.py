@@ -113,7 +113,7 @@ class Timeline(_StoredModel):
     scheduler: str
     cassini: bool
     requests: tuple[Request, ...]
-    stints: tuple[Allocation, ...]
+    allocations: tuple[Allocation, ...] = Field(alias="stints")
     decisions: tuple[Decision, ...]
     jobs: tuple[JobHistory, ...]
 
@@ -127,10 +127,10 @@ class Timeline(_StoredModel):
         """Return the allocations that began on other workers than their job had before."""
         before: dict[str, Allocation] = {}
         moved = []
-        for stint in sorted(self.stints, key=lambda each: each.begins_s):
-            if stint.job in before and before[stint.job].workers != stint.workers:
-                moved.append(stint)
-            before[stint.job] = stint
+        for allocation in sorted(self.allocations, key=lambda each: each.begins_s):
+            if allocation.job in before and before[allocation.job].workers != allocation.workers:
+                moved.append(allocation)
+            before[allocation.job] = allocation
         return moved
 
 
@@ -185,8 +185,8 @@ class ClusterTrial:
 
         GPUs count from an allocation's begin to its end.
         """
-        own = (stint for stint in self.timeline.stints if stint.name in self.spec.jobs)
-        had_s = sum(len(stint.workers) * (stint.ends_s - stint.begins_s) for stint in own)
+        own = (allocation for allocation in self.timeline.allocations if allocation.name in self.spec.jobs)
+        had_s = sum(len(allocation.workers) * (allocation.ends_s - allocation.begins_s) for allocation in own)
         return float(self.points.computing_ms.sum()) / 1e3 / had_s
 
     @property
@@ -195,7 +195,7 @@ class ClusterTrial:
 
         Decisions are those from the trace's start to the trial's last allocation, also if the trial played a window.
         """
-        end_s = max((stint.ends_s for stint in self.timeline.stints), default=0.0)
+        end_s = max((allocation.ends_s for allocation in self.timeline.allocations), default=0.0)
         hours = ((self.window_start_s or 0.0) + end_s) / 3600
         return sum(len(each.migrated) for each in self.timeline.decisions) / hours if hours else 0.0
 
@@ -282,9 +282,9 @@ def _timeline(path: Path) -> Timeline:
 def _trial(record: Mapping[str, Any], timeline: Timeline, table: pa.Table) -> ClusterTrial:
     spec = TrialSpec.model_validate(record["spec"])
     rows = filter_rows(table, trial=record["trial"])
-    job_of = {stint.name: stint.job for stint in timeline.stints}
-    stints = rows["job"].combine_chunks().dictionary_encode()
-    names, place = stints.dictionary.to_pylist(), stints.indices.to_numpy()
+    job_of = {allocation.name: allocation.job for allocation in timeline.allocations}
+    allocations = rows["job"].combine_chunks().dictionary_encode()
+    names, place = allocations.dictionary.to_pylist(), allocations.indices.to_numpy()
     jobs = np.array([job_of[name] for name in names], object)
     models = np.array([timeline.models[job] for job in jobs], object)
     alone_ms = np.array([spec.jobs[name].profile.alone_ms for name in names])

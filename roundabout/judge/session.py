@@ -55,7 +55,7 @@ class Session:
         """
         figures: dict[str, Figures] = {name: {} for name in self.contestants}
         spread: Spread = {name: {} for name in self.contestants}
-        with self.runner.hold_machine("judge", path) as notes, self._load_programs(notes, path.name.lower()) as own:
+        with self.runner.hold_machine("judge", path) as journal, self._load_programs(journal, path.name.lower()) as own:
             for scene in (each for each in scenes if each in PAIR):
                 self.notify(f"{scene}: one flow, unshaped")
                 for quantity, samples in self._measure_on_pair(scene, own).items():
@@ -64,19 +64,19 @@ class Session:
                         if len(values) > 1:
                             spread[name][quantity] = (min(values), max(values))
             if wanted := [each for each in scenes if each in LINK]:
-                for name, found in self._measure_on_link(wanted, notes, path.name.lower()):
+                for name, found in self._measure_on_link(wanted, journal, path.name.lower()):
                     figures[name] |= found
         return figures, spread
 
     @contextmanager
-    def _load_programs(self, notes: Journal, owner: str) -> Iterator[dict[str, list[int]]]:
+    def _load_programs(self, journal: Journal, owner: str) -> Iterator[dict[str, list[int]]]:
         """Load each contestant's programs for the context, and yield their ids."""
         own: dict[str, list[int]] = {}
         with ExitStack() as stack:
             for name, transport in self.transports.items():
                 where = {"owner": owner, "where": dict(self.provider.where)}
                 stack.enter_context(
-                    notes.register_undo({"kind": "transport", "name": name, **where}, self.provider.undo)
+                    journal.register_undo({"kind": "transport", "name": name, **where}, self.provider.undo)
                 )
                 before = programs.program_times_ns()
                 try:
@@ -95,20 +95,20 @@ class Session:
             "cpu_us": {name: [each.per_ack for each in rounds] for name, rounds in costs.items()},
         }
 
-    def _measure_on_link(self, scenes: Sequence[Scene], notes: Journal, owner: str) -> Iterator[tuple[str, Figures]]:
+    def _measure_on_link(self, scenes: Sequence[Scene], journal: Journal, owner: str) -> Iterator[tuple[str, Figures]]:
         topology = next(iter(self.contestants.values())).topology
         marking = [each for each in scenes if each in ("fairness", "marks")]
         losing = [each for each in scenes if each in ("loss", "incast")]
         for there, wanted, marks in ((topology, marking, True), (link.with_short_queues(topology), losing, False)):
             if wanted:
-                yield from self._measure_in_lab(there, wanted, notes, owner, marks=marks)
+                yield from self._measure_in_lab(there, wanted, journal, owner, marks=marks)
 
     def _measure_in_lab(
-        self, topology: Topology, scenes: Sequence[Scene], notes: Journal, owner: str, *, marks: bool
+        self, topology: Topology, scenes: Sequence[Scene], journal: Journal, owner: str, *, marks: bool
     ) -> Iterator[tuple[str, Figures]]:
         """Measure some scenes in one lab with queues that suit them."""
         entry = {"kind": "testbed", "name": owner, "where": dict(self.provider.where)}
-        with notes.register_undo(entry, self.provider.undo):
+        with journal.register_undo(entry, self.provider.undo):
             self.notify(f"{', '.join(scenes)}: building a lab whose queues {'mark' if marks else 'drop'}")
             shared = SharedLink(Lab.create(topology, owner))
             shared.set_marking(at_all=marks)

@@ -121,7 +121,7 @@ def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline
         scheduler=scheduler,
         known=known,
         decide=_policy(spec, scheduler, known),
-        employ=partial(_resolve_job, spec, known, {each.name: each for each in wanted}),
+        resolve_job=partial(_resolve_job, spec, known, {each.name: each for each in wanted}),
         move_s=_move_s(spec, guesses),
         seed=seed,
         present=initial_placements(spec.cluster.trace, wanted, spec.topology, seed),
@@ -129,7 +129,11 @@ def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline
     part = spec.cluster.slice
     window = (part.from_s, part.lasts_s) if part else None
     timeline = simulate_dedicated(wanted, cluster) if scheduler.dedicated else simulate_trace(wanted, cluster, window)
-    jobs = {stint.name: cluster.employ(stint) for stint in timeline.stints if stint.has_traffic}
+    jobs = {
+        allocation.name: cluster.resolve_job(allocation)
+        for allocation in timeline.allocations
+        if allocation.has_traffic
+    }
     if not jobs:
         where = f"its window from {part.from_s:g} s on" if part else "it"
         message = f"{spec.cluster.trace.kind} trace: found no job of several workers in {where}, expected one at least"
@@ -138,21 +142,21 @@ def with_simulated_jobs(spec: TrialSpec, seed: int) -> tuple[TrialSpec, Timeline
 
 
 def _resolve_job(
-    spec: TrialSpec, known: JobKnowledge, requests: Mapping[str, Request], stint: Allocation
+    spec: TrialSpec, known: JobKnowledge, requests: Mapping[str, Request], allocation: Allocation
 ) -> ResolvedJob:
     """Return an allocation as a job of a trial, which departs at its end."""
     assert spec.cluster
     return ResolvedJob(
-        profile=known.profile(requests[stint.job], len(stint.workers)),
-        workers=stint.workers,
+        profile=known.profile(requests[allocation.job], len(allocation.workers)),
+        workers=allocation.workers,
         transport=spec.cluster.transport,
-        iterations=stint.left,
-        arrives_ms=1e3 * stint.begins_s,
-        departs_ms=None if math.isinf(stint.ends_s) else 1e3 * stint.ends_s + AT_ONCE_MS,
-        timetable=stint.timetable,
-        gpus=stint.gpus,
-        priority=stint.priority,
-        source_ports=stint.source_ports,
+        iterations=allocation.left,
+        arrives_ms=1e3 * allocation.begins_s,
+        departs_ms=None if math.isinf(allocation.ends_s) else 1e3 * allocation.ends_s + AT_ONCE_MS,
+        timetable=allocation.timetable,
+        gpus=allocation.gpus,
+        priority=allocation.priority,
+        source_ports=allocation.source_ports,
     )
 
 

@@ -57,8 +57,8 @@ class InputResolver(Protocol):
 class TestbedPool:
     """The open testbed of a run. It is replaced if a trial needs another topology, or after it was lost."""
 
-    def __init__(self, provider: TestbedProvider, visit: RunContext) -> None:
-        self._provider, self._visit = provider, visit
+    def __init__(self, provider: TestbedProvider, context: RunContext) -> None:
+        self._provider, self._context = provider, context
         self._stack = ExitStack()
         self._topology: Topology | None = None
         self._testbed: Testbed | None = None
@@ -75,8 +75,8 @@ class TestbedPool:
         """Return an open testbed with `topology`. Close an open testbed with another topology first."""
         if self._testbed is None or self._topology != topology:
             self.close()
-            self._visit.observer.step(f"raising testbed {topology.name}")
-            opened = self._provider.open_testbed(topology, self._visit)
+            self._context.observer.step(f"raising testbed {topology.name}")
+            opened = self._provider.open_testbed(topology, self._context)
             self._testbed, self._topology = self._stack.enter_context(opened), topology
         return self._testbed
 
@@ -212,15 +212,15 @@ class Runner:
         with ExitStack() as stack:
             self.provider.check_experiment(experiment)
             ending = stack.enter_context(_SignalGuard(self.observer))
-            notes = None
+            undo_journal = None
             if self.provider.takes_machine:
-                notes = stack.enter_context(self.hold_machine(experiment.name, store.path))
-            ending.notes = notes
+                undo_journal = stack.enter_context(self.hold_machine(experiment.name, store.path))
+            ending.undo_journal = undo_journal
             transports = tuple(experiment.transports.values())
             artefacts = self.provider.artifacts(transports)
             name = store.path.name.lower()
-            visit = RunContext(name, transports, experiment.probes, store.clock, self.observer, notes)
-            testbeds = stack.enter_context(TestbedPool(self.provider, visit))
+            context = RunContext(name, transports, experiment.probes, store.clock, self.observer, undo_journal)
+            testbeds = stack.enter_context(TestbedPool(self.provider, context))
             stack.callback(ending.begin)
             testbed = testbeds.of(experiment.cells[0].spec.topology)
             plan = make_run_plan(self.provider, experiment, testbed.identity(), artefacts)
@@ -235,8 +235,8 @@ class Runner:
         owner = f"{what} {path.name}"
         with lease.hold("machine", owner, self.state, wait_s=lease.QUEUE_S, report=self.observer.step):
             self._clean_up_dead_runs()
-            notes = journal.open_journal(path.name, path.resolve(), self.journals)
-            with notes as kept, temporary.temporary_files(path.name, kept, self.state):
+            undo_journal = journal.open_journal(path.name, path.resolve(), self.journals)
+            with undo_journal as kept, temporary.temporary_files(path.name, kept, self.state):
                 yield kept
 
     def _clean_up_dead_runs(self) -> None:
@@ -290,8 +290,8 @@ class Runner:
             attempt = run.begin_attempt(trial.key)
             self.observer.trial_started(trial, attempt.number)
             started_ns = clock.now_ns()
-            who = row_identity(run.id, trial, attempt.number)
-            outcome = testbed.execute(trial, attempt, who)
+            identity = row_identity(run.id, trial, attempt.number)
+            outcome = testbed.execute(trial, attempt, identity)
             for name, table in outcome.tables.items():
                 attempt.write(name, table)
             if timeline and trial.spec.cluster:
@@ -299,7 +299,7 @@ class Runner:
             may_differ = not self.provider.computes
             again = bool(outcome.invalid_reasons) and may_differ and run.rejected_count(trial.key) < REPEATS
             record = {
-                **_trial_record(trial, who),
+                **_trial_record(trial, identity),
                 **given,
                 **_when(started_ns, clock),
                 **outcome.record,
@@ -373,11 +373,11 @@ def row_identity(run_id: str, trial: PlannedTrial, attempt: int) -> Identity:
     return Identity(run_id, trial.key, trial.variant, json.dumps(trial.levels), trial.repetition, attempt)
 
 
-def _trial_record(trial: PlannedTrial, who: Identity) -> dict[str, Any]:
+def _trial_record(trial: PlannedTrial, identity: Identity) -> dict[str, Any]:
     """Return the entries of trial.json that do not depend on the attempt's outcome."""
     return {
         "schema": VERSION,
-        **asdict(who),
+        **asdict(identity),
         "job": trial.job,
         "host": CONTROLLER,
         "machine": machine_facts.machine_facts(),
@@ -434,7 +434,7 @@ class _SignalGuard:
     """
 
     def __init__(self, observer: Observer) -> None:
-        self.notes: Journal | None = None
+        self.undo_journal: Journal | None = None
         self._observer = observer
         self._begun = False
         self._handlers: dict[int, Any] = {}
@@ -464,5 +464,5 @@ class _SignalGuard:
             raise KeyboardInterrupt
 
     def _leave_at_once(self, *_signal: object) -> NoReturn:
-        self._observer.leaves(self.notes.entry_kinds if self.notes else [])
+        self._observer.leaves(self.undo_journal.entry_kinds if self.undo_journal else [])
         os._exit(INTERRUPTED)  # threads may wait for hosts, and would be waited for

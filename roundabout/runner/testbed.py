@@ -84,7 +84,7 @@ class Testbed(Protocol):
         """Return the facts about hosts and clocks that the manifest records for each session."""
         ...
 
-    def execute(self, trial: PlannedTrial, attempt: Attempt, who: Identity) -> Outcome:
+    def execute(self, trial: PlannedTrial, attempt: Attempt, identity: Identity) -> Outcome:
         """Run the trial once. Events and files go to `attempt`. `who` has the identifying columns of every row.
 
         Reasons that make only this attempt invalid are part of the outcome. Raises RoundaboutError if the run must end.
@@ -156,7 +156,7 @@ class TestbedProvider(ABC):
     """True if a model draws times from the seed, so that repetitions of each trial differ."""
 
     @abstractmethod
-    def open_testbed(self, topology: Topology, visit: RunContext) -> AbstractContextManager[Testbed]:
+    def open_testbed(self, topology: Topology, context: RunContext) -> AbstractContextManager[Testbed]:
         """Open a testbed with `topology`, and close it at the end of the block."""
 
     def check_trial(self, trial: TrialSpec, /) -> None:  # noqa: B027 - a model takes every trial

@@ -63,7 +63,7 @@ def _add(run, cell, repetition, jobs, iterations, *, marks):
         "scheduler": {"th-cassini": "themis", "po-cassini": "pollux"}.get(variant, variant),
         "cassini": "cassini" in variant,
         "requests": [_request(number, iterations) for number in range(jobs)],
-        "stints": [stint for _, stints, _, _ in played for stint in stints],
+        "stints": [allocation for _, allocations, _, _ in played for allocation in allocations],
         "decisions": [
             {"at_s": life["arrived_s"], "why": "arrival", "job": life["name"], "placements": {},
              "scores": [0.7, None, 0.9] if "cassini" in variant else None,
@@ -97,23 +97,23 @@ def _play(number, cell, iterations, generator):
     slowed = 1 + (SLOWED[cell.variant] - 1) * generator.gamma(4, 0.25, iterations)
     times_ms = JOB.profile.alone_ms * slowed
     ends_s = arrived_s + 1 + np.cumsum(times_ms) / 1e3
-    stints, jobs, rows = [], {}, []
+    allocations, jobs, rows = [], {}, []
     for part, own in enumerate(np.array_split(np.arange(iterations), 2 if number == 1 else 1)):
         pair = 5 if part else number % 5
         workers = [hosts[pair], hosts[pair + len(hosts) // 2]]
-        stint = f"{name}.{part + 1}"
+        allocation = f"{name}.{part + 1}"
         begins_s = float(ends_s[own[0]] - times_ms[own[0]] / 1e3)
-        stints.append(
-            {"name": stint, "job": name, "begins_s": begins_s, "ends_s": float(ends_s[own[-1]]), "workers": workers,
-             "iterations": len(own), "shift_ms": None, "period_ms": None}
+        allocations.append(
+            {"name": allocation, "job": name, "begins_s": begins_s, "ends_s": float(ends_s[own[-1]]),
+             "workers": workers, "iterations": len(own), "shift_ms": None, "period_ms": None}
         )  # fmt: skip
-        jobs[stint] = ResolvedJob(profile=JOB.profile, workers=workers, transport=JOB.transport)
+        jobs[allocation] = ResolvedJob(profile=JOB.profile, workers=workers, transport=JOB.transport)
         rows += [
-            (stint, workers[0], at, ends_s[one] - times_ms[one] / 1e3, times_ms[one]) for at, one in enumerate(own)
+            (allocation, workers[0], at, ends_s[one] - times_ms[one] / 1e3, times_ms[one]) for at, one in enumerate(own)
         ]
     life = {"name": name, "arrived_s": arrived_s, "started_s": arrived_s + 1, "ended_s": float(ends_s[-1])}
-    life |= {"dedicated_s": iterations * JOB.profile.alone_ms / 1e3, "moves": len(stints) - 1}
-    return life, stints, jobs, rows
+    life |= {"dedicated_s": iterations * JOB.profile.alone_ms / 1e3, "moves": len(allocations) - 1}
+    return life, allocations, jobs, rows
 
 
 def _where(hosts, at_ns):

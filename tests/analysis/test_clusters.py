@@ -74,8 +74,8 @@ def test_iterations_are_pooled_over_all_jobs_and_repetitions(results):
 def test_jobs_that_swaps_move_are_counted_by_the_hour(run, reading):
     ends_s = [
         max(
-            stint["ends_s"]
-            for stint in json.loads((run.path / "trials" / each["trial"] / "timeline.json").read_text())["stints"]
+            allocation["ends_s"]
+            for allocation in json.loads((run.path / "trials" / each["trial"] / "timeline.json").read_text())["stints"]
         )
         for each in run.trials()
         if each["variant"] == "th-cassini"
@@ -89,7 +89,7 @@ def test_moves_of_a_window_are_counted_by_the_hours_of_the_trace_before_it_too(r
     trial = next(cell for cell in read_clusters(run) if cell.variant == "th-cassini").first
     cluster = load_experiment("cluster-slices").cells[0].spec.cluster
     window = replace(trial, spec=trial.spec.model_copy(update={"cluster": cluster}))
-    end_s = max(stint.ends_s for stint in trial.timeline.stints)
+    end_s = max(allocation.ends_s for allocation in trial.timeline.allocations)
     assert window.window_start_s == 300
     assert window.migrations_an_hour == pytest.approx(2 * 3600 / (300 + end_s))
 
@@ -126,14 +126,14 @@ def test_quantities_are_those_of_the_study(reading, results):
     assert {name: case.value for name, case in slowed.items()} == {
         name: each.slowed.mean.value for name, each in pooled.items()
     }
-    lives = by_name(results.lives)
+    histories = by_name(results.lives)
     for what, field in (
         ("mean job completion time", "completion_mean_s"),
         ("mean queueing delay", "queueing_mean_s"),
         ("worst finish-time fairness", "fairness_worst"),
     ):
         found = measured(reading, what, of="random")["random"]
-        assert found.value == pytest.approx(getattr(lives["random"], field).value)
+        assert found.value == pytest.approx(getattr(histories["random"], field).value)
 
 
 def test_gpus_compute_for_a_larger_share_of_time_if_jobs_are_slowed_down_less(reading):
@@ -146,12 +146,12 @@ def test_gpus_compute_for_a_larger_share_of_time_if_jobs_are_slowed_down_less(re
 
 
 def test_jobs_that_wait_are_counted_and_in_no_mean(results):
-    lives = by_name(results.lives)["themis"]
-    assert (lives.jobs, lives.waiting, lives.unfinished) == (32, 4, 0)
-    assert lives.queueing_mean_s.value == 1
-    assert lives.moves.value == pytest.approx(1 / 8)
-    assert lives.fairness_worst.value > lives.fairness_mean.value > 1.5
-    assert lives.completion_p99_s is None
+    histories = by_name(results.lives)["themis"]
+    assert (histories.jobs, histories.waiting, histories.unfinished) == (32, 4, 0)
+    assert histories.queueing_mean_s.value == 1
+    assert histories.moves.value == pytest.approx(1 / 8)
+    assert histories.fairness_worst.value > histories.fairness_mean.value > 1.5
+    assert histories.completion_p99_s is None
     assert by_name(results.lives)["th-cassini"].score.value == pytest.approx(0.9)
 
 

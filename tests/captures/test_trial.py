@@ -63,7 +63,7 @@ def test_an_invalid_capture_field_is_refused(capture: str, found: str, tmp_path:
         load(tmp_path, capture)
 
 
-def ledger(*readings: tuple[int, int]) -> ClockLog:
+def clock_log(*readings: tuple[int, int]) -> ClockLog:
     """Of a host whose monotonic and UTC clocks showed these ns; its offset from the run's clock is 1000, exactly."""
     found = ClockLog()
     for host_ns, utc_ns in readings:
@@ -76,7 +76,7 @@ UTC = 1_700_000_000 * S
 
 
 def test_stamps_join_by_the_hosts_two_clocks() -> None:
-    clock = HostUtc(ledger((5 * S, UTC), (7 * S, UTC + 2 * S + 100)), "s0")
+    clock = HostUtc(clock_log((5 * S, UTC), (7 * S, UTC + 2 * S + 100)), "s0")
     stamps = np.array([UTC, UTC + S + 50, UTC + 2 * S + 100])
     host_ns, run_ns, bound_ns = clock.to_run_ns(stamps)
     assert host_ns.tolist() == [5 * S, 6 * S, 7 * S]
@@ -86,7 +86,7 @@ def test_stamps_join_by_the_hosts_two_clocks() -> None:
 
 
 def test_the_bound_covers_steps_of_utc() -> None:
-    back = HostUtc(ledger((5 * S, UTC), (7 * S, UTC - S), (9 * S, UTC + S), (11 * S, UTC + 3 * S)), "s0")
+    back = HostUtc(clock_log((5 * S, UTC), (7 * S, UTC - S), (9 * S, UTC + S), (11 * S, UTC + 3 * S)), "s0")
     host_ns, _, bound_ns = back.to_run_ns(np.array([UTC - S // 2, UTC + S // 2, UTC + 2 * S]))
     assert bound_ns.tolist() == [3 * S] * 3
     true_ns = np.array([7 * S + S // 2, 8 * S + S // 2, 10 * S])

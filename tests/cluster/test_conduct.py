@@ -55,49 +55,49 @@ def played(requests: list[Request], plan: Plan, *asked_s: float) -> Timeline:
         here = {job.request.name for job in state.jobs}
         return PlacementDecision({name: each for name, each in placements.items() if name in here}, timetables, ())
 
-    employ = partial(employed, {each.name: each for each in requests})
-    return simulate_trace(requests, Cluster(TOPOLOGY, Planned(*asked_s), KNOWN, decide, employ, MOVE_S, seed=1))
+    resolve_job = partial(employed, {each.name: each for each in requests})
+    return simulate_trace(requests, Cluster(TOPOLOGY, Planned(*asked_s), KNOWN, decide, resolve_job, MOVE_S, seed=1))
 
 
 def test_a_job_alone_takes_its_dedicated_time() -> None:
     timeline = played([A], lambda _: ({"a": ("s0", "s1")}, {}))
-    (stint,) = timeline.stints
-    (life,) = timeline.lives
-    assert (stint.name, stint.iterations, life.moves) == ("a.1", 100, 0)
-    assert life.ended_s == pytest.approx(life.dedicated_s) == pytest.approx(stint.ends_s)
+    (allocation,) = timeline.allocations
+    (life,) = timeline.histories
+    assert (allocation.name, allocation.iterations, life.moves) == ("a.1", 100, 0)
+    assert life.ended_s == pytest.approx(life.dedicated_s) == pytest.approx(allocation.ends_s)
     assert [each.why for each in timeline.decisions] == ["arrival", "end"]
 
 
 def test_a_move_costs_time_and_the_iteration_under_way() -> None:
     timeline = played([A], lambda now_s: ({"a": ("s0", "s1") if now_s < 10.1 else ("s0", "s3")}, {}), 10.1)
-    before, after = timeline.stints
+    before, after = timeline.allocations
     assert (before.ends_s, after.begins_s) == pytest.approx((10.1, 10.1 + MOVE_S))
     assert before.iterations + after.iterations == 100
-    assert timeline.lives[0].moves == 1
+    assert timeline.histories[0].moves == 1
 
 
 def test_a_job_that_grows_keeps_its_remaining_examples() -> None:
     hosts = "s0", "s1", "s2", "s3"
     timeline = played([A], lambda now_s: ({"a": hosts[:2] if now_s < 10.1 else hosts}, {}), 10.1)
-    before, after = timeline.stints
+    before, after = timeline.allocations
     assert before.iterations + 2 * after.iterations == pytest.approx(100, abs=1)
 
 
 def test_a_new_timetable_does_not_interrupt_a_job() -> None:
     table = Timetable(shift_ms=50, period_ms=500, threshold_ms=5)
     timeline = played([A], lambda now_s: ({"a": ("s0", "s1")}, {"a": table} if now_s > 10 else {}), 10.0)
-    before, after = timeline.stints
+    before, after = timeline.allocations
     assert before.ends_s == after.begins_s == pytest.approx(10.0)
-    assert (before.timetable, after.timetable, timeline.lives[0].moves) == (None, table, 0)
+    assert (before.timetable, after.timetable, timeline.histories[0].moves) == (None, table, 0)
     assert before.iterations + after.iterations == 100
 
 
 def test_a_new_priority_does_not_interrupt_a_job() -> None:
     timeline = prioritized(lambda now_s: {"a": 1, "b": 2} if now_s < 10 else {"a": 2, "b": 1})
-    a, b = ([stint for stint in timeline.stints if stint.job == job] for job in "ab")
-    assert [stint.priority for stint in a] == [1, 2]
+    a, b = ([allocation for allocation in timeline.allocations if allocation.job == job] for job in "ab")
+    assert [allocation.priority for allocation in a] == [1, 2]
     assert a[0].ends_s == a[1].begins_s == pytest.approx(10.0)
-    assert (timeline.lives[0].moves, sum(stint.iterations for stint in a)) == (0, 100)
+    assert (timeline.histories[0].moves, sum(allocation.iterations for allocation in a)) == (0, 100)
     alone_ms = KNOWN.profile(B, 2).alone_ms
     assert b[0].iterations == int(10_000 / alone_ms)
     assert b[1].iterations < (a[1].ends_s - 10.0) * 1000 / alone_ms - 5
@@ -113,8 +113,8 @@ def prioritized(priorities: Callable[[float], Mapping[str, int]]) -> Timeline:
         found = {job: each for job, each in priorities(state.now_s + 1e-6).items() if job in here}
         return PlacementDecision({job: placements[job] for job in found}, {}, (), priorities=found)
 
-    employ = partial(employed, {each.name: each for each in requests})
-    return simulate_trace(requests, Cluster(NARROW, Planned(10.0), KNOWN, decide, employ, MOVE_S, seed=1))
+    resolve_job = partial(employed, {each.name: each for each in requests})
+    return simulate_trace(requests, Cluster(NARROW, Planned(10.0), KNOWN, decide, resolve_job, MOVE_S, seed=1))
 
 
 def test_jobs_that_are_present_keep_their_gpus_and_their_lease() -> None:
@@ -125,12 +125,17 @@ def test_jobs_that_are_present_keep_their_gpus_and_their_lease() -> None:
         assert {job.request.name: job.lease_s for job in state.jobs if job.placement}.get("a", 600.0) == 600.0
         return PlacementDecision(themis.decide(state, seed)[0], {}, ())
 
-    employ = partial(employed, {each.name: each for each in requests})
-    own = Cluster(TOPOLOGY, themis, KNOWN, decide, employ, MOVE_S, seed=1, present={"a": ("s1", "s4")})
+    resolve_job = partial(employed, {each.name: each for each in requests})
+    own = Cluster(TOPOLOGY, themis, KNOWN, decide, resolve_job, MOVE_S, seed=1, present={"a": ("s1", "s4")})
     timeline = simulate_trace(requests, own)
-    (stint,) = [each for each in timeline.stints if each.job == "a"]
-    assert (stint.workers, stint.begins_s, timeline.lives[0].moves) == (("s1", "s4"), 0.0, 0)
-    assert {host for each in timeline.stints if each.job == "b" for host in each.workers} <= {"s0", "s2", "s3", "s5"}
+    (allocation,) = [each for each in timeline.allocations if each.job == "a"]
+    assert (allocation.workers, allocation.begins_s, timeline.histories[0].moves) == (("s1", "s4"), 0.0, 0)
+    assert {host for each in timeline.allocations if each.job == "b" for host in each.workers} <= {
+        "s0",
+        "s2",
+        "s3",
+        "s5",
+    }
 
 
 def test_a_migrated_job_stands_still_and_keeps_its_lease() -> None:
@@ -144,18 +149,18 @@ def test_a_migrated_job_stands_still_and_keeps_its_lease() -> None:
     leases_s: list[float | None] = []
     resumes_s: list[float | None] = []
     themis = make_scheduler("themis", KNOWN, epoch_min=0.05)
-    employ = partial(employed, {"a": A})
-    timeline = simulate_trace([A], Cluster(TOPOLOGY, themis, KNOWN, decide, employ, MOVE_S, seed=1))
+    resolve_job = partial(employed, {"a": A})
+    timeline = simulate_trace([A], Cluster(TOPOLOGY, themis, KNOWN, decide, resolve_job, MOVE_S, seed=1))
     assert leases_s[:6] == [None, *[600.0] * 5]  # at 0, 3, 6, 9, 12 and 15 s
     assert resumes_s[:7] == [*[None] * 5, pytest.approx(12.0 + MOVE_S), None]
-    before, after = timeline.stints
+    before, after = timeline.allocations
     assert (before.ends_s, after.begins_s) == pytest.approx((12.0, 12.0 + MOVE_S))
     assert [each.migrated for each in timeline.decisions[:5]] == [(), (), (), (), ("a",)]
 
 
 def test_the_order_of_workers_alone_is_no_move() -> None:
     timeline = played([A], lambda now_s: ({"a": ("s0", "s1") if now_s < 5 else ("s1", "s0")}, {}), 5.0)
-    assert [stint.workers for stint in timeline.stints] == [("s0", "s1")]
+    assert [allocation.workers for allocation in timeline.allocations] == [("s0", "s1")]
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), st.sampled_from([("s0",), ("s1", "s2"), ("s2", "s1")]))))
@@ -171,15 +176,15 @@ def test_the_stored_changes_tell_the_placements_of_each_decision(placements: lis
 
 def test_a_job_that_is_never_placed_waits_forever() -> None:
     timeline = played([A], lambda _: ({}, {}))
-    assert (timeline.stints, timeline.lives[0].started_s, timeline.lives[0].ended_s) == ((), None, None)
+    assert (timeline.allocations, timeline.histories[0].started_s, timeline.histories[0].ended_s) == ((), None, None)
 
 
 def test_a_window_begins_with_an_iteration_and_keeps_timetables() -> None:
     table = Timetable(shift_ms=0, period_ms=1000, threshold_ms=5)
     whole = played([A], lambda _: ({"a": ("s0", "s1")}, {"a": table}))
-    (stint,) = whole.window(10.5, 20.0, lambda _: [float(second) for second in range(100)]).stints
-    assert (stint.begins_s, stint.ends_s) == pytest.approx((0.5, 20.0))
-    assert stint.timetable == replace_shift(table, 500)
+    (allocation,) = whole.window(10.5, 20.0, lambda _: [float(second) for second in range(100)]).allocations
+    assert (allocation.begins_s, allocation.ends_s) == pytest.approx((0.5, 20.0))
+    assert allocation.timetable == replace_shift(table, 500)
 
 
 def replace_shift(table: Timetable, shift_ms: float) -> Timetable:
@@ -192,8 +197,8 @@ def scheduled(name: str, requests: list[Request], topology: Topology = TOPOLOGY)
     def decide(state: State, seed: int) -> PlacementDecision:
         return PlacementDecision(scheduler.decide(state, seed)[0], {}, ())
 
-    employ = partial(employed, {each.name: each for each in requests})
-    own = Cluster(topology, scheduler, KNOWN, decide, employ, MOVE_S, seed=1)
+    resolve_job = partial(employed, {each.name: each for each in requests})
+    own = Cluster(topology, scheduler, KNOWN, decide, resolve_job, MOVE_S, seed=1)
     return simulate_dedicated(requests, own) if scheduler.dedicated else simulate_trace(requests, own)
 
 
@@ -214,40 +219,42 @@ def test_every_job_ends_and_no_gpu_has_two(name: str, drawn: list[Request]) -> N
     ordered = sorted(drawn, key=lambda each: each.arrives_s)
     requests = [replace(each, name=f"j{place}") for place, each in enumerate(ordered)]
     timeline = scheduled(name, requests)
-    for request, life in zip(requests, timeline.lives, strict=True):
-        stints = [stint for stint in timeline.stints if stint.job == request.name]
-        done = sum(stint.iterations * len(stint.workers) for stint in stints)
+    for request, life in zip(requests, timeline.histories, strict=True):
+        allocations = [allocation for allocation in timeline.allocations if allocation.job == request.name]
+        done = sum(allocation.iterations * len(allocation.workers) for allocation in allocations)
         assert life.ended_s is not None
         assert done >= request.iterations * request.workers
-        assert all(one.ends_s <= other.begins_s for one, other in pairwise(stints))
-    for stint in timeline.stints:
+        assert all(one.ends_s <= other.begins_s for one, other in pairwise(allocations))
+    for allocation in timeline.allocations:
         beside = [
             other
-            for other in timeline.stints
-            if other is not stint and other.begins_s < stint.ends_s - 1e-6 and stint.begins_s < other.ends_s - 1e-6
+            for other in timeline.allocations
+            if other is not allocation
+            and other.begins_s < allocation.ends_s - 1e-6
+            and allocation.begins_s < other.ends_s - 1e-6
         ]
-        assert not any(set(other.workers) & set(stint.workers) for other in beside)
+        assert not any(set(other.workers) & set(allocation.workers) for other in beside)
     assert scheduled(name, requests) == timeline
 
 
 def test_in_clusters_of_their_own_nobody_meets() -> None:
     timeline = scheduled("ideal", [A, replace(A, name="b", arrives_s=1.0)])
-    one, other = timeline.stints
+    one, other = timeline.allocations
     assert one.ends_s == other.begins_s
-    assert [(life.started_s, life.ended_s) for life in timeline.lives] == [
-        (at_s, pytest.approx(at_s + timeline.lives[0].dedicated_s)) for at_s in (0.0, 1.0)
+    assert [(life.started_s, life.ended_s) for life in timeline.histories] == [
+        (at_s, pytest.approx(at_s + timeline.histories[0].dedicated_s)) for at_s in (0.0, 1.0)
     ]
 
 
 def test_an_allocation_that_ends_before_its_first_turn_sends_nothing():
     turns = Timetable(shift_ms=500.0, period_ms=1000.0, threshold_ms=50.0)
-    stint = Allocation(
+    allocation = Allocation(
         "a.1", "a", begins_s=2.0, ends_s=2.4, workers=("s0", "s1"), left=9, iterations=0, timetable=turns
     )
-    assert not stint.has_traffic
-    assert replace(stint, ends_s=2.6).has_traffic
-    assert replace(stint, timetable=None).has_traffic
-    assert not replace(stint, timetable=None, workers=("s0",)).has_traffic
+    assert not allocation.has_traffic
+    assert replace(allocation, ends_s=2.6).has_traffic
+    assert replace(allocation, timetable=None).has_traffic
+    assert not replace(allocation, timetable=None, workers=("s0",)).has_traffic
 
 
 def test_without_its_engine_no_cluster_is_begun(monkeypatch):

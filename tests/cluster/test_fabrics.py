@@ -94,7 +94,7 @@ def test_a_trace_is_played_on_the_routes_of_a_fabric(tmp_path, fabric, servers, 
     spec = spec_on(tmp_path, fabric, servers, routing)
     check_cluster_trial(spec, 1)
     played, timeline = with_simulated_jobs(spec, 1)
-    assert {job.name[0]: (job.arrived_s, job.ended_s is not None) for job in timeline.lives} == {
+    assert {job.name[0]: (job.arrived_s, job.ended_s is not None) for job in timeline.histories} == {
         "a": (0.0, True),
         "b": (0.0, True),
         "c": (1.0, True),
@@ -103,7 +103,9 @@ def test_a_trace_is_played_on_the_routes_of_a_fabric(tmp_path, fabric, servers, 
     assert {name[0] for name in played.jobs} == {"a", "b", "d"}  # c has one worker, which sends nothing
     assert {route.user for route in list_routes(played)} <= set(played.jobs)
     computed = compute_trial(played, residual_of_schedules(played, {}))
-    simulated = {stint.name: stint.iterations for stint in timeline.stints if stint.name in played.jobs}
+    simulated = {
+        allocation.name: allocation.iterations for allocation in timeline.allocations if allocation.name in played.jobs
+    }
     assert {name: each.shape[1] for name, each in computed.iterations.items()} == simulated
 
 
@@ -123,7 +125,9 @@ def test_priorities_and_paths_of_a_simulation_are_those_of_its_trial(tmp_path, r
     assert all((job.priority is not None) == ("priorities" in more) for job in played.jobs.values())
     assert all(bool(job.source_ports) == ("paths" in more) for job in played.jobs.values())
     computed = compute_trial(played, residual_of_schedules(played, {}))
-    simulated = {stint.name: stint.iterations for stint in timeline.stints if stint.name in played.jobs}
+    simulated = {
+        allocation.name: allocation.iterations for allocation in timeline.allocations if allocation.name in played.jobs
+    }
     assert {name: each.shape[1] for name, each in computed.iterations.items()} == simulated
     assert TrialSpec.model_validate(json.loads(played.model_dump_json())) == played
 
@@ -135,13 +139,13 @@ def test_each_published_format_is_played_on_a_fabric(tmp_path, kind):
     spec = spec_of(tmp_path, "rail-optimized", 8, kind=folder, file=file, routing="{name: rail}", more="")
     played, timeline = with_simulated_jobs(spec, 1)
     assert played.jobs
-    assert all(life.ended_s is not None for life in timeline.lives)
+    assert all(life.ended_s is not None for life in timeline.histories)
 
 
 def test_jobs_are_compressed_in_time(tmp_path):
     spec = spec_on(tmp_path, "leaf-spine", 32, "{name: ecmp}")
     _, timeline = with_simulated_jobs(spec, 1)
-    for life in timeline.lives:
+    for life in timeline.histories:
         assert life.dedicated_s == pytest.approx(MINUTES[life.name[0]][1], abs=0.5)  # seconds in place of minutes
 
 
@@ -163,13 +167,13 @@ def test_paths_are_refused_where_ports_do_not_choose_them(tmp_path, fabric, serv
 
 
 def timeline_of(topology: Topology, requests: list[Request], name: str) -> Timeline:
-    employ = partial(employed, {each.name: each for each in requests})
+    resolve_job = partial(employed, {each.name: each for each in requests})
     scheduler = make_scheduler(name, KNOWN)
 
     def decide(state: State, seed: int) -> PlacementDecision:
         return PlacementDecision(scheduler.decide(state, seed)[0], {}, ())
 
-    return simulate_trace(requests, Cluster(topology, scheduler, KNOWN, decide, employ, 1.0, seed=1))
+    return simulate_trace(requests, Cluster(topology, scheduler, KNOWN, decide, resolve_job, 1.0, seed=1))
 
 
 @settings(max_examples=10, deadline=None)
@@ -177,13 +181,13 @@ def timeline_of(topology: Topology, requests: list[Request], name: str) -> Timel
 def test_no_two_workers_have_one_gpu_at_a_time(seed, name):
     topology = rails(servers=3, nics=4)
     requests = [replace(each, iterations=20) for each in trace(seed, 6, every_s=4.0, most=6)]
-    stints = timeline_of(topology, requests, name).stints
-    assert stints
-    for one in stints:
+    allocations = timeline_of(topology, requests, name).allocations
+    assert allocations
+    for one in allocations:
         own = set(zip(one.workers, one.gpus, strict=True))
         assert len(own) == len(one.workers)
         assert all(gpu < topology.gpus_per_host for gpu in one.gpus)
-        for other in stints:
+        for other in allocations:
             if other is not one and one.begins_s < other.ends_s and other.begins_s < one.ends_s:
                 assert own.isdisjoint(zip(other.workers, other.gpus, strict=True))
 

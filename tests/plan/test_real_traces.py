@@ -68,7 +68,7 @@ def test_a_trace_that_would_play_for_hours_is_refused(tmp_path, table, said):
 @pytest.mark.parametrize("table", [LONG, YEARS, LATE])
 def test_a_window_of_a_long_trace_is_played(tmp_path, table):
     found, timeline = with_simulated_jobs(spec(tmp_path, "helios", table, "slice: {from_s: 10, lasts_s: 5}"), 1)
-    assert [each.job for each in timeline.stints] == ["101-1"]
+    assert [each.job for each in timeline.allocations] == ["101-1"]
     assert (
         found.jobs["101-1.1"].iterations >= trace_requests_of(found, 1)[0].iterations
     )  # with fewer workers it has more

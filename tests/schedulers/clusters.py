@@ -68,17 +68,17 @@ def profile(model: str, workers: int, batch: int) -> Profile:
 KNOWN = JobKnowledge(profile, lambda model: 1000.0)
 
 
-def employed(requests: Mapping[str, Request], stint: Allocation) -> ResolvedJob:
+def employed(requests: Mapping[str, Request], allocation: Allocation) -> ResolvedJob:
     """A job's resolved form on the workers of an allocation."""
     return ResolvedJob(
-        profile=KNOWN.profile(requests[stint.job], len(stint.workers)),
-        workers=stint.workers,
+        profile=KNOWN.profile(requests[allocation.job], len(allocation.workers)),
+        workers=allocation.workers,
         transport=Transport(name="dcqcn"),
-        arrives_ms=1e3 * stint.begins_s,
-        timetable=stint.timetable,
-        gpus=stint.gpus,
-        priority=stint.priority,
-        source_ports=stint.source_ports,
+        arrives_ms=1e3 * allocation.begins_s,
+        timetable=allocation.timetable,
+        gpus=allocation.gpus,
+        priority=allocation.priority,
+        source_ports=allocation.source_ports,
     )
 
 

@@ -54,8 +54,8 @@ def test_a_page_says_of_routes_only_what_differs() -> None:
 def test_no_route_is_probed_where_none_is_to_be_found_out(addresses: dict[str, str] | None) -> None:
     """The testbed has set the routes itself, or the topology is a tree."""
     spec = build_leaf_spine({"name": "ecmp"}, "dctcp") if addresses is None else build_dumbbell("dctcp")
-    bench: Any = SimpleNamespace(site=SimpleNamespace(switch_addresses=addresses))
-    assert read_routes(bench, planned(spec)) == []
+    session: Any = SimpleNamespace(site=SimpleNamespace(switch_addresses=addresses))
+    assert read_routes(session, planned(spec)) == []
 
 
 def test_a_log_and_a_terminal_show_a_notice() -> None:

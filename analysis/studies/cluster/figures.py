@@ -243,13 +243,13 @@ def _dots(panel: Axes, trial: ClusterTrial, looks: Mapping[str, tuple[str, str]]
 def _draw_job_events(panel: Axes, trial: ClusterTrial, scale: float) -> None:
     """Draw arrivals, moves and ends of jobs, in rows above the iterations."""
     timeline, from_s = trial.timeline, trial.window_start_s or 0.0
-    until_s = max(stint.ends_s for stint in timeline.stints)
+    until_s = max(allocation.ends_s for allocation in timeline.allocations)
     arrived = (life.arrived_s - from_s for life in timeline.jobs)
     ended = (life.ended_s - from_s for life in timeline.jobs if life.ended_s is not None)
     at_s = {
         "arrival": [at for at in arrived if 0 <= at <= until_s],
         "end": [at for at in ended if 0 <= at <= until_s],
-        "move": [stint.begins_s for stint in timeline.moves],
+        "move": [allocation.begins_s for allocation in timeline.moves],
     }
     place = panel.get_xaxis_transform()
     for row, (what, marker) in enumerate(EVENTS.items()):
@@ -262,10 +262,10 @@ def _draw_job_events(panel: Axes, trial: ClusterTrial, scale: float) -> None:
 def _draw_placement(
     panel: Axes, timeline: Timeline, row: Mapping[str, int], looks: Mapping[str, tuple[str, str]], scale: float
 ) -> None:
-    for stint in timeline.stints:
-        begin, width = stint.begins_s / scale, (stint.ends_s - stint.begins_s) / scale
-        for host in stint.workers:
-            panel.barh(row[host], width, left=begin, height=0.86, color=looks[timeline.models[stint.job]][1])
+    for allocation in timeline.allocations:
+        begin, width = allocation.begins_s / scale, (allocation.ends_s - allocation.begins_s) / scale
+        for host in allocation.workers:
+            panel.barh(row[host], width, left=begin, height=0.86, color=looks[timeline.models[allocation.job]][1])
 
 
 def _busiest_ports(cells: Sequence[ClusterCell], sent: Mapping[PortPlace, CumulativeCounter]) -> list[tuple[str, str]]:
@@ -292,7 +292,7 @@ def _decimation_step(count: int) -> int:
 
 
 def _until_s(cells: Sequence[ClusterCell]) -> float:
-    return max(stint.ends_s for cell in cells for stint in cell.first.timeline.stints)
+    return max(allocation.ends_s for cell in cells for allocation in cell.first.timeline.allocations)
 
 
 def _clock(cells: Sequence[ClusterCell]) -> tuple[float, str]:

@@ -101,36 +101,36 @@ def decide_with_cassini(
     offered = scheduler.decide(state, seed)
     requests = {job.request.name: job.request for job in state.jobs}
     asked = DemandFinder(host_tree_of(state.topology), requests, known)
-    meetings = [asked.shared_links(placements) for placements in offered]
+    shared_links = [asked.shared_links(placements) for placements in offered]
     found: list[PlacementScore] = []
     if rules.rank == "algorithm-2":
-        found = [PlacementScore(each) for each in meetings]
+        found = [PlacementScore(each) for each in shared_links]
         best = max(range(len(found)), key=lambda place: (not found[place].loops, found[place].score))
         scores: tuple[float | None, ...] = tuple(None if each.loops else each.score for each in found)
     else:
-        ranked = [rank_score(rules.rank, each, len(offered[0])) for each in meetings]
+        ranked = [rank_score(rules.rank, each, len(offered[0])) for each in shared_links]
         best, scores = ranked.index(max(ranked)), tuple(ranked)
     placements, migrated = rules.migration.apply(state, offered[best], known)
     if migrated:
         chosen = PlacementScore(asked.shared_links(placements))
     else:
-        chosen = found[best] if found else PlacementScore(meetings[best])
+        chosen = found[best] if found else PlacementScore(shared_links[best])
     return PlacementDecision(placements, chosen.timetables(rules.threshold), scores, migrated)
 
 
-def rank_score(rank: Rank, meetings: Mapping[JobDemands, float], jobs: int) -> float:
+def rank_score(rank: Rank, shared_links: Mapping[JobDemands, float], jobs: int) -> float:
     """Return the score of a candidate with `jobs` placed jobs by its worst links, or as it was played; 1 is the best.
 
     By `worst-link`, each job counts with the score of its worst link at random phases. By `played`, the jobs that share
     links are played by the flow-level engine without time-shifts, and the score is the inverse of the mean slowdown
     over all jobs.
     """
-    sharing = {circle.job for meeting in meetings for circle in meeting}
+    sharing = {circle.job for circles in shared_links for circle in circles}
     if not sharing:
         return 1.0
     if rank == "worst-link":
-        return 1 - sum(worst_excess(meetings).values()) / jobs
-    slowdown = fmean(mean_slowdown(tuple(meetings.items()), draw=draw) for draw in range(PLAYED))
+        return 1 - sum(worst_excess(shared_links).values()) / jobs
+    slowdown = fmean(mean_slowdown(tuple(shared_links.items()), draw=draw) for draw in range(PLAYED))
     return jobs / (jobs - len(sharing) + len(sharing) * slowdown)
 
 
@@ -149,45 +149,45 @@ class PlacementScore:
     random.
     """
 
-    def __init__(self, meetings: Mapping[JobDemands, float]) -> None:
-        self._gbps = meetings
+    def __init__(self, shared_links: Mapping[JobDemands, float]) -> None:
+        self._gbps = shared_links
         self._bundle_of: dict[JobDemands, tuple[JobDemands, ...]] = {}
-        self._short = [meeting for meeting, gbps in meetings.items() if peak_gbps(meeting) > gbps]
-        tied = [meeting for meeting in self._short if _fits_on_circle(meeting)]
+        self._short = [circles for circles, gbps in shared_links.items() if peak_gbps(circles) > gbps]
+        tied = [circles for circles in self._short if _fits_on_circle(circles)]
         self._within = {one: other for one in tied for other in tied if set(one) < set(other)}
-        graphs = _connected_parts(meeting for meeting in tied if meeting not in self._within)
+        graphs = _connected_parts(circles for circles in tied if circles not in self._within)
         self.loops = any(map(_has_loop, graphs))
-        self.parts = _connected_parts(meeting for graph in graphs for meeting in self._without_loops(graph))
+        self.parts = _connected_parts(circles for graph in graphs for circles in self._without_loops(graph))
         bundles = (bundle for part in self.parts for bundle in _bundles(part))
-        self._bundle_of = {meeting: bundle for bundle in bundles for meeting in bundle}
-        self.score = fmean([self._score(meeting) for meeting in meetings] or [1.0])
+        self._bundle_of = {circles: bundle for bundle in bundles for circles in bundle}
+        self.score = fmean([self._score(circles) for circles in shared_links] or [1.0])
 
     def _without_loops(self, graph: Sequence[JobDemands]) -> Sequence[JobDemands]:
         """Return all links, or with a loop those that gain most by time-shifts."""
         if not _has_loop(graph):
             return graph
         chosen: list[JobDemands] = []
-        for meeting in sorted(graph, key=lambda each: self._by_chance(each) - self._rotations(each).score):
-            chosen += [] if _has_loop([*chosen, meeting]) else [meeting]
+        for circles in sorted(graph, key=lambda each: self._by_chance(each) - self._rotations(each).score):
+            chosen += [] if _has_loop([*chosen, circles]) else [circles]
         return chosen
 
-    def _score(self, meeting: JobDemands) -> float:
+    def _score(self, circles: JobDemands) -> float:
         """Return the score of a link; if all its jobs share another link, too, with the rotations of that."""
-        if meeting in self._bundle_of:
-            return self._rotations(meeting).score
-        whole = self._within.get(meeting)
+        if circles in self._bundle_of:
+            return self._rotations(circles).score
+        whole = self._within.get(circles)
         if whole not in self._bundle_of:
-            return self._by_chance(meeting)
-        rotated = self._rotations(whole).rotated_gbps[[whole.index(circle) for circle in meeting]].sum(axis=0)
-        return 1 - float(np.maximum(rotated - self._gbps[meeting], 0).mean()) / self._gbps[meeting]
+            return self._by_chance(circles)
+        rotated = self._rotations(whole).rotated_gbps[[whole.index(circle) for circle in circles]].sum(axis=0)
+        return 1 - float(np.maximum(rotated - self._gbps[circles], 0).mean()) / self._gbps[circles]
 
-    def _rotations(self, meeting: JobDemands) -> Rotations:
+    def _rotations(self, circles: JobDemands) -> Rotations:
         """Return a link's rotations, which are those of its bundle."""
-        bundle = self._bundle_of.get(meeting, (meeting,))
-        return _rotations(_shared_links(bundle, self._gbps))[bundle.index(meeting)]
+        bundle = self._bundle_of.get(circles, (circles,))
+        return _rotations(_shared_links(bundle, self._gbps))[bundle.index(circles)]
 
-    def _by_chance(self, meeting: JobDemands) -> float:
-        return random_score(meeting, self._gbps[meeting])
+    def _by_chance(self, circles: JobDemands) -> float:
+        return random_score(circles, self._gbps[circles])
 
     def timetables(self, threshold: float) -> dict[str, Timetable]:
         """Return the timetables of each subgraph's jobs, except where the jobs are faster without timetables."""
@@ -195,24 +195,24 @@ class PlacementScore:
         for company in _connected_parts(self._short):
             parts = tuple(tuple(part) for part in self.parts if part[0] in company)
             if parts:
-                found |= _timetables(tuple((meeting, self._gbps[meeting]) for meeting in company), parts, threshold)
+                found |= _timetables(tuple((circles, self._gbps[circles]) for circles in company), parts, threshold)
         return found
 
 
-def _connected_parts(meetings: Iterable[JobDemands]) -> list[list[JobDemands]]:
+def _connected_parts(shared_links: Iterable[JobDemands]) -> list[list[JobDemands]]:
     """Group links that are connected by common jobs."""
     parts: list[list[JobDemands]] = []
-    for meeting in meetings:
-        jobs = {circle.job for circle in meeting}
+    for circles in shared_links:
+        jobs = {circle.job for circle in circles}
         near = [part for part in parts if any(circle.job in jobs for each in part for circle in each)]
         parts = [part for part in parts if part not in near]
-        parts.append([each for part in near for each in part] + [meeting])
+        parts.append([each for part in near for each in part] + [circles])
     return parts
 
 
 def _crossing(part: Sequence[JobDemands]) -> dict[str, list[str]]:
     """Return the jobs of each link, which is called by its place."""
-    return {str(place): [circle.job for circle in meeting] for place, meeting in enumerate(part)}
+    return {str(place): [circle.job for circle in circles] for place, circles in enumerate(part)}
 
 
 def _has_loop(part: Sequence[JobDemands]) -> bool:
@@ -225,14 +225,14 @@ def _bundles(part: Sequence[JobDemands]) -> list[tuple[JobDemands, ...]]:
 
 
 def _shared_links(bundle: Sequence[JobDemands], gbps: Mapping[JobDemands, float]) -> tuple[SharedLink, ...]:
-    return tuple(SharedLink(meeting, gbps[meeting]) for meeting in bundle)
+    return tuple(SharedLink(circles, gbps[circles]) for circles in bundle)
 
 
 @lru_cache(maxsize=4096)
-def _fits_on_circle(meeting: JobDemands) -> bool:
+def _fits_on_circle(circles: JobDemands) -> bool:
     """Return True if the jobs fit on a circle."""
     try:
-        unify(meeting)
+        unify(circles)
     except CassiniError:
         return False
     return True

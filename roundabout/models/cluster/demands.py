@@ -96,27 +96,27 @@ def clear_caches() -> None:
         cached.cache_clear()
 
 
-def worst_excess(meetings: Mapping[JobDemands, float]) -> dict[str, float]:
+def worst_excess(shared_links: Mapping[JobDemands, float]) -> dict[str, float]:
     """Return each job's excess on its worst link: the mean demand of all jobs beyond the rate, over the rate.
 
     The mean is over random phases of the jobs. Jobs that share no link are left out.
 
     Args:
-        meetings: the demands on shared links, with each link's payload rate, Gbit/s.
+        shared_links: the demands on shared links, with each link's payload rate, Gbit/s.
     """
     found: dict[str, float] = {}
-    for meeting, gbps in meetings.items():
-        excess = 1 - random_score(meeting, gbps)
-        for circle in meeting:
+    for circles, gbps in shared_links.items():
+        excess = 1 - random_score(circles, gbps)
+        for circle in circles:
             found[circle.job] = max(found.get(circle.job, 0.0), excess)
     return found
 
 
 @lru_cache(maxsize=4096)
-def random_score(meeting: JobDemands, capacity_gbps: float) -> float:
+def random_score(circles: JobDemands, capacity_gbps: float) -> float:
     """Return the mean compatibility score of jobs on a link of this payload rate over random rotations."""
     together = {0.0: 1.0}
-    for circle in meeting:
+    for circle in circles:
         longer: dict[float, float] = {}
         for gbps, share in together.items():
             for more, part in demand_levels(circle).items():
@@ -125,9 +125,9 @@ def random_score(meeting: JobDemands, capacity_gbps: float) -> float:
     return 1 - sum(share * max(gbps - capacity_gbps, 0) for gbps, share in together.items()) / capacity_gbps
 
 
-def peak_gbps(meeting: JobDemands) -> float:
+def peak_gbps(circles: JobDemands) -> float:
     """Return the largest possible demand of jobs together, Gbit/s."""
-    return sum(max(demand_levels(circle)) for circle in meeting)
+    return sum(max(demand_levels(circle)) for circle in circles)
 
 
 @lru_cache(maxsize=4096)

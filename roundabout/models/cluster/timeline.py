@@ -70,9 +70,9 @@ class Timeline:
     """The timeline of a trace: allocations, decisions and job histories, in seconds from the trace's start."""
 
     requests: tuple[Request, ...]
-    stints: tuple[Allocation, ...]
+    allocations: tuple[Allocation, ...]
     decisions: tuple[Decision, ...]
-    lives: tuple[JobHistory, ...]
+    histories: tuple[JobHistory, ...]
 
     def window(self, from_s: float, lasts_s: float, starts_s: Callable[[str], Sequence[float]]) -> "Timeline":
         """Return the timeline with only the window's allocations, counted from its start; jobs and decisions stay.
@@ -85,12 +85,12 @@ class Timeline:
             lasts_s: the length of the window.
             starts_s: returns the begins of an allocation's iterations, by its name.
         """
-        until_s, stints = from_s + lasts_s, []
-        for stint in self.stints:
-            begins_s = next((at for at in (stint.begins_s, *starts_s(stint.name)) if at >= from_s), math.inf)
-            if begins_s < min(until_s, stint.ends_s):
-                stints.append(_shift(stint, begins_s, min(stint.ends_s, until_s), from_s))
-        return replace(self, stints=tuple(stints))
+        until_s, allocations = from_s + lasts_s, []
+        for allocation in self.allocations:
+            begins_s = next((at for at in (allocation.begins_s, *starts_s(allocation.name)) if at >= from_s), math.inf)
+            if begins_s < min(until_s, allocation.ends_s):
+                allocations.append(_shift(allocation, begins_s, min(allocation.ends_s, until_s), from_s))
+        return replace(self, allocations=tuple(allocations))
 
     def as_json(self, scheduler: str, *, cassini: bool) -> dict[str, Any]:
         """Return the content of timeline.json (docs/reference/cluster.md)."""
@@ -99,9 +99,9 @@ class Timeline:
             "scheduler": scheduler,
             "cassini": cassini,
             "requests": [asdict(request) for request in self.requests],
-            "stints": [_allocation_json(each) for each in self.stints],
+            "stints": [_allocation_json(each) for each in self.allocations],
             "decisions": [asdict(each) for each in _with_changes(self.decisions)],
-            "jobs": [asdict(life) for life in self.lives],
+            "jobs": [asdict(life) for life in self.histories],
         }
 
 
@@ -114,20 +114,20 @@ def _with_changes(decisions: Iterable[Decision]) -> Iterator[Decision]:
         before = each.placements
 
 
-def _shift(stint: Allocation, begins_s: float, ends_s: float, by_s: float) -> Allocation:
+def _shift(allocation: Allocation, begins_s: float, ends_s: float, by_s: float) -> Allocation:
     """Return a part of an allocation, shifted earlier."""
-    table = stint.timetable
+    table = allocation.timetable
     earlier = table and table.model_copy(update={"shift_ms": (table.shift_ms - 1e3 * by_s) % table.period_ms})
-    return replace(stint, begins_s=begins_s - by_s, ends_s=ends_s - by_s, timetable=earlier)
+    return replace(allocation, begins_s=begins_s - by_s, ends_s=ends_s - by_s, timetable=earlier)
 
 
-def _allocation_json(stint: Allocation) -> dict[str, Any]:
+def _allocation_json(allocation: Allocation) -> dict[str, Any]:
     told: Mapping[str, Any] = {
         name: value
-        for name, value in asdict(stint).items()
+        for name, value in asdict(allocation).items()
         if name not in ("timetable", "left", "source_ports") and (name not in ("gpus", "priority") or value)
     }
-    table = stint.timetable
+    table = allocation.timetable
     return {
         **told,
         "shift_ms": table.shift_ms if table else None,

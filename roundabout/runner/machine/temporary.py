@@ -15,15 +15,15 @@ KIND = "folder"
 
 
 @contextmanager
-def temporary_files(run_id: str, notes: Journal, state: Path) -> Iterator[None]:
+def temporary_files(run_id: str, journal: Journal, state: Path) -> Iterator[None]:
     """Direct all temporary files of this process and its children to a private folder for the duration of the block.
 
-    The folder is in `state`, because in /tmp another user could create it first. `notes` gets an entry for `clean`.
+    The folder is in `state`, because in /tmp another user could create it first. `journal` gets an entry for `clean`.
     """
     folder, before = state / f"temporary-{run_id}", tempfile.tempdir
     names = ("TMPDIR", "ANSIBLE_LOCAL_TEMP")
     outer = {name: os.environ.pop(name, None) for name in names}
-    with notes.register_undo({"kind": KIND, "path": str(folder)}, remove):
+    with journal.register_undo({"kind": KIND, "path": str(folder)}, remove):
         make_private(folder)
         tempfile.tempdir = str(folder)
         os.environ.update(dict.fromkeys(names, str(folder)))

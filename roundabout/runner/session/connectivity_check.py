@@ -86,21 +86,21 @@ class ConnectivityReport:
     dscp: int
 
 
-def check_connectivity(bench: HostSession) -> ConnectivityReport:
+def check_connectivity(session: HostSession) -> ConnectivityReport:
     """Let all hosts ping each other in parallel. Raises LostHostError, and RoundaboutError if a host cannot ping."""
-    names = {nic.address: host.name for host in bench.site.hosts.values() for nic in host.nics}
+    names = {nic.address: host.name for host in session.site.hosts.values() for nic in host.nics}
 
     def on_host(host: Host) -> str:
-        commands = pinger_commands(host, bench.site.hosts.values())
-        return "".join(check_call(bench.connections[host.name], command) for command in commands)
+        commands = pinger_commands(host, session.site.hosts.values())
+        return "".join(check_call(session.connections[host.name], command) for command in commands)
 
     mtu_bytes: dict[str, int] = {}
     pinged: list[PingResult] = []
-    for host, text in bench.on_each_host(on_host).items():
+    for host, text in session.on_each_host(on_host).items():
         answers = list(parse_answers(host, names, text))
         mtu_bytes[host] = answers[0][0]
         pinged += _join_nics(each for _, each in answers)
-    return ConnectivityReport(mtu_bytes, tuple(pinged), bench.site.dscps.jobs)
+    return ConnectivityReport(mtu_bytes, tuple(pinged), session.site.dscps.jobs)
 
 
 def _join_nics(pinged: Iterable[PingResult]) -> Iterator[PingResult]:

@@ -37,10 +37,10 @@ fact python 'python3 --version'
 """
 
 
-def read_host_facts(bench: HostSession) -> dict[str, dict[str, str]]:
+def read_host_facts(session: HostSession) -> dict[str, dict[str, str]]:
     """Return the facts of every host, by host and name: kernel, CPU, settings, offloads and versions of tools."""
-    answers = bench.on_each_host(
-        lambda host: call(bench.connections[host.name], ["sh", "-c", HOST_SCRIPT, "facts", host.interface])
+    answers = session.on_each_host(
+        lambda host: call(session.connections[host.name], ["sh", "-c", HOST_SCRIPT, "facts", host.interface])
     )
     return {
         host: dict(line.split("\t", 1) for line in answer.stdout.splitlines() if "\t" in line)

@@ -94,17 +94,17 @@ class HostAccess(Protocol):
 
 
 @contextmanager
-def open_host_session(provider: HostAccess, site: HostGroup, visit: RunContext) -> Iterator[HostSession]:
+def open_host_session(provider: HostAccess, site: HostGroup, context: RunContext) -> Iterator[HostSession]:
     """Provision and connect the hosts of `site`, load transports, and yield the session.
 
     At the end of the block, undo these steps in reverse order.
     """
-    assert visit.journal is not None
-    owner, journal, clock = site.name, visit.journal, visit.clock
+    assert context.journal is not None
+    owner, journal, clock = site.name, context.journal, context.clock
     noted = {"owner": owner, "hosts": list(site.hosts), "where": dict(provider.where)}
     with ExitStack() as stack:
         provider.provision(site)  # what loads transports, too
-        for transport in visit.transports:
+        for transport in context.transports:
             entry = {"kind": "transport", "name": transport.name, **noted}
             stack.enter_context(journal.register_undo(entry, provider.undo))
             provider.load_transport(transport, owner)
@@ -116,11 +116,11 @@ def open_host_session(provider: HostAccess, site: HostGroup, visit: RunContext) 
         for each in clocks.values():
             stack.callback(each.stop)
         stack.enter_context(journal.register_undo({"kind": "settings", "testbed": owner, **noted}, provider.undo))
-        bench = HostSession(
+        session = HostSession(
             site, owner, provider.sampler, connections, clocks, LocalConnection(), provider.check_held, pool
         )
-        _run_probes(bench, visit.probes)
-        yield bench
+        _run_probes(session, context.probes)
+        yield session
 
 
 def _deploy(site: HostGroup, connections: Mapping[str, Connection]) -> None:
@@ -132,14 +132,14 @@ def _deploy(site: HostGroup, connections: Mapping[str, Connection]) -> None:
             check_call(connection, ["sh", "-c", 'base64 -d > "$0" && chmod 755 "$0"', there], text)
 
 
-def _run_probes(bench: HostSession, probes: Collection[tuple[str, tuple[str, ...]]]) -> None:
+def _run_probes(session: HostSession, probes: Collection[tuple[str, tuple[str, ...]]]) -> None:
     """Raise RoundaboutError for a host that lacks a requirement of its workers' trainer."""
 
     def on_host(host: Host) -> None:
         for argv in (argv for name, argv in probes if name == host.name):
-            check_call(bench.connections[host.name], argv)
+            check_call(session.connections[host.name], argv)
 
-    bench.on_each_host(on_host)
+    session.on_each_host(on_host)
 
 
 def _clock(site: HostGroup, connection: Connection, run_clock: RunClock) -> Clock:

@@ -14,22 +14,22 @@ PYTHON = "/usr/bin/python3"  # a fixed path, because shims that PATH may find st
 Answer = dict[str, Any]
 
 
-def apply_settings(bench: HostSession, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
+def apply_settings(session: HostSession, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
     """Restore the host's original settings, then apply `document`, so that no setting of an earlier trial stays.
 
     Return the answer of settings.py, and the counters of each transport. Raises LostHostError and RoundaboutError.
     """
-    owner = ["--owner", bench.owner]
-    restore = f"{_command(bench, host, 'restore', *owner)} < /dev/null > /dev/null"
-    return _call(bench, host, document, [restore, _command(bench, host, "apply", *owner)])
+    owner = ["--owner", session.owner]
+    restore = f"{_command(session, host, 'restore', *owner)} < /dev/null > /dev/null"
+    return _call(session, host, document, [restore, _command(session, host, "apply", *owner)])
 
 
-def read_settings(bench: HostSession, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
+def read_settings(session: HostSession, host: Host, document: dict[str, Any]) -> tuple[Answer, dict[str, Answer]]:
     """Compare the host's settings with `document`. Return the answer of settings.py and each transport's counters.
 
     Raises LostHostError and RoundaboutError.
     """
-    return _call(bench, host, document, [_command(bench, host, "read")])
+    return _call(session, host, document, [_command(session, host, "read")])
 
 
 def describe_differences(differences: list[Answer]) -> str:
@@ -42,17 +42,17 @@ def settings_command(host: Host, state: Path) -> list[str]:
     return [PYTHON, "-IS", str(host.prefix / "bin" / "settings.py"), "--state", str(state)]
 
 
-def _command(bench: HostSession, host: Host, *words: str) -> str:
-    return shlex.join([*settings_command(host, bench.site.settings_state), *words])
+def _command(session: HostSession, host: Host, *words: str) -> str:
+    return shlex.join([*settings_command(host, session.site.settings_state), *words])
 
 
 def _call(
-    bench: HostSession, host: Host, document: dict[str, Any], commands: list[str]
+    session: HostSession, host: Host, document: dict[str, Any], commands: list[str]
 ) -> tuple[Answer, dict[str, Answer]]:
     transports = list(document.get("transport", {}))
     counters = [shlex.join([str(host.prefix / "bin" / "transport"), "get", name]) for name in transports]
     rest = check_call(
-        bench.connections[host.name], ["sh", "-c", " && ".join([*commands, *counters])], json.dumps(document)
+        session.connections[host.name], ["sh", "-c", " && ".join([*commands, *counters])], json.dumps(document)
     )
     answers: list[Answer] = []
     while rest := rest.lstrip():

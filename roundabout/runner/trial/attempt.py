@@ -56,7 +56,7 @@ class TrialFailedError(Exception):
 class AttemptContext:
     """The objects that the steps of an attempt share."""
 
-    bench: HostSession
+    session: HostSession
     trial: PlannedTrial
     clock: RunClock
     observer: Observer
@@ -66,19 +66,19 @@ class AttemptContext:
 
     def log(self, event: str, at_ns: int, **details: Any) -> None:
         """Append an event at `at_ns` of the run's clock to the attempt's events."""
-        self.attempt.log(event, host_units(self.bench.site, self.clock).to_paper_instant(at_ns), **details)
+        self.attempt.log(event, host_units(self.session.site, self.clock).to_paper_instant(at_ns), **details)
 
 
 def execute_attempt(
-    bench: HostSession, trial: PlannedTrial, clock: RunClock, observer: Observer, attempt: Attempt
+    session: HostSession, trial: PlannedTrial, clock: RunClock, observer: Observer, attempt: Attempt
 ) -> Measurement:
     """Run the trial once and return its measurement.
 
     If the attempt ends early, the measurement has the data until then, and the cause is one of its invalid reasons.
     """
-    shared = {host: bench.connections[host] for host in slurm_hosts(trial)}
-    allocation = Allocation(shared, f"roundabout-{bench.owner}")
-    attempting = AttemptContext(bench, trial, clock, observer, attempt, Measurement(), allocation)
+    shared = {host: session.connections[host] for host in slurm_hosts(trial)}
+    allocation = Allocation(shared, f"roundabout-{session.owner}")
+    attempting = AttemptContext(session, trial, clock, observer, attempt, Measurement(), allocation)
     try:
         with allocation:
             _execute_steps(attempting)
@@ -93,18 +93,18 @@ def execute_attempt(
 def _execute_steps(now: AttemptContext) -> None:
     if now.allocation.number:
         now.log("allocated", now.clock.now_ns(), job=now.allocation.number)
-    documents = {host: now.bench.site.settings_document(now.trial.spec, host) for host in now.bench.site.hosts}
-    now.bench.site.prepare(now.trial.spec)
+    documents = {host: now.session.site.settings_document(now.trial.spec, host) for host in now.session.site.hosts}
+    now.session.site.prepare(now.trial.spec)
     now.measured.clock_log.add(CONTROLLER, now.clock.anchor)
     _read_clocks(now, "before")
     now.observer.phase("applying settings")
     _apply(now, documents)
-    now.measured.routes = read_routes(now.bench, now.trial)  # while no program sends
+    now.measured.routes = read_routes(now.session, now.trial)  # while no program sends
     now.observer.phase("starting programs")
     with ExitStack() as stack:
         stack.enter_context(call_repeatedly(lambda: _read_clocks(now, "during")))
         asked, folder = now.trial.spec.capture, now.attempt.path / RAW
-        stack.enter_context(captures.capture_hosts(now.bench, asked, folder, now.measured.captured))
+        stack.enter_context(captures.capture_hosts(now.session, asked, folder, now.measured.captured))
         _start_samplers(now, stack)
         arrived: Arrived = SimpleQueue()
         programs = _start_workers(now, arrived, stack)
@@ -122,7 +122,7 @@ def _execute_steps(now: AttemptContext) -> None:
 
 
 def _read_clocks(now: AttemptContext, phase: Phase) -> None:
-    for host, reading in now.bench.read_clocks(phase).items():
+    for host, reading in now.session.read_clocks(phase).items():
         now.measured.clock_log.add(host, reading)
 
 
@@ -134,7 +134,9 @@ def _check_clocks(now: AttemptContext) -> None:
 
 
 def _apply(now: AttemptContext, documents: Documents) -> None:
-    answers = now.bench.on_each_host(lambda host: host_settings.apply_settings(now.bench, host, documents[host.name]))
+    answers = now.session.on_each_host(
+        lambda host: host_settings.apply_settings(now.session, host, documents[host.name])
+    )
     for host, (answer, counters) in answers.items():
         now.measured.settings[host] = {key: answer[key] for key in ("applied", "changed")}
         now.measured.counters_before[host] = counters
@@ -143,12 +145,14 @@ def _apply(now: AttemptContext, documents: Documents) -> None:
 
 
 def _read_back(now: AttemptContext, documents: Documents) -> None:
-    answers = now.bench.on_each_host(lambda host: host_settings.read_settings(now.bench, host, documents[host.name]))
+    answers = now.session.on_each_host(
+        lambda host: host_settings.read_settings(now.session, host, documents[host.name])
+    )
     for host, (answer, counters) in answers.items():
         now.measured.settings[host]["after"] = answer["found"]
         now.measured.counters_after[host] = counters
     _refuse_differences("settings drifted during the trial", answers)
-    if drifted := now.bench.site.read_back(now.trial.spec):
+    if drifted := now.session.site.read_back(now.trial.spec):
         raise TrialFailedError(f"switches drifted during the trial: {'; '.join(drifted)}")
 
 
@@ -164,23 +168,23 @@ def _refuse_differences(what: str, answers: Mapping[str, tuple[host_settings.Ans
 
 def _start_samplers(now: AttemptContext, stack: ExitStack) -> None:
     """Start all collectors. Their output goes into the measurement."""
-    measured, bench = now.measured, now.bench
+    measured, session = now.measured, now.session
 
     def on_host(host: Host) -> Sampler:
-        period_ms = bench.site.ms_on_host(COUNTERS_MS)
-        argv = host_sampler(host, bench.site.capabilities(), period_ms, cpu=bench.sampler is None)
-        return Sampler(bench.connections[host.name], argv)
+        period_ms = session.site.ms_on_host(COUNTERS_MS)
+        argv = host_sampler(host, session.site.capabilities(), period_ms, cpu=session.sampler is None)
+        return Sampler(session.connections[host.name], argv)
 
     samplers: list[Sampler] = []  # stopped from the first one on: Ctrl-C may come between two of them
     stack.callback(_check_samplers, now, samplers)
     stack.callback(lambda: _stop(now, [sampler.program for sampler in samplers]))
-    if bench.sampler:
-        samplers.append(Sampler(bench.controller, controller_sampler(bench.sampler)))
+    if session.sampler:
+        samplers.append(Sampler(session.controller, controller_sampler(session.sampler)))
         measured.controller_samples = samplers[-1].samples
-    for argv in bench.site.switch_samplers():
-        samplers.append(Sampler(bench.controller, argv))
+    for argv in session.site.switch_samplers():
+        samplers.append(Sampler(session.controller, argv))
         measured.switch_samples.append(samplers[-1].samples)
-    of_hosts = bench.on_each_host(on_host)
+    of_hosts = session.on_each_host(on_host)
     samplers += of_hosts.values()
     measured.host_samples = {host: sampler.samples for host, sampler in of_hosts.items()}
 
@@ -197,14 +201,14 @@ def _check_samplers(now: AttemptContext, samplers: Sequence[Sampler]) -> None:
 
 
 def _start_workers(now: AttemptContext, arrived: Arrived, stack: ExitStack) -> Programs:
-    wanted, secret = trial_workers(now.trial, now.bench.site), secrets.token_hex(16)
+    wanted, secret = trial_workers(now.trial, now.session.site), secrets.token_hex(16)
 
     def on_host(host: Host) -> Programs:
         here = [worker for worker in wanted if worker.host == host.name]
         return {worker: _start_worker(now, worker, arrived, secret) for worker in here}
 
     programs = {
-        worker: program for each in now.bench.on_each_host(on_host).values() for worker, program in each.items()
+        worker: program for each in now.session.on_each_host(on_host).values() for worker, program in each.items()
     }
     stack.callback(_check_nccl, now, programs)
     stack.callback(_stop, now, list(programs.values()))
@@ -217,7 +221,7 @@ def _check_nccl(now: AttemptContext, programs: Programs) -> None:
         if worker.environment:
             found = nccl.parse_log(program.stderr)
             now.measured.nccl[str(worker)] = {"asked": dict(worker.environment), "used": asdict(found)}
-            address = now.bench.site.hosts[worker.host].address
+            address = now.session.site.hosts[worker.host].address
             if program.status == 0:  # what else ended it is the reason
                 wrong = nccl.find_differences(worker.environment, address, found)
                 now.measured.invalid_reasons += [f"{worker}: NCCL's {each}" for each in wrong]
@@ -228,7 +232,7 @@ def _start_worker(now: AttemptContext, worker: Worker, arrived: Arrived, secret:
     told = secret if worker.listens else None
     step = now.allocation.step(worker.host) if worker.scheduled else ()
     told_nccl = nccl.command_prefix(worker.environment) if worker.environment else ()
-    connection, argv = now.bench.connections[worker.host], (*step, *told_nccl, *worker.argv)
+    connection, argv = now.session.connections[worker.host], (*step, *told_nccl, *worker.argv)
     return Program(name, connection, argv, lambda _, line: arrived.put((worker, line)), told)
 
 
@@ -236,7 +240,7 @@ def _start_cross_traffic(now: AttemptContext, stack: ExitStack) -> list[Generato
     def stop(programs: Sequence[Program]) -> None:
         _stop(now, programs, cross_traffic.FLUSH_S)
 
-    generators = cross_traffic.start_cross_traffic(now.bench, now.trial, stack, stop)
+    generators = cross_traffic.start_cross_traffic(now.session, now.trial, stack, stop)
     now.measured.loads = {each.name: GeneratorOutput(each.spec, each.sender.lines) for each in generators}
     return generators
 
@@ -264,9 +268,9 @@ def _wait_until_ready(now: AttemptContext, programs: Programs, arrived: Arrived)
 
 
 def _start_together(now: AttemptContext, programs: Programs, generators: Sequence[Generator]) -> None:
-    ahead_ms = now.bench.site.ms_on_host(START_AHEAD_MS)
+    ahead_ms = now.session.site.ms_on_host(START_AHEAD_MS)
     begin_ns = now.clock.now_ns() + round(ahead_ms * 1e6)
-    start_ns = begin_ns + (round(cross_traffic.lead_time_s(now.bench.site) * 1e9) if generators else 0)
+    start_ns = begin_ns + (round(cross_traffic.lead_time_s(now.session.site) * 1e9) if generators else 0)
     starts = [(each.sender, begin_ns) for each in generators] + [(each, start_ns) for each in programs.values()]
     for program, at_ns in starts:
         program.send(f"start {now.measured.clock_log.on_host(program.host, at_ns)}")
@@ -289,7 +293,7 @@ def _watch(
     longer ours.
     """
     running = set(programs)
-    silence = _Silence(_patience_s(now.trial.spec, now.bench.site))
+    silence = _Silence(_patience_s(now.trial.spec, now.session.site))
     refreshed_s, looked_s = -math.inf, time.monotonic()
     while running:
         now_s = time.monotonic()
@@ -298,7 +302,7 @@ def _watch(
         looked_s = now_s
         if now_s - refreshed_s >= REFRESH_S:
             refreshed_s = now_s
-            now.bench.check_held()
+            now.session.check_held()
             cross_traffic.check_generators(generators)
             now.observer.traffic(meter.links(), meter.cross_traffic())
         try:
@@ -390,9 +394,9 @@ def _explain_end(now: AttemptContext, programs: Programs, arrived: Arrived) -> N
 
 def _show(now: AttemptContext, worker: Worker, event: dict[str, Any]) -> None:
     if worker.rank == 0 and event["event"] == "iteration":
-        lasted_ms = (event["comm_end_ns"] - event["start_ns"]) / 1e6 / now.bench.site.dilation
+        lasted_ms = (event["comm_end_ns"] - event["start_ns"]) / 1e6 / now.session.site.dilation
         now.observer.iteration(worker.job, event["iteration"] + 1, lasted_ms)
 
 
 def _meter(now: AttemptContext) -> TrafficMeter:
-    return TrafficMeter(now.trial.spec, now.bench.site, now.measured.switch_samples, now.measured.host_samples)
+    return TrafficMeter(now.trial.spec, now.session.site, now.measured.switch_samples, now.measured.host_samples)

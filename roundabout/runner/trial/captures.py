@@ -50,7 +50,7 @@ class HostCapture:
 
 @contextmanager
 def capture_hosts(
-    bench: HostSession, asked: Capture | None, folder: Path, into: dict[str, HostCapture]
+    session: HostSession, asked: Capture | None, folder: Path, into: dict[str, HostCapture]
 ) -> Iterator[None]:
     """Capture packets on the hosts of `asked` for the duration of the block, then copy the files into `folder`.
 
@@ -64,15 +64,15 @@ def capture_hosts(
 
     def start(host: Host) -> None:
         if host.name in asked.hosts:
-            started[host.name] = RunningCapture(bench.connections[host.name], host, asked)
+            started[host.name] = RunningCapture(session.connections[host.name], host, asked)
 
     try:
-        bench.on_each_host(start)
+        session.on_each_host(start)
         yield
     finally:
         for capture in started.values():
             capture.end()
-        fetched = bench.on_each_host(lambda host: started[host.name].fetch(folder) if host.name in started else None)
+        fetched = session.on_each_host(lambda host: started[host.name].fetch(folder) if host.name in started else None)
         into.update({name: found for name, found in fetched.items() if found})
 
 
@@ -148,11 +148,11 @@ class RunningCapture:
 
 def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
     captured: Mapping[str, HostCapture],
-    ledger: ClockLog,
+    clock_log: ClockLog,
     site: HostGroup,
     units: Units,
     attempt: Attempt,
-    who: Identity,
+    identity: Identity,
 ) -> None:
     """Decode captures and write the attempt's tables `packets` and `captures`. Raises DecodeError, StoreError."""
     if not captured:
@@ -161,26 +161,28 @@ def store(  # noqa: PLR0913, PLR0917 - what a trial's packets belong to
     schema = schemas.schema("packets")
     with open_parquet(attempt.path / "packets.parquet", schema) as writer:
         for host, capture in captured.items():
-            clock = HostUtc(ledger, host)
+            clock = HostUtc(clock_log, host)
 
             def write(columns: list[pa.Array], host: str = host, clock: "HostUtc" = clock) -> None:
-                common = _common(who, host, clock, columns[0])
+                common = _common(identity, host, clock, columns[0])
                 table = pa.Table.from_arrays([*common, *columns], schema=schema)
                 writer.write_table(to_paper_units(table, units))
 
             totals = decode(capture.files, [site.hosts[host].address], write)
-            rows.append({"host": host, **_when(ledger, host, capture.began_ns), **_capture_row(capture, totals, clock)})
+            rows.append(
+                {"host": host, **_when(clock_log, host, capture.began_ns), **_capture_row(capture, totals, clock)}
+            )
     columns = {
-        column.name: [row[column.name] for row in rows] for column in schemas.columns("captures")[len(vars(who)) :]
+        column.name: [row[column.name] for row in rows] for column in schemas.columns("captures")[len(vars(identity)) :]
     }
-    attempt.write("captures", build_table("captures", who, columns, units))
+    attempt.write("captures", build_table("captures", identity, columns, units))
 
 
-def _common(who: Identity, host: str, clock: "HostUtc", stamps: pa.Array) -> list[pa.Array]:
+def _common(identity: Identity, host: str, clock: "HostUtc", stamps: pa.Array) -> list[pa.Array]:
     """Return the common columns of packets with these UTC stamps."""
     length = len(stamps)
     host_ns, controller_ns, bound_ns = clock.to_run_ns(stamps.to_numpy())
-    names = [*vars(who).values(), host]
+    names = [*vars(identity).values(), host]
     return [pa.repeat(value, length) for value in names] + [
         pa.array(each) for each in (host_ns, controller_ns, bound_ns)
     ]
@@ -189,9 +191,9 @@ def _common(who: Identity, host: str, clock: "HostUtc", stamps: pa.Array) -> lis
 class HostUtc:
     """A converter from a host's UTC, the clock of packets' timestamps, to its monotonic clock and the run's clock."""
 
-    def __init__(self, ledger: ClockLog, host: str) -> None:
-        self._ledger, self._host = ledger, host
-        readings: Sequence[Reading] = ledger.readings[host]
+    def __init__(self, clock_log: ClockLog, host: str) -> None:
+        self._clock_log, self._host = clock_log, host
+        readings: Sequence[Reading] = clock_log.readings[host]
         # From the first reading's: floats do not hold 1e18 exactly. UTC may be set back, but must rise here.
         self._first = readings[0]
         self._utc = np.maximum.accumulate([each.utc_ns - self._first.utc_ns for each in readings])
@@ -216,14 +218,14 @@ class HostUtc:
         uncertain = np.abs(steps)[np.searchsorted(self._utc, since, side="right")]
         if steps.min() < -UTC_STEP_NS:
             uncertain = np.full(len(since), np.ptp(self._moved))
-        bound_ns = self._ledger.bound_ns(self._host, host_ns) + uncertain
-        return host_ns, self._ledger.on_run(self._host, host_ns), bound_ns
+        bound_ns = self._clock_log.bound_ns(self._host, host_ns) + uncertain
+        return host_ns, self._clock_log.on_run(self._host, host_ns), bound_ns
 
 
-def _when(ledger: ClockLog, host: str, host_ns: int) -> dict[str, int]:
+def _when(clock_log: ClockLog, host: str, host_ns: int) -> dict[str, int]:
     at = np.array([host_ns], dtype=np.int64)
-    bound_ns = int(ledger.bound_ns(host, at)[0])
-    return {"host_ns": host_ns, "controller_ns": int(ledger.on_run(host, at)[0]), "offset_bound_ns": bound_ns}
+    bound_ns = int(clock_log.bound_ns(host, at)[0])
+    return {"host_ns": host_ns, "controller_ns": int(clock_log.on_run(host, at)[0]), "offset_bound_ns": bound_ns}
 
 
 def _capture_row(capture: HostCapture, totals: Totals, clock: HostUtc) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class TrafficEndpoint(NamedTuple):
     secret: str
 
 
-def start_cross_traffic(bench: HostSession, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> list[Generator]:
+def start_cross_traffic(session: HostSession, trial: PlannedTrial, stack: ExitStack, stop: Stop) -> list[Generator]:
     """Start sinks and generators of all cross traffic, and wait until all generators are ready to send.
 
     `stack` stops the programs by `stop`. Raises CrossTrafficError, LostHostError.
@@ -67,7 +67,7 @@ def start_cross_traffic(bench: HostSession, trial: PlannedTrial, stack: ExitStac
     crossing = traffic_endpoints(trial)
     sinks = [
         _StartingProgram(
-            f"sink of {part.name}", bench.connections[receiver], sink_command(bench.site, receiver, part), part
+            f"sink of {part.name}", session.connections[receiver], sink_command(session.site, receiver, part), part
         )
         for part in crossing
         for receiver in part.spec.receivers
@@ -76,7 +76,9 @@ def start_cross_traffic(bench: HostSession, trial: PlannedTrial, stack: ExitStac
     for sink in sinks:
         sink.ready()
     senders = [
-        _StartingProgram(part.name, bench.connections[part.spec.sender], sender_command(bench.site, trial, part), part)
+        _StartingProgram(
+            part.name, session.connections[part.spec.sender], sender_command(session.site, trial, part), part
+        )
         for part in crossing
     ]
     stack.callback(stop, [sender.program for sender in senders])

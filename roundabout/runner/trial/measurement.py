@@ -169,34 +169,34 @@ def flow_columns(measured: Measurement) -> Columns:
     return _joined("flows", parts)
 
 
-def counters(ledger: ClockLog, samples: Mapping[str, dict[str, Columns]]) -> Columns:
+def counters(clock_log: ClockLog, samples: Mapping[str, dict[str, Columns]]) -> Columns:
     """Return the columns of the table `counters` from the samples of hosts."""
     names = ("interface", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "tx_dropped", "rx_dropped")
     parts = [
-        {**_when(ledger, host, _midpoint(port)), **{name: port[name] for name in names}}
+        {**_when(clock_log, host, _midpoint(port)), **{name: port[name] for name in names}}
         for host, kinds in samples.items()
         if (port := kinds.get("port")) is not None
     ]
     return _joined("counters", parts)
 
 
-def _device_counters(ledger: ClockLog, samples: Mapping[str, dict[str, Columns]]) -> Columns:
+def _device_counters(clock_log: ClockLog, samples: Mapping[str, dict[str, Columns]]) -> Columns:
     parts = []
     for host, kinds in samples.items():
         if (port := kinds.get("port")) is not None:
-            parts.append(_link_state(ledger, host, port))
+            parts.append(_link_state(clock_log, host, port))
         about = kinds.get("counter", {})
         for row in zip(*about.values(), strict=True):
             each = dict(zip(about, row, strict=True))
             kind, field_name = each.pop("set"), each.pop("field")
             if (read := kinds.get(kind)) is not None:
-                at = _when(ledger, host, _midpoint(read))
+                at = _when(clock_log, host, _midpoint(read))
                 parts.append({**at, **_constants(len(at["host_ns"]), **each), "value": read[field_name]})
     return _joined("device_counters", parts)
 
 
-def _link_state(ledger: ClockLog, host: str, port: Columns) -> Columns:
-    at = _when(ledger, host, _midpoint(port))
+def _link_state(clock_log: ClockLog, host: str, port: Columns) -> Columns:
+    at = _when(clock_log, host, _midpoint(port))
     state = _constants(len(at["host_ns"]), source="link", counter="up", unit="", width_bits=1)
     return {**at, **state, "device": port["interface"], "value": port["up"]}
 
@@ -248,16 +248,16 @@ def _by_port(measured: Measurement, ports: Sequence[Port], kind: str) -> list[tu
     return found
 
 
-def _at_port(ledger: ClockLog, port: Port, rows: Columns) -> Columns:
+def _at_port(clock_log: ClockLog, port: Port, rows: Columns) -> Columns:
     """Return the columns of place and time, for rows of a switch's port."""
     where = {"host": port.switch, "link": port.link, "interface": port.interface, "towards": port.towards}
-    return {**_when(ledger, CONTROLLER, _midpoint(rows)), **_constants(len(rows["ifindex"]), **where)}
+    return {**_when(clock_log, CONTROLLER, _midpoint(rows)), **_constants(len(rows["ifindex"]), **where)}
 
 
-def _clock(ledger: ClockLog) -> Columns:
+def _clock(clock_log: ClockLog) -> Columns:
     parts = []
-    for host, readings in ledger.readings.items():
-        when = _when(ledger, host, np.array([reading.host_ns for reading in readings], dtype=np.int64))
+    for host, readings in clock_log.readings.items():
+        when = _when(clock_log, host, np.array([reading.host_ns for reading in readings], dtype=np.int64))
         names = ("phase", "offset_ns", "bound_ns", "utc_ns")
         found: Columns = {name: np.array([getattr(reading, name) for reading in readings]) for name in names}
         syncs = [None if reading.sync is None else json.dumps(reading.sync) for reading in readings]
@@ -274,12 +274,12 @@ def _cpu(measured: Measurement, hosts: Mapping[str, dict[str, Columns]]) -> Colu
     )
 
 
-def _cpu_windows(ledger: ClockLog, host: str, samples: Columns) -> Columns:
+def _cpu_windows(clock_log: ClockLog, host: str, samples: Columns) -> Columns:
     at = _midpoint(samples)
     gained = {name: np.diff(values) for name, values in samples.items()}
     ticks = np.maximum(gained["busy_ticks"] + gained["idle_ticks"] + gained["steal_ticks"], 1)
     return {
-        **_when(ledger, host, at[1:]),
+        **_when(clock_log, host, at[1:]),
         "window_ms": np.diff(at) / 1e6,
         "busy_share": (gained["busy_ticks"] + gained["steal_ticks"]) / ticks,
         "steal_share": gained["steal_ticks"] / ticks,
@@ -328,13 +328,13 @@ def _cross_flows(measured: Measurement) -> Columns:
     return _joined("cross_flows", parts)
 
 
-def _on_run(ledger: ClockLog, host: str, host_ns: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _on_run(clock_log: ClockLog, host: str, host_ns: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the run's nanoseconds, and None for None."""
     if host_ns.dtype != object:
-        return ledger.on_run(host, host_ns)
+        return clock_log.on_run(host, host_ns)
     known = np.array([value is not None for value in host_ns])
     result = np.full(len(host_ns), None, dtype=object)
-    result[known] = ledger.on_run(host, host_ns[known].astype(np.int64))
+    result[known] = clock_log.on_run(host, host_ns[known].astype(np.int64))
     return result
 
 
@@ -345,13 +345,13 @@ def _by_worker(events: Sequence[tuple[Worker, dict[str, Any]]]) -> list[tuple[Wo
     return list(grouped.items())
 
 
-def _when(ledger: ClockLog, host: str, host_ns: npt.NDArray[np.int64]) -> Columns:
+def _when(clock_log: ClockLog, host: str, host_ns: npt.NDArray[np.int64]) -> Columns:
     """Return the columns of place and time, for rows of one host at these instants of its monotonic clock."""
     return {
         **_constants(len(host_ns), host=host),
         "host_ns": host_ns,
-        "controller_ns": ledger.on_run(host, host_ns),
-        "offset_bound_ns": ledger.bound_ns(host, host_ns),
+        "controller_ns": clock_log.on_run(host, host_ns),
+        "offset_bound_ns": clock_log.bound_ns(host, host_ns),
     }
 
 

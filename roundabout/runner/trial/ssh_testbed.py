@@ -78,20 +78,20 @@ class SshTestbedProvider(TestbedProvider):
         return {**hash_artifacts(*self.program_groups), **build_plugins(transports)}
 
     @contextmanager
-    def open_testbed(self, topology: Topology, visit: RunContext) -> "Iterator[SshTestbed]":
+    def open_testbed(self, topology: Topology, context: RunContext) -> "Iterator[SshTestbed]":
         """Create hosts with `topology` and yield the testbed. At the end, undo all changes and remove the hosts."""
-        assert visit.journal is not None
-        entry = {"kind": "testbed", "name": visit.name, "where": dict(self.where)}
+        assert context.journal is not None
+        entry = {"kind": "testbed", "name": context.name, "where": dict(self.where)}
         with ExitStack() as stack:
-            stack.enter_context(visit.journal.register_undo(entry, self.undo))
-            yield SshTestbed(self, self.create_hosts(topology, visit.name), visit, stack)
+            stack.enter_context(context.journal.register_undo(entry, self.undo))
+            yield SshTestbed(self, self.create_hosts(topology, context.name), context, stack)
 
 
 class SshTestbed:
     """A Testbed of hosts reached over SSH. The hosts are provisioned at the first use."""
 
-    def __init__(self, provider: SshTestbedProvider, site: HostGroup, visit: RunContext, stack: ExitStack) -> None:
-        self._provider, self._site, self._visit, self._stack = provider, site, visit, stack
+    def __init__(self, provider: SshTestbedProvider, site: HostGroup, context: RunContext, stack: ExitStack) -> None:
+        self._provider, self._site, self._context, self._stack = provider, site, context, stack
         self._bench: HostSession | None = None
         self._has_noted_routes = False
 
@@ -121,25 +121,25 @@ class SshTestbed:
 
     def facts(self) -> dict[str, Any]:
         """Return the facts of the hosts and the offsets of their clocks."""
-        bench = self._host_session()
-        clocks = {host: asdict(reading) for host, reading in bench.read_clocks("before").items()}
-        return {"hosts": facts.read_host_facts(bench), "clocks": clocks}
+        session = self._host_session()
+        clocks = {host: asdict(reading) for host, reading in session.read_clocks("before").items()}
+        return {"hosts": facts.read_host_facts(session), "clocks": clocks}
 
-    def execute(self, trial: PlannedTrial, attempt: Attempt, who: Identity) -> Outcome:
+    def execute(self, trial: PlannedTrial, attempt: Attempt, identity: Identity) -> Outcome:
         """Run the trial once on its hosts. Raises RoundaboutError if another program took the hosts."""
         try:
-            bench = self._host_session()
+            session = self._host_session()
         except LostHostError as error:  # as good as lost during the attempt
             return Outcome({}, [str(error)], lost=True)
         self._provider.check_held()
         heard = self._site.echo_times()
-        measured = execute_attempt(bench, trial, self._visit.clock, self._visit.observer, attempt)
+        measured = execute_attempt(session, trial, self._context.clock, self._context.observer, attempt)
         self._provider.check_held()
         self._note_routes(measured.routes)
-        into = host_units(self._site, self._visit.clock)
+        into = host_units(self._site, self._context.clock)
         waited = feedback_us(measured, self._site.echo_times().since(heard), self._site.dilation)
-        found = build_tables(measured, self._site, who, into)
-        captures.store(measured.captured, measured.clock_log, self._site, into, attempt, who)
+        found = build_tables(measured, self._site, identity, into)
+        captures.store(measured.captured, measured.clock_log, self._site, into, attempt, identity)
         start_ns, end_ns = (
             None if at is None else into.to_paper_instant(at) for at in (measured.start_ns, measured.end_ns)
         )
@@ -155,7 +155,7 @@ class SshTestbed:
     def _note_routes(self, found: Sequence[FoundRoute]) -> None:
         """Tell the user once of routes that differ from the plan or are not known."""
         if not self._has_noted_routes and (notice := describe_differences(found)):
-            self._visit.observer.notice(notice)
+            self._context.observer.notice(notice)
             self._has_noted_routes = True
 
     def survey(self) -> ConnectivityReport:
@@ -164,8 +164,8 @@ class SshTestbed:
 
     def _host_session(self) -> HostSession:
         if self._bench is None:
-            self._visit.observer.step(f"preparing {len(self._site.hosts)} hosts")
-            self._bench = self._stack.enter_context(open_host_session(self._provider, self._site, self._visit))
+            self._context.observer.step(f"preparing {len(self._site.hosts)} hosts")
+            self._bench = self._stack.enter_context(open_host_session(self._provider, self._site, self._context))
         return self._bench
 
 

@@ -23,26 +23,26 @@ def sample_traffic(hosts: Mapping[Host, Connection], seconds: float) -> pa.Table
 
     Times are on one clock. Raises LostHostError, and RoundaboutError if a sampler ended by itself.
     """
-    ledger, run_clock = ClockLog(), RunClock.start()
+    clock_log, run_clock = ClockLog(), RunClock.start()
     clocks: dict[str, HostClock] = {}
     samplers: dict[str, Sampler] = {}
     with ExitStack() as stack:
         for host, connection in hosts.items():
             clocks[host.name] = HostClock(connection, host.prefix / "bin" / "clock.py", run_clock)
             stack.callback(clocks[host.name].stop)
-        _read(clocks, ledger, "before")
+        _read(clocks, clock_log, "before")
         stack.callback(partial(_stop, samplers.values()))
         for host, connection in hosts.items():
             samplers[host.name] = Sampler(connection, host_sampler(host, ()))
         _wait(samplers.values(), seconds)
         _stop(samplers.values())
-        _read(clocks, ledger, "after")
-    return pa.table(counters(ledger, {name: sampler.samples.columns for name, sampler in samplers.items()}))
+        _read(clocks, clock_log, "after")
+    return pa.table(counters(clock_log, {name: sampler.samples.columns for name, sampler in samplers.items()}))
 
 
-def _read(clocks: Mapping[str, HostClock], ledger: ClockLog, phase: Phase) -> None:
+def _read(clocks: Mapping[str, HostClock], clock_log: ClockLog, phase: Phase) -> None:
     for name, clock in clocks.items():
-        ledger.add(name, clock.read(phase))
+        clock_log.add(name, clock.read(phase))
 
 
 def _wait(samplers: Iterable[Sampler], seconds: float) -> None:

@@ -68,9 +68,9 @@ class FluidProvider(TestbedProvider):
     where: Mapping[str, str] = MappingProxyType({"testbed": "fluid"})
     computes = True
 
-    def open_testbed(self, _topology: Topology, visit: RunContext) -> "AbstractContextManager[FluidTestbed]":
+    def open_testbed(self, _topology: Topology, context: RunContext) -> "AbstractContextManager[FluidTestbed]":
         """Open the model, which accepts any topology."""
-        return nullcontext(FluidTestbed(visit))
+        return nullcontext(FluidTestbed(context))
 
     def check_trial(self, trial: TrialSpec, /) -> None:
         """Raise UsageError if the trial weighs priorities or gives NICs settings that flows without packets lack.
@@ -125,8 +125,8 @@ class FluidTestbed(Scaling):
     scale = dilation = 1.0
     fidelity = FIDELITY
 
-    def __init__(self, visit: RunContext) -> None:
-        self._visit = visit
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
 
     def identity(self) -> dict[str, Any]:
         """Return the model's identity. The artifacts identify its files."""
@@ -136,11 +136,11 @@ class FluidTestbed(Scaling):
         """Return facts about the run's clock. There are no hosts."""
         return {"hosts": {}, "clocks": {}}
 
-    def execute(self, trial: PlannedTrial, _attempt: Attempt, who: Identity) -> Outcome:
+    def execute(self, trial: PlannedTrial, _attempt: Attempt, identity: Identity) -> Outcome:
         """Compute the trial. The outcome is invalid if cross traffic leaves a job too little capacity to end."""
         if any(trial.spec.queue_of_priority.values()) and trial.spec.cross_traffic:
             return Outcome({}, ["priorities beside cross traffic are for a lab: here that comes before all jobs"])
-        start_ns = self._visit.clock.now_ns()
+        start_ns = self._context.clock.now_ns()
         try:
             crossing = plan_loads(trial, self)
             played = _compute(trial, crossing)
@@ -148,9 +148,9 @@ class FluidTestbed(Scaling):
             return Outcome({}, [error.message])
         for name, workers in played.iterations.items():
             for number, (start_ms, _, end_ms, *_) in enumerate(workers[0], start=1):
-                self._visit.observer.iteration(name, number, end_ms - start_ms)
-        when = TrialStart(start_ns, self._visit.clock.offset_ns)
-        return Outcome(tables.build_tables(trial.spec, played, crossing, when, who), record={"start_ns": start_ns})
+                self._context.observer.iteration(name, number, end_ms - start_ms)
+        when = TrialStart(start_ns, self._context.clock.offset_ns)
+        return Outcome(tables.build_tables(trial.spec, played, crossing, when, identity), record={"start_ns": start_ns})
 
 
 def _compute(trial: PlannedTrial, crossing: Mapping[str, PlannedLoad]) -> ComputedTrial:

@@ -24,7 +24,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def build_tables(
-    spec: TrialSpec, played: ComputedTrial, loads: Mapping[str, PlannedLoad], when: TrialStart, who: Identity
+    spec: TrialSpec, played: ComputedTrial, loads: Mapping[str, PlannedLoad], when: TrialStart, identity: Identity
 ) -> dict[str, pa.Table]:
     """Return all tables with rows, by name. `loads` has the load file of each cross traffic."""
     parts = {
@@ -33,7 +33,7 @@ def build_tables(
         "queue": _queue(spec, played, when),
         "cross_traffic": _cross_traffic(spec, played, loads, when),
     }
-    built = {name: [build_table(name, who, part, Units()) for part in each] for name, each in parts.items()}
+    built = {name: [build_table(name, identity, part, Units()) for part in each] for name, each in parts.items()}
     return {name: pa.concat_tables(each) for name, each in built.items() if each}
 
 

@@ -72,9 +72,9 @@ class PacketsProvider(TestbedProvider):
         self._fabric = Fabric()
         self._ahead = TrialsAhead(self._fabric, jobs)
 
-    def open_testbed(self, _topology: Topology, visit: RunContext) -> "AbstractContextManager[PacketsTestbed]":
+    def open_testbed(self, _topology: Topology, context: RunContext) -> "AbstractContextManager[PacketsTestbed]":
         """Open the model, which suits any topology."""
-        return nullcontext(PacketsTestbed(visit, self._fabric, self._ahead))
+        return nullcontext(PacketsTestbed(context, self._fabric, self._ahead))
 
     @property
     def processors(self) -> int:
@@ -122,8 +122,8 @@ class PacketsTestbed(Scaling):
     scale = dilation = 1.0
     fidelity = FIDELITY
 
-    def __init__(self, visit: RunContext, fabric: Fabric, ahead: TrialsAhead) -> None:
-        self._visit, self._fabric, self._ahead = visit, fabric, ahead
+    def __init__(self, context: RunContext, fabric: Fabric, ahead: TrialsAhead) -> None:
+        self._context, self._fabric, self._ahead = context, fabric, ahead
 
     def identity(self) -> dict[str, Any]:
         """Return the model's identity: what no topology says. Its files are among the artifacts."""
@@ -133,9 +133,9 @@ class PacketsTestbed(Scaling):
         """Return the run's clock; there are no hosts."""
         return {"hosts": {}, "clocks": {}}
 
-    def execute(self, trial: PlannedTrial, _attempt: Attempt, who: Identity) -> Outcome:
+    def execute(self, trial: PlannedTrial, _attempt: Attempt, identity: Identity) -> Outcome:
         """Compute the trial, or take what was computed ahead, and return its tables."""
-        start_ns = self._visit.clock.now_ns()
+        start_ns = self._context.clock.now_ns()
         try:
             planned = plan_loads(trial)
             played = self._ahead.play(trial)
@@ -146,10 +146,10 @@ class PacketsTestbed(Scaling):
                 return Outcome({}, [f"cross traffic {name} ended before the jobs did: its load was sent"])
         for name, workers in played.iterations.items():
             for number, each in enumerate(workers[0], start=1):
-                self._visit.observer.iteration(name, number, float(each["end"] - each["start"]) / PS_PER_MS)
-        when = TrialStart(start_ns, self._visit.clock.offset_ns)
+                self._context.observer.iteration(name, number, float(each["end"] - each["start"]) / PS_PER_MS)
+        when = TrialStart(start_ns, self._context.clock.offset_ns)
         record: dict[str, Any] = {"start_ns": start_ns, "packet_hops": played.packet_hops}
         if played.deadlock:
             record["deadlock"] = asdict(played.deadlock)
-        built = tables.build_tables(trial.spec, played, planned, when, who)
+        built = tables.build_tables(trial.spec, played, planned, when, identity)
         return Outcome(built, pfc_faults(trial.spec, played), record)

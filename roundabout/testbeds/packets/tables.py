@@ -36,7 +36,7 @@ REACTIONS = ("cnps", "fast_increases", "additive_increases", "hyper_increases")
 
 
 def build_tables(
-    spec: TrialSpec, played: PlayedTrial, planned: PlannedLoads, when: TrialStart, who: Identity
+    spec: TrialSpec, played: PlayedTrial, planned: PlannedLoads, when: TrialStart, identity: Identity
 ) -> dict[str, pa.Table]:
     """Return all tables that have rows."""
     samples = _Samples(played, when)
@@ -53,7 +53,7 @@ def build_tables(
         "cross_traffic": cross_tables.build_summaries(spec, played, planned, when),
         "cross_flows": cross_tables.build_flows(spec, played, planned, when),
     }
-    built = {name: [build_table(name, who, part, Units()) for part in each] for name, each in parts.items()}
+    built = {name: [build_table(name, identity, part, Units()) for part in each] for name, each in parts.items()}
     return {name: pa.concat_tables(each) for name, each in built.items() if each}
 
 

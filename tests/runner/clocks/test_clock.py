@@ -54,7 +54,7 @@ def reading(at_ns, offset_ns, bound_ns=10, utc_ns=None):
     return Reading(at_ns, at_ns + offset_ns if utc_ns is None else utc_ns, offset_ns, bound_ns, "during")
 
 
-def ledger(*readings, host="s0"):
+def clock_log(*readings, host="s0"):
     entered = ClockLog()
     for each in readings:
         entered.add(host, each)
@@ -72,7 +72,7 @@ def test_a_clock_of_this_machine_is_found_within_its_bound():
 
 def test_a_shared_clock_is_known_exactly():
     run_clock = RunClock.start()
-    entered = ledger(*(SharedClock(run_clock).read("during") for _ in range(3)))
+    entered = clock_log(*(SharedClock(run_clock).read("during") for _ in range(3)))
     at = np.array([0, run_clock.anchor_monotonic_ns, 10**18])
     assert entered.on_run("s0", at).tolist() == (at + run_clock.offset_ns).tolist()
     assert entered.bound_ns("s0", at).tolist() == [0, 0, 0]
@@ -91,7 +91,7 @@ def test_a_clock_is_carried_on_within_a_boot_only():
     at=st.lists(st.integers(0, 10**11), min_size=1, max_size=20),
 )
 def test_times_between_two_readings_are_exact_to_the_nanosecond(base, drift, at):
-    entered = ledger(reading(0, base), reading(10**11, base + drift))
+    entered = clock_log(reading(0, base), reading(10**11, base + drift))
     found = entered.on_run("s0", np.array(at, dtype=np.int64))
     for each, host_ns in zip(found.tolist(), at, strict=True):
         assert abs(each - (host_ns + base + drift * host_ns / 1e11)) <= 1024  # what a float of this test can hold
@@ -118,7 +118,7 @@ def drifting(draw):
 @given(drifting())
 def test_bounds_hold_at_every_instant(clock):
     at, offset, readings = clock
-    entered = ledger(*readings)
+    entered = clock_log(*readings)
     error = np.abs(entered.on_run("s0", at) - (at + offset))
     assert (error <= entered.bound_ns("s0", at)).all()
     assert entered.steps() == []
@@ -127,7 +127,7 @@ def test_bounds_hold_at_every_instant(clock):
 def test_readings_that_the_run_sees_in_the_wrong_order_are_no_step():
     first, then = reading(0, UTC_NS + 472_447, 472_670, UTC_NS), reading(1, UTC_NS, 2)
     assert first.run_ns > then.run_ns
-    assert ledger(first, then).steps() == []
+    assert clock_log(first, then).steps() == []
 
 
 @given(
@@ -143,7 +143,7 @@ def test_a_step_is_found_with_its_size_and_its_bound_holds(*, before, after, gap
     allowed = before + after + round(abs(gap + step) * 500e-6)
     assume(abs(step) > allowed)
     first, then = reading(10**15, UTC_NS, before), reading(10**15 + gap + step, UTC_NS - step, after)
-    entered = ledger(first, then)
+    entered = clock_log(first, then)
     (found,) = entered.steps()
     assert (found.host, found.clock, found.by_ns, found.explained_ns) == ("s0", "monotonic", step, allowed)
     assert (found.after_ns, found.before_ns) == (first.run_ns, then.run_ns)
@@ -154,7 +154,7 @@ def test_a_step_is_found_with_its_size_and_its_bound_holds(*, before, after, gap
 
 
 def test_a_step_says_which_host_how_far_and_when():
-    (step,) = ledger(reading(0, UTC_NS), reading(2 * SECOND_NS, UTC_NS + 1_500_000_000), host="s1").steps()
+    (step,) = clock_log(reading(0, UTC_NS), reading(2 * SECOND_NS, UTC_NS + 1_500_000_000), host="s1").steps()
     assert str(step) == (
         "s1: its monotonic clock stepped by -1500.000 ms between 2027-01-15T08:00:00.000+00:00 and"
         " 2027-01-15T08:00:03.500+00:00 (drift and bounds explain 1.000 ms)"
@@ -164,9 +164,9 @@ def test_a_step_says_which_host_how_far_and_when():
 def test_a_step_of_utc_is_told_once_for_each_kernel():
     run_clock = RunClock(UTC_NS, 0, "boot")
     stepped = reading(SECOND_NS, UTC_NS, 0, UTC_NS + 6 * SECOND_NS)
-    entered = ledger(run_clock.anchor, reading(1, UTC_NS, 0), stepped, replace(stepped, host_ns=2 * SECOND_NS))
+    entered = clock_log(run_clock.anchor, reading(1, UTC_NS, 0), stepped, replace(stepped, host_ns=2 * SECOND_NS))
     assert entered.steps() == []
-    entered = ledger(run_clock.anchor, stepped, host=CONTROLLER)
+    entered = clock_log(run_clock.anchor, stepped, host=CONTROLLER)
     entered.add("s0", reading(0, UTC_NS))
     entered.add("s0", replace(stepped, bound_ns=10))
     assert [(step.host, step.clock, step.by_ns) for step in entered.steps()] == [
@@ -183,7 +183,7 @@ def test_packets_are_joined_by_the_utc_that_their_host_takes_for_it(away_ns, mov
     at = np.arange(SECOND_NS, last_ns, SECOND_NS)
     for moved in (0, moved_ns):  # stamped before or after that
         stamps = at + UTC_NS + away_ns + moved
-        host_ns, run_ns, bound_ns = captures.HostUtc(ledger(first, last), "s0").to_run_ns(stamps)
+        host_ns, run_ns, bound_ns = captures.HostUtc(clock_log(first, last), "s0").to_run_ns(stamps)
         assert (np.abs(host_ns - at) <= bound_ns).all()
         assert (np.abs(run_ns - at - UTC_NS) <= bound_ns).all()
 

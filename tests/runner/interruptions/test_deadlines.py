@@ -194,9 +194,9 @@ def test_nothing_goes_on_at_any_host_when_one_has_failed() -> None:
 
     site = SimpleNamespace(hosts={"s0": "s0", "s1": "s1"})
     with ThreadPoolExecutor(2) as pool:
-        bench = HostSession(site, "me", None, {}, {}, LocalConnection(), lambda: None, pool)
+        session = HostSession(site, "me", None, {}, {}, LocalConnection(), lambda: None, pool)
         with pytest.raises(RoundaboutError, match="s0: it broke"):
-            bench.on_each_host(act)
+            session.on_each_host(act)
         assert done == ["s1"]
 
 

@@ -34,21 +34,21 @@ class FoundRoute(NamedTuple):
         return f"{self.user} flow {self.number}, {self.sender} to {self.receiver}"
 
 
-def read_routes(bench: HostSession, trial: PlannedTrial) -> list[FoundRoute]:
+def read_routes(session: HostSession, trial: PlannedTrial) -> list[FoundRoute]:
     """Return the route that switches give to each flow of the trial's jobs. Raises LostHostError.
 
     The list is empty for a tree, and where this project sets the switches' routes itself.
     """
-    addresses = bench.site.switch_addresses
+    addresses = session.site.switch_addresses
     if addresses is None or trial.spec.topology.is_tree:
         return []
-    probes = list_probes(trial, bench.site)
+    probes = list_probes(trial, session.site)
 
     def on_host(host: Host) -> dict[FlowProbe, Answers | str]:
         own = [probe for probe in probes if probe.sender == host.name]
-        return probe_routes(bench.connections[host.name], host, own)
+        return probe_routes(session.connections[host.name], host, own)
 
-    answers = {probe: found for each in bench.on_each_host(on_host).values() for probe, found in each.items()}
+    answers = {probe: found for each in session.on_each_host(on_host).values() for probe, found in each.items()}
     return [find_route(probe, answers.get(probe, ()), addresses, trial.spec.topology) for probe in probes]
 
 
