@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "crossgen/send/connection.hpp"
 #include "crossgen/send/worker.hpp"
-#include "crossgen/sink/connection.hpp"
 
 #include <list>
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossgen/send/pool.hpp"
 
-#include "crossgen/sink/connection.hpp"
+#include "crossgen/send/connection.hpp"
 
 #include <algorithm>
 #include <mutex>

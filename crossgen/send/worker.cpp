@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "crossgen/send/worker.hpp"
 
-#include "crossgen/sink/connection.hpp"
+#include "crossgen/send/connection.hpp"
 #include "native/drop_privileges.hpp"
 
 namespace crossgen {

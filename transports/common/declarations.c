@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,4 +199,13 @@ int declared_place(const struct declared *choice, const char *name) {
 __u64 declared_kept(const struct declared *member, const void *entry) {
   const char *at = (const char *)entry + member->offset;
   return member->size == 8 ? *(const __u64 *)at : *(const __u32 *)at;
+}
+
+void declared_write(const struct declared *member, void *entry, double value) {
+  char *at = (char *)entry + member->offset;
+  double kept = round(value * member->one);
+  if (member->size == 8)
+    *(__u64 *)at = (__u64)kept;
+  else
+    *(__u32 *)at = (__u32)kept;
 }

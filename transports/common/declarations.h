@@ -12,6 +12,9 @@ extern "C" {
 
 struct btf;
 
+// The key of the entry that hosts without an entry of their own use.
+static const __u64 default_host = 0;
+
 enum declared_as { PARAMETER, COUNTER, DERIVED };
 
 // One member of the structure that a map holds for each host.
@@ -62,6 +65,9 @@ int declared_place(const struct declared *choice, const char *name);
 
 // Returns a member's value in a host's entry, in the member's own unit.
 __u64 declared_kept(const struct declared *member, const void *entry);
+
+// Writes a value, given in the unit for people, to a member of a host's entry.
+void declared_write(const struct declared *member, void *entry, double value);
 
 #ifdef __cplusplus
 }

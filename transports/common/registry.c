@@ -2,7 +2,8 @@
 // Pins live in a bpffs of ours, users and the build in files beside it; both under /run, so a reboot forgets them
 // together with the kernel's registrations.
 #include "registry.h"
-#include "values.h"
+#include "errors.h"
+#include "object.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -33,16 +34,6 @@
 
 // The latest of what libbpf says; a refusing verifier's reasons come last.
 static char libbpf_says[16384];
-
-int fail(const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  fputs("transport: ", stderr);
-  vfprintf(stderr, format, args);
-  fputc('\n', stderr);
-  va_end(args);
-  return 1;
-}
 
 // Keeps it to be shown only if loading fails.
 static int listen_to_libbpf(enum libbpf_print_level level, const char *format, va_list args) {
@@ -302,7 +293,7 @@ static int is_registered(const char *name) {
 }
 
 static int register_object(struct bpf_object *object, const char *name) {
-  if (values_write_defaults(object))
+  if (object_write_defaults(object))
     return 1;
   if (register_ops(object, name) || pin(bpf_object__find_map_by_name(object, "params"), name, "params") ||
       pin(bpf_object__find_map_by_name(object, "counters"), name, "counters"))

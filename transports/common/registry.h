@@ -18,7 +18,4 @@ int registry_check_loaded(const char *name);
 // Returns a descriptor of the pinned map NAME/WHICH, or -1 if there is none.
 int registry_map(const char *name, const char *which);
 
-// Prints an error as "transport: ..." on stderr, and returns 1.
-int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 #endif

@@ -3,6 +3,7 @@
 //
 // A transport is machine-wide: it is loaded once, counted by its users, and refused while another build is in use.
 // Its parameters belong to a network namespace (a lab host, or the whole of a server), so applications need no help.
+#include "object.h"
 #include "registry.h"
 #include "values.h"
 
@@ -54,7 +55,7 @@ int main(int argc, char **argv) {
   if (strcmp(command, "get") == 0 && argc == 3)
     return values_get(name);
   if (strcmp(command, "describe") == 0 && argc == 3)
-    return values_describe(name);
+    return object_describe(name);
   if (strcmp(command, "unset") == 0 && argc == 3)
     return values_unset(name);
   if (strcmp(command, "set") == 0 && argc > 3)

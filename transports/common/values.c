@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "values.h"
 #include "declarations.h"
+#include "errors.h"
 #include "registry.h"
 
 #include <bpf/bpf.h>
@@ -23,8 +24,6 @@ struct values {
   struct declarations declared;
   void *entry;
 };
-
-static const __u64 default_host = 0;
 
 static int this_host(__u64 *cookie) {
   socklen_t size = sizeof(*cookie);
@@ -68,15 +67,6 @@ static double for_people(const struct declared *member, const void *entry) {
   return (double)declared_kept(member, entry) / member->one;
 }
 
-static void write_member(const struct declared *member, void *entry, double value) {
-  char *at = (char *)entry + member->offset;
-  double kept = round(value * member->one);
-  if (member->size == 8)
-    *(__u64 *)at = (__u64)kept;
-  else
-    *(__u32 *)at = (__u32)kept;
-}
-
 // The largest value that may be set: the declared, or what the member can hold.
 static double most_of(const struct declared *parameter) {
   double held = (parameter->size == 8 ? 9e18 : 4294967295.0) / parameter->one;
@@ -116,7 +106,7 @@ static int assign(struct values *params, const char *assignment) {
   double value = value_of(parameter, equals + 1);
   if (isnan(value))
     return 2;
-  write_member(parameter, params->entry, value);
+  declared_write(parameter, params->entry, value);
   return 0;
 }
 
@@ -291,68 +281,3 @@ int values_get(const char *name) { return work(GET, name, 0, NULL); }
 int values_set(const char *name, int count, char **assignments) { return work(SET, name, count, assignments); }
 
 int values_unset(const char *name) { return work(UNSET, name, 0, NULL); }
-
-// What an object's map of that name declares; nothing if it has none.
-static int declared_by(const struct bpf_object *object, const char *which, struct declarations *found) {
-  const struct bpf_map *map = bpf_object__find_map_by_name(object, which);
-  memset(found, 0, sizeof(*found));
-  if (map && declarations_read(bpf_object__btf(object), bpf_map__btf_value_type_id(map), found))
-    return fail("%s's %s: %s", bpf_object__name(object), which, found->error);
-  return 0;
-}
-
-static void print_declarations(const struct declarations *found) {
-  for (int i = 0; i < found->count; i++) {
-    const struct declared *each = &found->members[i];
-    printf("%s{\"name\": \"%s\"", i ? ", " : "", each->name);
-    if (each->as == DERIVED)
-      printf(", \"formula\": \"%s\"}", each->formula);
-    else if (each->as == COUNTER)
-      printf(", \"unit\": \"%s\"}", each->unit);
-    else if (*each->names)
-      printf(", \"names\": \"%s\", \"value\": %.9g}", each->names, each->value);
-    else
-      printf(", \"unit\": \"%s\", \"value\": %.9g, \"least\": %.9g, \"most\": %.9g}", each->unit, each->value,
-             each->least, each->most);
-  }
-}
-
-int values_describe(const char *path) {
-  struct declarations params, counters;
-  struct bpf_object *object = bpf_object__open_file(path, NULL);
-  if (!object)
-    return fail("cannot read %s: %s", path, strerror(errno));
-  int status = declared_by(object, "params", &params) || declared_by(object, "counters", &counters);
-  if (!status) {
-    printf("{\"parameters\": [");
-    print_declarations(&params);
-    printf("], \"counters\": [");
-    print_declarations(&counters);
-    status = puts("]}") < 0;
-    declarations_free(&params);
-    declarations_free(&counters);
-  }
-  bpf_object__close(object);
-  return status;
-}
-
-static int write_default(const struct bpf_object *object, const char *which) {
-  struct declarations declared;
-  if (declared_by(object, which, &declared))
-    return 1;
-  if (!declared.count)
-    return 0;
-  void *entry = calloc(1, declared.entry_bytes);
-  for (int i = 0; entry && i < declared.count; i++)
-    if (declared.members[i].as == PARAMETER)
-      write_member(&declared.members[i], entry, declared.members[i].value);
-  int map = bpf_object__find_map_fd_by_name(object, which);
-  int error = !entry || bpf_map_update_elem(map, &default_host, entry, BPF_ANY) ? errno : 0;
-  free(entry);
-  declarations_free(&declared);
-  return error ? fail("cannot write the default %s of %s: %s", which, bpf_object__name(object), strerror(error)) : 0;
-}
-
-int values_write_defaults(const struct bpf_object *object) {
-  return write_default(object, "params") || write_default(object, "counters");
-}

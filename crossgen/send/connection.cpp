@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "crossgen/sink/connection.hpp"
+#include "crossgen/send/connection.hpp"
 
 #include "crossgen/common/little_endian.hpp"
 #include "crossgen/common/sockets.hpp"
