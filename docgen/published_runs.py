@@ -10,7 +10,7 @@ from analysis.reports.scoreboard import HEADINGS
 from docgen.line_width import wrap
 from docgen.markdown import notice, plain, prose, table
 from roundabout.spec.assembly.library import EXPERIMENTS
-from roundabout.spec.load import read_catalog
+from roundabout.spec.loader import read_catalog
 from roundabout.terminal.lines import format_duration
 
 TESTBEDS = ("packets", "lab", "fluid")

@@ -16,12 +16,12 @@ from analysis.reading.trial_inputs import resolve_inputs
 from roundabout.cli.experiments.experiments import check_experiment, load_checked_experiment
 from roundabout.plan import Plan
 from roundabout.runner.run import Runner, make_run_plan
-from roundabout.spec import Experiment, load
+from roundabout.spec import Experiment, loader
 from roundabout.spec.assembly.overrides import overrides_from_values
 from roundabout.store import Run
 from roundabout.store.files import return_tree_to_caller
 from roundabout.terminal.execution import provider_for_experiment
-from roundabout.terminal.live_display import show_progress
+from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
 
@@ -46,7 +46,7 @@ def load_experiment(
 
 def build_experiment(fields: Mapping[str, Any], folder: str | Path = ".") -> Experiment:
     """Return an experiment from the fields that a file would have; `folder` has profiles, topologies and programs."""
-    experiment = load.build_experiment(fields, Path(folder), complain)
+    experiment = loader.build_experiment(fields, Path(folder), complain)
     return check_experiment("experiment", experiment)
 
 

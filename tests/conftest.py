@@ -13,7 +13,7 @@ import pytest
 
 from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
-from roundabout.runner.machine import lease
+from roundabout.runner.machine import machine_lease
 from roundabout.runner.machine.state import STATE
 from tests import quiet
 
@@ -81,7 +81,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
     ):
         return (yield)
     try:
-        with lease.lend("machine", f"tests of {ROOT}", STATE, wait_s=lease.QUEUE_S, report=_print_wait):
+        with machine_lease.lend("machine", f"tests of {ROOT}", STATE, wait_s=machine_lease.QUEUE_S, report=_print_wait):
             subprocess.run([Path(sys.executable).with_name("roundabout"), "clean"], check=True)
             return (yield)
     except RoundaboutError as error:

@@ -23,7 +23,7 @@ from roundabout.core.paths import ROOT
 from roundabout.models.packets import Fabric
 from roundabout.models.packets.first_iteration import first_bandwidths
 from roundabout.spec import TrialSpec
-from roundabout.spec.load import build_experiment
+from roundabout.spec.loader import build_experiment
 from roundabout.spec.transports.identification import BANDWIDTH, Identification, Measurement
 
 SCHEMA = 1

@@ -26,7 +26,7 @@ from roundabout.core.verdict_words import NOT_MEASURED, Word
 from roundabout.spec.assembly.library import CATALOG, Library
 from roundabout.spec.expectation import Expectation, Order
 from roundabout.spec.experiment import Experiment
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 
 
 @dataclass(frozen=True)

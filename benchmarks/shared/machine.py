@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.machine import lease
+from roundabout.runner.machine import machine_lease
 from roundabout.runner.machine.leftovers import find_leftovers
 from roundabout.runner.machine.state import STATE
 from roundabout.terminal.lines import print_error, print_notice
@@ -22,7 +22,7 @@ def hold_machine() -> Iterator[None]:
     """
     owner = f"benchmark {Path(sys.argv[0]).stem}"
     try:
-        with lease.hold("machine", owner, STATE, wait_s=lease.QUEUE_S, report=print_notice):
+        with machine_lease.hold("machine", owner, STATE, wait_s=machine_lease.QUEUE_S, report=print_notice):
             for entry in find_leftovers(STATE):
                 undo(entry)
             yield

@@ -27,7 +27,7 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.core.paths import ROOT
 from roundabout.judge.figures import parse_measured_condition, select_scenes
 from roundabout.spec.assembly.library import CATALOG, PROFILES, TOPOLOGIES, Library
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.spec.transports.identification import identification_names
 from roundabout.testbeds import find_provider
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from roundabout.spec.assembly.explanation import parse_as
+from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.base import NotNegative, Strict
 from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path
 

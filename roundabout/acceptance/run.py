@@ -31,8 +31,8 @@ from roundabout.spec.transports import Transport, registry
 from roundabout.store import Run, new_run_id
 from roundabout.store.files import make_directory, return_tree_to_caller, write_json, write_text
 from roundabout.terminal import execution
-from roundabout.terminal.live_display import show_progress
 from roundabout.terminal.playbook import find_drift, run as run_playbook
+from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen, show_paths
 from roundabout.testbeds import undo
 from roundabout.testbeds.rack.provider import RackProvider

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from roundabout.runner import progress_file
 from roundabout.runner.exporter_targets import Series
-from roundabout.runner.progress import Progress
+from roundabout.runner.progress_events import Progress
 
 
 def run_series(runs: Path) -> list[Series]:

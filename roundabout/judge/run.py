@@ -30,7 +30,7 @@ from roundabout.spec.transports import registry
 from roundabout.store import Run, new_run_id, scratch
 from roundabout.store.files import make_directory, return_tree_to_caller, write_json, write_text
 from roundabout.terminal.execution import undo_when_ended
-from roundabout.terminal.live_display import show_progress
+from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen, show_paths
 from roundabout.terminal.validity import check_measured
 from roundabout.testbeds import undo

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from roundabout.core import locks
-from roundabout.runner.machine import journal, lease
+from roundabout.core import file_lock
+from roundabout.runner.machine import journal, machine_lease
 from roundabout.runner.machine.journal import JOURNALS
 from roundabout.runner.machine.state import STATE
 from roundabout.store import Run, files
@@ -25,7 +25,7 @@ from roundabout.store import Run, files
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-    from roundabout.runner.progress import Progress
+    from roundabout.runner.progress_events import Progress
 
 NAME = "live.json"
 PERIOD_S = 0.5  # least seconds between writes, because writing takes CPU time from the measured jobs
@@ -36,7 +36,7 @@ def _progress() -> "TypeAdapter[Progress]":
     """Return the record's reader and writer, imported here: the import takes longer than to list runs."""
     from pydantic import TypeAdapter  # noqa: PLC0415
 
-    from roundabout.runner.progress import Progress  # noqa: PLC0415
+    from roundabout.runner.progress_events import Progress  # noqa: PLC0415
 
     return TypeAdapter(Progress)
 
@@ -102,7 +102,7 @@ class ProgressWriter:
     def _end(self) -> None:
         if self._path and self._held is not None:
             with suppress(OSError):
-                if locks.is_file_at(self._held, self._path):  # who resumed the run meanwhile has its own
+                if file_lock.is_file_at(self._held, self._path):  # who resumed the run meanwhile has its own
                     self._path.unlink()
             os.close(self._held)
         self._path = self._held = None
@@ -118,9 +118,9 @@ def read(run: Path) -> StoredProgress | None:
         try:
             with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
                 progress = _progress().validate_json(file.read())
-                if not locks.lock(file.fileno(), fcntl.LOCK_SH):
+                if not file_lock.lock(file.fileno(), fcntl.LOCK_SH):
                     return StoredProgress(progress, is_live=True)
-                if locks.is_file_at(file.fileno(), path):
+                if file_lock.is_file_at(file.fileno(), path):
                     return StoredProgress(progress, is_live=False)
         except (OSError, ValueError):
             return None
@@ -142,5 +142,5 @@ def run_on_machine(state: Path = STATE, journals: Path = JOURNALS) -> Path | Non
 
     Return None without such a run, or without permission to read its journal.
     """
-    owner = lease.holder("machine", state)
+    owner = machine_lease.holder("machine", state)
     return journal.run_path(owner.rpartition(" ")[2], journals) if owner else None

@@ -22,7 +22,7 @@ from roundabout.plan.routes import record_routes
 from roundabout.runner import machine_facts
 from roundabout.runner.disturbance.attempts import InheritedDisturbance, verdict_fields
 from roundabout.runner.hosts.clocks import CONTROLLER, RunClock
-from roundabout.runner.machine import journal, lease, temporary
+from roundabout.runner.machine import journal, machine_lease, temporary
 from roundabout.runner.machine.journal import JOURNALS, Journal, Undo
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.observer import Observer
@@ -233,7 +233,7 @@ class Runner:
     def hold_machine(self, what: str, path: Path) -> Iterator[Journal]:
         """Wait for the machine's lease, clean up after crashed runs, and yield the journal of the new run of `what`."""
         owner = f"{what} {path.name}"
-        with lease.hold("machine", owner, self.state, wait_s=lease.QUEUE_S, report=self.observer.step):
+        with machine_lease.hold("machine", owner, self.state, wait_s=machine_lease.QUEUE_S, report=self.observer.step):
             self._clean_up_dead_runs()
             undo_journal = journal.open_journal(path.name, path.resolve(), self.journals)
             with undo_journal as kept, temporary.temporary_files(path.name, kept, self.state):

@@ -30,7 +30,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from roundabout.core import locks
+from roundabout.core import file_lock
 from roundabout.store import contents, convert, files, schemas
 from roundabout.store.contents import RAW, RECORD
 from roundabout.store.files import StoreError
@@ -444,7 +444,7 @@ class Run:
         The kernel releases the lock if the holder dies. Raises StoreError if another process holds the lock.
         """
         with files.disk_errors(self.path):  # a file, as over NFS no folder can be locked
-            handle = locks.open_locked(self.path / LOCK, _create_lock)
+            handle = file_lock.open_locked(self.path / LOCK, _create_lock)
         if handle is None:
             raise StoreError(f"{self.path} is going on, expected a run that ended", "wait, or stop it")
         try:

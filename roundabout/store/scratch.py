@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from roundabout.core import locks
+from roundabout.core import file_lock
 from roundabout.store import files
 
 LOCK = ".roundabout.lock"
@@ -62,7 +62,7 @@ def _make_locked(purpose: str) -> tuple[Path, int]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=f"roundabout-{purpose}-"))
         with suppress(FileNotFoundError):  # `clean` removed the folder before it was locked
-            lock = locks.open_locked(path / LOCK, _create_lock)
+            lock = file_lock.open_locked(path / LOCK, _create_lock)
             if lock is not None:
                 os.set_inheritable(lock, True)
                 return path, lock
@@ -77,7 +77,7 @@ def _hold_lock(path: Path) -> Iterator[bool]:
     """Hold a folder's lock, unless a living process does. Raises OSError for a folder without our lock file."""
     lock = os.open(path / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        yield locks.lock(lock, fcntl.LOCK_EX)
+        yield file_lock.lock(lock, fcntl.LOCK_EX)
     finally:
         os.close(lock)
 

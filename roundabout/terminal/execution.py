@@ -80,7 +80,7 @@ def execute(
     from analysis.reading.trial_inputs import resolve_inputs  # noqa: PLC0415
     from analysis.reports.report import terminal_report, write_report  # noqa: PLC0415
     from analysis.reports.summary import summarize_run  # noqa: PLC0415
-    from roundabout.terminal.live_display import show_progress  # noqa: PLC0415
+    from roundabout.terminal.run_progress import show_progress  # noqa: PLC0415
 
     slurm = None if executor is None else Slurm.parse(executor)
     undo_when_ended()

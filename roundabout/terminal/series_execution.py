@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich.console import Console
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.machine import lease
+from roundabout.runner.machine import machine_lease
 from roundabout.runner.machine.state import STATE
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.store import Run
@@ -36,7 +36,7 @@ def execute_series(providers: Sequence[TestbedProvider], run_on: Execution, cons
     that run ends, because computing would disturb what it measures.
     """
     if len(providers) > 1 and any(each.takes_machine for each in providers):
-        lease.wait_until_free("machine", STATE, print_notice)
+        machine_lease.wait_until_free("machine", STATE, print_notice)
     complete: list[Run] = []
     for number, where in enumerate(providers, start=1):
         if len(providers) > 1:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.machine import lease
+from roundabout.runner.machine import machine_lease
 from roundabout.runner.machine.state import STATE
 from roundabout.terminal.lines import print_notice
 
@@ -154,7 +154,7 @@ def main(stays: Sequence[Stay]) -> int:
     parts = Parts()
     status = 0
     try:
-        with lease.hold("machine", "make bare", STATE, wait_s=lease.QUEUE_S, report=print_notice):
+        with machine_lease.hold("machine", "make bare", STATE, wait_s=machine_lease.QUEUE_S, report=print_notice):
             for stay in stays:
                 status = status or make(stay, parts)
     except RoundaboutError as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.spec import SpecError
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.spec.trace import SubmittedJob
 from tests.spec.cluster_traces.trace_files import HELIOS, KALOS, PAI_TASKS, PODS, SEREN, TABLES, Table, read, read_file
 

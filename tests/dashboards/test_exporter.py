@@ -22,7 +22,7 @@ from roundabout.dashboards.prometheus import DASHBOARDS, RULES, dashboards
 from roundabout.dashboards.run import progress_series
 from roundabout.runner.exporter_targets import LinkDirection
 from roundabout.runner.observer import CrossTrafficUse
-from roundabout.runner.progress import JobProgress, Progress, TrialProgress
+from roundabout.runner.progress_events import JobProgress, Progress, TrialProgress
 from tests.dashboards.record import LINES, fake_host, importable
 
 importable()

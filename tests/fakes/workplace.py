@@ -3,9 +3,9 @@
 
 from pathlib import Path
 
-from roundabout.runner.machine import journal, lease, temporary
+from roundabout.runner.machine import journal, machine_lease, temporary
 from roundabout.runner.run import Runner
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.store import Run
 from tests.fakes.testbed import FakeProvider
 from tests.observers import Notes
@@ -60,7 +60,7 @@ class Workplace:
 
     def clean(self):
         """Do what `roundabout clean` does."""
-        with lease.hold("machine", "clean", self.state):
+        with machine_lease.hold("machine", "clean", self.state):
             journal.raise_together(journal.replay(self.journals, self.undo, self.notes.step))
 
     @property

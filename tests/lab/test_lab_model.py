@@ -23,7 +23,7 @@ from roundabout.testbeds.lab.checks import host_requirements, host_settings
 from roundabout.testbeds.lab.ecn import marking
 from roundabout.testbeds.lab.lifecycle.lab_record import LabRecord
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
-from roundabout.testbeds.lab.network import kernel_refusal, paths, port_queues, rates
+from roundabout.testbeds.lab.network import kernel_refusal, link_measurement, paths, port_queues
 from roundabout.testbeds.lab.network.feedback import ROUND_TRIP_US, held_us
 from roundabout.testbeds.lab.network.layout import lay_out
 from roundabout.testbeds.lab.provider import LabProvider
@@ -115,7 +115,7 @@ def test_packets_are_as_long_as_the_real_ones_where_each_of_those_is_sent():
 def test_a_trunk_is_probed_by_more_than_its_access_links_carry():
     layout = lay_out(star_of_stars(3, 4))
     trunk = next(port for port in layout.ports if (port.switch, port.towards) == ("leaf0", "spine"))
-    probe = rates.plan_probe(layout, trunk)
+    probe = link_measurement.plan_probe(layout, trunk)
     assert probe is not None
     assert len(probe.flows) == 2
     assert len({nic.node for flow in probe.flows for nic in flow}) == 4
@@ -123,11 +123,11 @@ def test_a_trunk_is_probed_by_more_than_its_access_links_carry():
 
 def test_probes_side_by_side_share_no_port_and_spare_the_cpu():
     layout = lay_out(star_of_stars(3, 4))
-    probes = [probe for port in layout.ports if (probe := rates.plan_probe(layout, port))]
-    groups = list(rates.group_probes(probes, 50))
+    probes = [probe for port in layout.ports if (probe := link_measurement.plan_probe(layout, port))]
+    groups = list(link_measurement.group_probes(probes, 50))
     assert sorted(probe.port.ifindex for group in groups for probe in group) == [port.ifindex for port in layout.ports]
     for group in groups:
-        assert sum(probe.port.payload_rate_gbps for probe in group) * 1e9 / 50 <= rates.CPU_CARRIES_BPS
+        assert sum(probe.port.payload_rate_gbps for probe in group) * 1e9 / 50 <= link_measurement.CPU_CARRIES_BPS
         assert all(one is other or one.is_independent_of(other) for one in group for other in group)
     assert len(groups) < len(probes) / 2
 
@@ -137,11 +137,11 @@ class Busy:
 
     def __init__(self, patch: pytest.MonkeyPatch, busy_s: float) -> None:
         self.now, self.busy_s, self.looks = 0.0, busy_s, 0
-        patch.setattr(rates.time, "monotonic", lambda: self.now)
-        patch.setattr(rates, "measure_base_rtt_us", lambda *_: 100.0)
-        patch.setattr(rates.RateMeter, "of", lambda _, group, window_s: self.measure(group, window_s))
+        patch.setattr(link_measurement.time, "monotonic", lambda: self.now)
+        patch.setattr(link_measurement, "measure_base_rtt_us", lambda *_: 100.0)
+        patch.setattr(link_measurement.RateMeter, "of", lambda _, group, window_s: self.measure(group, window_s))
 
-    def measure(self, group: list[rates.Probe], window_s: float) -> dict[int, float]:
+    def measure(self, group: list[link_measurement.Probe], window_s: float) -> dict[int, float]:
         self.now += window_s
         self.looks += 1
         return {probe.port.ifindex: 41.59 if self.now < self.busy_s else 42.9 for probe in group}
@@ -149,7 +149,7 @@ class Busy:
 
 def test_a_link_that_is_off_while_the_machine_is_busy_is_looked_at_again(topology, monkeypatch):
     Busy(monkeypatch, 28)
-    measured = rates.measure_links(lay_out(topology), {}, {}, 50)
+    measured = link_measurement.measure_links(lay_out(topology), {}, {}, 50)
     assert {port.payload_rate_gbps for link in measured for port in link.ports} == {42.9}
 
 
@@ -157,7 +157,7 @@ def test_a_link_that_stays_off_is_said_to_be_after_half_a_minute_of_tries(topolo
     links = Busy(monkeypatch, 1000)
     message = r"measured 41.59 Gbit/s of payload, expected 43 within 3%.*each of (\d+) tries, of which .* after 3\d s"
     with pytest.raises(LabError, match=message) as caught:
-        rates.measure_links(lay_out(topology), {}, {}, 50)
+        link_measurement.measure_links(lay_out(topology), {}, {}, 50)
     assert 30 < links.now < 60
     tries = int(re.search(message, caught.value.message)[1])
     assert tries > 5

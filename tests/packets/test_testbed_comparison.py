@@ -22,7 +22,7 @@ from analysis.reports.testbed_comparison import (
 )
 from analysis.reports.testbed_page import draw_expectations, render_comparison
 from roundabout.cli.main import main
-from roundabout.spec.load import build_experiment
+from roundabout.spec.loader import build_experiment
 from roundabout.store import Run
 from roundabout.terminal.screen import Screen
 from tests.computed_runs import RUNNER

@@ -15,7 +15,7 @@ from roundabout.runner.hosts.programs import Program, check_call
 from roundabout.runner.machine import journal
 from roundabout.runner.session.host_settings import PYTHON
 from roundabout.spec import load_topology
-from roundabout.testbeds.rack import leases, provider as rack_provider
+from roundabout.testbeds.rack import provider as rack_provider, rack_lease
 from roundabout.testbeds.rack.provider import Lease, RackProvider
 from roundabout.testbeds.rack.rack import RackError
 from tests.deadline import wait_for
@@ -41,8 +41,8 @@ class Sshd(LocalConnection):
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(rack_provider, "LEASES", str(tmp_path / "leases"))
-    monkeypatch.setattr(leases, "HEARTBEAT_S", 0.5)
-    monkeypatch.setattr(leases, "SILENCE_S", 1.5)
+    monkeypatch.setattr(rack_lease, "HEARTBEAT_S", 0.5)
+    monkeypatch.setattr(rack_lease, "SILENCE_S", 1.5)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_host_goes_on_while_the_leases_holder_answers(guarded: Callable[[Lease
 def test_a_host_ends_its_connection_before_the_lease_can_end_unheard(
     guarded: Callable[[Lease], Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leases, "HOLDER", HEARD_ONCE)
+    monkeypatch.setattr(rack_lease, "HOLDER", HEARD_ONCE)
     lease = Lease(LocalConnection(), "me", ["host s0"])
     guard = guarded(lease)
     begun_s = time.monotonic()
@@ -95,7 +95,7 @@ def test_a_stopped_owner_is_as_silent_as_a_dead_one(
 
 def test_an_answer_that_comes_late_confirms_only_what_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = "line = sys.stdin.readline(); time.sleep(0.6); print('held', line.strip(), flush=True)"
-    monkeypatch.setattr(leases, "HOLDER", f"import time; {HEARD_ONCE.replace('sys.stdin.read()', slow)}")
+    monkeypatch.setattr(rack_lease, "HOLDER", f"import time; {HEARD_ONCE.replace('sys.stdin.read()', slow)}")
     lease = Lease(LocalConnection(), "me", ["host s0"])
     wait_for(lambda: len(lease.holder.lines) == 2, 10)
     assert lease.left_s < 0.45  # 1 s from when it was asked, and not from its answer
@@ -108,7 +108,7 @@ def test_a_host_ends_its_connection_at_once_if_the_lease_has_expired(
     tmp_path: Path, left_s: float, starts_late: bool
 ) -> None:
     first_s = left_s if starts_late else 60
-    guard = Program("guard", Sshd("s0", tmp_path), [PYTHON, "-IS", "-c", leases.GUARD, f"{first_s:.1f}"])
+    guard = Program("guard", Sshd("s0", tmp_path), [PYTHON, "-IS", "-c", rack_lease.GUARD, f"{first_s:.1f}"])
     if not starts_late:
         guard.send(f"{left_s:.1f}")
     wait_for(lambda: guard.has_ended, 10)
@@ -130,7 +130,7 @@ def provider(inventory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 @pytest.fixture
 def silent_holder(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the holder of a lease answer only once."""
-    monkeypatch.setattr(leases, "HOLDER", HEARD_ONCE)
+    monkeypatch.setattr(rack_lease, "HOLDER", HEARD_ONCE)
 
 
 def test_a_run_whose_lease_is_lost_while_a_host_reboots_does_not_wait_on(

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from roundabout.runner.hosts.connections import LocalConnection, LostHostError
-from roundabout.runner.machine.lease import BusyError
+from roundabout.runner.machine.machine_lease import BusyError
 from roundabout.spec import load_topology
-from roundabout.testbeds.rack import leases
+from roundabout.testbeds.rack import rack_lease
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.provider import Lease, RackProvider
 from roundabout.testbeds.rack.rack import Rack, RackError
@@ -35,7 +35,7 @@ def held(owner: str, *names: str) -> Iterator[None]:
 def test_leases_are_named_by_machine_and_port(inventory_file: Path) -> None:
     topology = load_topology("dumbbell-2x2")
     links = [link.name for link in topology.links]
-    names = leases.lease_names(read_inventory(inventory_file), topology.hosts, links, topology.switches)
+    names = rack_lease.lease_names(read_inventory(inventory_file), topology.hosts, links, topology.switches)
     assert {"host gpu0.example.org", "switch sonic1.example.org", "port sonic0.example.org Ethernet48"} <= set(names)
     assert "port sonic1.example.org Ethernet48" in names  # a link has two ends
     assert not [name for name in names if "gpu4" in name or "/" in name]

@@ -18,9 +18,9 @@ from roundabout.runner import transports
 from roundabout.runner.hosts.connections import LocalConnection, LostHostError
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.machine import journal
-from roundabout.runner.machine.lease import BusyError
+from roundabout.runner.machine.machine_lease import BusyError
 from roundabout.spec import Transport, load_topology
-from roundabout.testbeds.rack import leases, provider as rack_provider
+from roundabout.testbeds.rack import provider as rack_provider, rack_lease
 from roundabout.testbeds.rack.inventory import read_inventory
 from roundabout.testbeds.rack.provider import Lease, RackProvider
 from roundabout.testbeds.rack.rack import RackError
@@ -126,7 +126,7 @@ def test_a_dead_run_owes_a_lost_host_until_it_is_back(
 def test_a_dead_runs_entries_stay_while_its_servers_are_leased(
     hosts: Hosts, provider: RackProvider, inventory_file: Path
 ) -> None:
-    (name,) = leases.lease_names(read_inventory(inventory_file), ["s2"], [], [])
+    (name,) = rack_lease.lease_names(read_inventory(inventory_file), ["s2"], [], [])
     somebody = Lease(LocalConnection(), "somebody", [name])
     with pytest.raises(RoundaboutError, match='cannot undo the settings of run1 .*the rack is leased: .*"somebody"'):
         provider.undo(OWED)
@@ -168,12 +168,12 @@ def test_the_error_that_ended_a_run_comes_before_failed_undos(
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(rack_provider, "LEASES", str(tmp_path / "leases"))
-    monkeypatch.setattr(leases, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(rack_lease, "HEARTBEAT_S", 0.1)
     return tmp_path
 
 
 def test_a_lease_is_held_as_long_as_its_holder_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "SILENCE_S", 1)
+    monkeypatch.setattr(rack_lease, "SILENCE_S", 1)
     lease = Lease(LocalConnection(), "me", ["host s0"])
     with pytest.raises(BusyError, match='the rack is leased: host s0 {"owner": "me"'):
         Lease(LocalConnection(), "you", ["host s0"])
@@ -187,8 +187,8 @@ def test_a_lease_is_held_as_long_as_its_holder_answers(folder: Path, monkeypatch
 
 
 def test_a_holder_that_is_silent_has_lost_the_lease(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "HOLDER", 'import sys; print("held", flush=True); sys.stdin.read()')
-    monkeypatch.setattr(leases, "SILENCE_S", 1)
+    monkeypatch.setattr(rack_lease, "HOLDER", 'import sys; print("held", flush=True); sys.stdin.read()')
+    monkeypatch.setattr(rack_lease, "SILENCE_S", 1)
     lease = Lease(LocalConnection(), "me", ["host s0"])
     lease.check()
     time.sleep(1.2)
@@ -205,14 +205,14 @@ def test_a_holder_that_is_silent_has_lost_the_lease(folder: Path, monkeypatch: p
 def test_a_failed_lease_program_is_not_reported_as_a_lease(
     folder: Path, monkeypatch: pytest.MonkeyPatch, holder: str, found: str
 ) -> None:
-    monkeypatch.setattr(leases, "HOLDER", holder)
-    monkeypatch.setattr(leases, "SILENCE_S", 1)
+    monkeypatch.setattr(rack_lease, "HOLDER", holder)
+    monkeypatch.setattr(rack_lease, "SILENCE_S", 1)
     with pytest.raises(RackError, match=f"cannot lease the rack on controller: {found}"):
         Lease(LocalConnection(), "me", ["host s0"])
 
 
 def test_a_banner_before_the_holders_answer_is_no_refusal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "HOLDER", f'print("Welcome")\n{leases.HOLDER}')
+    monkeypatch.setattr(rack_lease, "HOLDER", f'print("Welcome")\n{rack_lease.HOLDER}')
     Lease(LocalConnection(), "me", ["host s0"]).end()
 
 

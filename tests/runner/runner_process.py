@@ -15,7 +15,7 @@ from rich.console import Console
 from roundabout.cli.main import main
 from roundabout.cli.runs import clean
 from roundabout.terminal import execution
-from roundabout.terminal.live_display import show_progress
+from roundabout.terminal.run_progress import show_progress
 from tests.fakes.workplace import Workplace
 
 action, folder = sys.argv[1:]

@@ -19,7 +19,7 @@ from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
 from roundabout.runner.hosts.programs import Program, call, check_call
-from roundabout.runner.machine import journal, lease, leftovers
+from roundabout.runner.machine import journal, leftovers, machine_lease
 from roundabout.runner.machine.leftovers import process_name
 from roundabout.runner.tables.rows import RecordError, Samples, parse_event
 from roundabout.testbeds.lab import provider
@@ -32,15 +32,15 @@ pytestmark = pytest.mark.unit
 
 def test_a_lease_is_given_back_and_leaves_no_file(tmp_path):
     state = tmp_path / "roundabout"
-    with lease.hold("machine", "me", state):
+    with machine_lease.hold("machine", "me", state):
         with (
-            pytest.raises(lease.BusyError, match=r"the machine is leased to me \(pid \d+, since"),
-            lease.hold("machine", "you", state),
+            pytest.raises(machine_lease.BusyError, match=r"the machine is leased to me \(pid \d+, since"),
+            machine_lease.hold("machine", "you", state),
         ):
             pass
-        assert lease.holder("machine", state) == "me"
+        assert machine_lease.holder("machine", state) == "me"
     assert not state.exists()
-    with lease.hold("machine", "you", state):
+    with machine_lease.hold("machine", "you", state):
         pass
 
 
@@ -48,7 +48,7 @@ def test_a_lease_of_the_dead_is_no_obstacle(tmp_path):
     state = tmp_path / "roundabout"
     (state / "leases").mkdir(parents=True)
     (state / "leases" / "machine").write_text('{"owner": "dead", "pid": 1, "started_utc": "long ago"}')
-    with lease.hold("machine", "me", state):
+    with machine_lease.hold("machine", "me", state):
         pass
     assert not state.exists()
 
@@ -61,12 +61,12 @@ def test_who_waits_for_a_lease_sees_each_holder_and_then_has_it(tmp_path):
         lines.append(line)
         held.close()
         if len(lines) == 1:
-            held.enter_context(lease.hold("machine", "second", state))
+            held.enter_context(machine_lease.hold("machine", "second", state))
 
     with ExitStack() as held:
-        held.enter_context(lease.hold("machine", "first", state))
-        with lease.hold("machine", "third", state, wait_s=600, report=release):
-            assert lease.holder("machine", state) == "third"
+        held.enter_context(machine_lease.hold("machine", "first", state))
+        with machine_lease.hold("machine", "third", state, wait_s=600, report=release):
+            assert machine_lease.holder("machine", state) == "third"
     first, second = lines
     assert first.startswith("waiting up to 10 min for the machine, which is leased to first (pid")
     assert second.startswith("waiting up to 10 min for the machine, which is leased to second (pid")
@@ -76,9 +76,9 @@ def test_who_waits_for_a_lease_sees_each_holder_and_then_has_it(tmp_path):
 def test_the_wait_for_a_lease_ends(tmp_path):
     lines = []
     with (
-        lease.hold("machine", "first", tmp_path / "roundabout"),
-        pytest.raises(lease.BusyError, match="the machine is leased to first"),
-        lease.hold("machine", "second", tmp_path / "roundabout", wait_s=0.2, report=lines.append),
+        machine_lease.hold("machine", "first", tmp_path / "roundabout"),
+        pytest.raises(machine_lease.BusyError, match="the machine is leased to first"),
+        machine_lease.hold("machine", "second", tmp_path / "roundabout", wait_s=0.2, report=lines.append),
     ):
         pass
     assert len(lines) == 1
@@ -86,12 +86,12 @@ def test_the_wait_for_a_lease_ends(tmp_path):
 
 def test_a_holder_that_has_not_written_its_name_yet_is_not_said_to_have_ended(tmp_path, monkeypatch):
     state = tmp_path / "roundabout"
-    monkeypatch.setattr(lease, "DYING_S", 0.1)
-    with lease.hold("machine", "first", state):
+    monkeypatch.setattr(machine_lease, "DYING_S", 0.1)
+    with machine_lease.hold("machine", "first", state):
         (state / "leases" / "machine").write_text("")
         with (
-            pytest.raises(lease.BusyError, match="leased to a new holder") as error,
-            lease.hold("machine", "me", state),
+            pytest.raises(machine_lease.BusyError, match="leased to a new holder") as error,
+            machine_lease.hold("machine", "me", state),
         ):
             pass
     assert "ended" not in error.value.message
@@ -100,8 +100,8 @@ def test_a_holder_that_has_not_written_its_name_yet_is_not_said_to_have_ended(tm
 TAKES = """
 import sys
 from pathlib import Path
-from roundabout.runner.machine import lease
-with lease.hold("machine", "other", Path(sys.argv[1])):
+from roundabout.runner.machine import machine_lease
+with machine_lease.hold("machine", "other", Path(sys.argv[1])):
     pass
 """
 
@@ -113,13 +113,13 @@ def test_those_to_which_a_lease_is_lent_take_turns_and_others_wait(tmp_path):
         done = subprocess.run([sys.executable, "-c", TAKES, state], capture_output=True, text=True, env=env)
         return done.stderr.splitlines()[-1:]
 
-    outside = {name: value for name, value in os.environ.items() if name != lease.LENT}
-    with lease.lend("machine", "tests", state):
+    outside = {name: value for name, value in os.environ.items() if name != machine_lease.LENT}
+    with machine_lease.lend("machine", "tests", state):
         assert take(os.environ) == []
         (refused,) = take(outside)
         assert "the machine is leased to tests" in refused
-        with lease.hold("machine", "inner", state):
-            assert lease.holder("machine", state) == "inner"
+        with machine_lease.hold("machine", "inner", state):
+            assert machine_lease.holder("machine", state) == "inner"
             (refused,) = take(os.environ)
             assert "the machine is leased to inner" in refused
     assert take(outside) == []
@@ -127,13 +127,13 @@ def test_those_to_which_a_lease_is_lent_take_turns_and_others_wait(tmp_path):
 
 
 def test_a_lease_that_is_lent_anew_remains_lent_by_its_first_holder(tmp_path, monkeypatch):
-    monkeypatch.delenv(lease.LENT, raising=False)
-    with lease.lend("machine", "tests", tmp_path / "outer"):
-        lent = os.environ[lease.LENT]
-        with lease.lend("machine", "tests of tests", tmp_path / "inner"):
-            assert os.environ[lease.LENT] != lent
-        assert os.environ[lease.LENT] == lent
-    assert lease.LENT not in os.environ
+    monkeypatch.delenv(machine_lease.LENT, raising=False)
+    with machine_lease.lend("machine", "tests", tmp_path / "outer"):
+        lent = os.environ[machine_lease.LENT]
+        with machine_lease.lend("machine", "tests of tests", tmp_path / "inner"):
+            assert os.environ[machine_lease.LENT] != lent
+        assert os.environ[machine_lease.LENT] == lent
+    assert machine_lease.LENT not in os.environ
 
 
 def test_leftovers_of_dead_processes_are_found_and_no_others(tmp_path):
@@ -166,7 +166,7 @@ def test_leftovers_are_removed_by_the_holder_of_the_machine_alone(tmp_path, monk
     (state / "labs" / f"test-pid{ended.pid}").mkdir(parents=True)
 
     def undo(entry):
-        removed.append(lease.holder("machine", state))
+        removed.append(machine_lease.holder("machine", state))
         (state / "labs" / entry["name"]).rmdir()
 
     monkeypatch.setattr(clean, "STATE", state)
@@ -174,7 +174,10 @@ def test_leftovers_are_removed_by_the_holder_of_the_machine_alone(tmp_path, monk
     monkeypatch.setattr(clean, "PATIENCE_S", 0.1)
     monkeypatch.setattr(clean, "find_leftovers", lambda state: leftovers.find_leftovers(state, tmp_path / "netns"))
     monkeypatch.setattr(clean, "undo", undo)
-    with lease.hold("machine", "me", state), pytest.raises(lease.BusyError, match="the machine is leased to me"):
+    with (
+        machine_lease.hold("machine", "me", state),
+        pytest.raises(machine_lease.BusyError, match="the machine is leased to me"),
+    ):
         clean.command()
     assert removed == []
     clean.command()
@@ -200,8 +203,8 @@ def test_a_namespace_that_cannot_be_removed_is_named(monkeypatch):
 DIES = """
 import os, subprocess, sys
 from pathlib import Path
-from roundabout.runner.machine import lease
-with lease.hold("machine", "tiny run1", Path(sys.argv[1])):
+from roundabout.runner.machine import machine_lease
+with machine_lease.hold("machine", "tiny run1", Path(sys.argv[1])):
     subprocess.Popen(["cat"], close_fds=False)
     os.kill(os.getpid(), 9)
 """
@@ -211,17 +214,19 @@ def test_children_of_a_dead_holder_keep_its_lease(tmp_path, monkeypatch):
     state = tmp_path / "roundabout"
     with subprocess.Popen([sys.executable, "-c", DIES, state], stdin=subprocess.PIPE) as dead:
         os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)  # not yet noticed by its parent
-        assert lease.holder("machine", state) == ""
-        monkeypatch.setattr(lease, "DYING_S", 0.1)
+        assert machine_lease.holder("machine", state) == ""
+        monkeypatch.setattr(machine_lease, "DYING_S", 0.1)
         with (
-            pytest.raises(lease.BusyError, match=r"leased to tiny run1 .*that ended, but not what it had started"),
-            lease.hold("machine", "me", state),
+            pytest.raises(
+                machine_lease.BusyError, match=r"leased to tiny run1 .*that ended, but not what it had started"
+            ),
+            machine_lease.hold("machine", "me", state),
         ):
             pass
-        monkeypatch.setattr(lease, "DYING_S", 20)
+        monkeypatch.setattr(machine_lease, "DYING_S", 20)
         Timer(0.1, dead.stdin.close).start()
-        with lease.hold("machine", "me", state):
-            assert lease.holder("machine", state) == "me"
+        with machine_lease.hold("machine", "me", state):
+            assert machine_lease.holder("machine", state) == "me"
     assert not state.exists()
 
 

@@ -20,12 +20,12 @@ from roundabout.cli.runs.status import status_of
 from roundabout.core.paths import ROOT
 from roundabout.runner import progress_file
 from roundabout.runner.observer import CrossTrafficUse, LinkUse
-from roundabout.runner.progress import EndedAttempt, JobProgress, Progress, TrialProgress
+from roundabout.runner.progress_events import EndedAttempt, JobProgress, Progress, TrialProgress
 from roundabout.runner.tables.rows import Samples
 from roundabout.runner.trial.live_traffic import TrafficMeter
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.store import Run
-from roundabout.terminal import live_display as screen
+from roundabout.terminal import run_progress as screen
 from tests.deadline import wait_for
 
 pytestmark = pytest.mark.lab

@@ -14,7 +14,7 @@ from roundabout.plan import make_plan
 from roundabout.plan.trials import OVERHEAD_S
 from roundabout.runner.hosts import programs
 from roundabout.runner.hosts.connections import LostHostError
-from roundabout.runner.machine import lease
+from roundabout.runner.machine import machine_lease
 from roundabout.runner.trial import attempt
 from roundabout.runner.trial.attempt import execute_attempt
 from roundabout.runner.trial.validity_checks import wrong_figures
@@ -351,9 +351,9 @@ def test_a_host_program_that_fails_ends_the_run_and_all_is_undone(work):
 
 
 def test_a_busy_machine_names_who_has_it(work, monkeypatch):
-    monkeypatch.setattr(lease, "QUEUE_S", 0.0)
+    monkeypatch.setattr(machine_lease, "QUEUE_S", 0.0)
     with (
-        lease.hold("machine", "someone's run", work.state),
+        machine_lease.hold("machine", "someone's run", work.state),
         pytest.raises(RoundaboutError, match="leased to someone's run"),
     ):
         work.start()

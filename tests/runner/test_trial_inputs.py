@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from roundabout.spec import InputValue, TrialSpec, load_profile
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.store import StoreError
 
 pytestmark = pytest.mark.unit

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.live import Live
 
 from analysis.reading.fidelity import describe_found_routes, fidelity_of
-from roundabout.runner.progress import Follower
+from roundabout.runner.progress_events import Follower
 from roundabout.runner.trial.routes.route_readback import read_routes
-from roundabout.terminal.live_display import PlainView, TerminalView
+from roundabout.terminal.run_progress import PlainView, TerminalView
 from tests.fakes.testbed import FakeSite
 from tests.fakes.workplace import Workplace, experiment
 from tests.several_paths.trials import build_dumbbell, build_leaf_spine, planned

@@ -12,7 +12,7 @@ from roundabout.runner.trial.jobs import job_description, source_ports, worker_p
 from roundabout.spec import load_topology
 from roundabout.spec.experiment import Capture
 from roundabout.testbeds.lab.forwarding.switch_routes import Entry, list_entries
-from roundabout.testbeds.lab.network import rates
+from roundabout.testbeds.lab.network import link_measurement
 from roundabout.testbeds.lab.network.layout import HostNic, Layout, lay_out
 from roundabout.testbeds.lab.provider import refuse_captures_of_rails, refuse_hidden_flows
 from tests.several_paths.fabrics import rails
@@ -138,7 +138,7 @@ def test_links_of_all_rails_are_measured() -> None:
     layout = lay_out(rails(2, 2))
     access = [port for port in layout.ports if port.towards in layout.hosts]
     for port in access:
-        probe = rates.plan_probe(layout, port)
+        probe = link_measurement.plan_probe(layout, port)
         assert probe
         assert {str(nic.number) for flow in probe.flows for nic in flow} == {port.link[-1]}
 

@@ -9,9 +9,9 @@ import pytest
 from roundabout.cli.experiments import list_
 from roundabout.core import memo
 from roundabout.core.memo import MOST_ANSWERS, cached_answer
-from roundabout.spec import load
+from roundabout.spec import loader
 from roundabout.spec.errors import SpecError
-from roundabout.spec.load import Summary, read_catalog
+from roundabout.spec.loader import Summary, read_catalog
 
 pytestmark = pytest.mark.unit
 
@@ -181,7 +181,7 @@ def test_a_catalogue_with_an_error_is_not_kept(monkeypatch):
     wrong = Summary("wrong", "", "", 0, SpecError("wrong.yaml", "this", "that"))
     right = Summary("right", "about", "source", 3, None)
     for summaries, lasts in (([right], True), ([right, wrong], False), ([right._replace(reads_elsewhere=True)], False)):
-        monkeypatch.setattr(load, "read_catalog", lambda found=summaries: found)
+        monkeypatch.setattr(loader, "read_catalog", lambda found=summaries: found)
         assert list_.catalog_records()[1] is lasts
 
 
@@ -199,7 +199,7 @@ iterations: 5
     shelves = {"topologies/small/pair.yaml", "profiles/lab/halves.yaml"}
     for each in shelves:
         (tmp_path / "experiments" / each).parent.mkdir(parents=True)
-        (tmp_path / "experiments" / each).write_text((load.EXPERIMENTS / each).read_text())
+        (tmp_path / "experiments" / each).write_text((loader.EXPERIMENTS / each).read_text())
     for name, file in (("inside", "mine.bpf.c"), ("outside", "../../mine.bpf.c")):
         (catalog / f"{name}.yaml").write_text(experiment.format(name=name, file=file))
         (catalog / file).write_text("")

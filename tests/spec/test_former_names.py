@@ -9,7 +9,7 @@ import pytest
 from roundabout.cli.main import main
 from roundabout.spec import Experiment, TrialSpec
 from roundabout.spec.errors import SpecError
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 
 pytestmark = pytest.mark.unit
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from roundabout.cli.options import save_picture
 from roundabout.runner.hosts.connections import LocalConnection
 from roundabout.runner.hosts.host_group import Host
-from roundabout.runner.machine import journal, lease, temporary
+from roundabout.runner.machine import journal, machine_lease, temporary
 from roundabout.runner.trial import captures
 from roundabout.spec.experiment import Capture
 from roundabout.spec.reader.schema import write_schemas
@@ -51,7 +51,7 @@ def test_a_stranger_locks_nothing_of_this_machines_state(state: Path, tmp_path: 
     state.mkdir(mode=0o755)  # as older revisions left it
     assert lockable(state) == [state]
     with (
-        lease.hold("machine", "me", state),
+        machine_lease.hold("machine", "me", state),
         journal.open_journal("id", tmp_path, state / "runs") as notes,
         temporary.temporary_files("id", notes, state),
     ):

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.machine import lease
+from roundabout.runner.machine import machine_lease
 from roundabout.runner.machine.state import STATE
 from roundabout.terminal.lines import print_notice
 from tests.bare.__main__ import REPOSITORY, Parts, isolation
@@ -36,7 +36,7 @@ INSIDE = 'mount -t tmpfs tmpfs /run; mount --bind "$0" /var/lib; exec env HOME=/
 def outside(words: Sequence[str]) -> int:
     """Make the image, then the rest in namespaces; the exit status."""
     parts = Parts()
-    with lease.hold("machine", "make rack-in-vms", STATE, wait_s=lease.QUEUE_S, report=print_notice):
+    with machine_lease.hold("machine", "make rack-in-vms", STATE, wait_s=machine_lease.QUEUE_S, report=print_notice):
         print("== the image of the guests (once)", flush=True)
         with parts.part("the image"):
             image.build(FOLDER / "image")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.testbeds.rack.inventory import check_topology, read_inventory
 from tests.vms import __main__ as vms, guests, image, stages
 

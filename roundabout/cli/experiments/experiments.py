@@ -3,7 +3,7 @@
 
 from roundabout.core.errors import UsageError
 from roundabout.spec import Cell, Experiment
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.spec.reader.yaml_source import Block
 
 

@@ -32,7 +32,7 @@ def catalog_records() -> tuple[list[dict[str, Any]], bool]:
     Records with errors must not be cached, because messages name files relative to the working directory. Neither must
     those of experiments that name files outside the catalog.
     """
-    from roundabout.spec.load import read_catalog  # noqa: PLC0415 - takes longer than all else here
+    from roundabout.spec.loader import read_catalog  # noqa: PLC0415 - takes longer than all else here
 
     summaries = read_catalog()
     records = [

@@ -27,7 +27,7 @@ from roundabout.plan.routes import list_routes, record_routes
 from roundabout.runner.run import REPEATS, make_run_plan
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import Experiment, TrialSpec
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.terminal.execution import EVERY_LAB_FACTOR
 from roundabout.terminal.lines import format_duration
 from roundabout.terminal.screen import Screen

@@ -10,7 +10,7 @@ from roundabout.cli.experiments.experiments import load_checked_experiment
 from roundabout.cli.experiments.feedback import describe_feedback
 from roundabout.spec.assembly.library import CATALOG, KINDS, PROFILES, TOPOLOGIES, Library
 from roundabout.spec.errors import SpecError
-from roundabout.spec.load import guess_file_kind, is_path, load_experiment, load_profile, load_topology
+from roundabout.spec.loader import guess_file_kind, is_path, load_experiment, load_profile, load_topology
 from roundabout.spec.preconditions import find_warnings
 from roundabout.spec.topology import Topology
 from roundabout.terminal.lines import print_error, print_line, print_warning

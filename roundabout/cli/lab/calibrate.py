@@ -11,7 +11,7 @@ from roundabout.runner.run import Runner
 from roundabout.spec import Experiment
 from roundabout.store import Run
 from roundabout.terminal.execution import undo_when_ended
-from roundabout.terminal.live_display import show_progress
+from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab.calibration.calibration import DEFAULT, Calibration, load_calibration, store_calibration

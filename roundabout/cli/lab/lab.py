@@ -16,7 +16,7 @@ from rich.text import Text
 
 from roundabout.cli.options import Dilation, Json, Scale
 from roundabout.core.errors import UsageError
-from roundabout.runner.machine import lease
+from roundabout.runner.machine import machine_lease
 from roundabout.runner.machine.leftovers import is_leftover
 from roundabout.runner.machine.state import STATE
 from roundabout.spec import load_topology
@@ -60,7 +60,9 @@ def up(
         )
     require_all()
     with (
-        lease.hold("machine", f"lab up {name or topology}", STATE, wait_s=lease.QUEUE_S, report=print_notice),
+        machine_lease.hold(
+            "machine", f"lab up {name or topology}", STATE, wait_s=machine_lease.QUEUE_S, report=print_notice
+        ),
         console.status(Text(f"building {topology} and measuring its links")),
     ):
         lab = Lab.create(network, name, scale=scale, dilation=dilation, clock_shift_ns=shifts)

@@ -10,7 +10,7 @@ import typer
 from roundabout.cli.models.progress import show_part
 from roundabout.cli.options import Jobs, Json, Only, Runs, check_picture, collect_overrides, save_picture
 from roundabout.core.errors import UsageError
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.store import Run
 from roundabout.terminal.screen import Screen
 

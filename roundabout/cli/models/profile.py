@@ -206,7 +206,7 @@ def run_document(document: dict[str, Any], place: TestbedProvider, runs: Path, c
     The experiment's file is stored beside the run, so that `resume` finds it.
     """
     from roundabout.runner.run import Runner  # noqa: PLC0415
-    from roundabout.terminal.live_display import show_progress  # noqa: PLC0415 - `--help` need not wait for it
+    from roundabout.terminal.run_progress import show_progress  # noqa: PLC0415 - `--help` need not wait for it
 
     undo_when_ended()
     folder = make_directory(runs / document["name"])

@@ -4,10 +4,10 @@
 import typer
 
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.machine import journal, lease
+from roundabout.runner.machine import journal, machine_lease
 from roundabout.runner.machine.journal import JOURNALS, Entry
 from roundabout.runner.machine.leftovers import find_leftovers
-from roundabout.runner.machine.lease import BusyError
+from roundabout.runner.machine.machine_lease import BusyError
 from roundabout.runner.machine.state import STATE
 from roundabout.store import scratch
 from roundabout.testbeds import undo
@@ -35,7 +35,7 @@ def command() -> None:
 
     failed: list[RoundaboutError] = []
     try:
-        with lease.hold("machine", "roundabout clean", STATE, wait_s=PATIENCE_S if _has_leftovers() else 0):
+        with machine_lease.hold("machine", "roundabout clean", STATE, wait_s=PATIENCE_S if _has_leftovers() else 0):
             failed += journal.apply_to_each(remove, find_leftovers(STATE))
             failed += journal.replay(JOURNALS, undo, tell)
     except BusyError as error:
@@ -48,5 +48,5 @@ def command() -> None:
 
 def _has_leftovers() -> bool:
     """Return True if a dead run left entries in its journal, or a dead test or benchmark left anything."""
-    holder = lease.holder("machine", STATE)
+    holder = machine_lease.holder("machine", STATE)
     return any(find_leftovers(STATE)) or any(not holder.endswith(run_id) for run_id in journal.runs_with_journal(JOURNALS))

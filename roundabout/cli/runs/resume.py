@@ -10,7 +10,7 @@ from roundabout.terminal.screen import Screen
 from roundabout.terminal.series_execution import show_comparison_with_newest
 from roundabout.spec import Experiment
 from roundabout.spec.assembly.overrides import SET, overrides_from_values
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import find_provider
 

@@ -36,7 +36,7 @@ from roundabout.terminal.testbed_series import choose_series, print_warnings
 from roundabout.plan import Plan
 from roundabout.runner.run import make_run_plan
 from roundabout.runner.testbed import TestbedProvider
-from roundabout.spec.load import is_path
+from roundabout.spec.loader import is_path
 from roundabout.store import Run
 
 

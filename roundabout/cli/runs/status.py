@@ -9,7 +9,7 @@ from typing import Any
 from roundabout.terminal.lines import print_line, print_warning
 from roundabout.cli.options import Json, Runs, WhichRun
 from roundabout.runner import progress_file
-from roundabout.runner.machine import lease
+from roundabout.runner.machine import machine_lease
 from roundabout.runner.machine.state import STATE
 from roundabout.store import Run
 from roundabout.store.trial_states import DISTURBANCE, State, state_of_record
@@ -77,6 +77,6 @@ def state_of(run: Run, done: Collection[str], state: Path) -> str:
     Otherwise return "interrupted".
     """
     # Who raises a testbed to resume it has the machine, and tells nothing yet.
-    if progress_file.is_running(run.path) or lease.holder("machine", state).endswith(run.id):
+    if progress_file.is_running(run.path) or machine_lease.holder("machine", state).endswith(run.id):
         return "running"
     return "complete" if all(trial["key"] in done for trial in run.manifest["plan"]) else "interrupted"

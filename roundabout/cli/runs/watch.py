@@ -14,7 +14,7 @@ import typer
 from rich.live import Live
 
 from roundabout.terminal.lines import print_line
-from roundabout.terminal.live_display import PlainView, ProgressScreen, can_redraw
+from roundabout.terminal.run_progress import PlainView, ProgressScreen, can_redraw
 from roundabout.cli.options import Runs
 from roundabout.terminal.execution import undo_when_ended
 from roundabout.terminal.screen import Screen
@@ -22,7 +22,7 @@ from roundabout.cli.runs.status import status_of, print_status
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner import progress_file
 from roundabout.runner.machine.state import STATE
-from roundabout.runner.progress import Progress
+from roundabout.runner.progress_events import Progress
 from roundabout.store import Run
 
 REPORT = "report.html"

@@ -5,7 +5,7 @@ The package is pure geometry, after the interleaving thesis, chapter 4; docs/exp
 the thesis' equations.
 """
 
-from roundabout.models.cassini.affinity import find_loop, link_bundles, pick_shifts, shared_links, time_shifts
+from roundabout.models.cassini.affinity_graph import find_loop, link_bundles, pick_shifts, shared_links, time_shifts
 from roundabout.models.cassini.circles import Arc, Circle, UnifiedCircle, circle_of, unify
 from roundabout.models.cassini.errors import CassiniError, LoopError
 from roundabout.models.cassini.joint_rotations import JointRotations, rotate_jointly

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roundabout.models.cassini.affinity import link_bundles
+from roundabout.models.cassini.affinity_graph import link_bundles
 from roundabout.models.cassini.circles import Circle, unify
 from roundabout.models.cassini.rotations import KBPS_OF_GBPS, MOST
 from roundabout.models.cassini.search import best_steps

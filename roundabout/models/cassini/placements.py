@@ -10,7 +10,7 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from roundabout.models.cassini.affinity import find_loop, link_bundles, time_shifts
+from roundabout.models.cassini.affinity_graph import find_loop, link_bundles, time_shifts
 from roundabout.models.cassini.circles import Circle
 from roundabout.models.cassini.errors import CassiniError
 from roundabout.models.cassini.rotations import Rotations, SharedLink, rotate_bundle

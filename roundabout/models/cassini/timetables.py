@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from roundabout.models.cassini.affinity import find_loop, link_bundles, time_shifts
+from roundabout.models.cassini.affinity_graph import find_loop, link_bundles, time_shifts
 from roundabout.models.cassini.circles import Arc, Circle, UnifiedCircle, unify
 from roundabout.models.cassini.errors import CassiniError, LoopError
 from roundabout.models.cassini.rotations import MOST, Rotations, SharedLink, rotate_bundle

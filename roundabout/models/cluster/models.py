@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from roundabout.core.errors import UsageError
-from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.assembly.merge import merge
+from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.base import Name, Positive, Strict, Text, Tuple
 from roundabout.spec.errors import quote_value, suggest
 from roundabout.spec.patterns import Pattern

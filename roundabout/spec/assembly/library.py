@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from roundabout.core.paths import ROOT
-from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.assembly.snapshot import answer_once
+from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
 from roundabout.spec.expectation import Expectations
 from roundabout.spec.experiment import ExperimentHeader, Treatment

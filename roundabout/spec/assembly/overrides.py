@@ -8,10 +8,10 @@ file's own value. The path of a factor that is a list sets the factor's levels.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from roundabout.spec.assembly.explanation import fields_at
 from roundabout.spec.assembly.factors import nested_overlay
 from roundabout.spec.assembly.library import HEADER, OVERLAYABLE
 from roundabout.spec.assembly.merge import merge
+from roundabout.spec.assembly.validation_errors import fields_at
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
 from roundabout.spec.experiment import Treatment
 from roundabout.spec.reader.yaml_source import Block, Document, Items, Mark, as_yaml, parse_option

@@ -7,7 +7,7 @@ from typing import Any
 
 from roundabout.spec.expectation import Expectations
 from roundabout.spec.experiment import ExperimentHeader, Treatment
-from roundabout.spec.load import LENGTH_CHANGES, LENGTHS
+from roundabout.spec.loader import LENGTH_CHANGES, LENGTHS
 from roundabout.spec.profile import Profile
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports.identification import Identification

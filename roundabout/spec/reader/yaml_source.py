@@ -275,9 +275,9 @@ def _compose(text: str) -> yaml.Node | None:
 
     `_node` explains the messages of PyYAML's own parser.
     """
-    if _FastLoader is not None and not _READ_DIFFERENTLY.search(text):
+    if FastLoader is not None and not _READ_DIFFERENTLY.search(text):
         with suppress(yaml.YAMLError, _RefusedError):
-            return _get_node(_FastLoader(text))
+            return _get_node(FastLoader(text))
     return _get_node(_Loader(text))
 
 
@@ -332,10 +332,10 @@ class _Loader(_Composer, yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.P
         _Resolver.__init__(self)
 
 
-_FastLoader: Any = None
+FastLoader: Any = None
 if yaml.__with_libyaml__:
 
-    class _FastLoader(_Composer, yaml.cyaml.CParser, _Resolver):  # type: ignore[no-redef,name-defined,misc]
+    class FastLoader(_Composer, yaml.cyaml.CParser, _Resolver):  # type: ignore[no-redef,name-defined,misc]
         """Libyaml's parser below our composer."""
 
         def __init__(self, text: str) -> None:

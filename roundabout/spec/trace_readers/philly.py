@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from roundabout.spec.assembly.explanation import first_fault
+from roundabout.spec.assembly.validation_errors import first_fault
 from roundabout.spec.base import Name
 from roundabout.spec.errors import SpecError, quote_value
 from roundabout.spec.reader.json_source import parse

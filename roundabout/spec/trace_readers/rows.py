@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from roundabout.spec.assembly.explanation import first_fault
+from roundabout.spec.assembly.validation_errors import first_fault
 from roundabout.spec.errors import SpecError, list_choices, shorten, suggest
 from roundabout.spec.reader.yaml_source import decode, dotted_path, read_bytes, shown_path
 

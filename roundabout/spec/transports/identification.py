@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from roundabout.core.paths import ROOT
-from roundabout.spec.assembly.explanation import parse_as
+from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text, Tuple
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
 from roundabout.spec.expectation import Printed

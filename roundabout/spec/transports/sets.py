@@ -12,8 +12,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from roundabout.spec.assembly.explanation import parse_as
 from roundabout.spec.assembly.snapshot import answer_once
+from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, Text
 from roundabout.spec.errors import SpecError, list_choices, quote_value, suggest
 from roundabout.spec.reader.yaml_source import Document, read_document, shown_path

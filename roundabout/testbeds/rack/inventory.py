@@ -27,7 +27,7 @@ from pydantic_core import PydanticCustomError
 
 from roundabout.core.errors import UsageError
 from roundabout.settings.settings_nic import DCQCN_RULES
-from roundabout.spec.assembly.explanation import parse_as
+from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.base import Name, NodeName, Positive, Strict, Text, Tuple, drop_defaults
 from roundabout.spec.errors import SpecError
 from roundabout.spec.reader.yaml_source import Block, Document, read_document, shown_path

@@ -16,7 +16,7 @@ from roundabout.runner.hosts.host_group import Host, HostGroup
 from roundabout.runner.hosts.playbooks import run_playbook, temporary_inventory
 from roundabout.runner.hosts.programs import Program, check_call
 from roundabout.runner.machine.journal import Entry, LostHostsError, apply_in_parallel
-from roundabout.runner.machine.lease import BusyError
+from roundabout.runner.machine.machine_lease import BusyError
 from roundabout.runner.session.host_settings import PYTHON, settings_command
 from roundabout.runner.testbed import Check, ExporterTarget, refuse_switch_features, refuse_trees
 from roundabout.runner.transports import BUILT, object_folder
@@ -25,7 +25,7 @@ from roundabout.runner.trial.ssh_testbed import SshTestbedProvider, check_known
 from roundabout.spec.experiment import TrialSpec
 from roundabout.spec.topology import Topology
 from roundabout.spec.transports import Transport, registry as known
-from roundabout.testbeds.rack import gpudirect, leases
+from roundabout.testbeds.rack import gpudirect, rack_lease
 from roundabout.testbeds.rack.examination import GLIBC, WRITE, examine_hosts
 from roundabout.testbeds.rack.exporter_targets import server_target
 from roundabout.testbeds.rack.inventory import Inventory, check_topology, read_inventory, refuse_rails
@@ -69,12 +69,12 @@ class Lease:
         self._connection, self._ended = connection, threading.Event()
         self._guards: list[Program] = []
         self._confirmed_s = _now_s()
-        argv = [PYTHON, "-IS", "-c", leases.HOLDER, LEASES, owner, str(leases.SILENCE_S), *names]
+        argv = [PYTHON, "-IS", "-c", rack_lease.HOLDER, LEASES, owner, str(rack_lease.SILENCE_S), *names]
         self._answered = threading.Event()
         self.holder = Program("lease", connection, argv, self._take_answer)
         self._beating = threading.Thread(target=self._send_heartbeats, name="lease", daemon=True)
         self._beating.start()
-        silence = [] if self._answered.wait(leases.SILENCE_S) else [f"no answer within {leases.SILENCE_S} s"]
+        silence = [] if self._answered.wait(rack_lease.SILENCE_S) else [f"no answer within {rack_lease.SILENCE_S} s"]
         if HELD not in self.holder.lines:
             self.end()
             raise self._refusal(silence or [*self.holder.lines, self.holder.describe_end()])
@@ -94,14 +94,14 @@ class Lease:
 
         Raises LostHostError.
         """
-        argv = [PYTHON, "-IS", "-c", leases.GUARD, f"{self.left_s:.1f}"]
+        argv = [PYTHON, "-IS", "-c", rack_lease.GUARD, f"{self.left_s:.1f}"]
         self._guards.append(Program("guard", connection, argv))
         return self._guards[-1]
 
     @property
     def left_s(self) -> float:
         """Return the seconds for which the lease lasts at least, minus the time to stop programs. May be negative."""
-        return leases.SILENCE_S - leases.HEARTBEAT_S - (_now_s() - self._confirmed_s)
+        return rack_lease.SILENCE_S - rack_lease.HEARTBEAT_S - (_now_s() - self._confirmed_s)
 
     def _take_answer(self, _program: Program, line: str | None) -> None:
         words = line.split() if line else []
@@ -122,13 +122,13 @@ class Lease:
 
     def _send_heartbeats(self) -> None:
         with suppress(LostHostError):  # `check` says so
-            while not self._ended.wait(leases.HEARTBEAT_S):
+            while not self._ended.wait(rack_lease.HEARTBEAT_S):
                 self.holder.send(f"{_now_s():.3f}")
 
     def end(self) -> None:
         """Release the lease and end its holder."""
         self._ended.set()
-        self._beating.join(leases.HEARTBEAT_S)
+        self._beating.join(rack_lease.HEARTBEAT_S)
         self.holder.close_stdin()
         self.holder.finish()
         self._connection.close()
@@ -175,7 +175,9 @@ class RackProvider(SshTestbedProvider):
         """Take a lease on the part of the rack that `topology` needs, and query its hosts' capabilities."""
         inventory = self._inventory
         check_topology(inventory, topology, str(self._path))
-        taken = leases.lease_names(inventory, topology.hosts, [link.name for link in topology.links], topology.switches)
+        taken = rack_lease.lease_names(
+            inventory, topology.hosts, [link.name for link in topology.links], topology.switches
+        )
         # A host that was lost during this run gets the time of a reboot to come back.
         deadline = time.monotonic() + (REBOOT_S if self._rack else 0)
         while True:
@@ -279,7 +281,7 @@ class RackProvider(SshTestbedProvider):
         The lease includes `links` and `switches`. Raises BusyError, LostHostError, and RackError if the lease is lost.
         """
         with ExitStack() as stack:
-            lease = self._open_lease(owner, leases.lease_names(self._inventory, names, links, switches))
+            lease = self._open_lease(owner, rack_lease.lease_names(self._inventory, names, links, switches))
             stack.callback(lease.end)
             found = {}
             for host in (host_of(self._inventory, name) for name in names):
@@ -330,7 +332,7 @@ class RackProvider(SshTestbedProvider):
         if self._lease or not hosts:
             yield
             return
-        lease = self._open_lease(owner, leases.lease_names(self._inventory, hosts, (), ()))
+        lease = self._open_lease(owner, rack_lease.lease_names(self._inventory, hosts, (), ()))
         try:
             yield
         finally:

@@ -20,7 +20,7 @@ from roundabout.cli.models import profile
 from roundabout.cli.runs import resume, run as run_command, watch
 from roundabout.core.errors import RoundaboutError
 from roundabout.judge import run
-from roundabout.runner.machine import lease
+from roundabout.runner.machine import machine_lease
 from roundabout.testbeds.lab import Lab
 from tests.analysis.computed_run import compute
 
@@ -103,7 +103,7 @@ def place(computed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
         (resume, "execute"),
         (profile, "run_document"),
         (run, "judge"),
-        (lease, "hold"),
+        (machine_lease, "hold"),
         (Lab, "create"),
         (os, "execv"),
         (subprocess, "Popen"),

@@ -16,13 +16,13 @@ from roundabout.cli.main import main
 from roundabout.cli.runs import clean
 from roundabout.runner import run
 from roundabout.runner.hosts.connections import SshConnection
-from roundabout.runner.machine import journal, lease
+from roundabout.runner.machine import journal, machine_lease
 from roundabout.runner.run import Runner
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.store import Run
 from roundabout.terminal import execution
 from roundabout.testbeds import undo
-from roundabout.testbeds.rack import leases, provider
+from roundabout.testbeds.rack import provider, rack_lease
 from roundabout.testbeds.rack.provider import RackProvider
 from tests.runner.interruptions.interruption_points import Points, hooked
 
@@ -43,13 +43,13 @@ def pose() -> None:
     provider.run_playbook = lambda *_: None
     run.REPEATS = 1
     for name, value in json.loads(os.environ.get("LEASES", "{}")).items():
-        setattr(leases, name, value)
+        setattr(rack_lease, name, value)
 
 
 def do() -> None:
     runner = Runner(RackProvider(Path(inventory)), Told(), undo, folder / "state/roundabout", folder / "journals/runs")
     if action == "clean":
-        with lease.hold("machine", "clean", runner.state):
+        with machine_lease.hold("machine", "clean", runner.state):
             journal.raise_together(journal.replay(runner.journals, undo, print))
     elif action == "resume":
         last = Run.open("last", folder / "runs")

@@ -24,15 +24,15 @@ from roundabout.cli.main import main
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.hosts.connections import SshConnection
 from roundabout.runner.hosts.programs import Program
-from roundabout.runner.machine.lease import BusyError
 from roundabout.runner.machine.leftovers import process_name
+from roundabout.runner.machine.machine_lease import BusyError
 from roundabout.runner.run import Runner
 from roundabout.spec import load_topology
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab
-from roundabout.testbeds.rack import leases
+from roundabout.testbeds.rack import rack_lease
 from roundabout.testbeds.rack.provider import RackProvider
 from tests.deadline import wait_for
 from tests.observers import Reasons, Silent
@@ -327,13 +327,13 @@ def test_a_host_that_is_lost_costs_an_attempt(
 def test_a_guard_that_hears_nothing_breaks_the_connection_that_it_came_by(lab: Lab) -> None:
     with closing(SshConnection("s0", lab.connect("s0"))) as connection:
         other = Program("cat", connection, ["cat"])
-        guard = Program("guard", connection, ["python3", "-c", leases.GUARD, "0.5"])
+        guard = Program("guard", connection, ["python3", "-c", rack_lease.GUARD, "0.5"])
         wait_for(lambda: guard.lost_connection and other.lost_connection, 5)
 
 
 @pytest.mark.proof
 @pytest.mark.usefixtures("deployed")
-@pytest.mark.parametrize("times", [(6, 0.5, 8), (leases.SILENCE_S, leases.HEARTBEAT_S, 120)])
+@pytest.mark.parametrize("times", [(6, 0.5, 8), (rack_lease.SILENCE_S, rack_lease.HEARTBEAT_S, 120)])
 def test_a_stopped_controllers_load_ends_with_its_lease(
     lab: Lab, inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: tuple[float, float, float]
 ) -> None:

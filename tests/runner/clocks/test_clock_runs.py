@@ -13,7 +13,7 @@ import pytest
 
 from roundabout.runner.hosts import clocks
 from roundabout.runner.run import Runner
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
 from roundabout.testbeds.lab import Lab

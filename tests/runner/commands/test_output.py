@@ -14,7 +14,7 @@ import pytest
 from roundabout.cli.main import main
 from roundabout.cli.runs import clean
 from roundabout.core.paths import ROOT
-from roundabout.terminal.live_display import show_progress
+from roundabout.terminal.run_progress import show_progress
 from roundabout.terminal.screen import Screen, show_paths
 
 pytestmark = pytest.mark.unit

@@ -12,8 +12,8 @@ from roundabout.cli.main import HIDDEN, PANELS, build_app, main
 from roundabout.cli.runs import clean
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.core.paths import ROOT
-from roundabout.runner.progress import Follower, TimeLeft
-from roundabout.terminal import live_display
+from roundabout.runner.progress_events import Follower, TimeLeft
+from roundabout.terminal import run_progress
 
 pytestmark = pytest.mark.unit
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.unit
 def test_a_log_gets_plain_lines(work, tiny):
     work.provider.fault("s1", retransmitted=2)
     out = io.StringIO()
-    work.notes = Follower(live_display.PlainView(Console(file=out, width=200)))
+    work.notes = Follower(run_progress.PlainView(Console(file=out, width=200)))
     work.start(tiny(iterations=2))
     said = out.getvalue()
     assert "trial 1 of 1: fair, repetition 1; about" in said
@@ -36,7 +36,7 @@ def test_a_terminal_gets_a_line_a_job_that_changes(work, tiny, monkeypatch):
     work.provider.fault("s0", iteration_ms=400)
     out = io.StringIO()
     console = Console(file=out, width=120, force_terminal=True)
-    with live_display.show_progress(console) as work.notes:
+    with run_progress.show_progress(console) as work.notes:
         work.start(tiny())
     said = out.getvalue()
     for expected in ("j1", "j2", "iteration   2 of 3", "mean", "link L1:", "ECN marks a second", "left"):
@@ -47,7 +47,7 @@ def test_a_terminal_gets_a_line_a_job_that_changes(work, tiny, monkeypatch):
 def test_a_terminal_that_cannot_move_its_cursor_gets_plain_lines(work, tiny, monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     console = Console(file=io.StringIO(), width=200, force_terminal=True)
-    with live_display.show_progress(console) as work.notes:
+    with run_progress.show_progress(console) as work.notes:
         work.start(tiny(iterations=2))
     assert "  j1: 2 iterations, mean " in console.file.getvalue()
 

@@ -16,7 +16,7 @@ from roundabout.cli.runs import resume, run as command
 from roundabout.core.errors import RoundaboutError, UsageError
 from roundabout.models.packets import UnsupportedError
 from roundabout.runner import run as runner
-from roundabout.runner.machine import lease
+from roundabout.runner.machine import machine_lease
 from roundabout.runner.run import Runner
 from roundabout.runner.testbed import TestbedProvider as Provider
 from roundabout.spec import Experiment, load_experiment
@@ -217,8 +217,8 @@ def test_a_testbed_that_is_refused_leaves_the_runs_before_it(two_testbeds, tiny,
 
 
 def test_nothing_is_computed_beside_a_run_that_measures(two_testbeds, tiny, capsys, monkeypatch):
-    monkeypatch.setattr(lease, "QUEUE_S", 0.1)
-    with lease.hold("machine", "other 20261121T093012Z-7f3a", two_testbeds.state):
+    monkeypatch.setattr(machine_lease, "QUEUE_S", 0.1)
+    with machine_lease.hold("machine", "other 20261121T093012Z-7f3a", two_testbeds.state):
         assert call(two_testbeds, tiny) == 1
     said = capsys.readouterr().err
     assert "for the machine, which is leased to other 20261121T093012Z-7f3a (pid" in said

@@ -18,7 +18,7 @@ import pytest
 from roundabout.cli.runs import clean
 from roundabout.cli.runs.status import status_of
 from roundabout.core.errors import RoundaboutError
-from roundabout.runner.machine.lease import BusyError
+from roundabout.runner.machine.machine_lease import BusyError
 from roundabout.store import Run
 from tests.deadline import wait_for
 

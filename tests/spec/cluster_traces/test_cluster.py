@@ -10,7 +10,7 @@ import pytest
 from roundabout import build_experiment, plan_experiment, run_experiment
 from roundabout.core.errors import RoundaboutError
 from roundabout.plan import with_simulated_jobs
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@
 import pytest
 
 from roundabout.spec import SpecError
-from roundabout.spec.assembly.explanation import parse_as
+from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.base import Strict
 from roundabout.spec.reader.yaml_source import parse
 from roundabout.spec.trace import KINDS, Trace

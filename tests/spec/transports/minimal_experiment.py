@@ -4,7 +4,7 @@
 from pathlib import Path
 
 from roundabout.spec import Transport
-from roundabout.spec.load import load_experiment
+from roundabout.spec.loader import load_experiment
 
 EXPERIMENT = """
 name: one

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from roundabout.spec.assembly.explanation import parse_as
+from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.base import Strict
 from roundabout.spec.reader.yaml_source import dump, read_document, shown_path
 from roundabout.spec.transports import registry

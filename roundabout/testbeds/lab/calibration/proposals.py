@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field, model_validator
 from scipy.stats import qmc
 
-from roundabout.spec.assembly.explanation import parse_as
+from roundabout.spec.assembly.validation_errors import parse_as
 from roundabout.spec.base import Strict
 from roundabout.spec.reader.yaml_source import read_document, shown_path
 from roundabout.testbeds.lab.calibration.calibration import Calibration

@@ -27,7 +27,7 @@ from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.forwarding import switch_routes
 from roundabout.testbeds.lab.lifecycle import lab_record as record, ssh
 from roundabout.testbeds.lab.lifecycle.locks import lock_folder
-from roundabout.testbeds.lab.network import network, nodes, paths, port_queues, rates
+from roundabout.testbeds.lab.network import link_measurement, network, nodes, paths, port_queues
 from roundabout.testbeds.lab.network.layout import Layout, lay_out
 
 if TYPE_CHECKING:
@@ -382,7 +382,7 @@ def _build(lab: paths.LabPaths, plan: record.LabRecord, lock: int, *, verify: bo
     if not topology.is_tree:
         switch_routes.attach(lab, layout, pids, lock)
         switch_routes.set_routes(lab, layout)
-    measured = rates.measure_links(layout, queues, pids, plan.scale) if verify else ()
+    measured = link_measurement.measure_links(layout, queues, pids, plan.scale) if verify else ()
     done = plan.model_copy(update={"state": "up", "marking": marker.program, "measured": measured})
     record.write(lab, done)
     return done

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from roundabout.core import locks
+from roundabout.core import file_lock
 from roundabout.runner.machine.state import make_state
 
 LOOK_S = 0.002
@@ -25,7 +25,7 @@ def lock_folder(folder: Path, *, wait_s: float = 0, create: bool = False) -> Ite
         FileNotFoundError: the folder does not exist, and `create` is False.
     """
     deadline = time.monotonic() + wait_s
-    while (descriptor := locks.open_locked(folder, _create if create else _open)) is None:
+    while (descriptor := file_lock.open_locked(folder, _create if create else _open)) is None:
         if time.monotonic() > deadline:
             raise BlockingIOError(errno.EWOULDBLOCK, os.strerror(errno.EWOULDBLOCK), str(folder))
         time.sleep(LOOK_S)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from roundabout.core import locks
+from roundabout.core import file_lock
 from roundabout.testbeds.lab.errors import LabError
 from roundabout.testbeds.lab.network import paths
 
@@ -108,7 +108,7 @@ def _kill(pid_file: Path) -> int | None:
 
 
 def _is_locked(descriptor: int) -> bool:
-    if not locks.lock(descriptor, fcntl.LOCK_SH):
+    if not file_lock.lock(descriptor, fcntl.LOCK_SH):
         return True
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     return False

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from roundabout.runner.observer import CrossTrafficUse, LinkUse, Observer
-from roundabout.runner.progress import EndedAttempt, Follower, JobProgress, Progress
+from roundabout.runner.progress_events import EndedAttempt, Follower, JobProgress, Progress
 from roundabout.runner.progress_file import ProgressWriter
 from roundabout.terminal.lines import format_duration
 from roundabout.terminal.output import FULL, discard_output

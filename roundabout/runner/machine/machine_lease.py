@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from roundabout.core import locks
+from roundabout.core import file_lock
 from roundabout.core.errors import RoundaboutError
 from roundabout.runner.machine.state import open_private, remove_empty
 
@@ -105,7 +105,7 @@ def _path(what: str, state: Path) -> Path:
 
 
 def _wait_for_lock(queue: _Queue, path: Path, wait_s: float) -> int:
-    while (handle := locks.open_locked(path, open_private)) is None:
+    while (handle := file_lock.open_locked(path, open_private)) is None:
         content = _read_holder(path)
         is_alive = _is_alive(content.get("pid"))
         dead = "" if is_alive or not content else "; that ended, but not what it had started"
@@ -124,7 +124,7 @@ def _live_holder(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, PermissionError):
         return {}
     try:
-        content = {} if locks.lock(handle, fcntl.LOCK_SH) else _read_holder(path)
+        content = {} if file_lock.lock(handle, fcntl.LOCK_SH) else _read_holder(path)
         return content if _is_alive(content.get("pid")) else {}
     finally:
         os.close(handle)

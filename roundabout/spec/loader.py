@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from roundabout.spec.assembly.explanation import explain_error, parse_as
 from roundabout.spec.assembly.factors import Factors, read_factors
 from roundabout.spec.assembly.library import (
     CATALOG,
@@ -51,6 +50,7 @@ from roundabout.spec.assembly.validation import (
     check_workers,
     port_queue,
 )
+from roundabout.spec.assembly.validation_errors import explain_error, parse_as
 from roundabout.spec.base import Level
 from roundabout.spec.errors import SpecError, expected_names, list_choices, quote_value, suggest
 from roundabout.spec.expectation import AnyExpectation, ExpectationCheck, Expectations
