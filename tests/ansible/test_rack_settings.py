@@ -23,6 +23,7 @@ def found(servers: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.proof
 def test_apply_again_check_and_roll_back(server: Any, capsys: pytest.CaptureFixture[str]) -> None:
     before = found(server)
     checked = playbooks.run_playbook("site", [server.inventory], check=True)

@@ -247,6 +247,7 @@ def test_the_order_of_jobs_does_not_matter(jobs):
         assert one[:2] == pytest.approx(other[:2], rel=1e-6)
 
 
+@pytest.mark.proof
 @settings(deadline=None, max_examples=10)
 @given(jobs_of_all_kinds)
 def test_steps_are_as_fine_as_they_need_be(jobs):

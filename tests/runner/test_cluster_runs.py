@@ -146,7 +146,7 @@ def lingjun(folder: Path) -> Path:
     ("kind", "lay", "jobs"),
     [
         ("philly", philly, ["application_1_1-1", "application_1_2-2"]),
-        ("lingjun", lingjun, ["dlc2-1", "dlc3-2"]),
+        pytest.param("lingjun", lingjun, ["dlc2-1", "dlc3-2"], marks=pytest.mark.proof),
     ],
 )
 def test_a_real_trace_comes_to_its_report_and_is_kept_with_the_run(
