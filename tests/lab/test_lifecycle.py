@@ -98,7 +98,7 @@ def test_half_built_lab_is_named_as_such(topology, lab_name, monkeypatch):
         "network.nodes.start_all",
         "network.network.build",
         "ecn.marking.attach",
-        "network.rates.measure_links",
+        "network.link_measurement.measure_links",
     ],
 )
 def test_up_undoes_what_it_made_when_a_step_fails(topology, lab_name, monkeypatch, step):
