@@ -225,6 +225,7 @@ def test_a_host_that_dies_costs_one_attempt(tmp_path, file, tiny, untouched):
     assert len(run.trials()) == 1
 
 
+@pytest.mark.proof
 def test_a_job_alone_in_a_dilated_lab_takes_its_profiles_time(tmp_path, file, tiny, untouched):
     file.write_text(tiny(iterations=3, variants="alone: {one_job_at_a_time: true}"))
     run = run_experiment(load_experiment(file), dilation=5, runs=tmp_path / "runs", quiet=True)
@@ -291,6 +292,7 @@ def starved():
         yield starve, hogs.close
 
 
+@pytest.mark.proof
 def test_a_trial_whose_trainers_were_starved_of_cpu_is_caught(tmp_path, tiny, untouched, starved):
     starve, feed = starved
     file = tmp_path / "tiny.yaml"
