@@ -85,7 +85,7 @@ class Testbed(Protocol):
         ...
 
     def execute(self, trial: PlannedTrial, attempt: Attempt, identity: Identity) -> Outcome:
-        """Run the trial once. Events and files go to `attempt`. `who` has the identifying columns of every row.
+        """Run the trial once. Events and files go to `attempt`. `identity` has the identifying columns of every row.
 
         Reasons that make only this attempt invalid are part of the outcome. Raises RoundaboutError if the run must end.
         """

@@ -28,6 +28,17 @@ def uplinks(spec: TrialSpec) -> dict[str, set[str]]:
 
 
 @pytest.mark.parametrize("flows", [1, 2])
+def test_the_links_of_hosts_carry_the_same_bytes_with_and_without_routes(flows: int) -> None:
+    spec = build_leaf_spine({"name": "ecmp"}, "dcqcn", flows)
+    hosts = set(spec.topology.hosts)
+    for name, job in spec.jobs.items():
+        for phase in job.profile.phases:
+            routed = spec.bytes_by_hop(name, phase).items()
+            at_hosts = {hop: size for hop, size in routed if hosts & {hop.sender, hop.receiver}}
+            assert spec.bytes_by_host_hop(name, phase) == at_hosts
+
+
+@pytest.mark.parametrize("flows", [1, 2])
 def test_both_models_play_the_routes_of_the_plan(flows: int) -> None:
     spec = build_leaf_spine({"name": "ecmp"}, "dcqcn", flows)
     ports, topology = number_ports(spec.topology), spec.topology

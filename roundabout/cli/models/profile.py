@@ -230,7 +230,7 @@ def _report(run: Run, job: str, target: Path | None, console: Console, as_json: 
     differs = compare_profiles(found, played)
     name = target.stem if target else f"{played.name[:55]}-measured"
     profile = profile_of(measured, found, name)
-    folder = make_directory(run.path / PROFILES)
+    folder = run.path / PROFILES
     paths = [folder / f"{name}.yaml", *([target] if target else [])]
     for path in paths:
         profile_maker.store_profile(path, profile)

@@ -100,8 +100,8 @@ def decide_with_cassini(
     """
     offered = scheduler.decide(state, seed)
     requests = {job.request.name: job.request for job in state.jobs}
-    asked = DemandFinder(host_tree_of(state.topology), requests, known)
-    shared_links = [asked.shared_links(placements) for placements in offered]
+    finder = DemandFinder(host_tree_of(state.topology), requests, known)
+    shared_links = [finder.shared_links(placements) for placements in offered]
     found: list[PlacementScore] = []
     if rules.rank == "algorithm-2":
         found = [PlacementScore(each) for each in shared_links]
@@ -112,7 +112,7 @@ def decide_with_cassini(
         best, scores = ranked.index(max(ranked)), tuple(ranked)
     placements, migrated = rules.migration.apply(state, offered[best], known)
     if migrated:
-        chosen = PlacementScore(asked.shared_links(placements))
+        chosen = PlacementScore(finder.shared_links(placements))
     else:
         chosen = found[best] if found else PlacementScore(shared_links[best])
     return PlacementDecision(placements, chosen.timetables(rules.threshold), scores, migrated)

@@ -40,7 +40,7 @@ class Cluster:
     resolve_job: JobForAllocation
     move_s: float  # pause of a job whose workers change, or that resumes after it waited
     seed: int
-    present: Placements = field(default_factory=dict)  # of jobs that run before the scheduler is asked first
+    present: Placements = field(default_factory=dict)  # of jobs that run before the first decision of the scheduler
 
 
 def simulate_trace(
@@ -71,7 +71,7 @@ def simulate_dedicated(requests: Sequence[Request], cluster: Cluster) -> Timelin
 
 @dataclass
 class _JobState:
-    """A running job. `done` is the work of earlier allocations, in iterations of the workers that it asked for."""
+    """A running job. `done` is the work of earlier allocations, in iterations of the requested workers."""
 
     request: Request
     allocation: Allocation | None = None  # none while it waits; it ends when it does
@@ -89,7 +89,7 @@ class _JobState:
         return self.allocation.workers if self.allocation else ()
 
     def equivalent_iterations(self, iterations: float, workers: int) -> float:
-        """Convert iterations of some workers to iterations of those that it asked for."""
+        """Convert iterations of some workers to iterations of the requested workers."""
         return iterations * workers / self.request.workers
 
 
@@ -137,8 +137,8 @@ class _Simulation:
         """Yield the next instants besides the end of a job."""
         if self.coming:
             yield self.coming[0].arrives_s
-        asked = self.cluster.scheduler.next_s(self._state())
-        for at_s in (asked, *(job_state.lease_s for job_state in self.here.values())):
+        scheduled_s = self.cluster.scheduler.next_s(self._state())
+        for at_s in (scheduled_s, *(job_state.lease_s for job_state in self.here.values())):
             if at_s is not None and at_s > self.now_s + SAME_S:
                 yield at_s
 

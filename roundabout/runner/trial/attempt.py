@@ -103,8 +103,8 @@ def _execute_steps(now: AttemptContext) -> None:
     now.observer.phase("starting programs")
     with ExitStack() as stack:
         stack.enter_context(call_repeatedly(lambda: _read_clocks(now, "during")))
-        asked, folder = now.trial.spec.capture, now.attempt.path / RAW
-        stack.enter_context(captures.capture_hosts(now.session, asked, folder, now.measured.captured))
+        capture, folder = now.trial.spec.capture, now.attempt.path / RAW
+        stack.enter_context(captures.capture_hosts(now.session, capture, folder, now.measured.captured))
         _start_samplers(now, stack)
         arrived: Arrived = SimpleQueue()
         programs = _start_workers(now, arrived, stack)

@@ -50,46 +50,46 @@ class HostCapture:
 
 @contextmanager
 def capture_hosts(
-    session: HostSession, asked: Capture | None, folder: Path, into: dict[str, HostCapture]
+    session: HostSession, capture: Capture | None, folder: Path, into: dict[str, HostCapture]
 ) -> Iterator[None]:
-    """Capture packets on the hosts of `asked` for the duration of the block, then copy the files into `folder`.
+    """Capture packets on the hosts of `capture` for the duration of the block, then copy the files into `folder`.
 
-    Each host's capture is added to `into`. Without `asked`, do nothing. Raises CaptureError if a capture cannot start,
-    RecordError if its files do not arrive, and LostHostError.
+    Each host's capture is added to `into`. Without `capture`, do nothing. Raises CaptureError if a capture cannot
+    start, RecordError if its files do not arrive, and LostHostError.
     """
-    if asked is None:
+    if capture is None:
         yield
         return
     started: dict[str, RunningCapture] = {}
 
     def start(host: Host) -> None:
-        if host.name in asked.hosts:
-            started[host.name] = RunningCapture(session.connections[host.name], host, asked)
+        if host.name in capture.hosts:
+            started[host.name] = RunningCapture(session.connections[host.name], host, capture)
 
     try:
         session.on_each_host(start)
         yield
     finally:
-        for capture in started.values():
-            capture.end()
+        for running in started.values():
+            running.end()
         fetched = session.on_each_host(lambda host: started[host.name].fetch(folder) if host.name in started else None)
         into.update({name: found for name, found in fetched.items() if found})
 
 
-def capture_command(host: Host, asked: Capture) -> list[str]:
-    """Return the command of capture.py on `host` with the limits of `asked`."""
+def capture_command(host: Host, capture: Capture) -> list[str]:
+    """Return the command of capture.py on `host` with the limits of `capture`."""
     argv = ["python3", "-IS", str(host.prefix / "bin" / "capture.py"), "--interface", host.tap or host.interface]
-    return [*argv, "--snap-bytes", str(asked.snap_bytes), "--budget-mb", str(asked.budget_mb)]
+    return [*argv, "--snap-bytes", str(capture.snap_bytes), "--budget-mb", str(capture.budget_mb)]
 
 
 class RunningCapture:
     """A running program capture.py on a host."""
 
-    def __init__(self, connection: Connection, host: Host, asked: Capture) -> None:
+    def __init__(self, connection: Connection, host: Host, capture: Capture) -> None:
         """Start the capture. Raises LostHostError, and CaptureError if it cannot start."""
         self._connection, self._host, self._rest = connection, host.name, b""
-        self._channel = connection.start(capture_command(host, asked))
-        self._fetch_s = FETCH_S + FETCH_S_PER_MB * asked.budget_mb
+        self._channel = connection.start(capture_command(host, capture))
+        self._fetch_s = FETCH_S + FETCH_S_PER_MB * capture.budget_mb
         with limit_answer_time(connection, self._channel, START_S, "starting a capture"):
             self._began = self._read_line()
 

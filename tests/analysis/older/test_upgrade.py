@@ -50,9 +50,9 @@ def test_an_interrupted_run_of_0_2_is_compared_and_not_mixed_with_trials_of_toda
     assert re.findall(r"(alone|fair) +(j\d) +\+0.0% +1 +✓ pass", capsys.readouterr().out) == [("alone", "j2")]
     before = sorted(run.path.rglob("*"))
     assert main(["resume", str(run.path)]) == 1
-    told = capsys.readouterr().err
-    assert re.search(r"its trials would not be what they were\n  artefacts\.fluid/\w+\.py: was", told)
-    assert "restore that, or start a new run" in told
+    message = capsys.readouterr().err
+    assert re.search(r"its trials would not be what they were\n  artefacts\.fluid/\w+\.py: was", message)
+    assert "restore that, or start a new run" in message
     assert sorted(run.path.rglob("*")) == before
 
 
