@@ -169,6 +169,15 @@ def test_a_program_that_ignores_stdin_is_ended_when_stdin_closes() -> None:
     assert program.status == 128 + signal.SIGTERM
 
 
+def test_closing_the_connection_ends_a_program_that_nobody_finished() -> None:
+    ended = threading.Event()
+    connection = LocalConnection()
+    program = Program("sleep", connection, ["sleep", "60"], lambda *_: ended.set())
+    connection.close()
+    assert ended.wait(PATIENCE_S)
+    assert program.status == -signal.SIGKILL
+
+
 def test_a_program_that_ends_before_stdin_closes_keeps_its_output_and_status() -> None:
     program = Program("sh", LocalConnection(), [*ENDS_WITH_STDIN, "sh", "-c", "echo done; exit 3"])
     program.finish()

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any, Protocol
+from weakref import WeakSet
 
 import paramiko
 
@@ -205,13 +206,18 @@ class LocalConnection:
 
     def __init__(self, host: str = "controller") -> None:
         self.host = host
+        self._channels: WeakSet[LocalChannel] = WeakSet()
 
     def start(self, argv: Sequence[str]) -> Channel:
         """Start a program on this machine."""
-        return LocalChannel(argv)
+        channel = LocalChannel(argv)
+        self._channels.add(channel)
+        return channel
 
     def close(self) -> None:
-        """Do nothing, because there is no connection to drop."""
+        """Kill all programs that were started over the connection: Ctrl-C may have lost their only other reference."""
+        for channel in list(self._channels):
+            channel.close()
 
 
 class LocalChannel:

@@ -116,9 +116,8 @@ def open_host_session(provider: HostAccess, site: HostGroup, context: RunContext
         for each in clocks.values():
             stack.callback(each.stop)
         stack.enter_context(journal.register_undo({"kind": "settings", "testbed": owner, **noted}, provider.undo))
-        session = HostSession(
-            site, owner, provider.sampler, connections, clocks, LocalConnection(), provider.check_held, pool
-        )
+        controller = stack.enter_context(closing(LocalConnection()))
+        session = HostSession(site, owner, provider.sampler, connections, clocks, controller, provider.check_held, pool)
         _run_probes(session, context.probes)
         yield session
 
