@@ -33,7 +33,7 @@ LEAST_MS = 1e-3
 """Least duration of a drawn phase, ms."""
 FLOW_LEVEL_ERROR = 1.10
 """Factor by which costs and gains may exceed the flow-level model's greatest draw. In the lab ten groups over DCQCN
-took 0.97 to 1.10 times the model's time (docs/results/jobs/advice.md); for other transports it is a guess.
+took 0.97 to 1.10 times the model's time (docs/results/advice.md); for other transports it is a guess.
 """
 SIGMAS = 3.92
 """Width of a 95 % interval in standard deviations."""

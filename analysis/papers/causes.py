@@ -21,23 +21,23 @@ CAUSES: Mapping[str, str] = {
     "B Table 4.3": (
         "The printed times are longer than these profiles need alone: snapshot 1 prints 138 and 148 ms with Cassini "
         "for jobs that fit fully, and takes 104.5 and 114.0 ms here, which is their time alone; profiles and payload "
-        "rate are not printed (docs/results/jobs/cassini-model.md)."
+        "rate are not printed (docs/results/cassini-model.md)."
     ),
     "B Fig 4.11": (
         "Contention-free placements gain at most 1.3 over Themis' here, and Themis' equally good candidates differ too "
-        "little for Cassini to gain by choosing (docs/results/jobs/cluster-runs.md)."
+        "little for Cassini to gain by choosing (docs/results/cluster-runs.md)."
     ),
     "B Fig 4.12": (
         "Contention-free placements gain 1.08 over Themis' here, and Themis' equally good candidates differ too little "
-        "for Cassini to gain by choosing (docs/results/jobs/cluster-runs.md)."
+        "for Cassini to gain by choosing (docs/results/cluster-runs.md)."
     ),
     "B Fig 4.13": (
         "Contention-free placements gain 1.5 over Themis' here, but candidates that leave running jobs in place get "
-        "1.03 of it; swapping running workers gets 1.3 (docs/results/jobs/cluster-runs.md)."
+        "1.03 of it; swapping running workers gets 1.3 (docs/results/cluster-runs.md)."
     ),
     "B Fig 4.15": (
         "Contention-free placements gain 1.1 over Themis' here, and candidates that leave running jobs in place get "
-        "1.03 of it (docs/results/jobs/cluster-runs.md)."
+        "1.03 of it (docs/results/cluster-runs.md)."
     ),
     "C Fig 3-10, 3-11, Table 3.11": (
         "At 80 % load BERT's printed 3.62 and 3.27 Gbit/s are less than the 4.92 that its printed iteration time "

@@ -29,7 +29,7 @@ OF_BYTES = "Effect: bytes are proportional to each factor; with less overlap sen
 CAVEATS = (
     "Layers were measured one by one; embeddings, the head and the loss are left out.",
     "Stages send evenly over their computing: the order of micro-batches and their waits are not played.",
-    "Guesses and their effect are in docs/results/jobs/pod-collisions.md.",
+    "Guesses and their effect are in docs/results/pod-collisions.md.",
 )
 Groups = tuple[tuple[int, ...], ...]
 

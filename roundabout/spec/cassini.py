@@ -12,7 +12,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from roundabout.spec.base import Name, NotNegative, Positive, Strict, drop_defaults
 
 THRESHOLD = 0.01
-"""Tolerated earliness, as a share of an iteration: our choice. docs/results/jobs/cassini-model.md shows its effect."""
+"""Tolerated earliness, as a share of an iteration: our choice. docs/results/cassini-model.md shows its effect."""
 
 LATE = 0.2
 """Tolerated lateness, as a share of a period. A job that is later waits for its next instant."""

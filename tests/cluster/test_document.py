@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/reference/cluster.md: its tables are what models.yaml and traces come to. Run as a program, this prints them.
 
-Scores of pairs stand in docs/results/jobs/schedulers.md.
+Scores of pairs stand in docs/results/schedulers.md.
 """
 
 import re
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.unit
 TRACES = TypeAdapter(Trace)
 DOCS = Path(__file__).parents[2] / "docs"
 DOCUMENT = DOCS / "reference/cluster.md"
-PAIRS_DOCUMENT = DOCS / "results/jobs/schedulers.md"
+PAIRS_DOCUMENT = DOCS / "results/schedulers.md"
 GPUS = 24
 WORKERS = (2, 6, 12)
 SEEDS = range(50)

@@ -111,7 +111,7 @@ def unfairness(name, topology, requests):
 
 @pytest.mark.parametrize("traces", [15, pytest.param(100, marks=pytest.mark.proof)])
 def test_themis_is_fairer_than_random_in_the_median_of_traces(traces):
-    """By the largest time from arrival to end over that alone; docs/results/jobs/schedulers.md lists where not."""
+    """By the largest time from arrival to end over that alone; docs/results/schedulers.md lists where not."""
     topology, ratios = cluster(4, 3), []
     for seed in range(traces):
         requests = trace(seed, 12, 40.0)

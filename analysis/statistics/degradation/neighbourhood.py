@@ -5,7 +5,7 @@ An interval holds every value that a quantity has on some curve that fits nearly
 of two limits decides what is nearly as well. One comes from the scatter of levels about the curve, taken as uniform (an
 F test). The other comes from the scatter of repetitions, level by level, because it grows with the load (with
 Satterthwaite's degrees of freedom). A level that was not repeated contributes its residual instead, enlarged by its
-leverage (HC3: MacKinnon and White 1985). docs/results/models/degradation.md says how often these intervals hold the
+leverage (HC3: MacKinnon and White 1985). docs/results/degradation.md says how often these intervals hold the
 truth.
 """
 

@@ -34,7 +34,7 @@ KNOWN_HOSTS = {
 REAL = Fidelity("real", "real: rack", "Measured on real hosts and switches.")
 CANNOT = (
     "a NIC's, a switch's or a GPU's own part, where what stands for them has none: "
-    "docs/results/operations/rack-in-vms.md lists what `make rack-in-vms` has not",
+    "docs/results/rack-in-vms.md lists what `make rack-in-vms` has not",
     "parameters of transports at their size: they are the experiment's own, neither divided nor stretched, as are "
     "marking thresholds",
     "queues and marks: a rack's switches are not sampled",
