@@ -3,7 +3,7 @@
 
     python -m tests.packets.comparisons.aggressiveness
 
-prints shares with a constant F, and offsets of jobs that begin 20 ms apart (docs/results/packet-level.md).
+prints shares with a constant F, and offsets of jobs that begin 20 ms apart (docs/results/mltcp-dcqcn.md).
 """
 
 from collections.abc import Iterator

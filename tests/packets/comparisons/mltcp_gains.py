@@ -3,7 +3,7 @@
 
     python -m tests.packets.comparisons.mltcp_gains RUN
 
-prints the figures of docs/results/packet-level.md. Repetitions that one of both variants lacks do not count.
+prints the figures of docs/results/mltcp-rates.md. Repetitions that one of both variants lacks do not count.
 """
 
 import sys
