@@ -32,8 +32,8 @@ _ABOUT = (
     "shows what the papers print beside them."
 )
 _LONG = (
-    "Runs that nobody waited for, by `roundabout plan` on a machine of two cores: `unfair-table1-off --quick`, 16 min "
-    "in packets or in the lab; in the lab `bursts-tcp --quick`, 19 min, "
+    "These take long, by `roundabout plan` on a machine of two cores, and have no run: `unfair-table1-off --quick`, "
+    "16 min in packets or in the lab; in the lab `bursts-tcp --quick`, 19 min, "
     "`mltcp-rates --quick`, 3 h 14 min, `jumbo-frames`, 2 h 19 min, and `compare-all`, 79 min; in packets "
     "`pod-collisions --quick`, 3 h 27 min, and `cluster-slices`, 1 h 32 min."
 )
