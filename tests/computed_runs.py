@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs that the flow-level model computes in a moment."""
+"""Runs that a model computes in a moment."""
 
 from pathlib import Path
 from typing import Any
 
 from analysis.reading.trial_inputs import resolve_inputs
 from roundabout.runner.run import Runner
+from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import load_experiment
 from roundabout.store import Run
 from roundabout.testbeds import undo
@@ -13,7 +14,14 @@ from roundabout.testbeds.fluid.provider import FluidProvider
 from tests.observers import Silent
 
 OBSERVER: Any = Silent()
-RUNNER = Runner(FluidProvider(), OBSERVER, undo, resolve_inputs=resolve_inputs)
+
+
+def runner_on(provider: TestbedProvider) -> Runner:
+    """Return a runner that reports nothing."""
+    return Runner(provider, OBSERVER, undo, resolve_inputs=resolve_inputs)
+
+
+RUNNER = runner_on(FluidProvider())
 
 
 def compute_run(path: Path) -> Run:

@@ -66,12 +66,6 @@ def test_a_time_shift_is_computed_and_played(run: Run) -> None:
     assert times_ms(run, "shifted", "j1") + times_ms(run, "shifted", "j2") == pytest.approx([293] * 20, rel=1e-3)
 
 
-def test_a_job_that_departs_leaves_the_link_to_others(run: Run) -> None:
-    assert times_ms(run, "leaving", "j2") == pytest.approx([FAIR_MS] * 3)
-    assert times_ms(run, "leaving", "j1")[-5:] == pytest.approx([293] * 5)
-    assert all(trial["valid"] for trial in run.trials())
-
-
 def test_jobs_may_run_different_iterations(run: Run) -> None:
     cell = next(each for each in cells_of(run) if each.variant == "leaving")
     assert {job: [len(times) for times in each.values()] for job, each in cell.times.items()} == {"j1": [10], "j2": [3]}

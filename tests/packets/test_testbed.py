@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--testbed packets`: an experiment comes out as tables that studies read, or is refused."""
+"""`--testbed packets`: marks, NICs and engine. What it shares with the flow-level model is in tests/testbeds."""
 
 import threading
 from collections import Counter
@@ -12,23 +12,21 @@ import pytest
 from analysis.quantities import CachedReading
 from analysis.reading.cells import first_shares
 from analysis.reading.congestion.marks import marks_of_cells, per_iteration
-from analysis.reading.trial_inputs import resolve_inputs
 from roundabout import build_experiment, testbeds
 from roundabout.models.fluid import ResidualCapacity, capacities
 from roundabout.models.packets import Engine, EngineError, Fabric, UnsupportedError, open_trial, play_trial, trial
 from roundabout.models.packets.fabric import payload_bytes
 from roundabout.models.packets.trial import count_packet_hops
 from roundabout.plan import make_plan, with_simulated_jobs
-from roundabout.runner.run import Runner, make_run_plan
+from roundabout.runner.run import make_run_plan
 from roundabout.runner.testbed import TestbedProvider
 from roundabout.spec import Experiment, load_experiment
 from roundabout.store import Run
-from roundabout.testbeds import undo
 from roundabout.testbeds.fluid.engine_trial import compute_trial
 from roundabout.testbeds.packets.ahead import TrialsAhead
 from roundabout.testbeds.packets.expected_work import expected_packet_hops
 from roundabout.testbeds.packets.provider import PacketsProvider
-from tests.observers import Silent
+from tests.computed_runs import runner_on
 from tests.two_phases import two_phases
 
 pytestmark = pytest.mark.unit
@@ -44,7 +42,7 @@ FILE: dict[str, Any] = {
     "jobs": JOBS,
     "transport": {"name": "dcqcn", "set": "hpcc-paper", "T_us": 125},
     "iterations": 4,
-    "repetitions": 2,
+    "repetitions": 1,
     "factors": {
         "variant": {
             "alone": {"one_job_at_a_time": True},
@@ -56,9 +54,7 @@ FILE: dict[str, Any] = {
 
 
 def run(fields: dict[str, Any], folder: Path) -> Run:
-    observer: Any = Silent()
-    runner = Runner(PacketsProvider(), observer, undo, resolve_inputs=resolve_inputs)
-    return runner.start(build_experiment(fields), "small", folder)
+    return runner_on(PacketsProvider()).start(build_experiment(fields), "small", folder)
 
 
 @pytest.fixture(scope="module")
@@ -67,34 +63,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def rows(run: Run, table: str, variant: str, **values: Any) -> list[dict[str, Any]]:
-    chosen = {"variant": variant, "repetition": 1, **values}
+    chosen = {"variant": variant, **values}
     return [row for row in run.table(table).to_pylist() if all(row[name] == value for name, value in chosen.items())]
-
-
-def test_an_isolated_iteration_takes_what_its_profile_says(small: Run) -> None:
-    alone = rows(small, "iterations", "alone", job="j1", rank=0)
-    assert np.mean([row["communication_ms"] for row in alone]) == pytest.approx(25, abs=0.1)
-    assert np.mean([row["compute_ms"] for row in alone]) == pytest.approx(30, rel=0.02)
-    assert {row["sent_bytes"] for row in alone} == {100_000_000}
-
-
-def test_repetitions_differ_by_their_seeds(small: Run) -> None:
-    first, second = (
-        [row["iteration_ms"] for row in rows(small, "iterations", "fair", repetition=each, rank=0)] for each in (1, 2)
-    )
-    assert first != second
-    assert not CachedReading(small).is_exact
-    assert small.manifest["testbed"]["has_jitter"] is True
-
-
-def test_the_same_trial_comes_out_the_same_again(small: Run, tmp_path: Path) -> None:
-    again = run({**FILE, "repetitions": 1}, tmp_path)
-    for variant in ("alone", "fair", "unfair"):
-        one, other = (
-            [(row["job"], row["rank"], row["iteration_ms"]) for row in rows(each, "iterations", variant)]
-            for each in (small, again)
-        )
-        assert one == other
 
 
 def test_a_faster_timer_takes_more_of_the_link(small: Run) -> None:
@@ -125,12 +95,8 @@ def test_marks_are_those_of_jobs(small: Run) -> None:
     assert arrived["s2"] + arrived["s3"] == counted
 
 
-def test_counters_add_up_to_what_workers_sent(small: Run) -> None:
+def test_counters_of_nics_agree_with_flows_and_reactions(small: Run) -> None:
     sent = 4 * 100_000_000
-    counted = rows(small, "counters", "fair", host="s0")
-    data = counted[-1]["tx_bytes"] - counted[0]["tx_bytes"]
-    assert sent * 1082 / 1024 == pytest.approx(data, rel=1e-3)  # frames, and a few ACKs and CNPs
-    assert np.diff([row["controller_ns"] for row in counted]).tolist() == [10_000_000] * (len(counted) - 1)
     # Both jobs begin at the line rate, and each link pauses its sender at XOFF.
     assert all(row["backlog_bytes"] < 2 * Fabric().xoff_bytes for row in rows(small, "queue", "fair"))
     [flow] = rows(small, "flows", "fair", host="s0")
@@ -142,9 +108,9 @@ def test_counters_add_up_to_what_workers_sent(small: Run) -> None:
     assert pauses and all(row["value"] == 0 for row in pauses)
 
 
-def test_it_is_stamped_and_found_again(small: Run) -> None:
+def test_its_fabric_and_engine_are_recorded(small: Run) -> None:
     assert small.manifest["testbed"]["fidelity"]["stamp"].startswith("computed: packet by packet")
-    assert isinstance(testbeds.find_provider(small.manifest["where"]), PacketsProvider)
+    assert small.manifest["testbed"]["has_jitter"] is True
     assert small.manifest["testbed"]["identity"]["fabric"]["ecn"]["Kmin_bytes"] == 80_000
     assert "build/lib/libpackets.so" in small.manifest["artefacts"]
 
@@ -152,7 +118,7 @@ def test_it_is_stamped_and_found_again(small: Run) -> None:
 def test_a_run_uses_as_many_processors_as_it_may() -> None:
     one, two = (testbeds.find_provider({"testbed": "packets", "jobs": jobs}) for jobs in "12")
     assert one.where == {"testbed": "packets", "jobs": "1"}
-    many, single = build_experiment(FILE), build_experiment({**FILE, "factors": {}, "repetitions": 1})
+    many, single = build_experiment({**FILE, "repetitions": 2}), build_experiment({**FILE, "factors": {}})
     assert expected_s(one, many) == 2 * expected_s(two, many) > 0
     assert expected_s(one, single) == expected_s(two, single) > 0
 
@@ -199,14 +165,6 @@ def test_a_stopped_trial_computes_no_more_packets(monkeypatch: pytest.MonkeyPatc
         play_trial(spec, 1, Fabric(), is_stopped=is_stopped)
     assert 0 < computed[0] < computed[1] == opened[0].packet_hops
     assert computed[1] < count_packet_hops(spec) / 1000
-
-
-def test_a_held_job_begins_by_its_timetable(tmp_path: Path) -> None:
-    held = {"cassini": {"timetables": {"j2": {"shift_ms": 20, "period_ms": 70, "threshold_ms": 1}}}}
-    found = run({**FILE, "factors": {"variant": {"held": held}}, "repetitions": 1}, tmp_path)
-    second = rows(found, "iterations", "held", job="j2", rank=0)
-    begins_ms = [(row["start_ns"] - second[0]["start_ns"]) / 1e6 + row["delay_ms"] for row in second]
-    assert begins_ms == pytest.approx([0, 70, 140, 210], abs=0.1)
 
 
 @pytest.mark.parametrize(
