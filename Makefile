@@ -111,7 +111,7 @@ proof: setup-proofs ## run the long proofs: before a change to what they prove
 	$(SUDO) $(PYTHON) -m pytest -m 'lab and proof'
 
 fuzz: setup-tests ## give every parser of what comes from outside anything, for SECONDS=5 each
-	$(SUDO) env FUZZ_SECONDS=$(or $(SECONDS),5) $(PYTHON) -m pytest -m proof tests/fuzz -rP
+	$(SUDO) env FUZZ_SECONDS=$(or $(SECONDS),5) $(PYTHON) -m pytest -m proof tests/fuzz tests/damage/test_readers.py -rP
 
 bench: setup-tests ## run the benchmarks
 	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(SUDO) $(PYTHON) $$benchmark || exit 1; done

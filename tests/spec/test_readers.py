@@ -11,7 +11,7 @@ from hypothesis import example, given, strategies as st
 
 from roundabout.spec import SpecError
 from roundabout.spec.reader import json_source, yaml_source
-from tests.mutations import assert_one_message
+from tests.damage.mutator import assert_one_message
 
 pytestmark = pytest.mark.unit
 

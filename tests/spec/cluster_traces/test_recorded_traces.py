@@ -3,7 +3,6 @@
 
 import json
 import os
-from contextlib import suppress
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 
@@ -243,24 +242,6 @@ JSON = st.recursive(
 )
 
 
-def garbled(text):
-    """The text with a piece of it replaced by another."""
-    places = st.integers(0, len(text))
-    return st.tuples(places, places, st.text(max_size=8)).map(
-        lambda cut: text[: min(cut[:2])] + cut[2] + text[max(cut[:2]) :]
-    )
-
-
-def survives(read, *args):
-    with suppress(SpecError):
-        read(*args)
-
-
-@given(text=st.binary() | garbled(json.dumps([JOB, RUNNING])).map(lambda text: text.encode("utf-8", "replace")))
-def test_reading_phillys_log_never_crashes(tmp_path_factory, text):
-    survives(philly, tmp_path_factory.getbasetemp(), text)
-
-
 FIELDS = [
     ("jobid",),
     ("submitted_time",),
@@ -324,21 +305,3 @@ def test_phillys_jobs_come_back_as_they_were_written(tmp_path_factory, jobs, lay
     assert [(each.at_s - begin.timestamp(), each.gpus, each.ran_s) for each in back] == [
         (came, gpus, sum(lasted)) for came, lasted, gpus in jobs
     ]
-
-
-@given(jobs=st.lists(JSON | st.fixed_dictionaries(dict.fromkeys(JOB, JSON)), max_size=3))
-def test_reading_jobs_of_any_shape_never_crashes(tmp_path_factory, jobs):
-    survives(philly, tmp_path_factory.getbasetemp(), json.dumps(jobs))
-
-
-@given(
-    jobs=st.binary() | garbled(JOBS).map(lambda text: text.encode("utf-8", "replace")),
-    workers=st.just(WORKERS.encode()) | garbled(WORKERS).map(lambda text: text.encode("utf-8", "replace")),
-)
-def test_reading_lingjuns_rows_never_crashes(tmp_path_factory, jobs, workers):
-    survives(alibaba, tmp_path_factory.getbasetemp(), jobs, workers)
-
-
-@given(text=st.binary() | garbled(TOPOLOGY).map(lambda text: text.encode("utf-8", "replace")))
-def test_reading_lingjuns_topology_never_crashes(tmp_path_factory, text):
-    survives(read_topology, tmp_path_factory.getbasetemp(), text)

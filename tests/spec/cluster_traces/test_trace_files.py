@@ -4,7 +4,6 @@
 import json
 import math
 import os
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -15,7 +14,6 @@ from roundabout.spec import SpecError
 from roundabout.spec.trace import KINDS, RecordedTrace
 from roundabout.spec.trace_readers import rows
 from roundabout.spec.trace_readers.values import instant, zoned_instant
-from tests.spec.cluster_traces.test_recorded_traces import garbled
 from tests.spec.cluster_traces.trace_files import (
     HELIOS,
     KALOS,
@@ -422,17 +420,3 @@ def test_good_rows_come_back_as_they_were_written(tmp_path, kind, jobs, form):
     back = [(each.name, each.at_s - origin, each.gpus, each.ran_s) for each in rows]
     assert back == [(name, came, gpus, lasted) for name, came, _, lasted, gpus in jobs]
     assert all(math.isfinite(each.at_s) for each in rows)
-
-
-@pytest.mark.parametrize(("kind", "at"), dict.fromkeys((kind, at) for kind, at, _ in COLUMNS))
-@FEW
-@given(data=st.data())
-def test_a_damaged_file_is_read_or_refused(tmp_path, kind, at, data):
-    table = TABLES[kind][at]
-    for each in TABLES[kind]:
-        (tmp_path / each.file).write_text(each.text())
-    damaged = data.draw(st.binary() | garbled(table.text()).map(lambda text: text.encode("utf-8", "replace")))
-    (tmp_path / table.file).write_bytes(damaged)
-    with suppress(SpecError):
-        rows = read_file(tmp_path, kind, TABLES[kind][0].file)
-        assert all(each.gpus >= 1 and math.isfinite(each.at_s) for each in rows)

@@ -18,8 +18,8 @@ from tests.records.record_writers import COMM_TYPES, Inspector
 pytestmark = pytest.mark.unit
 
 MS = 1_000_000
-DOCUMENT = (Path(__file__).parents[3] / "docs/reference/record-formats.md").read_text()
-FABRIC = Path(__file__).parents[1] / "examples" / "nccl-tests" / "version-3.json"
+DOCUMENT = (Path(__file__).parents[2] / "docs/reference/record-formats.md").read_text()
+FABRIC = Path(__file__).parent / "examples" / "nccl-tests" / "version-3.json"
 Change = Callable[[Any], object]
 Outcome = tuple[Any, ...]
 

