@@ -101,13 +101,16 @@ def test_a_mark_of_an_earlier_connection_is_not_the_next_ones(marking_lab):
         _set_sysctl(lab, host, "tcp_ecn", 1)
     ends = [(lab.hosts["s0"].address, 40_001), (lab.hosts["s2"].address, 40_002)]
     marks = sum(port.marks for port in lab.counters().values())
-    _send_orphans(lab, *ends)
+    _fill_trunk(lab)
+    run_inside(lab.pids()["s0"], lambda: _send_orphans(*ends))
+    _fill_trunk(lab)
     time.sleep(1)
     assert sum(port.marks for port in lab.counters().values()) > marks
     before = lab.echo_times()
     server = run_inside(lab.pids()["s2"], lambda: socket.create_server(ends[1]))
     client = run_inside(lab.pids()["s0"], lambda: socket.create_connection(ends[1], source_address=ends[0]))
     with server, client, server.accept()[0] as connection:
+        _fill_trunk(lab)
         client.sendall(bytes(400_000))
         client.shutdown(socket.SHUT_WR)
         while connection.recv(1 << 16):
@@ -117,26 +120,21 @@ def test_a_mark_of_an_earlier_connection_is_not_the_next_ones(marking_lab):
     assert heard.total_us / heard.echoes < 500_000
 
 
-def _send_orphans(lab, source, destination):
-    """Send 100 segments of a connection that the receiver does not have, so that their marks have no echo.
-
-    UDP of another host, which is never marked, fills the trunk's queue before and behind them.
-    """
+def _send_orphans(source, destination):
+    """Send 100 segments at once of a connection that the receiver does not have, so that their marks have no echo."""
     tcp = struct.pack("!HHIIBBHHH", source[1], destination[1], 1, 0, 5 << 4, 16, 1000, 0, 0) + bytes(1000)
     addresses = socket.inet_aton(source[0]) + socket.inet_aton(destination[0])
     ip = struct.pack("!BBHHHBBH", 0x45, ECT0, 20 + len(tcp), 0, 0, 64, socket.IPPROTO_TCP, 0) + addresses
-    with (
-        run_inside(
-            lab.pids()["s0"], lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
-        ) as raw,
-        run_inside(lab.pids()["s1"], lambda: socket.socket(type=socket.SOCK_DGRAM)) as other,
-    ):
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as raw:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        target = (lab.hosts["s3"].address, 9)
-        _send_unmarked(other, target, 1500)
         for _ in range(100):
             raw.sendto(ip + tcp, (destination[0], 0))
-        _send_unmarked(other, target, 1500)
+
+
+def _fill_trunk(lab):
+    """Fill the trunk's queue for 0.05 s with UDP of another host, which is never marked."""
+    with run_inside(lab.pids()["s1"], lambda: socket.socket(type=socket.SOCK_DGRAM)) as other:
+        _send_unmarked(other, (lab.hosts["s3"].address, 9), 4000)
 
 
 def test_marks_by_source_add_up_to_the_ports(marking_lab):
