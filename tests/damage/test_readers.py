@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from analysis.advice import expected_slowdown
 from analysis.statistics import phases
+from roundabout.core.errors import RoundaboutError
 from roundabout.spec import SpecError, load_experiment
 from roundabout.spec.reader import yaml_source
 from tests.damage.mutator import assert_one_message, damage
@@ -32,16 +33,16 @@ class Target:
         self.folder = folder
         reader.prepare(folder)
 
-    def is_read(self, files: Files, damaged: str) -> bool:
-        """Return False if the reader refuses the files; fail if the refusal is not one message on them."""
+    def refusal(self, files: Files, damaged: str) -> RoundaboutError | None:
+        """Return the refusal of the files, which is one message on them, or None if they are read."""
         for name, content in files.items():
             (self.folder / name).write_bytes(content)
         try:
             self.reader.read(self.folder, damaged)
         except self.reader.refusal as error:
             assert_one_message(error, str(self.folder if len(files) > 1 else self.folder / damaged))
-            return False
-        return True
+            return error
+        return None
 
     def is_read_after_damage(self, rng: random.Random) -> bool:
         """Damage one file of a sample, and return True if it is read."""
@@ -49,7 +50,7 @@ class Target:
         name = rng.choice(list(files))
         others = [content for sample in self.reader.samples for content in sample.values()]
         content = damage(files[name], rng, form=self.reader.form, words=self.reader.words, others=others)
-        return self.is_read({**files, name: content}, name)
+        return self.refusal({**files, name: content}, name) is None
 
 
 @pytest.fixture(scope="module", params=READERS)
@@ -64,12 +65,31 @@ def few_resamplings() -> object:
 
 
 def test_samples_are_read(target: Target) -> None:
-    assert any(target.is_read(files, name) for files in target.reader.samples for name in files)
+    assert any(not target.refusal(files, name) for files in target.reader.samples for name in files)
 
 
 @given(seed=SEEDS)
 def test_a_damaged_file_is_read_or_refused(target: Target, seed: int) -> None:
     target.is_read_after_damage(random.Random(seed))
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "field"),
+    [
+        ("experiments", b"    fair:\n", b"    fair: 5\n", "factors.variant.fair"),
+        ("kineto", b'"dtype": "Float"', b'"dtype": "odd"', "dtype"),
+        ("nccl-tests", b'"devices":[', b'"devices":[],"x":[', "devices"),
+        ("trace: helios", b",4,", b",1.5,", "gpu_num"),
+    ],
+)
+def test_a_damaged_field_is_named(name: str, old: bytes, new: bytes, field: str, tmp_path: Path) -> None:
+    target = Target(READERS[name], tmp_path)
+    sample, file = next(
+        (sample, file) for sample in target.reader.samples for file, content in sample.items() if old in content
+    )
+    refusal = target.refusal({**sample, file: sample[file].replace(old, new)}, file)
+    assert refusal is not None
+    assert f"{field}: " in refusal.message
 
 
 @pytest.mark.proof

@@ -21,7 +21,7 @@ from roundabout.store.files import read_json
 from tests.analysis.sweeps.sweep_runs import experiment, sweep_run
 from tests.analysis.synthetic_runs import as_older
 from tests.analysis.unfair_runs import synthetic_run
-from tests.damage.run_damages import LOSSES, missing, moved, truncated
+from tests.damage.run_damages import DAMAGES, LOSSES, missing, moved, truncated
 from tests.damage.test_runs import READERS, read
 
 pytestmark = pytest.mark.unit
@@ -158,6 +158,13 @@ def test_a_record_that_lacks_a_field_is_one_message(short_run, capsys, field):
     for command in ("report", "status"):
         assert main([command, str(short_run.path)]) == 1
         assert capsys.readouterr().err.startswith(f"error: {path}: {field}: ")
+
+
+def test_a_record_that_is_no_object_is_refused(short_run):
+    path = next(short_run.path.glob("trials/*/trial.json"))
+    DAMAGES["JSON: a list"](path)
+    with pytest.raises(StoreError, match=str(path)):
+        summarize_run(short_run)
 
 
 def test_a_summary_of_another_run_is_made_anew(short_run):
