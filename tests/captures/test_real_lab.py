@@ -2,8 +2,6 @@
 """A captured trial in a real lab: from the experiment file to packets that agree with what the trainers sent."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.reading.cross_traffic.injection import flows_of_packets
-from roundabout.store import Run
+from roundabout.api import run_experiment
+from roundabout.spec import load_experiment
 from roundabout.testbeds.lab.calibration.calibration import load_calibration
 
 pytestmark = [pytest.mark.lab, pytest.mark.quiet, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
 
-ROOT = Path(__file__).parents[2]
 EXPERIMENT = """
 name: captured
 about: A few iterations of one job, one worker captured
@@ -52,12 +50,9 @@ def trial(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, experiment: str) -> Path:
-    (folder / "captured.yaml").write_text(experiment)
-    argv = [sys.executable, "-m", "roundabout.cli.main", "run", "captured.yaml", "--json"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    [path] = Run.open("last", folder / "runs").path.glob("trials/*")
+    file = folder / "captured.yaml"
+    file.write_text(experiment)
+    [path] = run_experiment(load_experiment(file), runs=folder / "runs", quiet=True).path.glob("trials/*")
     return path
 
 

@@ -253,6 +253,15 @@ def test_drops_of_a_lossless_link_name_the_link(work):
     assert loss.startswith("lossless link L1 dropped 9 packets towards tor")
 
 
+def test_a_run_ends_before_its_first_trial_if_a_host_lacks_pytorch(work):
+    trainer = "trainer: {name: ddp, python: /bin/false}, profile: ddp-lab"
+    text = experiment().replace("profile: vgg19-fig1, workers: [s0, s2]", f"workers: [s0, s2], {trainer}")
+    with pytest.raises(RoundaboutError, match="^s[02]: /bin/false -c: exit status 1$"):
+        work.start(text)
+    assert list(work.runs.glob("*/*/trials/*")) == []
+    assert not work.owed
+
+
 def test_a_trial_is_repeated_at_most_twice(work):
     work.provider.fault("s1", retransmitted=[4] * 3)
     run = work.start()

@@ -16,8 +16,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from roundabout.api import run_experiment
-from roundabout.core.errors import RoundaboutError
 from roundabout.plan import make_plan
 from roundabout.runner.trial.jobs import slurm_hosts
 from roundabout.runner.trial.validity_checks import slow_computing
@@ -284,26 +282,6 @@ def test_a_host_without_a_gpu_is_told_before_any_trial_over_nccl(tmp_path):
 def test_hosts_of_trainers_only_are_asked():
     assert load_experiment("ddp-lab").probes == {(f"s{number}", Trainer(name="ddp").probe) for number in range(4)}
     assert load_experiment("unfair-vgg19").probes == set()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="a lab needs root")
-def test_a_run_ends_before_its_first_trial_if_a_host_lacks_pytorch(tmp_path):
-    trained = {"name": "ddp", "python": "/bin/false"}
-    experiment = {
-        "schema": 1,
-        "name": "lacking",
-        "about": "One host lacks PyTorch",
-        "topology": "dumbbell-2x2",
-        "profile": "ddp-lab",
-        "iterations": 1,
-        "transport": {"name": "cubic"},
-        "jobs": {"j1": {"workers": ["s0", "s2"], "trainer": trained}, "j2": {"workers": ["s1", "s3"]}},
-    }
-    file = tmp_path / "lacking.yaml"
-    file.write_text(json.dumps(experiment))
-    with pytest.raises(RoundaboutError, match="^s[02]: /bin/false -c: exit status 1$"):
-        run_experiment(load_experiment(file), runs=tmp_path / "runs", quiet=True)
-    assert list(tmp_path.glob("runs/*/trials*")) == []
 
 
 def test_computing_beyond_the_pace_makes_the_trial_invalid():
