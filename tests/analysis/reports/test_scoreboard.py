@@ -3,13 +3,16 @@
 
 import json
 from datetime import UTC, datetime
+from functools import cache
 from io import StringIO
+from unittest import mock
 
 import pytest
 from rich.console import Console
 
 from analysis.papers.causes import CAUSES
 from analysis.reading.cells import cells_of
+from analysis.reports import scoreboard
 from analysis.reports.publishing.publication import FACTS, RESULTS, SUMMARY
 from analysis.reports.scoreboard import format_age, read_scoreboard, scoreboard_record
 from analysis.reports.scoreboard_page import draw_row, render_scoreboard
@@ -19,6 +22,13 @@ from roundabout.cli.main import main
 pytestmark = pytest.mark.unit
 
 NOW = datetime(2026, 11, 23, 9, 30, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def catalog_that_is_read_once():
+    """Reading the catalog takes longer than all else here."""
+    with mock.patch.object(scoreboard, "load_catalog", cache(scoreboard.load_catalog)):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +62,11 @@ def test_a_row_has_the_newest_valid_runs_figures(lines, run):
     assert len(cells_of(run)) == 3
 
 
-def test_a_run_without_a_valid_trial_does_not_count(make_run):
+def test_a_run_without_a_valid_trial_does_not_count(make_run, tmp_path):
     spoilt = {(variant, 1) for variant in ("alone", "fair", "unfair")}
     run = make_run(repetitions=1, spoilt=spoilt)
-    assert line(read_scoreboard(run.path.parents[1], pytest.fail), "A Fig 1b, 1c, 1d").measured == []
+    found = read_scoreboard(run.path.parents[1], pytest.fail, root=tmp_path / "no catalog")
+    assert line(found, "A Fig 1b, 1c, 1d").measured == []
 
 
 @pytest.mark.parametrize(("changes", "counts"), [({"iterations": 5}, False), ({"repetitions": 4}, True)])
