@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fake settings.py: the host's settings are a file, which it writes, compares and removes."""
 
-import json
 import os
 import sys
 import time
@@ -18,30 +17,27 @@ if command == "restore":
         os.remove(path)
     sys.exit()
 
-
-def stored():
-    """Return the settings in the file."""
-    with open(path) as file:
-        return json.load(file)
-
-
-def store(settings):
-    """Write the file."""
-    with open(path, "w") as file:
-        json.dump(settings, file)
-
-
-asked = json.load(sys.stdin)
+asked = sys.stdin.read()
 if command == "apply":
-    store(asked)
-if command == "read" and fault("drift"):
-    now = stored()
-    now["sysctl"]["net.ipv4.tcp_ecn"] = 0
-    store(now)
-now = stored()
-wrong = [
-    {"setting": f"sysctl {name}", "expected": value, "found": now["sysctl"].get(name)}
-    for name, value in asked["sysctl"].items()
-    if now["sysctl"].get(name) != value
-]
-print(json.dumps({"found": now, "applied": now, "changed": [], "differs": wrong}))
+    with open(path, "w") as file:
+        file.write(asked)
+with open(path) as file:
+    now = file.read()
+differs = "[]"
+if (command == "read" and fault("drift")) or now != asked:
+    import json  # takes longer than the rest of the program
+
+    found, expected = json.loads(now), json.loads(asked)
+    if now == asked:
+        found["sysctl"]["net.ipv4.tcp_ecn"] = 0
+        now = json.dumps(found)
+        with open(path, "w") as file:
+            file.write(now)
+    differs = json.dumps(
+        [
+            {"setting": f"sysctl {name}", "expected": value, "found": found["sysctl"].get(name)}
+            for name, value in expected["sysctl"].items()
+            if found["sysctl"].get(name) != value
+        ]
+    )
+print(f'{{"found": {now}, "applied": {now}, "changed": [], "differs": {differs}}}')
