@@ -14,12 +14,12 @@ enum : char { kNew, kOpen, kDone };
 Bottlenecks::Bottlenecks(const Shares &shares, std::span<const std::size_t> sender_of)
     : shares_(shares), sender_of_(sender_of), varies_(shares.flows_.size()), arranged_(shares.links_.size()) {
   const auto &flows = shares_.flows_;
-  stands_ = std::ranges::all_of(flows, [&flows](const auto &flow) { return flow.priority == flows[0].priority; });
+  is_ordered_ = std::ranges::all_of(flows, [&flows](const auto &flow) { return flow.priority == flows[0].priority; });
   for (const auto &flow : flows)
-    if (stands_ && flow.stop >= 0)
-      stands_ = arrange(flow.stop);
-  if (stands_)
-    note_limits();
+    if (is_ordered_ && flow.stop >= 0)
+      is_ordered_ = arrange(flow.stop);
+  if (is_ordered_)
+    add_limits();
 }
 
 template <typename Which> Bottlenecks::Range Bottlenecks::gather(std::span<const int> flows, Which which) {
@@ -28,7 +28,7 @@ template <typename Which> Bottlenecks::Range Bottlenecks::gather(std::span<const
   return {begin, members_.size()};
 }
 
-// What a link has for flows that are `which`.
+// Returns the link's capacity that the flows outside `which` leave.
 template <typename Which> double Bottlenecks::left(int link, Which which) const {
   double left = shares_.links_[index(link)].capacity;
   for (const int flow : shares_.on(link))
@@ -37,14 +37,15 @@ template <typename Which> double Bottlenecks::left(int link, Which which) const 
   return left;
 }
 
-// Whose share it has in the end.
+// Returns the flow whose bottleneck determines this flow's rate.
 int Bottlenecks::root(int flow) const {
   while (shares_.flows_[index(flow)].stop == Shares::kFeeder)
     flow = shares_.flows_[index(flow)].feeder;
   return flow;
 }
 
-// Notes a full link, after those on which its shares depend. Whether there is such an order.
+// Appends a full link to the order of computation, after the links on which its shares depend. Returns false if the
+// dependencies have a cycle.
 bool Bottlenecks::arrange(int link) {
   if (arranged_[index(link)] != kNew)
     return arranged_[index(link)] == kDone;
@@ -73,7 +74,7 @@ bool Bottlenecks::arrange(int link) {
   return true;
 }
 
-// A flow varies, and so do those that have no more to send than it has.
+// Marks a flow as varying, and also the flows that it feeds and whose rate it limits.
 void Bottlenecks::follow(int flow) {
   varies_[index(flow)] = 1;
   varying_.push_back(flow);
@@ -85,8 +86,8 @@ void Bottlenecks::follow(int flow) {
     }
 }
 
-// What must hold besides.
-void Bottlenecks::note_limits() {
+// Adds the remaining constraints under which the rates stay valid: demands, links with room, and full links.
+void Bottlenecks::add_limits() {
   const auto varies = [this](int flow) { return varies_[index(flow)] != 0; };
   for (std::size_t i = 0; i < shares_.flows_.size(); i++) {
     const auto &flow = shares_.flows_[i];
@@ -116,7 +117,7 @@ double Bottlenecks::wish(int place, std::span<const double> rates) const {
 }
 
 bool Bottlenecks::find(std::span<const double> weights, std::span<double> rates) const {
-  if (!stands_)
+  if (!is_ordered_)
     return false;
   const auto weight = [&](int flow) { return weights[sender_of_[index(flow)]]; };
   for (const Full &full : full_) {

@@ -17,7 +17,7 @@ public:
   Bottlenecks(const Shares &shares, std::span<const std::size_t> sender_of);
 
   // Returns true if there is an order in which the shares can be computed.
-  bool stand() const { return stands_; }
+  bool is_ordered() const { return is_ordered_; }
 
   // Returns the flows whose rates depend on weights.
   const std::vector<int> &varying() const { return varying_; }
@@ -33,22 +33,22 @@ private:
   struct Range {
     std::size_t begin, end; // in members_
   };
-  struct Full {  // a link on which shares vary
-    double left; // for flows that vary
+  struct Full {  // a full link on which shares vary
+    double left; // capacity for the varying flows
     Range others, stopped, followers;
   };
-  struct Roomy { // a link that must not be asked for more
+  struct Roomy { // a link that is not full, whose varying flows must not exceed `left`
     double left;
     Range flows;
   };
-  struct Level { // of a link: `others` must not get more for their weight than the flow stopped there
+  struct Level { // a full link: `others` must not get more for their weight than `stopped`
     int stopped;
     Range others;
   };
 
   bool arrange(int link);
   void follow(int flow);
-  void note_limits();
+  void add_limits();
   int root(int flow) const;
   double wish(int flow, std::span<const double> rates) const;
   template <typename Which> Range gather(std::span<const int> flows, Which which);
@@ -64,7 +64,7 @@ private:
   std::vector<Full> full_;
   std::vector<Roomy> roomy_;
   std::vector<Level> levels_;
-  bool stands_ = true;
+  bool is_ordered_ = true;
 };
 
 } // namespace fluid

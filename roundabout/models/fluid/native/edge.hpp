@@ -7,8 +7,8 @@ namespace fluid {
 
 // One direction of a link, and the streams that cross it now.
 //
-// The direction couples its streams if together they could ask for more than it carries. Their possible demands are
-// summed up in whole units, because sums of fractions would drift as streams come and go.
+// The direction couples its streams if it is tight: the sum of their bounds exceeds its limit. Bounds are added up in
+// whole units, because sums of fractions would drift as streams start and end.
 struct alignas(64) Edge { // one cache line, because each stream that starts or ends reads all edges on its path
   explicit Edge(double bytes_per_ms) : capacity(bytes_per_ms), limit(bytes_per_ms) {}
 

@@ -8,7 +8,8 @@
 namespace fluid {
 namespace {
 
-constexpr double kUnits = 68719476736; // of the least capacity: 2^36, so that 2^27 times as much can be added up
+// Units of the smallest capacity, 2^36: sums of up to 2^27 times this capacity fit 63 bits.
+constexpr double kUnits = 68719476736;
 
 template <typename Each> std::size_t place_of(std::vector<Each> &all, const Each &one) {
   const auto found = std::ranges::find(all, one);
@@ -18,7 +19,7 @@ template <typename Each> std::size_t place_of(std::vector<Each> &all, const Each
   return place;
 }
 
-// Whether it has no more to send than its feeder gives.
+// Returns true if the flow has no backlog, so that it can send only what its feeder delivers.
 bool passes_on(const Flow &flow) { return flow.feeder && flow.feeder->listed && flow.waiting <= 0 && !flow.lags; }
 
 } // namespace
@@ -49,14 +50,14 @@ std::size_t Engine::add(Plan plan) {
   Job &job = *jobs_.back();
   job.heap_place = heap_.size();
   heap_.push_back(&job);
-  push(job);
+  reposition(job);
   return job.number;
 }
 
 void Engine::stop(std::size_t job) {
   jobs_[job]->depart(now_);
-  to_touch_.push_back(jobs_[job].get());
-  instant();
+  to_update_.push_back(jobs_[job].get());
+  process_instant();
 }
 
 std::vector<std::size_t> Engine::run(double until_ms, std::int64_t &instants) {
@@ -69,15 +70,15 @@ std::vector<std::size_t> Engine::run(double until_ms, std::int64_t &instants) {
     }
     now_ = std::max(now_, next_ms);
     if (changes_ms_ <= now_ + kSameMs)
-      take_step();
+      change_capacities();
     while (!heap_.empty() && heap_.front()->key <= now_ + kSameMs) {
       Job &due = *heap_.front();
-      to_touch_.push_back(&due);
-      due.key = kInfinity; // until the instant's end
-      push(due);
+      to_update_.push_back(&due);
+      due.key = kInfinity; // set again at the end of this instant
+      reposition(due);
     }
-    instant();
-    for (const Job *job : touched_)
+    process_instant();
+    for (const Job *job : updated_)
       if (job->ended())
         ended.push_back(job->number);
   }
@@ -88,8 +89,8 @@ std::vector<std::size_t> Engine::run(double until_ms, std::int64_t &instants) {
 std::vector<double> Engine::carried(std::size_t number) {
   for (const auto &job : jobs_)
     if (!job->ended() && job->at() < now_)
-      to_touch_.push_back(job.get());
-  instant();
+      to_update_.push_back(job.get());
+  process_instant();
   std::vector<double> until{0.0};
   const std::vector<double> &carried = carried_[number];
   const auto samples = static_cast<std::size_t>(now_ / sample_ms_ * kSame);
@@ -108,24 +109,27 @@ std::vector<const Flow *> Engine::live() {
   return found;
 }
 
-// --- an instant ------------------------------------------------------------------------------------------------------
+// --- one instant -----------------------------------------------------------------------------------------------------
+//
+// Two streams are coupled if a change of one can change the other's rate: they share a tight link (the sum of the
+// streams' bounds exceeds its limit), one feeds the other, or their common weight depends on the bytes that both sent.
 
-// Brings those that are due, and all whom they concern, to now, and finds their rates and next events.
-void Engine::instant() {
+// Advances the due jobs and all jobs coupled with them to `now`, then recomputes their rates and next events.
+void Engine::process_instant() {
   instant_++;
-  touched_.clear();
-  share();
-  for (Job *job : touched_) {
+  updated_.clear();
+  recompute_rates();
+  for (Job *job : updated_) {
     job->recycle();
     job->key = job->next_ms();
     for (const auto &growing : job->growing)
       job->key = std::min(job->key, growing->ends);
-    push(*job);
+    reposition(*job);
   }
 }
 
-// Gives links what they carry from now on.
-void Engine::take_step() {
+// Sets the capacities of the step that begins now.
+void Engine::change_capacities() {
   const auto step = std::min(static_cast<std::size_t>((now_ + kSameMs) / step_ms_), steps_ - 1);
   changes_ms_ = step + 1 < steps_ ? static_cast<double>(step + 1) * step_ms_ : kInfinity;
   for (const auto &[edge, capacities] : stepping_) {
@@ -134,45 +138,45 @@ void Engine::take_step() {
       continue;
     edge->capacity = edge->limit = capacity;
     edge->limit_units = units(capacity);
-    change(*edge, true);
+    update_edge(*edge, true);
     for (const Hop *hop = edge->first; hop; hop = hop->next)
-      to_touch_.push_back(hop->flow->job);
+      to_update_.push_back(hop->flow->job);
   }
 }
 
-void Engine::touch(Job &job) {
-  if (job.touched == instant_ || job.ended())
+void Engine::update_job(Job &job) {
+  if (job.updated == instant_ || job.ended())
     return;
-  job.touched = instant_;
-  touched_.push_back(&job);
+  job.updated = instant_;
+  updated_.push_back(&job);
   while (!job.growing.empty())
-    cut(std::shared_ptr(job.growing.back()));
+    end_step(std::shared_ptr(job.growing.back()));
   if (sample_ms_ > 0)
-    note(job);
+    record_carried(job);
   job.advance(now_);
   job.settle(now_);
   for (Sending *sending : job.retired)
     for (Flow &flow : sending->flows)
-      leave(flow);
-  job.each_flow([this](Flow &flow) { refresh(flow); });
+      remove_from_links(flow);
+  job.each_flow([this](Flow &flow) { update_demand(flow); });
 }
 
-// Ends a step now, where it was to be longer.
-void Engine::cut(const std::shared_ptr<Growing> &growing) {
+// Ends an integration step now, before its planned end, and marks its jobs and flows for an update.
+void Engine::end_step(const std::shared_ptr<Growing> &growing) {
   if (now_ > growing->begins && now_ < growing->ends)
     growing->set_means(now_ - growing->begins);
   for (Job *job : growing->jobs) {
     std::erase(job->growing, growing);
-    to_touch_.push_back(job);
+    to_update_.push_back(job);
   }
   for (Flow *flow : growing->flows)
-    mark(*flow);
+    mark_dirty(*flow);
 }
 
-// What a stream wants now, as far as it alone can tell.
-void Engine::refresh(Flow &flow) {
+// Computes a stream's demand and the upper bound of its rate from its own state and its feeder's.
+void Engine::update_demand(Flow &flow) {
   if (!flow.live())
-    return leave(flow);
+    return remove_from_links(flow);
   const bool is_new = !std::exchange(flow.listed, true);
   if (is_new)
     for (Hop *hop = flow.hops; hop != flow.hops_end; hop++) {
@@ -192,10 +196,10 @@ void Engine::refresh(Flow &flow) {
   }
   const bool followed = std::exchange(flow.follows, passes_on(flow));
   if (is_new || wanted != flow.wanted || bound != flow.bound || followed != flow.follows)
-    ask(flow, wanted, bound, true);
+    set_demand(flow, wanted, bound, true);
 }
 
-void Engine::leave(Flow &flow) {
+void Engine::remove_from_links(Flow &flow) {
   flow.rate = 0;
   if (!std::exchange(flow.listed, false))
     return;
@@ -204,12 +208,12 @@ void Engine::leave(Flow &flow) {
     if (hop->next)
       hop->next->from = hop->from;
     hop->edge->units -= flow.units;
-    change(*hop->edge, true);
+    update_edge(*hop->edge, true);
   }
   flow.units = 0;
 }
 
-void Engine::ask(Flow &flow, double wanted, double bound, bool news) {
+void Engine::set_demand(Flow &flow, double wanted, double bound, bool is_changed) {
   flow.wanted = wanted;
   flow.bound = bound;
   if (flow.hops != flow.hops_end) {
@@ -217,15 +221,16 @@ void Engine::ask(Flow &flow, double wanted, double bound, bool news) {
     flow.units += more;
     for (Hop *hop = flow.hops; hop != flow.hops_end; hop++) {
       hop->edge->units += more;
-      change(*hop->edge, news);
+      update_edge(*hop->edge, is_changed);
     }
   }
-  if (news)
-    mark(flow);
+  if (is_changed)
+    mark_dirty(flow);
 }
 
-// Whether those on a link are to be looked at: where `streams` came, went or want something else, if it couples them.
-void Engine::change(Edge &edge, bool streams) {
+// Updates a link's limit. Marks the link dirty if it couples its streams, and its limit changed or any of its streams
+// started, ended or changed its demand (`streams`).
+void Engine::update_edge(Edge &edge, bool streams) {
   const bool was_tight = edge.tight;
   const double had = edge.limit;
   if (congested_ != 1) {
@@ -245,104 +250,105 @@ double Engine::limit(const Edge &edge) const {
   return edge.first && edge.first->next && wanted > edge.capacity * kSame ? edge.capacity * congested_ : edge.capacity;
 }
 
-void Engine::mark(Flow &flow) {
+void Engine::mark_dirty(Flow &flow) {
   if (!std::exchange(flow.dirty, true))
     dirty_flows_.push_back(&flow);
 }
 
-// --- those that are coupled ------------------------------------------------------------------------------------------
+// --- coupled flows ---------------------------------------------------------------------------------------------------
 
-// Finds the rates of all that are to be found.
-void Engine::share() {
+// Recomputes rates until no job, link or flow is left to update.
+void Engine::recompute_rates() {
   do {
-    while (!to_touch_.empty() || !dirty_edges_.empty() || !dirty_flows_.empty()) {
+    while (!to_update_.empty() || !dirty_edges_.empty() || !dirty_flows_.empty()) {
       coupling_++;
       coupled_.clear();
-      if (!to_touch_.empty()) {
-        Job &job = *to_touch_.back();
-        to_touch_.pop_back();
-        touch(job);
+      if (!to_update_.empty()) {
+        Job &job = *to_update_.back();
+        to_update_.pop_back();
+        update_job(job);
         continue;
       }
       if (!dirty_edges_.empty()) {
         Edge &edge = *dirty_edges_.back();
         dirty_edges_.pop_back();
         if (edge.dirty)
-          expand(edge);
+          add_streams_of(edge);
       } else {
         Flow &flow = *dirty_flows_.back();
         dirty_flows_.pop_back();
         if (flow.dirty)
-          visit(flow);
+          add_coupled(flow);
       }
-      couple();
-      solve();
+      collect_coupled();
+      solve_coupled();
     }
-  } while (!grow_all());
+  } while (!begin_steps());
 }
 
-// Adds all that those already found are coupled with.
-void Engine::couple() {
+// Adds every stream that is coupled with a stream already in the set.
+void Engine::collect_coupled() {
   for (std::size_t i = 0; i < coupled_.size(); i++) {
     Flow &flow = *coupled_[i];
-    touch(*flow.job);
+    update_job(*flow.job);
     flow.dirty = false;
     if (!flow.listed)
       continue;
     for (Hop *hop = flow.hops; hop != flow.hops_end; hop++)
       if (hop->edge->dirty || (hop->edge->tight && hop->edge->seen != coupling_))
-        expand(*hop->edge);
+        add_streams_of(*hop->edge);
     if (flow.feeder && flow.waiting <= 0)
-      visit(*flow.feeder);
+      add_coupled(*flow.feeder);
     for (Flow *next = flow.first_follower; next; next = next->next_follower)
       if (next->waiting <= 0)
-        visit(*next);
-    if (flow.job->plan.grows) // one weight for all that it sends
-      flow.job->each_flow([this](Flow &other) { visit(other); });
+        add_coupled(*next);
+    if (flow.job->plan.grows) // one weight for all streams of the job
+      flow.job->each_flow([this](Flow &other) { add_coupled(other); });
   }
   std::erase_if(coupled_, [](const Flow *flow) { return !flow->listed; });
 }
 
-void Engine::expand(Edge &edge) {
+void Engine::add_streams_of(Edge &edge) {
   edge.dirty = false;
   edge.seen = coupling_;
   edge.local = -1;
   for (Hop *hop = edge.first; hop; hop = hop->next)
-    visit(*hop->flow);
+    add_coupled(*hop->flow);
 }
 
-void Engine::visit(Flow &flow) {
+void Engine::add_coupled(Flow &flow) {
   if (std::exchange(flow.seen, coupling_) == coupling_)
     return;
   flow.local = -1;
   coupled_.push_back(&flow);
 }
 
-// The coupled set's rates. Who gets less than comes has a backlog from now on, and wants all there is.
-void Engine::solve() {
+// Computes the rates of the coupled set. A flow whose rate is less than its inflow builds a backlog from now on, and
+// its demand becomes unlimited.
+void Engine::solve_coupled() {
   shares_.clear();
   for (Flow *flow : coupled_)
-    describe(*flow, shares_);
+    add_to_shares(*flow, shares_);
   if (shares_.links() > 0)
     shares_.solve();
   for (Flow *flow : coupled_)
     flow->rate = shares_.links() > 0 ? shares_.rate(static_cast<std::size_t>(flow->local)) : flow->bound;
   for (Flow *flow : coupled_)
     if (flow->waiting <= 0 && !flow->lags && flow->hops != flow->hops_end && flow->rate * kSame < flow->inflow())
-      lag(*flow);
-  if (shares_.links() > 0 && grows())
-    to_grow_.emplace_back(coupling_, coupled_);
+      begin_backlog(*flow);
+  if (shares_.links() > 0 && has_growing_weights())
+    growing_sets_.emplace_back(coupling_, coupled_);
 }
 
-int Engine::describe(Flow &flow, Shares &shares) {
+int Engine::add_to_shares(Flow &flow, Shares &shares) {
   if (flow.local >= 0)
     return flow.local;
-  const int first = passes_on(flow) ? describe(*flow.feeder, shares) : -1;
+  const int first = passes_on(flow) ? add_to_shares(*flow.feeder, shares) : -1;
   flow.local = shares.add_flow(flow.bound, flow.job->weight(*flow.tally), flow.job->plan.priority, first);
   for (Hop *hop = flow.hops; hop != flow.hops_end; hop++) {
     Edge &edge = *hop->edge;
     if (!edge.tight || edge.seen != coupling_)
-      continue; // or it became tight just now, and all will be looked at once more
+      continue; // a link that became tight just now is dirty, so the set is solved again
     if (edge.local < 0)
       edge.local = shares.add_link(edge.limit);
     shares.add_hop(edge.local);
@@ -350,13 +356,13 @@ int Engine::describe(Flow &flow, Shares &shares) {
   return flow.local;
 }
 
-void Engine::lag(Flow &flow) {
+void Engine::begin_backlog(Flow &flow) {
   flow.lags = true;
-  ask(flow, kInfinity, flow.path_capacity, false);
+  set_demand(flow, kInfinity, flow.path_capacity, false);
   const auto pass = [this](const auto &self, Flow &from) -> void {
     for (Flow *next = from.first_follower; next; next = next->next_follower)
       if (next->listed && passes_on(*next)) {
-        ask(*next, from.wanted, std::min(from.bound, next->path_capacity), false);
+        set_demand(*next, from.wanted, std::min(from.bound, next->path_capacity), false);
         self(self, *next);
       }
   };
@@ -365,32 +371,33 @@ void Engine::lag(Flow &flow) {
 
 // --- weights that grow -----------------------------------------------------------------------------------------------
 
-// Weights matter beside others'.
-bool Engine::grows() const {
+// Returns true if the set has growing weights and more than one sender; a single sender's weight has no effect.
+bool Engine::has_growing_weights() const {
   return std::ranges::any_of(coupled_, [](const Flow *flow) { return flow->job->plan.grows; }) &&
          std::ranges::any_of(coupled_, [this](const Flow *flow) { return flow->tally != coupled_[0]->tally; });
 }
 
-// Whether all sets are as they were found; else those of which a part has changed since are to be looked at once more.
-bool Engine::grow_all() {
-  auto sets = std::exchange(to_grow_, {});
+// Begins the integration step of each set with growing weights, and returns true. If a set changed after it was solved,
+// marks its flows dirty instead, and returns false.
+bool Engine::begin_steps() {
+  auto sets = std::exchange(growing_sets_, {});
   const auto stayed = [](const auto &set) {
     return std::ranges::count_if(set.second, [&set](Flow *flow) { return flow->listed && flow->seen == set.first; });
   };
   std::erase_if(sets, [&stayed](const auto &set) { return stayed(set) == 0; });
   if (std::ranges::all_of(sets, [&stayed](const auto &set) { return stayed(set) == std::ssize(set.second); })) {
     for (const auto &[coupling, flows] : sets)
-      grow(flows);
+      begin_step(flows);
     return true;
   }
   for (const auto &[coupling, flows] : sets)
     for (Flow *flow : flows)
       if (flow->listed)
-        mark(*flow);
+        mark_dirty(*flow);
   return false;
 }
 
-void Engine::grow(const std::vector<Flow *> &coupled) {
+void Engine::begin_step(const std::vector<Flow *> &coupled) {
   auto growing = std::make_shared<Growing>();
   growing->begins = now_;
   growing->flows.resize(coupled.size());
@@ -402,7 +409,7 @@ void Engine::grow(const std::vector<Flow *> &coupled) {
       hop->edge->seen = coupling_;
     }
   for (Flow *flow : coupled) {
-    describe(*flow, growing->shares);
+    add_to_shares(*flow, growing->shares);
     growing->flows[static_cast<std::size_t>(flow->local)] = flow;
     place_of(growing->jobs, flow->job);
   }
@@ -413,13 +420,13 @@ void Engine::grow(const std::vector<Flow *> &coupled) {
   const double until_ms = std::min(next_ms(), changes_ms_);
   if (until_ms == kInfinity)
     return;
-  // However soon something else happens, these rates are to be found again then.
+  // The step ends at the next event at the latest, which changes the rates.
   double ms = std::max(until_ms - now_, kSameMs);
   growing->begin();
   for (ms = growing->step(ms), growing->keep_means();; growing->set_means(ms)) {
     const double event_ms = next_ms() - now_;
     if (std::ranges::any_of(growing->flows, &Flow::overdrawn))
-      ms /= 2; // a backlog came and went within the step: let it come first
+      ms /= 2; // a backlog began and ended within the step: end the step sooner
     else if (event_ms < ms - kSameMs)
       ms = std::max(event_ms, kSameMs);
     else
@@ -430,10 +437,10 @@ void Engine::grow(const std::vector<Flow *> &coupled) {
     job->growing.push_back(growing);
 }
 
-// --- what is kept ----------------------------------------------------------------------------------------------------
+// --- records and the heap --------------------------------------------------------------------------------------------
 
-// What its streams have carried since its state was last brought up to date.
-void Engine::note(Job &job) {
+// Records the bytes that the job's streams have carried since its last update.
+void Engine::record_carried(Job &job) {
   job.each_flow([this, &job](const Flow &flow) {
     if (flow.rate <= 0)
       return;
@@ -450,8 +457,8 @@ void Engine::note(Job &job) {
   });
 }
 
-// Puts a job where its key belongs.
-void Engine::push(Job &job) {
+// Moves a job to the place in the heap that its key requires.
+void Engine::reposition(Job &job) {
   const auto put = [this](Job &own, std::size_t place) {
     heap_[place] = &own;
     own.heap_place = place;

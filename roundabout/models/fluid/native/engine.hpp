@@ -17,8 +17,8 @@ namespace fluid {
 class Engine {
 public:
   // `capacities` has the capacity of each direction of a link, bytes/ms: one value, or one for each step of `step_ms`,
-  // the last one without end. `congested` is the share of it while several streams ask for more. Every `sample_ms` the
-  // carried bytes are recorded; never if it is 0.
+  // of which the last holds from then on. `congested` is the share of the capacity that remains while the demand of
+  // several streams exceeds it. The carried bytes are recorded every `sample_ms`; never if it is 0.
   Engine(const std::vector<std::vector<double>> &capacities, double step_ms, double congested, double sample_ms);
 
   // Adds a job whose streams' paths are edges of this engine, and returns its number.
@@ -40,31 +40,31 @@ public:
   std::vector<const Flow *> live();
 
 private:
-  void instant();
-  void take_step();
-  void touch(Job &job);
-  void cut(const std::shared_ptr<Growing> &growing);
-  void refresh(Flow &flow);
-  void leave(Flow &flow);
-  void ask(Flow &flow, double wanted, double bound, bool news);
-  void change(Edge &edge, bool streams);
+  void process_instant();
+  void change_capacities();
+  void update_job(Job &job);
+  void end_step(const std::shared_ptr<Growing> &growing);
+  void update_demand(Flow &flow);
+  void remove_from_links(Flow &flow);
+  void set_demand(Flow &flow, double wanted, double bound, bool is_changed);
+  void update_edge(Edge &edge, bool streams);
   double limit(const Edge &edge) const;
   std::int64_t units(double bytes_per_ms) const;
-  void mark(Flow &flow);
+  void mark_dirty(Flow &flow);
 
-  void share();
-  void couple();
-  void expand(Edge &edge);
-  void visit(Flow &flow);
-  void solve();
-  int describe(Flow &flow, Shares &shares);
-  void lag(Flow &flow);
-  bool grows() const;
-  bool grow_all();
-  void grow(const std::vector<Flow *> &coupled);
+  void recompute_rates();
+  void collect_coupled();
+  void add_streams_of(Edge &edge);
+  void add_coupled(Flow &flow);
+  void solve_coupled();
+  int add_to_shares(Flow &flow, Shares &shares);
+  void begin_backlog(Flow &flow);
+  bool has_growing_weights() const;
+  bool begin_steps();
+  void begin_step(const std::vector<Flow *> &coupled);
 
-  void note(Job &job);
-  void push(Job &job);
+  void record_carried(Job &job);
+  void reposition(Job &job);
 
   // A direction of a link whose capacity changes in steps.
   struct Stepping {
@@ -76,17 +76,17 @@ private:
   std::vector<Stepping> stepping_;
   std::vector<std::vector<double>> carried_; // bytes, by edge, in each sample's time
   std::vector<std::unique_ptr<Job>> jobs_;
-  std::vector<Job *> heap_; // by the key, the least first
+  std::vector<Job *> heap_; // a binary heap with the smallest key first
   double congested_, sample_ms_, units_per_rate_;
-  double now_ = 0, step_ms_, changes_ms_ = kInfinity; // when capacities do next
+  double now_ = 0, step_ms_, changes_ms_ = kInfinity; // changes_ms_: the next change of capacities
   std::size_t steps_ = 1;
   std::uint64_t instant_ = 0, coupling_ = 0;
 
   // State of the present instant: jobs advanced to now, and flows and edges whose rates must be computed.
-  std::vector<Job *> touched_, to_touch_;
+  std::vector<Job *> updated_, to_update_;
   std::vector<Flow *> dirty_flows_;
   std::vector<Edge *> dirty_edges_;
-  std::vector<std::pair<std::uint64_t, std::vector<Flow *>>> to_grow_;
+  std::vector<std::pair<std::uint64_t, std::vector<Flow *>>> growing_sets_;
 
   // Scratch for one set of coupled flows.
   std::vector<Flow *> coupled_;

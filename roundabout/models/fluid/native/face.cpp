@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine for roundabout/models/fluid/engine.py: nothing but numbers goes in and out.
+// The engine's C interface for roundabout/models/fluid/engine.py.
 #include "roundabout/models/fluid/native/engine.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 using fluid::Engine;
 
-// A job as a row of whole numbers and one of fractions, each in the order in which it is read here.
+// Reads a job from an array of integers and one of floating-point numbers, each in the order of the reads below.
 class Reader {
 public:
   Reader(Engine &engine, const std::int64_t *whole, const double *fractions)
@@ -81,7 +81,8 @@ private:
 
 extern "C" {
 
-// What each edge carries is so many figures, one a step, one edge's after the other's.
+// `capacities` has the capacities of all edges, one edge after the other; `figures` has the number of each edge's
+// steps.
 Engine *fluid_engine(const double *capacities, const std::size_t *figures, std::size_t edges, double step_ms,
                      double congested, double sample_ms) {
   std::vector<std::vector<double>> each;
@@ -98,8 +99,8 @@ std::size_t fluid_add(Engine *engine, const std::int64_t *whole, const double *f
 
 void fluid_stop(Engine *engine, std::size_t job) { engine->stop(job); }
 
-// How many jobs have ended; their numbers are in `ended`, which has room for all. Of the `instants` that it may take,
-// those that are left stay.
+// Returns the number of ended jobs, and writes their numbers to `ended`, which must have room for all jobs. It reduces
+// `instants` by those used.
 std::size_t fluid_run(Engine *engine, double until_ms, std::int64_t *instants, std::size_t *ended) {
   const std::vector<std::size_t> found = engine->run(until_ms, *instants);
   std::ranges::copy(found, ended);
@@ -110,14 +111,14 @@ double fluid_now(Engine *engine) { return engine->now(); }
 
 std::int64_t fluid_completed(Engine *engine, std::size_t job) { return engine->job(job).completed(); }
 
-// By worker, start, compute_end, end and delay of each iteration that all of them have completed.
+// Writes start, compute_end, end and delay of each iteration that all workers have completed, worker by worker.
 void fluid_iterations(Engine *engine, std::size_t number, double *into) {
   const fluid::Job &job = engine->job(number);
   for (const fluid::Worker &worker : job.workers())
     into = std::copy_n(worker.records.begin(), 4 * job.completed(), into);
 }
 
-// How many figures there are, which go to `into` where that is given.
+// Returns the number of samples, and writes them to `into` unless it is null.
 std::size_t fluid_carried(Engine *engine, std::size_t edge, double *into) {
   const std::vector<double> found = engine->carried(edge);
   if (into)

@@ -8,11 +8,12 @@
 namespace fluid {
 namespace {
 
-// The estimated error of what a stream sends in a step, over its job's bytes of an iteration:
-// roundabout/models/fluid/rate_integrator.py.
+// Limit on the estimated error of a stream's bytes in a step, as a share of its job's bytes of an iteration. The same
+// as in roundabout/models/fluid/rate_integrator.py.
 constexpr double kTolerance = 1e-10;
-constexpr double kLeastMs = 1e-6; // no step is shorter because of it
-// A step over a bend errs by the square of its length; both in parts of what an iteration's bytes would take a stream.
+constexpr double kMinMs = 1e-6; // the tolerance makes no step shorter than this
+// Length of a step over a bend, as a share of the time that an iteration's bytes take at the stream's rate. The error
+// of such a step is the square of this share, which is the tolerance.
 constexpr double kBend = 1e-5;
 
 // Dormand and Prince's method of order 5 (Hairer, Norsett and Wanner, II.5, Table 5.2). The last row are its weights.
@@ -88,7 +89,7 @@ std::optional<double> Growing::integrate(double ms, bool all) {
   return worst;
 }
 
-// The weights of a stage, by what is sent until then.
+// Computes the weights of a stage from the bytes sent until then.
 void Growing::weigh(double ms, std::size_t stage) {
   for (std::size_t i = 0; i < senders.size(); i++) {
     double sent = 0;
@@ -98,7 +99,8 @@ void Growing::weigh(double ms, std::size_t stage) {
   }
 }
 
-// Whether the rates under these weights are known.
+// Computes the rates under the present weights: for `all` flows, or only while bottlenecks stay the same. Returns false
+// if they change.
 bool Growing::find_rates(std::vector<double> &into, bool all) {
   if (!all)
     return bottlenecks_->find(weights_, into);
@@ -117,22 +119,22 @@ double Growing::step(double at_most_ms) {
   for (double ms = std::min(at_most_ms, may_ms);;) {
     const double worst = integrate(ms);
     const double by = worst > 0 ? 0.9 * std::pow(worst, -0.2) : 5;
-    if (worst <= 1 || ms <= kLeastMs) {
-      // An event or a bend that is near says nothing of the steps after it.
-      const double next_ms = std::max(ms * std::clamp(by, 0.2, 5.0), ms < may_ms ? may_ms : kLeastMs);
+    if (worst <= 1 || ms <= kMinMs) {
+      // A step that a near event or bend made short must not shorten the steps after it.
+      const double next_ms = std::max(ms * std::clamp(by, 0.2, 5.0), ms < may_ms ? may_ms : kMinMs);
       for (Job *job : jobs)
         job->step_ms = next_ms;
       return ms;
     }
-    if (bends_ && bottlenecks_->stand() && ms > bend_ms_)
+    if (bends_ && bottlenecks_->is_ordered() && ms > bend_ms_)
       ms = before_bend(ms);
     else
-      may_ms = ms = std::max(ms * std::clamp(by, 0.1, 0.9), kLeastMs);
+      may_ms = ms = std::max(ms * std::clamp(by, 0.1, 0.9), kMinMs);
   }
 }
 
-// Rates bend where something else begins to stop a stream, within so many ms. A step ends there, but for `bend_ms_`,
-// and the next one takes it over that.
+// Returns the length of a step that ends just before a bend, where a stream's bottleneck changes. The search, by
+// bisection, is accurate to `bend_ms_`; the next step is that long and crosses the bend.
 double Growing::before_bend(double ms) {
   double straight = bend_ms_;
   if (integrate(straight, false))

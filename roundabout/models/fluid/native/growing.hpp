@@ -12,7 +12,7 @@
 namespace fluid {
 
 struct Growing {
-  struct Sender { // of one weight
+  struct Sender { // streams with one weight
     Job *job;
     const Tally *tally;
     bool operator==(const Sender &) const = default;
@@ -20,7 +20,7 @@ struct Growing {
 
   double begins = 0, ends = kInfinity;
   std::vector<Flow *> flows;          // in the order of `shares`
-  std::vector<std::size_t> sender_of; // its place among `senders`
+  std::vector<std::size_t> sender_of; // index in `senders`, by flow
   std::vector<Sender> senders;
   std::vector<Job *> jobs;
   Shares shares;
@@ -50,7 +50,7 @@ private:
   std::optional<Bottlenecks> bottlenecks_;
   std::vector<int> all_;
   double bend_ms_ = kInfinity;
-  bool bends_ = false;                      // in what was integrated last
+  bool bends_ = false;                      // true if the last integration crossed a bend
   std::vector<double> begin_, means_;       // by flow
   std::vector<double> weights_, constant_;  // by sender: rates that do not vary, bytes/ms
   std::vector<std::vector<double>> slopes_; // by stage and flow

@@ -38,7 +38,7 @@ double Flow::narrowest() const {
 
 void Flow::advance(double ms) {
   const double born = born_ms();
-  // Within a host nothing waits, what rounding leaves neither.
+  // Streams within a host have no backlog. A backlog that drains within kSameMs is a rounding error.
   const bool waits = hops != hops_end && drained_ms() > ms + kSameMs;
   waiting = waits ? std::max(waiting + (inflow() - rate) * ms, 0.0) : 0;
   if (!feeder && begun)
@@ -125,7 +125,7 @@ void Job::advance(double now) {
   for (Sending *sending : sending_) {
     for (Flow &flow : sending->flows)
       flow.tally->sent += flow.rate * ms;
-    // What passes on looks at the state of what it passes on: from the last to the first.
+    // A flow reads its feeder's state before the feeder advances. Feeders come first, so go from the last to the first.
     for (std::size_t i = sending->flows.size(); i-- > 0;)
       sending->flows[i].advance(ms);
     for (Flow &flow : sending->flows)
@@ -134,7 +134,7 @@ void Job::advance(double now) {
   }
 }
 
-// Lets those go on whose computing or communicating is over, and ends the job where it ends.
+// Moves workers whose phase is over to the next phase, and ends the job after its last iteration or at its departure.
 void Job::settle(double now) {
   for (bool moved = true; moved && !ended_;) {
     moved = false;

@@ -63,7 +63,7 @@ struct Plan {
   double bytes() const;
 };
 
-// --- where it is -----------------------------------------------------------------------------------------------------
+// --- the state of a job ----------------------------------------------------------------------------------------------
 
 // A stream's entry in the list of streams of one direction of a link.
 struct Hop {
@@ -85,14 +85,14 @@ struct Flow {
   Flow *feeder = nullptr, *first_follower = nullptr, *next_follower = nullptr;
   Hop *hops = nullptr, *hops_end = nullptr;
   double pace = 0, unborn = 0, waiting = 0, rate = 0;
-  double wanted = 0, bound = 0;     // bound: what it can get at most, by what it wants and by its links
-  double path_capacity = kInfinity; // of its narrowest link now
-  std::int64_t units = 0;           // of its bound, on its links
+  double wanted = 0, bound = 0;     // demand; the upper limit of the rate, by demand and by links
+  double path_capacity = kInfinity; // the present capacity of its narrowest link
+  std::int64_t units = 0;           // the bound in units, as added to its links
   std::uint64_t seen = 0;
-  int local = -1; // among those that are coupled
+  int local = -1; // index in the coupled set
   bool begun = false, listed = false, dirty = false;
-  bool lags = false;    // gets less than comes, from now on
-  bool follows = false; // had no more to send than its feeder gives
+  bool lags = false;    // the rate is less than the inflow, so a backlog grows
+  bool follows = false; // sent only what its feeder delivered, at the last update
 
   bool done() const { return waiting <= 0 && (feeder ? feeder->done() : unborn <= 0); }
   bool live() const { return begun && !done(); }
@@ -117,14 +117,14 @@ struct Sending {
   std::vector<Flow> flows;
   std::vector<Hop> hops;
   std::vector<char> entered, left; // by worker; by party
-  std::size_t parties = 0;         // that have not left
+  std::size_t parties = 0;         // number of parties that have not left
 };
 
 struct Worker {
   double until, started;
   int phase = -1;
-  double compute_end = -1, delay = 0; // no communication yet: below 0
-  std::int64_t begun = 0;             // iterations, those that are done
+  double compute_end = -1, delay = 0; // compute_end is below 0 before the first communication
+  std::int64_t begun = 0;             // number of completed iterations
   std::vector<double> records{};      // start, compute_end, end and delay of each
 };
 
@@ -137,7 +137,7 @@ public:
   const std::size_t number;
 
   double weight(const Tally &tally, double more = 0) const;
-  double next_ms() const; // its next event, but for the ends of steps in which weights grow
+  double next_ms() const; // the next event, except for the ends of integration steps
   void advance(double now);
   void settle(double now);
   void depart(double now) { departs_ = now; }
@@ -154,14 +154,14 @@ public:
         what(flow);
   }
 
-  std::vector<Sending *> retired; // whose streams may still be on links
+  std::vector<Sending *> retired; // ended phases whose streams may still be in the lists of links
   void recycle();
 
-  std::vector<std::shared_ptr<Growing>> growing; // steps that it takes part in
-  double step_ms = kInfinity;                    // a step's length that will do
-  double key = 0;                                // of the engine's heap, and its place there
+  std::vector<std::shared_ptr<Growing>> growing; // integration steps that the job takes part in
+  double step_ms = kInfinity;                    // length to try for the next integration step
+  double key = 0;                                // in the engine's heap
   std::size_t heap_place = 0;
-  std::uint64_t touched = 0;
+  std::uint64_t updated = 0; // number of the instant of the last update
 
 private:
   void enter_next(int worker, double now);

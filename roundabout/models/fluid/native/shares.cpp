@@ -34,8 +34,8 @@ void Shares::add_hop(int link) {
 void Shares::solve() {
   for (Link &link : links_)
     link.left = link.capacity;
-  note_flows();
-  // Most often all have one priority.
+  index_flows();
+  // Priorities are found one by one, because most often all flows have the same.
   int next = std::numeric_limits<int>::max();
   for (bool more = true; more;) {
     int priority = std::numeric_limits<int>::min();
@@ -50,7 +50,7 @@ void Shares::solve() {
   }
 }
 
-void Shares::note_flows() {
+void Shares::index_flows() {
   on_begin_.assign(links_.size() + 2, 0);
   for (const int link : hops_)
     on_begin_[index(link) + 2]++;
@@ -67,12 +67,12 @@ std::span<const int> Shares::on(int link) const {
   return std::span(on_).subspan(begin, on_begin_[index(link) + 1] - begin);
 }
 
-// Progressive filling, of what is left, which is less then.
+// Shares the remaining capacity among the flows of a priority, by progressive filling.
 void Shares::fill(int priority) {
   start(priority);
   for (auto next = wishes_.begin(); next != wishes_.end();) {
     const auto [level, full] = first_full();
-    // All who want no more than any link will stop them at have it.
+    // Flows whose demand is below the level of the first full link get their demand.
     const auto stopped =
         std::find_if(next, wishes_.end(), [level](const Level &wish) { return wish.level > level * kSame; });
     for (; next != stopped; next++)
@@ -86,7 +86,8 @@ void Shares::fill(int priority) {
   }
 }
 
-// Of the links the one with the least level, or none (-1) at an infinite one. As flows stop, levels only rise.
+// Returns the link with the lowest level; -1 with an infinite level if there is none. Levels only rise as flows stop,
+// so an outdated entry of the heap is a lower bound.
 Shares::Level Shares::first_full() {
   while (!levels_.empty()) {
     const auto [level, link] = levels_.front();
@@ -121,7 +122,7 @@ void Shares::start(int priority) {
       link.active++;
     }
   }
-  // A feeder comes before those that pass on as much.
+  // At equal levels, a feeder comes before the flows that it feeds.
   std::ranges::sort(wishes_, {}, [](const Level &wish) { return std::pair(wish.level, wish.of); });
   levels_.clear();
   for (std::size_t i = 0; i < links_.size(); i++)

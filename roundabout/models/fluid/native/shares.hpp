@@ -56,7 +56,7 @@ private:
   void fill(int priority);
   void start(int priority);
   Level first_full();
-  void note_flows();
+  void index_flows();
   void freeze(int flow, double rate, int stop);
 
   std::vector<Flow> flows_;
