@@ -29,7 +29,7 @@ constexpr std::uint16_t kVxlanPort = 4789, kVxlanPortOfOldLinux = 8472;
 constexpr std::size_t kEthernetBytes = 14, kEtherTypeAt = 12;
 constexpr std::size_t kBthBytes = 12, kIcrcBytes = 4;
 
-// What is left of a packet: `captured` bytes are there, `length` were on the wire.
+// The rest of a packet: `captured` bytes were captured, `length` bytes were on the wire.
 class Bytes {
 public:
   Bytes(const std::uint8_t *data, std::size_t captured, std::size_t length)
@@ -66,12 +66,12 @@ void stop_at(Packet &packet, Undecoded why, Layer layer, std::uint32_t number = 
 
 void parse_after_header(const Bytes &frame, std::size_t header_bytes, std::size_t type_at, Packet &packet);
 
-// What ends a header early: its bytes were not captured, or the packet itself ends before the header does.
+// Returns why a header of `needed` bytes is incomplete: the capture cut it off, or the packet itself is too short.
 Undecoded cut(const Bytes &rest, std::size_t needed) {
   return rest.length() < needed ? Undecoded::malformed : Undecoded::truncated;
 }
 
-// The bytes between an InfiniBand BTH and the data, by opcode; nothing for transports whose packets we do not know.
+// Returns the number of bytes between an InfiniBand BTH and the data, by opcode; -1 for unsupported transports.
 // InfiniBand specification, volume 1, section 9.2 (table of packet opcodes).
 std::int32_t extended_header_bytes(std::uint8_t opcode) {
   static constexpr std::array<std::int8_t, 24> kConnected = {0,  0, 0, 4, 0, 4, 16, 0,  0,  4,  16, 20,
@@ -284,7 +284,8 @@ bool is_extension(std::uint8_t next_header) {
   return std::find(kExtensions.begin(), kExtensions.end(), next_header) != kExtensions.end();
 }
 
-// Skips the extension headers of IPv6; what is left begins with the transport's. Says in `record` where it must stop.
+// Skips the extension headers of IPv6, and returns the bytes from the transport's header on. Sets `record.undecoded` if
+// a header is incomplete.
 Bytes skip_extensions(Bytes rest, std::uint8_t next_header, Record &record) {
   constexpr std::uint8_t kAuthentication = 51, kFragmentHeader = 44;
   while (is_extension(next_header) || next_header == kFragmentHeader) {
@@ -308,14 +309,14 @@ Bytes skip_extensions(Bytes rest, std::uint8_t next_header, Record &record) {
     next_header = rest.u8(0);
     rest = rest.after(size);
     if (record.has(kFragment) && record.fragment_offset != 0)
-      break; // what follows is the middle of something
+      break; // a later fragment has no transport header
   }
   record.protocol = next_header;
   know(record, kProtocol);
   return rest;
 }
 
-// Whether the packet's length is in an option that follows its header: segments that the NIC has still to cut, too.
+// Returns true if the packet's length is in an option after its header. Packets that the NIC has yet to segment, too.
 bool is_jumbo(const Bytes &packet) {
   constexpr std::uint8_t kJumboOption = 0xc2;
   return packet.u8(6) == kHopByHop && packet.holds(43) && packet.u8(42) == kJumboOption;
@@ -402,7 +403,7 @@ void set_vlan(Record &record, std::uint16_t tag) {
   }
 }
 
-// Skips VLAN tags, whose first two are kept, and tells the type of what follows. Says in `record` where it must stop.
+// Skips VLAN tags and returns the EtherType of the payload. The first two tags go to `record`, as does a truncation.
 std::uint16_t skip_tags(Bytes &rest, std::uint16_t type, Record &record) {
   while (is_vlan(type)) {
     if (rest.holds(2))

@@ -19,8 +19,8 @@ namespace {
 using sampler::Span;
 using Groups = std::vector<std::unique_ptr<sampler::Group>>;
 
-// Listening costs as much as a sample, and sleeping does not: for so long nothing is heard.
-constexpr native::Nanos kDeafNs = 50'000'000;
+// Polling stdin costs as much as a sample, so commands are read only at this interval.
+constexpr native::Nanos kCommandIntervalNs = 50'000'000;
 
 void enter_network_namespace(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
@@ -69,7 +69,7 @@ public:
       record_.describe(i, *groups_[i]);
   }
 
-  // Until we are told to end: throws native::Stopped then.
+  // Samples until a request to end arrives, which is thrown as native::Stopped.
   void run(native::Control &control) {
     while (true) {
       wait(control, std::min(sample_schedule_.deadline_ns(), machine_schedule_.deadline_ns()));
@@ -82,7 +82,7 @@ public:
     }
   }
 
-  // The last sample, so that what is recorded ends with all that was counted.
+  // Takes a last sample, so that the record includes the final values of all counters.
   void finish() {
     sample();
     sample_machine();
@@ -91,15 +91,15 @@ public:
 
 private:
   void wait(native::Control &control, native::Nanos deadline_ns) {
-    if (deadline_ns - heard_ns_ < kDeafNs)
+    if (deadline_ns - polled_ns_ < kCommandIntervalNs)
       return native::sleep_until(deadline_ns);
     control.wait(fds_, deadline_ns);
-    heard_ns_ = deadline_ns;
+    polled_ns_ = deadline_ns;
     if (fds_[0].revents != 0)
       ports_.look_again();
   }
 
-  // Everything is read in one burst, and then written.
+  // Reads everything in one burst before writing, so that the values are close in time.
   void sample() {
     const Span span = read_ports();
     for (std::size_t i = 0; i < groups_.size(); i++)
@@ -113,7 +113,7 @@ private:
   Span read_ports() {
     ecn_.clear();
     return timed([&] {
-      // By source first: then a port's marks never are less than those of its sources.
+      // Counters by source are read first, so that a port's marks are never fewer than those of its sources.
       if (ecn_maps_)
         ecn_maps_->read_sources();
       for (const sampler::Port &port : ports_.read())
@@ -169,7 +169,7 @@ private:
   sampler::ProcFile softnet_;
   bool cpu_;
   std::vector<pollfd> fds_{{ports_.changes_fd(), POLLIN, 0}};
-  native::Nanos heard_ns_ = 0;
+  native::Nanos polled_ns_ = 0;
   sampler::Schedule sample_schedule_;
   sampler::Schedule machine_schedule_;
   std::uint64_t samples_ = 0;

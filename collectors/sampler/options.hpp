@@ -33,8 +33,8 @@ struct Options {
   std::string sys_root; // the folder that replaces / as parent of sys and proc
 };
 
-// Returns the options, or the exit status if the command line asks for help (0) or is wrong (2, with a message on
-// standard error).
+// Returns the options, or an exit status: 0 after printing help, 2 for a wrong command line, after a message on
+// standard error.
 std::variant<Options, int> parse_options(int argc, char **argv);
 
 } // namespace sampler

@@ -55,7 +55,8 @@ void run_plan(const PlanOptions &options) {
   const Sizes sizes = sizes_of(options);
   LoadHeader header = plan_header(options.spec, sizes);
   header.plan["sizes_between"] = options.between == Between::kSteps ? "steps" : "linear";
-  Summary summary(header); // first, since the file begins with what it offers: the same seed draws the same again
+  // The file's header has the offered load, so the flows are drawn twice, with equal results from the same seed.
+  Summary summary(header);
   plan(options.spec, sizes, [&summary](const Flow &flow) { summary.add(flow); });
   header.plan["offered_gbps"] = summary.offered_gbps();
   header.plan["offered_mean_bytes"] = summary.mean_bytes();

@@ -28,7 +28,7 @@ constexpr const char *kSecret =
 constexpr const char *kExitStatus = "Exit status: 0 done, or ended as asked; 1 failed (said on standard error); 2 bad "
                                     "usage.";
 
-// What the command line says, before it is checked as a whole.
+// The values of the command line, before they are checked together.
 struct Given {
   double duration_s = 0;
   double burst_width_us = 0;
@@ -177,7 +177,7 @@ void check(SendOptions &send, const Given &given) {
   for (const std::string &text : given.classes)
     send.classes.push_back(parse_class(text));
   if (send.fresh)
-    send.connections = 1; // that shows that the sink is there, and carries nothing
+    send.connections = 1; // it only shows that the sink exists, and carries no flows
   if (send.connections > send.most_connections)
     throw native::Failure("--connections: expected at most --most-connections, " +
                           std::to_string(send.most_connections) + ", found " + std::to_string(send.connections));

@@ -65,8 +65,8 @@ struct SendOptions {
 
 using Options = std::variant<PlanOptions, ShowOptions, SinkOptions, SendOptions>;
 
-// Returns the options, or the exit status if the command line asks for help (0) or is wrong (2, with a message on
-// standard error).
+// Returns the options, or an exit status: 0 after printing help, 2 for a wrong command line, after a message on
+// standard error.
 std::variant<Options, int> parse_options(int argc, char **argv);
 
 } // namespace crossgen

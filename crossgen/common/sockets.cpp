@@ -12,7 +12,7 @@ namespace {
 
 using native::Fd;
 
-// A peer that vanished without a word is given up after this; one that closes is noticed at once.
+// A connection ends if its peer is unreachable for this long. A peer that closes is noticed at once.
 constexpr int kSilenceMs = 15'000;
 constexpr int kProbeS = 2;
 

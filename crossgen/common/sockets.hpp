@@ -25,8 +25,8 @@ struct Endpoint {
 // Listens at exactly this endpoint. For port 0 the kernel chooses a port, which is written to `endpoint`.
 native::Fd listen_at(Endpoint &endpoint);
 
-// Begins to connect. The socket becomes writable when the attempt has succeeded or failed; native::take_error tells
-// which.
+// Begins to connect. The socket becomes writable when the attempt has succeeded or failed; native::take_error
+// returns the result.
 void begin_connect(int fd, const Endpoint &endpoint);
 
 // Raises this process's limit of descriptors to `wanted` and some more. Throws native::Failure if that is not allowed.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The protocol between a sender and a sink on each connection:
 //
-//   sender: hello (magic, secret)        sink: welcome, or it closes
+//   sender: hello (magic, secret)        sink: `welcome`, or it closes
 //   sender: header (number, bytes), then that many bytes; sink: the flow's number, once it has taken them all
 //
 // and then the next flow.
@@ -46,7 +46,7 @@ private:
   std::size_t have_ = 0;
 };
 
-// The state of the sink's end of a welcomed connection: within a flow's header, or within its body.
+// The state of the sink's end of an accepted connection: within a flow's header, or within its body.
 class FlowReceiver {
 public:
   // Returns the buffer for header bytes; empty while a body arrives.

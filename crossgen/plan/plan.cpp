@@ -28,8 +28,8 @@ double volume_bytes(const PlanSpec &spec, std::uint64_t time_ns) {
   return spec.load_gbps * static_cast<double>(time_ns) / 8;
 }
 
-// What Algorithm 2 draws between two bursts: as many flows as `bytes` hold mean sizes, what is left over is not sent;
-// or, if they are fewer than eight, eight of sizes scaled to their share.
+// The flows that Algorithm 2 draws between two bursts: `bytes` divided by the mean size, rounded down. If that is less
+// than eight, it draws eight flows and scales their sizes to the total.
 struct Quiet {
   std::uint64_t flows;
   double scale;
@@ -44,7 +44,8 @@ struct Quiet {
 
 bool is_exact(const PlanSpec &spec) { return spec.burst && spec.burst->volumes == Volumes::kExact; }
 
-// The mean over all seeds of what a plan offers: less than is asked for by what the algorithms' `floor` loses.
+// Returns the offered load, as a mean over all seeds. It is less than the requested load, because the algorithms round
+// the number of flows down.
 double expected_gbps(const PlanSpec &spec, const Sizes &sizes) {
   if (is_exact(spec))
     return spec.load_gbps;
@@ -59,8 +60,8 @@ double expected_gbps(const PlanSpec &spec, const Sizes &sizes) {
   return 8 * bytes / static_cast<double>(length_ns);
 }
 
-// The standard deviation over all seeds of what a plan offers. It follows from the distribution of sizes, because the
-// drawn sizes may all be small where most bytes are in a few large flows.
+// Returns the standard deviation of the offered load over all seeds. It follows from the distribution of sizes: where a
+// few large flows have most bytes, all drawn sizes may be small.
 double standard_error_gbps(const PlanSpec &spec, const Sizes &sizes) {
   if (is_exact(spec))
     return 0;
@@ -172,8 +173,8 @@ private:
     return parts;
   }
 
-  // Moves the last flows of a period forward as far as they would else, at the burst's rate, reach into the next burst:
-  // its volume would be right in the file and wrong on the wire.
+  // Starts the last flows of a period earlier if, at the burst's rate, they would otherwise last into the next burst.
+  // The burst's volume would then be right in the file and wrong on the wire.
   static void leave_in_time(std::vector<std::uint64_t> &starts_ns, const std::vector<std::uint64_t> &parts,
                             std::uint64_t from_ns, std::uint64_t end_ns, double bytes_per_ns) {
     double bytes_to_come = 0;
@@ -224,14 +225,14 @@ void check_burst(const PlanSpec &spec) {
   if (burst.share() >= 1)
     throw native::Failure("expected a burst's width times its height to be less than its period, found " +
                           shown(burst.share()) + " times it");
-  // A quiet rate above the burst's would be no quiet.
+  // With a lower height, the rate between bursts would exceed the burst's rate.
   if (burst.height < 1)
     throw native::Failure("expected a burst's height of at least 1, found " + shown(burst.height));
   if (spec.duration_ns % burst.period_ns != 0)
     throw native::Failure("expected a duration that is a multiple of the burst period, " +
                           std::to_string(burst.period_ns) + " ns, found " + std::to_string(spec.duration_ns) + " ns");
   const double volume = volume_bytes(spec, burst.period_ns);
-  // A byte for each of the flows that every burst and every quiet part have, and one to round.
+  // Each flow of a burst and of a quiet part needs a byte, and each part one more for rounding.
   const double least = std::max({3 / burst.share(), (kLeastQuietFlows + 1) / (1 - burst.share()), 1e3});
   if (volume < least)
     throw native::Failure("expected a load of at least " + shown(least) + " bytes a period, found " + shown(volume));

@@ -17,7 +17,7 @@ constexpr int kReaderPatienceMs = 10'000;
 constexpr double kMostLagging = 0.01;
 constexpr double kLeastDelivered = 0.95;
 
-// Below this the load was more than the network took.
+// Below this share of delivered bytes, the load exceeded what the network could carry.
 constexpr double kOverload = 0.99;
 
 void append(std::string &line, const char *key, std::int64_t value) {
@@ -35,7 +35,7 @@ void Report::ready(std::uint64_t planned_flows) {
   lines_.finish(kReaderPatienceMs);
 }
 
-// The summary comes first: a reader that gives up half-way has it.
+// The summary comes first, so that a reader that stops half-way has it.
 void Report::results(const Results &results, Outcome outcome) {
   summary(results, outcome);
   flows(results);
@@ -112,7 +112,7 @@ void Report::flows(const Results &results) {
   }
 }
 
-// There may be a million of these: they are put together by hand.
+// The line is assembled without the JSON library, because there may be a million such lines.
 std::string Report::flow_line(const char *event, const Launch &launch) const {
   std::string line = std::string("{\"event\":\"") + event + '"';
   append(line, "flow", static_cast<Nanos>(launch.number));

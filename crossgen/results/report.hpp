@@ -17,7 +17,7 @@ struct Delivery {
   std::uint64_t bytes = 0;
 };
 
-// What the sender reports at its end besides the results of flows.
+// The values that the sender reports at its end in addition to the results of flows.
 struct Outcome {
   native::Nanos start_ns = 0;
   std::uint64_t planned_flows = 0;

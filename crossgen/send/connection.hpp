@@ -8,8 +8,8 @@ namespace crossgen {
 // Why a connection without an answer is lost, after the name of its sink.
 constexpr const char *kRefused = "closed the connection without an answer: check the secret and --most-connections";
 
-// A connection to a sink. A welcomed connection carries one flow after the other. A fresh connection carries one flow
-// without waiting for the welcome, and ends with the flow, or if the sink closes it before the welcome. The thread that
+// A connection to a sink. An accepted connection carries one flow after the other. A fresh connection carries one flow
+// without waiting for the sink's answer, and ends with the flow, or if the sink closes it before. The thread that
 // launches a flow sends its beginning, so that no wake-up delays the first byte. The worker whose `poller` watches the
 // connection sends the rest.
 class Connection {

@@ -16,12 +16,12 @@ using native::Nanos;
 constexpr Nanos kPatienceNs = 5'000'000'000;
 constexpr Nanos kRetryNs = 50'000'000;
 
-// Of connections that are set up beforehand. With fresh connections the limit is the number of flows under way.
+// Limit on simultaneous attempts to set up idle connections. For fresh connections, the limit on flows under way holds.
 constexpr std::size_t kMostAttempts = 32;
 
 constexpr int kEcnBits = 3;
 
-// Sets what the class asks for, and reads it back.
+// Sets the class's DSCP and congestion control, and verifies them.
 void configure(int fd, const ClassOptions &flow_class) {
   if (flow_class.dscp) {
     native::set_option(fd, IPPROTO_IP, IP_TOS, *flow_class.dscp << 2);
@@ -127,7 +127,7 @@ void Connector::handle(std::span<const pollfd> ready) {
   }
 }
 
-// False once it has led to a connection. Throws native::Failure when it will not.
+// Advances an attempt. Returns false once the connection is open. Throws native::Failure if the attempt failed.
 bool Connector::goes_on(Attempt &attempt, short events) {
   if (native::monotonic_ns() > attempt.began_ns + kPatienceNs)
     throw native::Failure(attempt.trouble);
@@ -139,16 +139,16 @@ bool Connector::goes_on(Attempt &attempt, short events) {
     return true;
   if (attempt.has_sent_hello)
     return !answered(attempt);
-  ask(attempt);
+  send_hello(attempt);
   if (attempt.flow)
     send_flow(attempt);
   return !attempt.flow;
 }
 
-void Connector::ask(Attempt &attempt) const {
+void Connector::send_hello(Attempt &attempt) const {
   if (const int error = native::take_error(attempt.fd.get()))
     throw native::Failure(std::strerror(error));
-  // A fresh connection's buffer has room for it.
+  // A new connection's send buffer always has room for the hello.
   if (send(attempt.fd.get(), hello_.data(), hello_.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello_.size()))
     throw native::Failure(std::string("cannot send the secret: ") + std::strerror(errno));
   attempt.has_sent_hello = true;
@@ -179,8 +179,7 @@ Connection &Connector::open(Attempt &attempt) {
   return connections_.back();
 }
 
-// Without waiting for the welcome: the flow's time begins with its connection's, and takes no round trip more than
-// TCP's.
+// Sends a flow without waiting for the sink's answer. Its time includes TCP's handshake, and no other round trip.
 void Connector::send_flow(Attempt &attempt) {
   Connection &connection = open(attempt);
   attempt.pool->opened();

@@ -58,7 +58,7 @@ private:
   bool retry(Attempt &attempt, const std::string &why);
   void retry_unanswered(const Connection &connection);
   bool goes_on(Attempt &attempt, short events);
-  void ask(Attempt &attempt) const;
+  void send_hello(Attempt &attempt) const;
   bool answered(Attempt &attempt);
   Connection &open(Attempt &attempt);
   void send_flow(Attempt &attempt);

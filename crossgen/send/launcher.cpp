@@ -9,11 +9,11 @@ namespace {
 
 using native::Nanos;
 
-// How often a sleeping launcher looks whether it shall stop.
+// Interval at which a sleeping launcher checks for a request to stop.
 constexpr Nanos kLookNs = 20'000'000;
 
-// Whatever else the CPUs do, a launch that is due goes first. It takes some microseconds, and the kernel leaves others
-// a share in any case (sched_rt_runtime_us).
+// Gives the launcher real-time priority. A launch takes microseconds, and the kernel reserves CPU time for other
+// threads (sched_rt_runtime_us).
 bool go_first() {
   const sched_param lowest{.sched_priority = sched_get_priority_min(SCHED_FIFO)};
   return pthread_setschedparam(pthread_self(), SCHED_FIFO, &lowest) == 0;
@@ -64,7 +64,7 @@ void Launcher::launch_all(Nanos start_ns) {
   }
 }
 
-// False if we were told to stop.
+// Returns false after a request to stop.
 bool Launcher::sleep_until(Nanos deadline_ns) const {
   for (Nanos now_ns = 0; !stopped_ && (now_ns = native::monotonic_ns()) < deadline_ns;) {
     const Nanos until_ns = std::min(deadline_ns, now_ns + kLookNs);

@@ -37,7 +37,7 @@ void Pool::launch(const Launch &launch) {
   {
     const Guard guard(mutex_);
     if (!options_.fresh && !idle_.empty()) {
-      connection = idle_.back(); // the one used last: its window is the least out of date
+      connection = idle_.back(); // the connection used last has the most recent window
       idle_.pop_back();
     } else if (!(full = waiting_.size() >= options_.most_waiting)) {
       waiting_.push_back(launch);

@@ -22,7 +22,7 @@ constexpr Nanos kTickNs = 1'000'000'000;
 constexpr Nanos kConnectLookNs = 50'000'000;
 constexpr Nanos kDrainLookNs = 2'000'000;
 
-// What a load file says of itself, once all of it was read and found right.
+// The header and the number of flows of a load file that was read to its end without an error.
 struct Load {
   LoadHeader header;
   std::uint64_t flows = 0;
@@ -52,7 +52,7 @@ public:
     outcome_.planned_flows = load_.flows;
   }
 
-  // Throws native::Failure before the start; afterwards what was sent is reported first.
+  // Throws native::Failure. After the start, it reports the results first.
   void run() {
     connect();
     report_.ready(load_.flows);
@@ -175,7 +175,7 @@ private:
 
   Delivery delivery() const { return {native::monotonic_ns(), connector_->acknowledged_bytes()}; }
 
-  // Nobody launches, sends or acknowledges any more; then all is told.
+  // Stops all threads, then reports the results. A Failure is thrown after that.
   void end() {
     if (outcome_.from && !outcome_.until)
       outcome_.until = delivery();

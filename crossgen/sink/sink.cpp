@@ -31,7 +31,7 @@ constexpr std::size_t kMostGuests = 64;
 constexpr Nanos kStallPatienceNs = 60'000'000'000;
 constexpr Nanos kSweepNs = 1'000'000'000;
 
-// What one connection may do before the others have their turn.
+// Largest number of successive reads of one connection, so that the others are served too.
 constexpr int kReadsInARow = 16;
 
 struct Counters {
@@ -93,7 +93,7 @@ private:
     }
   }
 
-  // Whether there may be more. Throws native::Failure when the connection is to be given up.
+  // Reads once. Returns true if there may be more to read. Throws native::Failure if the connection must be closed.
   bool read(Connection &connection) {
     FlowReceiver &receiver = connection.receiver;
     const std::span<char> room = receiver.header_room();
@@ -135,7 +135,7 @@ private:
     connections_.remove_if([&connection](const Connection &each) { return &each == &connection; });
   }
 
-  // Gives up senders that fell silent amid a flow. Between flows they may rest; TCP notices those that are gone.
+  // Closes connections that stalled within a flow. Between flows they may be idle; TCP keepalive detects dead peers.
   void sweep() {
     const Nanos now_ns = native::monotonic_ns();
     if (now_ns - swept_ns_ < kSweepNs)
@@ -158,7 +158,7 @@ private:
   std::thread thread_;
 };
 
-// Lets those in who know the secret.
+// Accepts the connections of senders that have the secret, and distributes them over workers.
 class Sink {
 public:
   explicit Sink(const SinkOptions &options)

@@ -5,7 +5,7 @@
 
 namespace crossgen {
 
-// Accepts flows from senders that know the secret, and discards their bytes, until it is stopped.
+// Accepts flows from senders that have the secret, and discards their bytes, until it is stopped.
 void run_sink(const SinkOptions &options);
 
 } // namespace crossgen

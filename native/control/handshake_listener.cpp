@@ -11,11 +11,11 @@
 namespace native {
 namespace {
 
-// The time in which a connection must send its hello, and about as long as the kernel holds a silent one.
+// The time in which a connection must send its hello. The kernel holds a silent connection for about as long.
 constexpr Nanos kPatienceNs = 5'000'000'000;
 constexpr Nanos kRestNs = 100'000'000;
 
-// More than this at once would keep those waiting that are in already.
+// Limit on connections accepted in a row, so that the connections accepted before are served in time.
 constexpr int kAcceptedInARow = 64;
 
 Fd defer_accept(Fd listener) {

@@ -14,8 +14,8 @@ struct Options {
   const Peer &self() const { return job.workers[rank]; }
 };
 
-// Returns the options, or the exit status if the command line asks for help (0) or is wrong (2, with a message on
-// standard error).
+// Returns the options, or an exit status: 0 after printing help, 2 for a wrong command line, after a message on
+// standard error.
 std::variant<Options, int> parse_options(int argc, char **argv);
 
 } // namespace replay

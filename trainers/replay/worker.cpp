@@ -13,14 +13,14 @@ namespace {
 
 using native::Nanos;
 
-// What may be held unsent, in time of the flow's demand: enough to bridge our wake-ups while the network is the
-// limit, and little enough that what is sent follows what is available.
+// Limit on unsent bytes, as time of the flow's demand. It must last between two wake-ups while the network is the
+// limit, and be short enough that sending follows the demand.
 constexpr Nanos kUnsentNs = 2'000'000;
 constexpr std::uint64_t kLeastUnsentBytes = 16'384;
 
 constexpr Nanos kEndLookNs = 1'000'000;
 
-// Hosts' clocks differ: a peer that ends this long before our own departure has departed, and did not die.
+// Hosts' clocks differ. A peer that ends at most this long before this worker's departure has departed too.
 constexpr Nanos kDepartureNs = 100'000'000;
 
 constexpr pollfd kNothing{-1, 0, 0};
@@ -91,7 +91,7 @@ Nanos Worker::wait_for_start() {
   return native::parse_start(*line);
 }
 
-// The time-shift agent (interleaving thesis, section 4.4.2, step 3): what it delays is part of the iteration.
+// Acts as the time-shift agent (interleaving thesis, section 4.4.2, step 3). Its delay is part of the iteration.
 void Worker::keep_timetable() {
   if (!options_.job.timetable)
     return;
@@ -133,12 +133,13 @@ void Worker::play_phase(const Phase &phase, Plan &plan, double compute_factor) {
   phase_start_ns_ = native::monotonic_ns();
 }
 
-// Ends when all was received, which is when its result is there, and all was handed to the network: the call does not
-// return while its buffers are still to be sent, nor before its receivers have come to the phase and have everything.
+// Plays a communication phase. It ends once all data are received, all data have left the host, and all receivers that
+// send answers have everything.
 void Worker::communicate(Plan &plan) {
   advise_senders(plan);
   while (true) {
-    // One look at the clock for both: what is not sent now must be looked at again.
+    // Sending and the next wake-up use one reading of the clock, so that bytes that become available now are not
+    // missed.
     const Nanos now_ns = native::monotonic_ns();
     advise_receivers(plan);
     answer(plan);
@@ -159,10 +160,10 @@ void Worker::communicate(Plan &plan) {
 
 std::optional<Nanos> Worker::next_look(const Plan &plan, Nanos now_ns) const {
   if (all_sent(plan)) {
-    // What is still unsent leaves without telling us; a missing byte or answer wakes us.
+    // No event reports that the last bytes have left, so poll for that. Missing bytes and answers wake the worker.
     return all_received(plan) && all_answered(plan) ? std::optional(now_ns + Pace::kTickNs) : std::nullopt;
   }
-  // Blocked connections are woken by the network; demand has a clock.
+  // The network wakes blocked connections. The others wait for the next tick of their demand.
   std::optional<Nanos> next;
   for (const Part &part : plan.sends)
     if (!out_[part.place].blocked)
@@ -176,8 +177,8 @@ void Worker::wait_until(Nanos deadline_ns) {
     wait(deadline_ns);
 }
 
-// Waits for the deadline, or less: for bytes, answers, or room in a blocked connection. Throws Departed when it is
-// time.
+// Waits for bytes, answers, or room in a blocked connection, until the deadline at most. Throws Departed at the time of
+// departure.
 void Worker::wait(std::optional<Nanos> deadline_ns) {
   const bool departing = departs_ns_ && !departed_ && !ended_;
   if (departing)
@@ -222,7 +223,7 @@ void Worker::receive(In &in) {
   in.ended = true;
 }
 
-// A receiver sends nothing but answers: what is none is its end.
+// Counts answers. A receiver sends nothing else, so an end or an error means that the peer is gone.
 void Worker::take_answer(Out &out) {
   const ssize_t n = out.connection->take_answers();
   if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -232,7 +233,7 @@ void Worker::take_answer(Out &out) {
   out.answers += static_cast<std::uint64_t>(n);
 }
 
-// One to each sender that waits for us and of whose transfer we have everything.
+// Sends an answer to each sender that waits for one and whose transfer is complete.
 void Worker::answer(const Plan &plan) {
   for (const Part &part : plan.receives) {
     In &in = in_[part.place];

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What is kept in a unit of the kernel's and has another for people, who know it by another name.
+// Units of stored values that are printed in another unit, and under another name.
 static const struct form {
   const char *unit;
   double one;
@@ -48,7 +48,7 @@ static void name_for_people(struct declared *member) {
   member->decimals = form->decimals;
 }
 
-// Reads what follows "parameter;" or "choice;" as the macros of declare.h write it. Returns whether they did.
+// Parses a tag that the macros PARAMETER or CHOICE of declare.h wrote. Returns whether its format is right.
 static int read_parameter(const char *text, struct declared *member) {
   char name[64], more[2] = "";
   member->as = PARAMETER;

@@ -33,7 +33,7 @@ struct declared {
 };
 
 // A rule on parameters. If `either` is set, `left` and `right` must not both be 0; otherwise `left` <= `right` must
-// hold if both are known.
+// hold if both values exist.
 struct rule {
   char left[64], right[64];
   int either;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a transport's object file declares.
+// The declarations in a transport's object file.
 #ifndef ROUNDABOUT_OBJECT_H
 #define ROUNDABOUT_OBJECT_H
 

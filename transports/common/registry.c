@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pins live in a bpffs of ours, users and the build in files beside it; both under /run, so a reboot forgets them
-// together with the kernel's registrations.
+// Programs and maps are pinned in a bpffs; users and the build are files beside it. Both are under /run, so a reboot
+// removes them together with the kernel's registrations.
 #include "registry.h"
 #include "errors.h"
 #include "object.h"
@@ -32,10 +32,10 @@
 
 #define SHOWN_LINES 20
 
-// The latest of what libbpf says; a refusing verifier's reasons come last.
+// The latest output of libbpf. If the verifier refuses the program, its reasons come last.
 static char libbpf_says[16384];
 
-// Keeps it to be shown only if loading fails.
+// Stores libbpf's output, which is printed only if loading fails.
 static int listen_to_libbpf(enum libbpf_print_level level, const char *format, va_list args) {
   char *text = NULL;
   if (level == LIBBPF_DEBUG || vasprintf(&text, format, args) < 0)
@@ -49,7 +49,7 @@ static int listen_to_libbpf(enum libbpf_print_level level, const char *format, v
   return (int)length;
 }
 
-// The last lines of what the kernel and libbpf said, without those that say nothing of the program.
+// Returns the last lines of the kernel's and libbpf's output that concern the program.
 static const char *reasons(void) {
   static const char *const noise[] = {"processed ", "-- BEGIN", "-- END", "libbpf: failed to load object"};
   static char shown[sizeof(libbpf_says)];
@@ -68,7 +68,7 @@ static const char *reasons(void) {
   return shown;
 }
 
-// The characters that need no escape in JSON and in a path.
+// Returns true if no character of the name needs an escape in JSON or in a path.
 static int is_plain_name(const char *name) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:@+-";
   return *name && *name != '.' && !name[strspn(name, plain)];
@@ -93,7 +93,7 @@ static int mount_bpffs(void) {
   return 0;
 }
 
-// Removes what mount_bpffs made, as far as nobody else uses it.
+// Undoes mount_bpffs, except for folders and a mount that are still in use.
 static void leave_bpffs(void) {
   rmdir(USERS);
   rmdir(PINS);
@@ -107,8 +107,8 @@ static void leave_bpffs(void) {
     rmdir(BPFFS);
 }
 
-// The lock ends with the process. Other users of the machine may pass the folder and not open it, because an open
-// folder can be locked.
+// The lock ends with the process. Mode 0711 lets other users reach files below the folder, but not open the folder,
+// because they could then take the lock.
 int registry_lock(void) {
   mkdir(HOME, 0711);
   chmod(HOME, 0711);
@@ -260,8 +260,8 @@ static int attach(struct bpf_map *ops) {
   return 0;
 }
 
-// Registers the first congestion control of an object that the kernel takes: others may be there that lack functions.
-// Pins each before it is registered, so that take_out finds it if this is killed.
+// Registers the first congestion control of an object that the kernel accepts. Others may need functions that this
+// kernel lacks. Each is pinned before it is registered, so that take_out finds it if this process is killed.
 static int register_ops(struct bpf_object *object, const char *name) {
   struct bpf_map *map;
   int error = ENOENT;
@@ -280,7 +280,7 @@ static int register_ops(struct bpf_object *object, const char *name) {
               reasons());
 }
 
-// Whether the kernel knows a congestion control by the name that transport NAME is to have there.
+// Returns true if the kernel has a congestion control with the name that it must have for transport `name`.
 static int is_registered(const char *name) {
   char known[8192], wanted[NAME_MAX];
   snprintf(wanted, sizeof(wanted), "rb_%s", name);
@@ -309,7 +309,7 @@ static int put_in(const char *name, const char *path, const char *build) {
   struct bpf_object *object = bpf_object__open_file(path, NULL);
   if (!object || bpf_object__load(object)) {
     int error = errno;
-    const char *said = reasons(); // by the verifier above all
+    const char *said = reasons(); // most often from the verifier
     bpf_object__close(object);
     if (strstr(said, "(func ksym)"))
       return fail("%s calls a function that this kernel does not offer to eBPF; expected Linux 6.0 or later, with the "
@@ -347,7 +347,7 @@ static int print_one(const char *name) {
   return fputs("]}", stdout) < 0;
 }
 
-// Another build in use is refused; one that nobody uses any more makes room.
+// Removes another build of the transport if it has no users; refuses if it has some.
 static int make_room(const char *name, const char *build) {
   char path[PATH_MAX], found[17] = "";
   path_of(path, USERS, name, "build");

@@ -2,7 +2,7 @@
 // transport: loads, lists, unloads congestion controls made of eBPF, and sets their parameters for a host.
 //
 // A transport is machine-wide: it is loaded once, counted by its users, and refused while another build is in use.
-// Its parameters belong to a network namespace (a lab host, or the whole of a server), so applications need no help.
+// Its parameters belong to a network namespace (a lab host, or a whole server), so applications need no change.
 #include "object.h"
 #include "registry.h"
 #include "values.h"

@@ -67,7 +67,7 @@ static double for_people(const struct declared *member, const void *entry) {
   return (double)declared_kept(member, entry) / member->one;
 }
 
-// The largest value that may be set: the declared, or what the member can hold.
+// Returns the largest value that may be set: the declared maximum, or the largest value that the member can hold.
 static double most_of(const struct declared *parameter) {
   double held = (parameter->size == 8 ? 9e18 : 4294967295.0) / parameter->one;
   return parameter->most < held ? parameter->most : held;
@@ -81,7 +81,7 @@ static int unknown_parameter(const struct declarations *known, const char *assig
   return 2;
 }
 
-// The value that an assignment gives in people's unit, or NAN after saying what was expected.
+// Returns the value of an assignment, in the unit for people; NAN after printing an error.
 static double value_of(const struct declared *parameter, const char *given) {
   char *end;
   double value = strtod(given, &end), most = most_of(parameter);
@@ -110,7 +110,7 @@ static int assign(struct values *params, const char *assignment) {
   return 0;
 }
 
-// What a rule names may be known to experiments alone: then there is nothing to check here.
+// Checks a rule. A rule may name a value that only experiments have, and then there is nothing to check here.
 static int check_rule(const struct values *params, const struct rule *rule) {
   const struct declared *left = declarations_find(&params->declared, rule->left, strlen(rule->left));
   const struct declared *right = declarations_find(&params->declared, rule->right, strlen(rule->right));
@@ -126,7 +126,7 @@ static int check_rule(const struct values *params, const struct rule *rule) {
   return 0;
 }
 
-// Gives the host an entry of its own, with what is assigned over what it had.
+// Writes the host's own entry: its previous values, changed by the assignments.
 static int set_own(const char *name, struct values *params, struct values *counters, int count, char **assignments) {
   __u64 host;
   if (params->map < 0)
@@ -163,7 +163,7 @@ static int unset_own(const char *name, struct values *params, struct values *cou
   return 0;
 }
 
-// A counter or parameter that a formula names, in people's unit.
+// Returns a counter or parameter of a formula, in the unit for people; NAN if there is none of this name.
 static double named(const struct values *params, const struct values *counters, const char *name, size_t length) {
   const struct values *in = counters;
   const struct declared *member = declarations_find(&counters->declared, name, length);
@@ -174,7 +174,7 @@ static double named(const struct values *params, const struct values *counters, 
   return member && member->size ? for_people(member, in->entry) : NAN;
 }
 
-// `a * b / c`, from left to right. What is divided by nothing is nothing.
+// Evaluates a formula such as `a * b / c` from left to right. A division by 0 gives 0.
 static double derive(const char *formula, const struct values *params, const struct values *counters) {
   double result = 1;
   char sign = '*';
@@ -192,7 +192,7 @@ static double derive(const char *formula, const struct values *params, const str
 
 static void print_derived(double value) {
   if (isnan(value))
-    fputs("null", stdout); // the formula names what is not there
+    fputs("null", stdout); // a name of the formula does not exist
   else
     printf("%.3f", value);
 }

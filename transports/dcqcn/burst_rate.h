@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// The rate at which Linux has to pace a burst so that it leaves when a NIC would have sent it. Linux fixes the time of
-// the next burst when one is sent; a NIC's rate limiter follows R_C, which rises with each period of the timer. At the
-// lowest rate of NVIDIA's NICs a burst of a lab would wait for seconds.
+// The rate at which Linux must pace a burst so that it leaves when a NIC would have sent it. Linux fixes the time of
+// the next burst when it sends one. A NIC's rate limiter follows R_C, which rises with each period of the timer.
+// Without this correction, a burst in a lab would wait for seconds at the lowest rate of NVIDIA's NICs.
 #ifndef ROUNDABOUT_DCQCN_BURST_RATE_H
 #define ROUNDABOUT_DCQCN_BURST_RATE_H
 
 #include "reaction_point.h"
 
-#define STAGES_AHEAD 16 // of the timer, after which the rate is taken as it is then
+#define STAGES_AHEAD 16 // periods of the timer that are computed ahead; later ones keep the last rate
 
 // Returns the mean rate, in bytes/s, at which `bytes` leave from `now` on if no CNP comes: R_C, unless its timer raises
 // it before they have left. `rp` is changed.

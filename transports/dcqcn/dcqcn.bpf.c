@@ -34,7 +34,7 @@ __u32 BPF_PROG(dcqcn_ssthresh, struct sock *sk) { return tcp_of(sk)->snd_ssthres
 SEC("struct_ops/dcqcn_undo_cwnd")
 __u32 BPF_PROG(dcqcn_undo_cwnd, struct sock *sk) { return tcp_of(sk)->snd_cwnd; }
 
-// Pacing decides the bursts; a queue that marks by steps wants them small.
+// Allows bursts of one segment, because a large burst would exceed a step threshold by itself.
 SEC("struct_ops/dcqcn_min_tso_segs")
 __u32 BPF_PROG(dcqcn_min_tso_segs, struct sock *sk) { return 1; }
 

@@ -28,7 +28,7 @@ struct dcqcn_flow {
 
 static __always_inline struct dcqcn_flow *dcqcn_flow_of(struct sock *sk) { return private_area_of(sk); }
 
-// Sets the pacing rate so that the flow sends what R_C asks for, and a window that does not limit.
+// Sets the pacing rate to R_C, corrected by the pacing debt, and a window that does not limit the flow.
 static __always_inline void dcqcn_pace(struct sock *sk, const struct dcqcn_flow *f, const struct dcqcn_params *p) {
   struct reaction_point ahead = f->rp;
   __u64 rate = burst_rate(&ahead, p, f->ack_us, sk->sk_gso_max_size);

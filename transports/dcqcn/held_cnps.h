@@ -6,12 +6,14 @@
 
 #include "reaction_point.h"
 
-#define MOST_CNPS 8 // that one ACK stands for and that act at one: rarer ACKs do not tell how long the marks lasted
+// Limit on the CNPs that one ACK represents, and on those that act at one ACK. ACKs that are farther apart do not show
+// how long the marks lasted.
+#define MOST_CNPS 8
 
-// A flow has no room for the time of each CNP: those between the first and the last are taken as evenly spread.
+// A flow has no room for the time of each CNP, so CNPs between the first and the last are treated as evenly spaced.
 struct held_cnps {
-  __u32 first_us; // when the oldest was heard
-  __u32 last_us;  // when the newest was heard, whether it has acted or not
+  __u32 first_us; // when the oldest CNP arrived
+  __u32 last_us;  // when the newest CNP arrived, which may have acted already
   __u16 count;
   bool is_marked; // whether the last ACK echoed a mark
 };
@@ -23,9 +25,9 @@ static __always_inline void held_cnps_begin(struct held_cnps *held, const struct
   held->last_us = now - p->cnp_gap_us;
 }
 
-// Hears an ACK. A mark is a CNP if none was heard in the last `cnp_gap_us`. ACKs are rarer in a lab than packets are in
-// a network, so if the ACK before echoed a mark, too, there was a CNP each `cnp_gap_us` in between: otherwise the flow
-// with more ACKs would be cut more often.
+// Counts the CNPs of an ACK. A mark is a CNP if there was none in the last `cnp_gap_us`. ACKs in a lab are rarer than
+// packets in a network. So if the previous ACK echoed a mark too, one CNP is counted for each `cnp_gap_us` in between.
+// Otherwise a flow with more ACKs would be cut more often.
 static __always_inline void held_cnps_hear(struct held_cnps *held, const struct dcqcn_params *p, __u32 now,
                                            bool is_marked) {
   bool goes_on = held->is_marked && is_marked;
@@ -60,11 +62,11 @@ static __always_inline __u32 held_cnps_take(struct held_cnps *held, const struct
   return taken;
 }
 
-// What the reaction point needs to know of an ACK.
+// The reaction point's input from an ACK.
 struct ack {
-  __u64 bytes; // that it acknowledged
+  __u64 bytes; // newly acknowledged
   __u32 now;
-  __u32 spacing; // us since the ACK before
+  __u32 spacing; // us since the previous ACK
   bool is_marked;
 };
 
@@ -87,7 +89,7 @@ FOLLOWED_ONCE __u64 reaction_point_act(struct reaction_point *rp, struct held_cn
   return before;
 }
 
-// Applies an ACK. CNPs whose delay has ended in a silence before it act at that end, and the timers run on from there.
+// Applies an ACK. CNPs whose delay ended in the silence before it act at that time, before the timers advance to now.
 // Returns the rate before the cuts if CNPs act at the ACK. Else returns the rate before the cuts in the silence if the
 // rate is still lower, and 0 if not.
 FOLLOWED_ONCE __u64 reaction_point_on_ack(struct reaction_point *rp, struct held_cnps *held,

@@ -18,8 +18,8 @@
 // would take 1 << 23 turns (BPF_MAX_LOOPS). The sets of `sets/` reach R_max within 5,000.
 #define MAX_TURNS (1 << 20)
 
-// A function that the verifier follows once, whoever calls it, and not once for each path that leads to a call. It
-// knows nothing of the arguments then, so a pointer to memory must be checked.
+// A function that the verifier checks once, and not once for each path to a call. The verifier then has no information
+// about the arguments, so the function must check pointers.
 #ifdef __bpf__
 #define FOLLOWED_ONCE __attribute__((noinline))
 #else

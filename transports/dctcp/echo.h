@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // The receiver's half of DCTCP (RFC 8257, section 3.2): each change of CE is echoed at once, so the share of echoes is
-// the share of marks. An ACK owed for segments of the other kind leaves first.
+// the share of marks. A delayed ACK for segments of the other kind is sent first.
 #ifndef ROUNDABOUT_DCTCP_ECHO_H
 #define ROUNDABOUT_DCTCP_ECHO_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 // DCTCP (RFC 8257) as a TCP congestion control. Both ends of a connection must use it. The flow has its own window,
-// because the kernel sometimes reduces its window without asking the program by how much (docs/results/mltcp.md).
+// because the kernel sometimes reduces its window without calling the program's ssthresh (docs/results/mltcp.md).
 #ifndef ROUNDABOUT_DCTCP_FLOW_H
 #define ROUNDABOUT_DCTCP_FLOW_H
 
@@ -18,7 +18,7 @@ struct dctcp_flow {
   __u32 delivered_ce;
 };
 
-// The content of an ACK: newly delivered segments, and the reduction that it asks for.
+// The content of an ACK: newly delivered segments, and the reduction that it requires.
 struct dctcp_news {
   __u32 acked; // segments
   enum reduction asks_for;

@@ -4,7 +4,7 @@
 //
 // The gap is learned as half of the job's silences, because a job is silent for longest while it computes. A silence
 // that is more than twice as long as the learned one, and comes again within its octave, shows that the learned
-// silences were within an iteration. What was learned is then forgotten. A single long silence is a pause in training.
+// silences were within an iteration, and resets what was learned. A single long silence is a pause in training.
 // A learned silence that does not come again for PATIENCE times its length is halved, once the job has sent more than
 // twice an iteration's bytes; it may be from before training began.
 #ifndef ROUNDABOUT_MLTCP_ITERATION_H
@@ -37,7 +37,7 @@ static __always_inline __u64 iteration_gap_us(const struct iteration *it, const 
   return it->silence_us / 2 > LEAST_GAP_US ? it->silence_us / 2 : LEAST_GAP_US;
 }
 
-// Returns the average of a known value and the newest, with the given weight of the newest.
+// Returns the average of the stored value and the newest, with the given weight of the newest.
 static __always_inline __u64 iteration_average(__u64 known, __u64 newest, __u32 weight_q24) {
   if (!known)
     return weight_q24 ? newest : 0;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// MLTCP over a base transport with a window. The base grows its window by the acknowledged segments that it is told, so
-// F times the segments mean F times the increase: cwnd += F(bytes_ratio) * additive increase. Slow start is unchanged.
+// MLTCP over a base transport with a window. The base grows its window by the number of acknowledged segments that it
+// gets, so F times the segments mean F times the increase: cwnd += F(bytes_ratio) * additive increase. Slow start is
+// unchanged.
 #ifndef ROUNDABOUT_MLTCP_WINDOW_H
 #define ROUNDABOUT_MLTCP_WINDOW_H
 
 #include "job.h"
 
-// Returns the number of acknowledged segments that the base is told.
+// Returns the number of acknowledged segments to pass to the base.
 static __always_inline __u32 window_acked(struct sock *sk, const struct mltcp_params *p, __u32 acked) {
   struct member *m = member_of(sk);
   if (!m || p->acts_on == DECREASE || tcp_of(sk)->snd_cwnd < tcp_of(sk)->snd_ssthresh)

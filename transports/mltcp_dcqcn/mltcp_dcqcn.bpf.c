@@ -75,7 +75,7 @@ __u32 BPF_PROG(mltcp_dcqcn_ssthresh, struct sock *sk) { return tcp_of(sk)->snd_s
 SEC("struct_ops/mltcp_dcqcn_undo_cwnd")
 __u32 BPF_PROG(mltcp_dcqcn_undo_cwnd, struct sock *sk) { return tcp_of(sk)->snd_cwnd; }
 
-// As dcqcn's: pacing decides the bursts.
+// Allows bursts of one segment, as in dcqcn.
 SEC("struct_ops/mltcp_dcqcn_min_tso_segs")
 __u32 BPF_PROG(mltcp_dcqcn_min_tso_segs, struct sock *sk) { return 1; }
 

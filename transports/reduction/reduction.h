@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// A counter of reductions that the kernel began without asking (unasked.h).
+// A counter of reductions that the kernel began without calling the transport (unasked.h).
 #ifndef ROUNDABOUT_REDUCTION_H
 #define ROUNDABOUT_REDUCTION_H
 

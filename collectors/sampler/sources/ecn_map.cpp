@@ -25,7 +25,7 @@ void EcnMaps::read_sources() {
   batch.batch.keys = address_of(keys_.data());
   batch.batch.values = address_of(values_.data());
   batch.batch.count = ECN_MAX_SOURCES;
-  // All fit: then the kernel says that there is nothing after them.
+  // The kernel returns ENOENT if all entries fit into the batch.
   if (bpf(BPF_MAP_LOOKUP_BATCH, batch) != 0 && errno != ENOENT)
     throw native::system_failure("cannot read the marks by source");
   read_.clear();

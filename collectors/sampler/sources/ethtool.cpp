@@ -15,14 +15,15 @@
 namespace sampler {
 namespace {
 
-// What a driver may add while we look: it writes as many as it has, whatever we asked for.
+// Spare room for counters that the driver adds between the two calls. It writes all of them, regardless of the
+// requested number.
 constexpr std::size_t kSpareStatistics = 4096;
 
-// The driver's answer to a question that begins with a command.
-bool ask(const native::Fd &socket, const std::string &interface, void *question) {
+// Sends a request, which begins with a command, to the interface's driver. The driver overwrites it with the answer.
+bool request_driver(const native::Fd &socket, const std::string &interface, void *command) {
   ifreq request{};
   interface.copy(request.ifr_name, IFNAMSIZ - 1);
-  request.ifr_data = static_cast<char *>(question);
+  request.ifr_data = static_cast<char *>(command);
   return ioctl(socket.get(), SIOCETHTOOL, &request) == 0;
 }
 
@@ -36,7 +37,7 @@ std::uint32_t count_statistics(const native::Fd &socket, const std::string &inte
   auto *info = header_of<ethtool_sset_info>(words);
   info->cmd = ETHTOOL_GSSET_INFO;
   info->sset_mask = 1ULL << ETH_SS_STATS;
-  return ask(socket, interface, info) && info->sset_mask != 0 ? info->data[0] : 0;
+  return request_driver(socket, interface, info) && info->sset_mask != 0 ? info->data[0] : 0;
 }
 
 std::vector<std::string> statistics_names(const native::Fd &socket, const std::string &interface) {
@@ -46,7 +47,7 @@ std::vector<std::string> statistics_names(const native::Fd &socket, const std::s
   strings->cmd = ETHTOOL_GSTRINGS;
   strings->string_set = ETH_SS_STATS;
   strings->len = count;
-  if (count == 0 || !ask(socket, interface, strings))
+  if (count == 0 || !request_driver(socket, interface, strings))
     return {};
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < strings->len; i++) {
@@ -78,8 +79,8 @@ public:
     auto *statistics = header_of<ethtool_stats>(words_);
     statistics->cmd = ETHTOOL_GSTATS;
     statistics->n_stats = count_;
-    // Another number of them has another order.
-    const bool known = ask(socket_, device, statistics) && statistics->n_stats == count_;
+    // If the number of counters changed, their order changed too.
+    const bool known = request_driver(socket_, device, statistics) && statistics->n_stats == count_;
     for (std::size_t i = 0; i < positions_.size(); i++)
       values[i] = known ? std::optional<std::uint64_t>(statistics->data[positions_[i]]) : std::nullopt;
   }

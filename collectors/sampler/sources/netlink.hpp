@@ -84,7 +84,7 @@ public:
     }
   }
 
-  // Discards all pending notifications, because one is enough to know of a change.
+  // Discards all pending notifications, because one notification is enough to detect a change.
   void drain() {
     while (recv(socket_.get(), buffer_.data(), buffer_.size(), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
       errno = 0;

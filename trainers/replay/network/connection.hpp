@@ -23,8 +23,8 @@ struct Flow {
   std::optional<std::uint64_t> delivered_ce = {};
 };
 
-// One connection of a transfer to or from the worker `peer`, which has several equal ones. Numbers tell those of all
-// channels apart. Payload goes in one direction, and answers in the other. No call blocks.
+// One connection of a transfer to or from the worker `peer`, which has several equal ones. Numbers are unique over
+// all channels. Payload goes in one direction, and answers in the other. No call blocks.
 class Connection {
 public:
   static constexpr std::size_t kMostBytes = 256 * 1024; // largest number of bytes of one call of send()
@@ -57,7 +57,7 @@ public:
   virtual void limit_unsent(std::uint64_t bytes) = 0;
   virtual void wake_by(std::uint64_t bytes) = 0;
 
-  // Tells the peer that nothing more will be sent.
+  // Signals the end of the data to the peer.
   virtual void shut() = 0;
   virtual Flow flow() const = 0;
 

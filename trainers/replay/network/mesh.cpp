@@ -21,7 +21,7 @@ using native::Nanos;
 constexpr Nanos kPatienceNs = 20'000'000'000;
 constexpr Nanos kRetryNs = 50'000'000;
 
-// A peer whose host vanished without a word is given up after this; one that closes is noticed at once.
+// A connection ends if its peer is unreachable for this long. A peer that closes is noticed at once.
 constexpr int kSilenceMs = 10'000;
 constexpr int kProbeS = 1;
 
@@ -66,7 +66,7 @@ struct Incoming {
   }
 };
 
-// A fresh connection's buffer always has room for one message; where it has not, the other end will time out.
+// Errors are ignored: a new connection's buffer has room for one message, and otherwise the other end times out.
 void send_message(int fd, const std::string &text) {
   const Message message = to_message(text);
   if (send(fd, message.data(), message.size(), MSG_NOSIGNAL) < 0)

@@ -48,7 +48,7 @@ public:
   bool is_acknowledged() const override { return holds_nothing(SIOCOUTQ); }
 
   void limit_unsent(std::uint64_t bytes) override { set(unsent_limit_, bytes, IPPROTO_TCP, TCP_NOTSENT_LOWAT); }
-  // TCP acknowledges each packet all the same, and sooner: what is below this mark does not wait for our reading.
+  // The mark does not delay TCP's acknowledgments: bytes below it are acknowledged before they are read.
   void wake_by(std::uint64_t bytes) override { set(receive_quantum_, bytes, SOL_SOCKET, SO_RCVLOWAT); }
 
   void shut() override { shutdown(fd_.get(), SHUT_WR); }

@@ -271,7 +271,7 @@ Job parse_job(const std::string &text) {
     job.timetable = read_timetable(reader);
   for (const json &phase : reader.list("phases", 1))
     job.phases.push_back(read_phase(reader.where("phases", job.phases.size()), phase, job.workers.size()));
-  // Seconds later a worker that was told something else would only look slow.
+  // Workers with different descriptions would only look slow, so peers compare this hash when they connect.
   job.fingerprint = fnv1a(text);
   return job;
 }

@@ -17,8 +17,8 @@ namespace {
 
 enum ExitStatus { kDone = 0, kFailed = 1, kStopped = 3 }; // 2 is bad usage
 
-// Whatever else the CPUs do, a worker that is due goes first: a late one sends a burst where the job would have sent
-// evenly. It sleeps most of the time, and the kernel leaves others a share in any case (sched_rt_runtime_us).
+// Gives the worker real-time priority, because a late worker sends a burst in place of a steady rate. It sleeps most of
+// the time, and the kernel reserves CPU time for others (sched_rt_runtime_us).
 void go_first() {
   const sched_param lowest{.sched_priority = sched_get_priority_min(SCHED_FIFO)};
   if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) != 0)
@@ -38,7 +38,7 @@ void play_worker(const Options &options, Way &way, Record &record) {
   record.done();
 }
 
-// Adds the last words to the record, if anybody still reads it.
+// Writes the last lines of the record. Does nothing more if its reader is gone.
 int last_words(Record &record, ExitStatus status, const std::function<void()> &speak) {
   try {
     speak();

@@ -17,7 +17,7 @@ public:
   // Begins to listen for peers; called before root's rights are dropped.
   virtual void listen(const Options &options) = 0;
 
-  // Returns the connections to and from all peers, which must know `secret`.
+  // Returns the connections to and from all peers, which must have `secret`.
   virtual Connections connect(const Options &options, const std::string &secret, native::Control &control) = 0;
 };
 

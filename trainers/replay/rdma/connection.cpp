@@ -13,10 +13,10 @@
 namespace replay::rdma {
 namespace {
 
-// What all connections write from and into; the payload is nothing.
+// The buffer that all connections write from and into. Its content is never read.
 alignas(4096) char payload[Connection::kMostBytes];
 
-// Of either end: its chunks, or its words; each chunk is answered by less than one.
+// Send requests of either end: chunks, or messages, of which there is less than one for each chunk.
 constexpr std::uint32_t kRequests = 2 * kChunks;
 
 template <typename T> T made(T what, const char *name) {
@@ -68,7 +68,7 @@ void RdmaConnection::make_queues() {
   const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   memory_ = made(Memory(ibv_reg_mr(id_->pd, payload, sizeof payload, access)), "memory");
   if (ibv_req_notify_cq(completions_.get(), 0) != 0)
-    throw native::system_failure("cannot be told of RDMA's completions");
+    throw native::system_failure("cannot request notifications of RDMA completions");
 }
 
 void RdmaConnection::watch(int fd) {
@@ -84,7 +84,8 @@ pollfd RdmaConnection::interest(bool) const { return {watched_.get(), POLLIN, 0}
 bool RdmaConnection::has_room(short) const { return credits_.any() && under_way_ < kRequests; }
 
 bool RdmaConnection::post_receive() {
-  ibv_recv_wr request{}, *bad = nullptr; // of nothing: what is written lies elsewhere, and words are in immediates
+  ibv_recv_wr request{},
+      *bad = nullptr; // without a buffer: chunks are written to `payload`, and messages are in the immediates
   return ibv_post_recv(id_->qp, &request, &bad) == 0;
 }
 
@@ -133,7 +134,7 @@ ssize_t RdmaConnection::receive() {
 ssize_t RdmaConnection::take_answers() { return take(answers_); }
 
 ssize_t RdmaConnection::take(std::uint64_t &count) {
-  const std::optional<int> end = socket_end(); // before we look: what was sent before that has come
+  const std::optional<int> end = socket_end(); // read first, so that data sent before the end are not lost
   look();
   if (count > 0)
     return static_cast<ssize_t>(std::exchange(count, 0));
@@ -143,14 +144,14 @@ ssize_t RdmaConnection::take(std::uint64_t &count) {
   return -1;
 }
 
-// The socket then has an end, of which poll() tells until somebody heeds it.
+// Records the first error. After the shutdown, poll() reports end of file until it is read.
 void RdmaConnection::fail(int error) {
   if (error_ == 0)
     error_ = error;
   shutdown(socket_.get(), SHUT_RD);
 }
 
-// Takes all completions. The queue is armed before, so that none that comes later goes unnoticed.
+// Handles all completions. Notifications are enabled first, so that a later completion wakes the worker.
 void RdmaConnection::look() {
   ibv_cq *queue = nullptr;
   void *context = nullptr;

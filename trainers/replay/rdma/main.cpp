@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// replay-rdma: the worker whose bytes go by RDMA, over RoCE. Peers meet over TCP, as those of replay do, and make each
-// other's acquaintance there; then each connection gets a queue pair.
+// replay-rdma: the worker whose bytes go by RDMA, over RoCE. Peers connect and authenticate over TCP, as in replay;
+// then each connection gets a queue pair.
 #include "native/errors.hpp"
 #include "native/sockets.hpp"
 #include "trainers/replay/network/mesh.hpp"
@@ -20,8 +20,8 @@ using native::Nanos;
 constexpr Nanos kPatienceNs = 20'000'000'000;
 constexpr int kResolveMs = 5'000;
 
-// 4.096 us * 2^18 = 1.07 s for an acknowledgement, and 7 times again (InfiniBand Architecture 1.4, 9.7.6.1.3): a path
-// that is dead is given up after some 9 s, by some NICs later.
+// Timeout of 4.096 us * 2^18 = 1.07 s for an acknowledgment, with 7 retries (InfiniBand Architecture 1.4, 9.7.6.1.3).
+// A dead path is given up after some 9 s; some NICs take longer.
 constexpr std::uint8_t kAckTimeout = 18;
 constexpr std::uint8_t kRetries = 7;
 constexpr std::uint8_t kEctZero = 2; // ECN's bits of the ToS: NICs mark and are marked
@@ -33,10 +33,10 @@ void must(int status, const std::string &what) {
 
 sockaddr *generic(sockaddr_in &address) { return reinterpret_cast<sockaddr *>(&address); }
 
-// Memory that NICs reach is locked, which is nobody's right by default; the limit outlives our being root.
+// RDMA locks memory, which the default limit forbids. The raised limit remains after root privileges are dropped.
 void allow_locked_memory() {
   const rlimit most{RLIM_INFINITY, RLIM_INFINITY};
-  setrlimit(RLIMIT_MEMLOCK, &most); // where we may not, the device says so
+  setrlimit(RLIMIT_MEMLOCK, &most); // without the right, registering memory fails later
 }
 
 void set_options(rdma_cm_id *id, unsigned dscp) {
@@ -54,41 +54,42 @@ Id new_id(rdma_event_channel *channel, unsigned dscp) {
   return owned;
 }
 
-// What both sides of a connection know and nobody else: 56 bytes of private data have no room for the whole hello.
+// Returns a hash of the hello, which only the two ends of a connection can compute. RDMA's 56 bytes of private data are
+// too few for the hello itself.
 std::uint64_t token(const Options &options, const std::string &secret, unsigned from, unsigned number) {
   return fnv1a(Hello{options.job.name, from, number, options.job.fingerprint, secret}.text());
 }
 
-template <typename T> rdma_conn_param told(const T &said) {
+template <typename T> rdma_conn_param with_private_data(const T &message) {
   rdma_conn_param parameters{};
-  parameters.private_data = &said;
-  parameters.private_data_len = sizeof said;
+  parameters.private_data = &message;
+  parameters.private_data_len = sizeof message;
   parameters.retry_count = kRetries;
-  parameters.rnr_retry_count = kRetries; // for ever; credits see to it that there are none
+  parameters.rnr_retry_count = kRetries; // 7: no limit. With credits, RNR NAKs do not occur.
   return parameters;
 }
 
-// What the other end said; private data come padded.
-template <typename T> bool heard(const rdma_cm_event &event, T &said) {
-  if (event.param.conn.private_data == nullptr || event.param.conn.private_data_len < sizeof said)
+// Copies the other end's private data to `message`. They may be padded. Returns false if they are too short.
+template <typename T> bool read_private_data(const rdma_cm_event &event, T &message) {
+  if (event.param.conn.private_data == nullptr || event.param.conn.private_data_len < sizeof message)
     return false;
-  std::memcpy(&said, event.param.conn.private_data, sizeof said);
+  std::memcpy(&message, event.param.conn.private_data, sizeof message);
   return true;
 }
 
-// One connection that is to be made: out to a peer, who answers, or in from one, who asks.
+// A connection to be made: outgoing, which this worker requests, or incoming, which a peer requests.
 struct Place {
   Socket socket;
   std::uint64_t token;
-  Id id = {}; // of an outgoing one, until it has its queue pair
+  Id id = {}; // for an outgoing connection, until it has its queue pair
   std::unique_ptr<RdmaConnection> connection = {};
   bool there = false;
 };
 
-// Gives each socket of a mesh its queue pair.
-class Meeting {
+// Creates a connected queue pair for each socket of a mesh.
+class QueuePairSetup {
 public:
-  Meeting(const Options &options, const std::string &secret, rdma_event_channel *channel, Mesh mesh)
+  QueuePairSetup(const Options &options, const std::string &secret, rdma_event_channel *channel, Mesh mesh)
       : options_(options), channel_(channel) {
     for (Socket &socket : mesh.out)
       out_.push_back({std::move(socket), token(options, secret, options.rank, socket.number)});
@@ -96,9 +97,9 @@ public:
       in_.push_back({std::move(socket), token(options, secret, socket.peer, socket.number)});
   }
 
-  Connections meet(native::Control &control) {
+  Connections run(native::Control &control) {
     for (Place &place : out_)
-      call(place);
+      resolve_address(place);
     const Nanos deadline = native::monotonic_ns() + kPatienceNs;
     while (const Place *missing = first_missing()) {
       if (native::monotonic_ns() >= deadline)
@@ -131,7 +132,7 @@ private:
     return nullptr;
   }
 
-  // Nothing is sent before the start: what is heard of a connection is its end.
+  // Peers send nothing before the start, so a readable connection has ended.
   std::vector<pollfd> interests() const {
     std::vector<pollfd> fds{{channel_->fd, POLLIN, 0}};
     for (const Places *places : {&out_, &in_})
@@ -140,7 +141,7 @@ private:
     return fds;
   }
 
-  void call(Place &place) {
+  void resolve_address(Place &place) {
     place.id = new_id(channel_, options_.job.dscp);
     place.id->context = &place;
     sockaddr_in own = native::socket_address(options_.self().ip, 0),
@@ -152,13 +153,13 @@ private:
     if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST)
       return answer(event);
     Place *place = static_cast<Place *>(event.id->context);
-    if (place == nullptr) // a stranger's, refused
+    if (place == nullptr) // an unknown peer's request, which was rejected
       return;
     switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       return must(rdma_resolve_route(event.id, kResolveMs), "find a way to " + peer(*place).text());
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
-      return ask(*place);
+      return request_connection(*place);
     case RDMA_CM_EVENT_ESTABLISHED:
       return establish(*place, event);
     default:
@@ -167,18 +168,19 @@ private:
     }
   }
 
-  void ask(Place &place) {
+  void request_connection(Place &place) {
     place.connection = std::make_unique<RdmaConnection>(std::move(place.socket), std::move(place.id));
-    rdma_conn_param parameters = told(place.token);
-    must(rdma_connect(place.connection->id(), &parameters), "ask " + peer(place).text());
+    rdma_conn_param parameters = with_private_data(place.token);
+    must(rdma_connect(place.connection->id(), &parameters), "connect to " + peer(place).text());
   }
 
   void answer(const rdma_cm_event &event) {
     Id id(event.id);
-    std::uint64_t said = 0;
-    const bool spoke = heard(event, said);
-    const auto place = std::find_if(in_.begin(), in_.end(),
-                                    [&](const Place &each) { return spoke && !each.connection && each.token == said; });
+    std::uint64_t received = 0;
+    const bool has_token = read_private_data(event, received);
+    const auto place = std::find_if(in_.begin(), in_.end(), [&](const Place &each) {
+      return has_token && !each.connection && each.token == received;
+    });
     if (place == in_.end()) {
       id->context = nullptr;
       rdma_reject(id.get(), nullptr, 0);
@@ -188,15 +190,15 @@ private:
     set_options(id.get(), options_.job.dscp);
     place->connection = std::make_unique<RdmaConnection>(std::move(place->socket), std::move(id));
     const Target target = place->connection->target();
-    rdma_conn_param parameters = told(target);
+    rdma_conn_param parameters = with_private_data(target);
     must(rdma_accept(place->connection->id(), &parameters), "accept " + peer(*place).text());
   }
 
   void establish(Place &place, const rdma_cm_event &event) {
     Target target;
     const bool outgoing = &place >= out_.data() && &place < out_.data() + out_.size();
-    if (outgoing && !heard(event, target))
-      throw native::Failure("peer " + peer(place).text() + " did not say where to write to");
+    if (outgoing && !read_private_data(event, target))
+      throw native::Failure("peer " + peer(place).text() + " did not send the address of its receive buffer");
     place.connection->aim(target);
     place.there = true;
   }
@@ -221,15 +223,15 @@ public:
     sockets_ = listen_for_peers(options);
   }
 
-  // What was opened as somebody else, the kernel would refuse to use: so nothing of RDMA is before we stepped down. And
-  // all of it is before a peer is welcome, who then asks for a queue pair.
+  // The kernel refuses RDMA handles that another user opened, so they are opened after privileges are dropped. They are
+  // opened before peers are accepted, because an accepted peer requests a queue pair.
   Connections connect(const Options &options, const std::string &secret, native::Control &control) override {
     channel_.reset(rdma_create_event_channel());
     must(channel_ ? 0 : -1, "use this host's connection manager (/dev/infiniband/rdma_cm)");
     fcntl(channel_->fd, F_SETFL, fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
     const Id listening = listen_by_rdma(options);
     Mesh mesh = connect_mesh(options, std::move(sockets_), secret, control);
-    return Meeting(options, secret, channel_.get(), std::move(mesh)).meet(control);
+    return QueuePairSetup(options, secret, channel_.get(), std::move(mesh)).run(control);
   }
 
 private:
@@ -241,7 +243,7 @@ private:
     return id;
   }
 
-  EventChannel channel_; // outlives all that it tells of
+  EventChannel channel_; // destroyed after all identifiers that use it
   native::Fd sockets_;
 };
 

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// ECN marking where a switch's port sends, as a switch does it: by WRED thresholds on the backlog that a packet leaves
-// behind (CoNEXT'16; HPCC's simulator). Marked by what it finds when it comes, it would tell of the queue as
-// late as that is long.
+// ECN marking at a switch's port, as a switch does it: by WRED thresholds on the backlog behind a departing packet
+// (CoNEXT'16; HPCC's simulator). Marking on arrival would delay the congestion signal by the queueing delay.
 //
-// What comes to a port is counted, and its queue noted, by one of two programs: `mark_by_backlog` reads the root qdisc
-// (Linux 6.2 and later), `mark_by_virtual_queue` imitates it with a queue of its own. `mark_departing` sees packets
-// where they arrive, at the cable's far end, and marks by that queue, which has drained at the link's rate meanwhile.
+// One of two programs counts a port's packets and records its backlog: `mark_by_backlog` reads the root qdisc (Linux
+// 6.2 and later), `mark_by_virtual_queue` simulates a queue. `mark_departing` runs at the cable's far end. It marks by
+// the recorded backlog, less what the link has drained since.
 //
-// How long a mark takes until its sender hears the echo is counted where the echo arrives: of each flow, for the first
-// mark after an echo, until an ACK with ECE that covers the marked packet comes to the sender's own device.
+// The feedback delay is measured at the sender's own device, for one mark of each flow at a time. It is the time from
+// the mark until an ACK with ECE that covers the marked packet.
 //
-// Where a port has several queues, each packet is put into that of its DSCP, and marked by what it leaves behind there.
-// How fast such a queue drains is up to the others, so its bytes are counted as they come and as they arrive.
+// Where a port has several queues, a packet joins the queue of its DSCP, and is marked by the backlog of that queue.
+// The drain rate of such a queue depends on the other queues, so its bytes are counted on arrival and on departure.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
@@ -34,9 +33,9 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 #define TOS_OFFSET (ETH_HLEN + 1)
 #define ECN_MASK 3
 #define ECN_CE 3
-#define MOST_PACKETS_LOG2 16 // of a super-packet: more are marked almost surely by any probability
+#define MAX_PACKETS_LOG2 16 // of a super-packet: any probability marks one of more packets almost surely
 
-// Only what is read, relocated to the running kernel's layout by its BTF.
+// Only the members that are read here. CO-RE relocates them to the running kernel's layout.
 struct gnet_stats_queue {
   __u32 backlog;
 } __attribute__((preserve_access_index));
@@ -114,7 +113,7 @@ struct {
   __type(value, struct ecn_echoes);
 } echoes SEC(".maps");
 
-// Whose packets arrive at a far end: from that device's ifindex to the port's.
+// Maps the ifindex of the device at a cable's far end to the ifindex of the port.
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, MAX_PORTS);
@@ -124,9 +123,9 @@ struct {
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
 
-// Returns whether a super-packet of `segments` is marked. Where a segment stands for several packets of the real link,
-// it is if any of those would be: the echo of one mark makes a CNP. Marked by itself, whatever it stands for, a flow
-// with fewer packets would hear of the same queue later.
+// Decides at random whether a super-packet of `segments` is marked. A segment may represent several packets of the real
+// link. The super-packet is then marked if any of those would be, because one echo causes a CNP. With one decision per
+// segment, a flow with fewer packets would get feedback from the same queue later.
 static __always_inline int exceeds_thresholds(const struct ecn_config *config, __u64 backlog, __u32 segments) {
   if (backlog <= config->kmin_bytes)
     return 0;
@@ -135,7 +134,7 @@ static __always_inline int exceeds_thresholds(const struct ecn_config *config, _
   __u64 share = config->pmax_of_65536 * (backlog - config->kmin_bytes) / (config->kmax_bytes - config->kmin_bytes);
   __u64 unmarked = ECN_CERTAIN - share, all_unmarked = ECN_CERTAIN;
   __u32 packets = config->packets ? config->packets * segments : 1;
-  for (int i = 0; i < MOST_PACKETS_LOG2 && packets; i++, packets >>= 1) {
+  for (int i = 0; i < MAX_PACKETS_LOG2 && packets; i++, packets >>= 1) {
     if (packets & 1)
       all_unmarked = all_unmarked * unmarked / ECN_CERTAIN;
     unmarked = unmarked * unmarked / ECN_CERTAIN;
@@ -143,8 +142,6 @@ static __always_inline int exceeds_thresholds(const struct ecn_config *config, _
   return (bpf_get_prandom_u32() & (ECN_CERTAIN - 1)) >= all_unmarked;
 }
 
-// An ACK without data, and nothing else. RFC 3168, 6.1.4, wants it not ECT, but the kernel makes it so for a congestion
-// control that needs ECN; nobody echoes a mark on it, and on RoCE, marked ACKs give no CNP.
 static __always_inline int reads_headers(struct __sk_buff *skb, struct iphdr *ip, struct tcphdr *tcp) {
   return skb->protocol == bpf_htons(ETH_P_IP) && !bpf_skb_load_bytes(skb, ETH_HLEN, ip, sizeof(*ip)) &&
          ip->protocol == IPPROTO_TCP && !bpf_skb_load_bytes(skb, ETH_HLEN + ip->ihl * 4, tcp, sizeof(*tcp));
@@ -154,6 +151,8 @@ static __always_inline int has_no_data(const struct iphdr *ip, const struct tcph
   return bpf_ntohs(ip->tot_len) == (ip->ihl + tcp->doff) * 4 && !tcp->syn && !tcp->fin && !tcp->rst;
 }
 
+// Returns true for an ACK without data. RFC 3168, section 6.1.4, forbids ECT on pure ACKs, but the kernel sets it for a
+// congestion control that needs ECN. A mark on such an ACK is never echoed; on RoCE, marked ACKs cause no CNP.
 static __always_inline int is_pure_ack(struct __sk_buff *skb) {
   struct iphdr ip;
   struct tcphdr tcp;
@@ -161,7 +160,7 @@ static __always_inline int is_pure_ack(struct __sk_buff *skb) {
   return reads_headers(skb, &ip, &tcp) && has_no_data(&ip, &tcp);
 }
 
-// Notes a packet that was just marked, unless the flow awaits an echo already.
+// Records a packet that was just marked, unless an earlier mark of the flow still has no echo.
 static __always_inline void await_echo(struct __sk_buff *skb, __u32 ifindex) {
   struct iphdr ip;
   struct tcphdr tcp;
@@ -173,9 +172,9 @@ static __always_inline void await_echo(struct __sk_buff *skb, __u32 ifindex) {
   bpf_map_update_elem(&awaited, &flow, &mark, BPF_NOEXIST);
 }
 
-// Counts the echo of a mark at the device of the flow's sender: on the way there, packets are for another host. A new
-// connection begins with a SYN in each direction; the echo of a mark that was made before does not come any more.
-static __always_inline void hear_echo(struct __sk_buff *skb) {
+// Counts the echo of a mark at the device of the flow's sender. On the path to it, packets are for another host. A SYN
+// begins a new connection, so it discards marks of an earlier connection with the same ports.
+static __always_inline void count_echo(struct __sk_buff *skb) {
   struct iphdr ip;
   struct tcphdr tcp;
 
@@ -214,7 +213,7 @@ static __always_inline void count_source(struct __sk_buff *skb, __u32 ifindex, _
 
 static __always_inline __u32 segments_of(struct __sk_buff *skb) { return skb->gso_segs ? skb->gso_segs : 1; }
 
-// The ECN field, or 0 where there is none.
+// Returns the ECN field, or 0 for packets without one.
 static __always_inline __u8 ecn_of(struct __sk_buff *skb) {
   __u8 tos = 0;
 
@@ -231,10 +230,10 @@ static __always_inline __u32 queue_of(struct __sk_buff *skb, const struct ecn_co
   return config->queue_of_dscp[tos >> 2] & (ECN_QUEUES - 1);
 }
 
-// What overtakes all data, as CNPs do, is in none of the queues.
+// Returns true for packets that represent CNPs. They have their own class, and are in none of the queues.
 static __always_inline int overtakes(struct __sk_buff *skb) { return ecn_of(skb) && is_pure_ack(skb); }
 
-// Chooses a packet's class and adds it to its queue, which holds no more than `most`: that mends what was miscounted.
+// Chooses a packet's class and adds its bytes to its queue. `most` limits the queue, which corrects counting errors.
 static __always_inline void join_queue(struct __sk_buff *skb, const struct ecn_config *config,
                                        struct noted_queue *noted, __u64 most) {
   __u32 queue = queue_of(skb, config);
@@ -253,7 +252,7 @@ static __always_inline void join_queue(struct __sk_buff *skb, const struct ecn_c
   bpf_spin_unlock(&noted->lock);
 }
 
-// Takes a packet from its queue, and returns what it leaves behind there.
+// Removes a packet from its queue, and returns the queue's remaining bytes.
 static __always_inline __u64 leave_queue(struct __sk_buff *skb, const struct ecn_config *config,
                                          struct noted_queue *noted) {
   __u32 queue = queue_of(skb, config);
@@ -277,10 +276,10 @@ static __always_inline void count(struct __sk_buff *skb, struct ecn_port *port) 
     __sync_fetch_and_add(&port->ect_packets, segments);
 }
 
-// What is left of a queue that was noted some time ago. Call it locked.
+// Returns the present bytes of a queue, which has drained since it was recorded. Requires its lock.
 static __always_inline __u64 left_of(const struct noted_queue *queue, __u64 now_ns, __u64 rate) {
   __u64 idle_ns = now_ns > queue->noted_ns ? now_ns - queue->noted_ns : 0;
-  // After a second anything has drained, and the product below cannot overflow.
+  // Any queue drains within a second. The limit keeps the product from overflowing.
   __u64 drained = idle_ns < NS_PER_S ? idle_ns * rate / NS_PER_S : queue->backlog_bytes;
 
   return queue->backlog_bytes > drained ? queue->backlog_bytes - drained : 0;
@@ -301,7 +300,7 @@ int mark_by_backlog(struct __sk_buff *ctx) {
     if (config->queues > 1)
       join_queue(ctx, config, queue, backlog + length);
     bpf_spin_lock(&queue->lock);
-    if (now_ns >= queue->noted_ns) { // another CPU may have come later, and been quicker
+    if (now_ns >= queue->noted_ns) { // another CPU may already have recorded a later packet
       queue->noted_ns = now_ns;
       queue->backlog_bytes = backlog + length;
     }
@@ -310,7 +309,7 @@ int mark_by_backlog(struct __sk_buff *ctx) {
   return TC_ACT_OK;
 }
 
-// A packet that comes is part of the queue, unless a FIFO of that limit would have dropped it.
+// An arriving packet joins the queue, unless a FIFO with this limit would drop it.
 SEC("tc")
 int mark_by_virtual_queue(struct __sk_buff *ctx) {
   __u32 ifindex = ctx->ifindex;
@@ -334,7 +333,7 @@ int mark_by_virtual_queue(struct __sk_buff *ctx) {
   return TC_ACT_OK;
 }
 
-// What a packet leaves behind that arrives now.
+// Returns the backlog behind a packet that departs now.
 static __always_inline __u64 left_behind(struct __sk_buff *skb, const struct ecn_config *config,
                                          struct noted_queue *noted) {
   __u64 rate = config->drain_bytes_per_s, now_ns = bpf_ktime_get_ns(), own = skb->len;
@@ -345,8 +344,8 @@ static __always_inline __u64 left_behind(struct __sk_buff *skb, const struct ecn
   return left > own ? left - own : 0;
 }
 
-// Marks what can be marked and is not yet: a mark made upstream is not counted twice. Other filters go on behind it. A
-// packet leaves HTB before its own time on the link, so it is still part of what has not drained.
+// Marks ECT packets that carry no mark yet, so that marks of switches upstream are not counted twice. Later filters
+// still run. HTB releases a packet before its transmission time, so the recorded queue still includes it.
 SEC("tc")
 int mark_departing(struct __sk_buff *ctx) {
   __u32 far = ctx->ifindex, segments = segments_of(ctx);
@@ -358,14 +357,14 @@ int mark_departing(struct __sk_buff *ctx) {
 
   if (!ifindex || !port || !config || !queue)
     return TC_ACT_UNSPEC;
-  hear_echo(ctx);
+  count_echo(ctx);
   __u64 left = config->queues > 1 ? leave_queue(ctx, config, queue) : 0;
   if (!ecn || ecn == ECN_CE)
     return TC_ACT_UNSPEC;
   if (config->queues <= 1)
     left = left_behind(ctx, config, queue);
   if (exceeds_thresholds(config, left, segments) && !is_pure_ack(ctx) &&
-      !bpf_skb_pull_data(ctx, ETH_HLEN + sizeof(struct iphdr)) && // a tap may still share the headers: they become ours
+      !bpf_skb_pull_data(ctx, ETH_HLEN + sizeof(struct iphdr)) && // a tap may share the headers: get a private copy
       bpf_skb_ecn_set_ce(ctx) == 1) {
     __sync_fetch_and_add(&port->marks, segments);
     count_source(ctx, *ifindex, segments);

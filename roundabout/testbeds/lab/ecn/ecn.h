@@ -13,12 +13,12 @@
 #define ECN_DSCPS 64
 #define ECN_QUEUES 8 // at most, a power of two
 
-// HTB's classes, as network.py makes them: what stands for CNPs, the queue that is served last, and those before it.
+// HTB's classes, as network.py makes them: for CNPs, for the queue that is served last, and for the other queues.
 #define ECN_CLASS_CNPS 0x10003
 #define ECN_CLASS_LAST 0x10002
 #define ECN_CLASS_OF(queue) (0x10010 + (queue))
 
-// Whose packets a port marked. Of sources beyond ECN_MAX_SOURCES, marks are counted by port alone.
+// The key for marks by port and source. Marks of sources beyond ECN_MAX_SOURCES are counted by port only.
 struct ecn_source {
   __u32 ifindex;
   __u32 address; // IPv4, in network byte order
@@ -47,8 +47,8 @@ struct ecn_config {
   __u64 drain_bytes_per_s;
   // Strict priority, where there is more than one queue: a higher one is served first, and 0 last.
   __u32 queues;
-  // Packets of the real link that a segment stands for, each of which may be marked. 0: a super-packet is marked as
-  // one.
+  // Number of the real link's packets that a segment represents, each of which may be marked. 0: a super-packet is
+  // marked as one packet.
   __u32 packets;
   __u8 queue_of_dscp[ECN_DSCPS];
 };

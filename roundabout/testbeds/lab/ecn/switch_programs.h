@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the commands of `switchport` share: pinned maps, and programs attached in other network namespaces.
+// The common part of the commands of `switchport`: pinned maps, and programs attached in other network namespaces.
 #ifndef ROUNDABOUT_SWITCH_PROGRAMS_H
 #define ROUNDABOUT_SWITCH_PROGRAMS_H
 
@@ -8,7 +8,7 @@
 // Prints what failed and why, and returns the exit status 1.
 int fail(const char *what, int error);
 
-// All of these return a negative error; open_pinned otherwise a file descriptor.
+// These return a negative errno on failure. On success, open_pinned returns a file descriptor, and the others 0.
 int pin_path(char *path, const char *pins, const char *name);
 int open_pinned(const char *pins, const char *name);
 int pin_map(const struct bpf_object *object, const char *pins, const char *name);

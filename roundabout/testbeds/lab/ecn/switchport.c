@@ -12,9 +12,9 @@
 //   switchport release PINS                   unpin, and wait until the kernel has freed it all
 //
 // PID names the switch's network namespace, FAR_PID and FAR_IFINDEX the device at the cable's other end, KMIN, KMAX and
-// LIMIT are bytes, PMAX a probability, DRAIN bytes a second. Packets of a DSCP wait in its QUEUE, all others in the
-// last, 0. PROGRAM, which notes the port's queue, is the best that
-// the kernel can run, unless given. PINS is a folder on a bpffs; the maps of ecn.h are pinned there.
+// LIMIT are bytes, PMAX a probability, DRAIN bytes a second. Packets of a DSCP wait in its QUEUE, all others in queue
+// 0, which is served last. PROGRAM records the port's backlog; by default it is the best one that the kernel can run.
+// PINS is a folder on a bpffs, where the maps of ecn.h are pinned.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -35,7 +35,7 @@
 
 #define RELEASE_LIMIT_MS 5000
 #define MARKING "mark_departing"
-#define BEFORE_FORWARDING 1 // the priority of filters
+#define BEFORE_FORWARDING 1 // filter priority
 
 static const char *const pinned[] = {"ports", "configs", "sources", "echoes", ROUTES};
 #define PINNED (sizeof(pinned) / sizeof(*pinned))
@@ -53,7 +53,7 @@ static int quiet(enum libbpf_print_level level, const char *format, va_list argu
   return level == LIBBPF_WARN && getenv("SWITCHPORT_DEBUG") ? vfprintf(stderr, format, arguments) : 0;
 }
 
-// Whether all that is left of a line are DSCPs with their queues.
+// Reads DSCPs with their queues from the rest of a line. Returns true if it contains nothing else.
 static int read_queues(const char *text, struct ecn_config *config) {
   unsigned dscp, queue;
   int length;
@@ -91,7 +91,7 @@ static int read_line(struct port_line *line, int with_places) {
   return 1;
 }
 
-// The real backlog is readable where the kernel offers the cast to its own sk_buff.
+// Returns true if the kernel has the cast to its own sk_buff, which is needed to read the qdisc's backlog.
 static int kernel_shows_backlog(void) {
   struct btf *btf = btf__load_vmlinux_btf();
   int shown = btf && btf__find_by_name_kind(btf, "bpf_cast_to_kern_ctx", BTF_KIND_FUNC) > 0;
@@ -130,7 +130,7 @@ static int attach_port(const struct port_line *line, const struct bpf_object *ob
     error = bpf_map_update_elem(map_of(object, "ports"), &line->ifindex, &uncounted, BPF_NOEXIST);
   if (!error)
     error = bpf_map_update_elem(map_of(object, "echoes"), &line->ifindex, &unheard, BPF_NOEXIST);
-  // A queue starts empty; its layout is the programs' own affair.
+  // A queue starts empty. Only the eBPF programs use its layout.
   if (!error)
     error = bpf_map_update_elem(map_of(object, "queues"), &line->ifindex, nothing, BPF_NOEXIST);
   if (!error)
@@ -217,7 +217,8 @@ static int show(const char *pins) {
   return 0;
 }
 
-// The id of the map that was pinned, 0 where none was (its maker was killed first), or a negative error.
+// Unpins a map. Returns its id, 0 if there was none (`attach` was killed before it pinned the map), or a negative
+// errno.
 static int unpin(const char *pins, const char *name) {
   struct bpf_map_info info = {};
   __u32 size = sizeof(info);
@@ -240,7 +241,7 @@ static int is_alive(int id) {
   return map >= 0;
 }
 
-// Namespaces die in the background, and what is attached there with them; whoever takes a lab down shall find it gone.
+// Waits until the kernel has freed the maps. It destroys namespaces, with the programs attached there, asynchronously.
 static int release(const char *pins) {
   int waited_ms = 0, ids[PINNED];
 

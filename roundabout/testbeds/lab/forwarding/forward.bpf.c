@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
-// Forwards what comes to a switch's port by the route of its flow. A bridge has one path to a host, and would send
-// what it does not know around a loop for ever. Nothing is changed in a packet: hosts know each other's addresses.
+// Forwards packets from a switch's port by the route of their flow. A bridge has one path to a host, and would send
+// unknown destinations around a loop forever. Packets are not changed: hosts have fixed tables of MAC addresses.
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>

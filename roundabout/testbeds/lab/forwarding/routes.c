@@ -15,7 +15,7 @@
 #include "forward.h"
 
 #define PROGRAM "forward"
-#define BEHIND_MARKING 2 // a mark is of the cable that the packet came by
+#define BEHIND_MARKING 2 // filter priority: a packet is marked for its incoming cable before it is forwarded
 
 int attach_forwarding(const char *object_path, const char *pins) {
   struct bpf_object *object = bpf_object__open_file(object_path, NULL);

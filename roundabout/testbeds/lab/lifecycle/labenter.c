@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // labenter PID_FILE PROGRAM [ARGUMENT...]: run a program inside a lab host. It is the ProxyCommand of the lab's
 // ssh_config. The host lives while labinit holds the lock on PID_FILE; only then is the pid in it believed.
-// What no host needs is given up on the way: modules, raw devices, the machine's clock and its power.
+// The program gets no capabilities for modules, raw devices, the machine's clock and its power.
 #define _GNU_SOURCE
 #include "capabilities.h"
 
@@ -32,14 +32,14 @@ static int open_host(const char *path) {
   if (read(file, pid, sizeof(pid) - 1) < 0)
     die(path, strerror(errno));
   host = (int)syscall(SYS_pidfd_open, atoi(pid), 0);
-  // Asked after the pid was turned into a handle: a recycled pid cannot be taken for the host.
+  // The lock is checked after the pidfd is open, so that a reused pid cannot be mistaken for the host.
   if (!is_alive(file) || host < 0)
     die(path, "this lab host is not running; `roundabout lab down` clears what is left of its lab");
   close(file);
   return host;
 }
 
-// A host's clock is its own only on kernels that have such namespaces; others refuse to be asked.
+// Returns the flag for a time namespace, or 0 for kernels without such namespaces, whose setns() would fail.
 static int time_namespace(void) { return access("/proc/self/ns/time", F_OK) ? 0 : CLONE_NEWTIME; }
 
 int main(int count, char **words) {
@@ -54,7 +54,7 @@ int main(int count, char **words) {
   if (setns(host, CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC | time_namespace()))
     die(words[1], strerror(errno));
   close(host);
-  // Only a child is born into the PID namespace.
+  // setns() moves only children into the PID namespace.
   child = fork();
   if (child < 0)
     die("fork", strerror(errno));

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// labinit: the process whose life is a lab host's, or a lab switch's, life.
+// labinit: the process that keeps a lab host, or a lab switch, in existence.
 //
 //   labinit host NAME LOCK_FD SHARE BPF [SHIFT_NS]
 //       new network, mount, PID, UTS and IPC namespaces, with labinit as their PID 1; and a time namespace, whose
-//       monotonic clock (and time since boot) is SHIFT_NS ahead of the machine's, where that is given
+//       monotonic clock (and time since boot) is SHIFT_NS ahead of the machine's, if SHIFT_NS is given
 //   labinit switch NAME LOCK_FD
 //       new network and mount namespaces, with a /sys that shows its devices
 //
 // LOCK_FD is the node's pid file, open and flock-held by the caller. labinit writes its pid there and keeps the
-// descriptor: while the lock is held the pid is true, and once it is free nothing of the node is left to kill. Returns
-// 0 when the node is ready, and 1 with a message when it could not be made. When labinit dies the kernel ends all that
-// the node was.
+// descriptor. The pid is valid while the lock is held; once the lock is free, no process of the node is left. Returns 0
+// when the node is ready, and 1 with a message if it could not be made. When labinit dies, the kernel ends the node.
 //
-// SHARE is the lab's folder of what hosts see: bound to /run/roundabout/ssh, and its etc/ over files of /etc.
+// SHARE is the lab's folder of files for hosts: bound to /run/roundabout/ssh, and its etc/ over files of /etc.
 // BPF is the lab's bpffs, bound to the same path inside.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -56,7 +55,7 @@ static void make_folder(const struct node *node, const char *path, mode_t mode) 
 static void write_once(const char *path, const char *text) {
   int fd = open(path, O_WRONLY | O_CLOEXEC);
 
-  // Absent where the kernel has no IPv6: then there is nothing to silence.
+  // The file does not exist on a kernel without IPv6, which needs no setting.
   if (fd < 0)
     return;
   if (write(fd, text, strlen(text)) < 0)
@@ -64,7 +63,7 @@ static void write_once(const char *path, const char *text) {
   close(fd);
 }
 
-// The pid as the machine sees it: /proc is still the machine's here, so its `self` is not yet 1.
+// Writes the pid in the machine's PID namespace. /proc is still the machine's here, so `self` is not yet 1.
 static void write_pid(const struct node *node) {
   char pid[32];
   ssize_t length = readlink("/proc/self", pid, sizeof(pid) - 1);
@@ -80,7 +79,7 @@ static void prepare_network(const struct node *node) {
   struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-  // Before any device exists, so that every later one is born without IPv6 and stays silent.
+  // Set before any device exists, so that later devices have no IPv6 and send no neighbor discovery.
   write_once("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
   write_once("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
   if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &loopback))
@@ -88,7 +87,7 @@ static void prepare_network(const struct node *node) {
   close(fd);
 }
 
-// A handle to `path` that stays good when something is mounted over it.
+// Opens a handle to `path` that stays valid when something is mounted over it.
 static int keep(const struct node *node, const char *path) {
   int fd = open(path, O_PATH | O_CLOEXEC);
 
@@ -123,15 +122,15 @@ static void cover_etc(const struct node *node) {
   }
 }
 
-// Logins to a lab host are no business of the machine's records.
+// Do not record logins to lab hosts in the machine's wtmp, btmp and lastlog.
 static void hide_login_records(void) {
   static const char *const records[] = {"/var/log/wtmp", "/var/log/btmp", "/var/log/lastlog"};
 
   for (size_t i = 0; i < sizeof(records) / sizeof(*records); i++)
-    mount("/dev/null", records[i], NULL, MS_BIND, NULL); // some systems do not keep all of them
+    mount("/dev/null", records[i], NULL, MS_BIND, NULL); // fails for files that the system does not have
 }
 
-// The machine's later unmounts still reach us, so that we never keep a disk of its busy; ours do not reach it.
+// Unmounts on the machine propagate here, so the lab never keeps a disk busy. The lab's do not propagate back.
 static void detach_mounts(const struct node *node) {
   if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL))
     die(node, "making mounts private");
@@ -200,10 +199,10 @@ static _Noreturn void live(const struct node *node, int ready) {
   reap_until_told(&awaited);
 }
 
-// Clocks stand from the first process in a time namespace on: this is the only moment to set them.
+// Offsets are fixed once a process is in the time namespace, so they are set here.
 static void shift_clocks(const struct node *node) {
   const long long second = 1000000000, shift = atoll(node->shift_ns);
-  const long long rest = (shift % second + second) % second; // the kernel wants it positive, also of a negative shift
+  const long long rest = (shift % second + second) % second; // nonnegative, also for a negative shift
   const long long seconds = (shift - rest) / second;
   FILE *offsets;
 
