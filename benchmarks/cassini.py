@@ -145,7 +145,7 @@ def growth(most_links: int) -> dict[int, float]:
 
 def draw(taken: dict[int, float], file: Path) -> None:
     """Draw CPU seconds against the number of links into a file."""
-    from analysis.render import style  # noqa: PLC0415 - a second, for those who want a picture
+    from analysis.render import style  # noqa: PLC0415 - takes a second, and only pictures need it
 
     drawn, (axes,) = style.new_figure(1, 1, 3.4)
     axes.loglog(list(taken), list(taken.values()), marker="o", color=style.JOBS[0])

@@ -43,7 +43,7 @@ SCALE = 0.01
 PERIOD_NS = 10_000_000
 WIDTH_NS = 1_000_000
 
-# What `cyclictest` does, in a page: prints the lateness of each wake-up in nanoseconds, at the launcher's priority.
+# A short version of `cyclictest`: prints the lateness of each wake-up in nanoseconds, at the launcher's priority.
 SLEEPER = r"""
 #define _GNU_SOURCE
 #include <sched.h>

@@ -125,7 +125,7 @@ def await_start(tcpdump):
 
 def in_one_line(said):
     """Return a program's output as one line, for a message."""
-    return " ".join(said.decode(errors="replace").split()) or "tcpdump ended without a word"
+    return " ".join(said.decode(errors="replace").split()) or "tcpdump ended without output"
 
 
 def counts(said):

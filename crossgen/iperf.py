@@ -78,7 +78,7 @@ def output(argv: List[str], limit_s: float) -> str:
         if process.returncode == 0:
             return out
         if not out.strip():
-            raise IperfError(f"{argv[0]} failed: {one_line(errors) or f'status {process.returncode}, without a word'}")
+            raise IperfError(f"{argv[0]} failed: {one_line(errors) or f'status {process.returncode}, without output'}")
         return out + "\n" + errors
 
 

@@ -130,7 +130,7 @@ def format_outside(path: Path) -> str:
     name = str(path.relative_to(ROOT))
     text = path.read_text()
     if path.suffix == ".md":
-        # Its own links lead to other places of the tree, which the site has not.
+        # Replace the page's links by their text, because they lead to files that the site does not have.
         for link in reversed(list(find_links(text))):
             begin = text.rindex("[", 0, link.begin)
             text = f"{text[:begin]}{text[begin + 1 : link.begin - 2]}{text[link.end + 1 :]}"

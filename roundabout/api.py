@@ -34,7 +34,7 @@ def load_experiment(
     only: Sequence[str] = (),
     repetitions: int | None = None,
 ) -> Experiment:
-    """Return an experiment of the catalogue, or one in a file, checked as a whole.
+    """Return an experiment of the catalog, or of a file, after all checks.
 
     `length` is `quick` or `full`, where the file has these; `set` gives fields by dotted path, over every level;
     `only` names variants, which are run with those that they need, and levels of other factors.
@@ -66,10 +66,10 @@ def run_experiment(  # noqa: PLR0913 - as on the command line
     runs: str | Path = "runs",
     quiet: bool = False,
 ) -> Run:
-    """Run it into a new folder of `runs`, and show on stderr how it goes, unless `quiet`.
+    """Run an experiment into a new folder of `runs`, and print progress to stderr, unless `quiet`.
 
-    `roundabout report` makes its summary and page. A lab needs root, and this to be the main thread. What was made on
-    the machine is undone when this returns or raises.
+    `roundabout report` makes its summary and page. A lab needs root, and must be run from the main thread. Changes of
+    the machine are undone when this returns or raises.
     """
     where = provider_for_experiment(
         experiment, testbed, Path(inventory) if inventory else None, scale=scale, dilation=dilation

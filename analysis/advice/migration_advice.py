@@ -123,7 +123,7 @@ def _check(placements: Placements, topology: Topology) -> HostTree:
     for host, free in zip(ground.hosts, ground.free(placements.values()), strict=True):
         if free < 0:
             raise AdviceError(
-                f"host {host}: found {1 - free} jobs, expected one at most: counters do not tell them apart"
+                f"host {host}: found {1 - free} jobs, expected one at most: counters cannot separate them"
             )
     return ground
 

@@ -76,7 +76,7 @@ def compare_predictions(found: Sequence[Prediction], run: Run) -> list[Row]:
     """
     measured = {cell.id: cell for cell in cells_of(run)}
     if not any(CellId(each.cell.levels) in measured for each in found):
-        raise StoreError(f"{run.path}: found no valid trial of a cell that is foretold, expected the same cells")
+        raise StoreError(f"{run.path}: found no valid trial of a predicted cell, expected the same cells")
     return [_row(each, run, measured) for each in found]
 
 

@@ -110,7 +110,7 @@ def _worker_events(iterations: pa.Table, jobs: list[str], begin_ns: int) -> Iter
 def _port_events(queue: pa.Table, begin_ns: int) -> Iterator[dict[str, Any]]:
     """Yield each switch port's rate until the next sample, and its backlog; unknown values are left out."""
     yield _metadata_event("links", pid=LINKS)
-    queue = queue.filter(pc.greater_equal(queue["controller_ns"], begin_ns))  # readers know no time below 0
+    queue = queue.filter(pc.greater_equal(queue["controller_ns"], begin_ns))  # readers do not support times below 0
     for link, towards in dict.fromkeys(zip(queue["link"].to_pylist(), queue["towards"].to_pylist(), strict=True)):
         port = filter_rows(queue, link=link, towards=towards).sort_by("controller_ns")
         at_ns = port["controller_ns"].to_numpy()

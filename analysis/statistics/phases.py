@@ -60,7 +60,7 @@ class FoundPhase:
 class FoundProfile:
     """A job's profile as counters show it: the period, and the phases in order, the longest quiet one first.
 
-    `iterations` is the number of iterations used. `likeness` is the correlation of the rate with itself one period
+    `iterations` is the number of iterations used. `correlation` is that of the rate with itself one period
     later. `outside_share` is the share of an iteration's bytes outside all sending phases.
     """
 
@@ -210,7 +210,7 @@ def resample_lines(line: Floats, folded: FoldedIterations, counts: Integers) -> 
     place = np.searchsorted(np.unique(folded.number), folded.number)
     missed = (np.interp(folded.at, *line.T) - folded.sent) / DETAIL
     derivatives = _line_derivatives(line, folded.at) / DETAIL
-    # Of each iteration, the first and second derivatives of the cost, which is soft_l1 as in `fit_line`.
+    # First and second derivatives of each iteration's cost, which is soft_l1 as in `fit_line`.
     weighted = derivatives.multiply((missed / np.sqrt(1 + missed**2))[:, None]).tocsr()
     curved = derivatives.multiply(((1 + missed**2) ** -0.75)[:, None]).tocsr()
     lasts = np.cumsum(np.bincount(place, minlength=counts.shape[1]))

@@ -151,7 +151,7 @@ def end_with(pid):
             ended.poll()
         except ProcessLookupError:
             pass
-        os._exit(0)  # its pipe tells the sampler
+        os._exit(0)  # the sampler ends because its pipe closes
 
     threading.Thread(target=follow, daemon=True).start()
 

@@ -64,7 +64,7 @@ def _split(code: str, number: int, *, is_inline: bool) -> Iterator[CommandLine]:
     """Yield the commands of a shell line, without comments, redirections and what sudo and variables add."""
     if not re.match(r"(?:sudo |[A-Z_]+=\S+ )*(?:\S*/)?(?:roundabout|rb|make|bootstrap|python3?)(?: |$)", code):
         return
-    without_comment = re.sub(r"(?:^|\s)#.*", "", code)  # before words are told apart: it may have an apostrophe
+    without_comment = re.sub(r"(?:^|\s)#.*", "", code)  # first, as it may have an apostrophe
     lexer = shlex.shlex(without_comment, posix=True, punctuation_chars="&;|" if not is_inline else "&;")
     lexer.whitespace_split = True
     lexer.commenters = ""

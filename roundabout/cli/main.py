@@ -173,7 +173,7 @@ def _cannot_write(error: OSError) -> int:
 
 def _show_version(asked: bool) -> None:
     if asked:
-        from roundabout.runner.machine_facts import describe_code  # noqa: PLC0415 - it asks git
+        from roundabout.runner.machine_facts import describe_code  # noqa: PLC0415 - it runs git
 
         print(describe_code())
         raise typer.Exit

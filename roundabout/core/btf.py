@@ -176,7 +176,7 @@ def _read_accesses(blob: bytes) -> Iterator[tuple[int, int]]:
     magic, _, _, header = struct.unpack_from("<HBBI", blob)
     if magic != MAGIC:
         raise DamagedError(f"found magic {magic:#x} in .BTF.ext, expected {MAGIC:#x}")
-    if header < 32:  # of a compiler that knew none
+    if header < 32:  # a compiler without CO-RE wrote it
         return
     at, size = struct.unpack_from("<II", blob, 24)
     at, end = header + at, header + at + size

@@ -41,7 +41,7 @@ def configuration(relay: str) -> dict[str, Any]:
             "evaluation_interval": f"{SCRAPE_INTERVAL_S}s",
         },
         "rule_files": [RULES.name],
-        # What exporters say of themselves holds: a target's labels are the same, and for those of others.
+        # Labels of exporters take precedence over the target's, because an exporter may serve figures of other hosts.
         "scrape_configs": [{"job_name": "roundabout", "honor_labels": True, "http_sd_configs": [discovery]}],
     }
 

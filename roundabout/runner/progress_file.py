@@ -92,7 +92,7 @@ class ProgressWriter:
                 fcntl.flock(file.fileno(), fcntl.LOCK_EX)
                 file.write(content)
                 spare = os.dup(file.fileno())  # the lock outlives the file's closing
-            partial.rename(path)  # not synced: nobody reads it after a power cut
+            partial.rename(path)  # not synced, because it is useless after a power cut
             spare, self._held = self._held, spare
         finally:
             if spare is not None:  # the lock of the previous record, or of a new one that could not replace it
@@ -102,7 +102,7 @@ class ProgressWriter:
     def _end(self) -> None:
         if self._path and self._held is not None:
             with suppress(OSError):
-                if file_lock.is_file_at(self._held, self._path):  # who resumed the run meanwhile has its own
+                if file_lock.is_file_at(self._held, self._path):  # a process that resumed the run has its own file
                     self._path.unlink()
             os.close(self._held)
         self._path = self._held = None

@@ -279,7 +279,7 @@ class Runner:
             trial, given = self._resolve(trial, run)
             inherited = InheritedDisturbance.of_inputs(run, given.get("given", {}))
             trial, timeline = _simulate_cluster(trial, self.observer)
-        except RoundaboutError as error:  # the trial that it needs is not valid, or does not tell
+        except RoundaboutError as error:  # a trial that it needs is not valid, or lacks the input
             self.observer.trial_started(trial, 1)
             _commit_unmeasured(trial, run, clock, error.message)
             self.observer.trial_ended(trial, [error.message], False)

@@ -72,7 +72,7 @@ class Slurm:
         if self.partition and not there:
             raise SlurmError(
                 f"found no partition {self.partition!r}: Slurm lists none to this user",
-                "`sinfo --all` shows hidden ones; ask the cluster's administrators which of them takes your jobs",
+                "`sinfo --all` lists hidden ones; the cluster's administrators choose which of them accept your jobs",
             )
         if self.partition and self.partition not in there:
             raise SlurmError(

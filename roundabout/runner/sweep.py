@@ -247,7 +247,7 @@ def _explain_failure(job: Job, what: str) -> SweepError:
     told = [f"{', '.join(sorted(nodes))}: {why}" for why, nodes in said.items()]
     if not told:
         return SweepError(
-            f"{what}: jobs of Slurm ended without a word",
+            f"{what}: jobs of Slurm ended without output",
             f"nodes must see {job.run} under this name: put --runs on a file system that they share",
         )
     more = [f"... and {len(told) - SHOWN} more, in {job.logs}"] if len(told) > SHOWN else []

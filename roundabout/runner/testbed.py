@@ -133,8 +133,8 @@ def refuse_trees(trial: TrialSpec) -> None:
             if phase.pattern == "tree" and not job.trainer.plays_trees:
                 raise UsageError(
                     f"jobs.{name}.trainer.name: found {job.trainer.name} with the pattern tree in phase {phase.name}, "
-                    "allowed is replay: other trainers know one transfer from a worker to another in a phase, and a "
-                    "tree has two",
+                    "allowed is replay: other trainers support one transfer from a worker to another in a phase, and "
+                    "a tree has two",
                     "use the trainer replay, run it with --testbed fluid or packets, or choose a profile with rings",
                 )
 
@@ -205,7 +205,7 @@ class TestbedProvider(ABC):
 
     def undo(self, entry: Entry) -> None:
         """Undo the change of a journal entry, even if it was made only in part or not at all."""
-        raise NotImplementedError(f"testbed {self.where['testbed']} owes nothing, found {entry}")
+        raise NotImplementedError(f"testbed {self.where['testbed']} has nothing to clean up, found {entry}")
 
     def checks(self) -> Iterable[Check]:
         """Yield the result of checking each requirement of this kind of testbed. Nothing is changed."""

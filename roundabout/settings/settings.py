@@ -247,7 +247,7 @@ def _restore_target(host: Host, entries: Dict[Key, Entry], report: Dict[str, Lis
         wrote = entries[key]["wrote"]
         if wrote is not None and not any(_equal(key, value, known) for known in (wrote, entries[key]["found"])):
             report["overridden"].append({"setting": _label(key), "wrote": wrote, "found": value})
-    # What is there and cannot be read (half written, say) is written too.
+    # Settings that exist but cannot be read, such as half-written ones, are restored too.
     wanted = {key: entry["found"] for key, entry in entries.items() if not isinstance(reasons.get(key), AbsentError)}
     wrong = [key for key in wanted if key not in now or not _equal(key, now[key], wanted[key])]
     reasons = {**{key: why for key, why in reasons.items() if key not in wanted}, **_write_back(host, wanted, wrong)}
@@ -312,7 +312,7 @@ def drifted(host: Host) -> Dict[str, Any]:
     """Return the settings whose value differs from their last owner's. A missing journal is not created."""
     if not (host.state / JOURNAL).exists():
         return {"differs": []}
-    with Journal(host.state) as journal:  # nobody is half way through
+    with Journal(host.state) as journal:  # the lock excludes a change in progress
         newest = {key: stack[-1] for key, stack in owners_by_setting(journal.entries()).items()}
         wrote = {
             key: entry["wrote"]

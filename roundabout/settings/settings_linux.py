@@ -321,7 +321,7 @@ def _route(host: Host, target: str) -> Tuple[List[str], Values]:
             found[name] = " ".join(words[at + 1 : end])
             words = words[:at] + words[end:]
     if found["rto_min_ms"] != "none":
-        found["rto_min_ms"] = _ms(str(found["rto_min_ms"]).split()[-1])  # `ip route` locks it, whatever it is told
+        found["rto_min_ms"] = _ms(str(found["rto_min_ms"]).split()[-1])  # `ip route` always locks it
     if found["quickack"] in ("0", "1"):
         found["quickack"] = int(found["quickack"])
     return [words[0], *table, *words[1:]], found

@@ -224,7 +224,7 @@ def _refuse_inert(host: Host, target: str) -> None:
     try:
         now = _query_nv(host, target, [LEGACY_DCQCN])[LEGACY_DCQCN]
     except ToolError:
-        return  # a firmware that does not know the setting has no other congestion control
+        return  # firmware without this setting has no other congestion control
     if now.current == 0:
         tool = _nv_tool(host).replace("config", "fwreset")  # MFT's, or mstflint's own
         reset = f"{tool} -d {_pci_address(host, target)} reset, or reboot"

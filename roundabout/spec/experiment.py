@@ -279,7 +279,7 @@ class Treatment(Strict):
     @model_validator(mode="after")
     def _only_who_meets_is_shifted(self) -> Self:
         if self.cassini and self.one_job_at_a_time:
-            raise ValueError("either cassini or one_job_at_a_time: who runs alone has no one to avoid")
+            raise ValueError("either cassini or one_job_at_a_time: a job that runs alone needs no time shift")
         unknown = [name for name in (self.cassini.timetables if self.cassini else ()) if name not in self.jobs]
         if unknown:
             raise ValueError(f"timetables of jobs that there are: there is no {unknown[0]}")

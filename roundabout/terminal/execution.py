@@ -41,7 +41,7 @@ def requested_provider(testbed: str | None, inventory: Path | None, **options: f
     where = {name: str(value) for name, value in every.items() if value is not None}
     found = find_provider(where)
     if strange := where.keys() - found.where.keys():
-        raise UsageError(f"found --{min(strange)}, expected none: testbed {found.where['testbed']} knows nothing of it")
+        raise UsageError(f"found --{min(strange)}, expected none: testbed {found.where['testbed']} has no such option")
     return found
 
 
@@ -76,7 +76,7 @@ def execute(
     With `executor`, the trials run on the nodes of a Slurm cluster. Raises UsageError if `executor` is invalid, and
     UnmeasuredError at the end if no trial is valid.
     """
-    # What only this needs takes a second to import.
+    # These imports take a second, and only this function needs them.
     from analysis.reading.trial_inputs import resolve_inputs  # noqa: PLC0415
     from analysis.reports.report import terminal_report, write_report  # noqa: PLC0415
     from analysis.reports.summary import summarize_run  # noqa: PLC0415

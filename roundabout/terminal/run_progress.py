@@ -195,7 +195,7 @@ def reason_lines(ended: EndedAttempt) -> list[str]:
 
 def describe_leftovers(owed: Sequence[str]) -> str:
     """Return a message about a run that was interrupted twice and left the changes `owed` in place."""
-    return f"interrupted: stays owed: {', '.join(owed)}; undo it: roundabout clean" if owed else "interrupted"
+    return f"interrupted; not cleaned up: {', '.join(owed)}; run: roundabout clean" if owed else "interrupted"
 
 
 class LenientStream:

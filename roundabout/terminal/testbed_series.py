@@ -76,7 +76,7 @@ def _listed(
     asked = {name: str(value) for name, value in {"inventory": inventory, **options}.items() if value is not None}
     known = {name: find_provider({**asked, "testbed": name}).where.keys() for name in names}
     if strange := asked.keys() - {option for own in known.values() for option in own}:
-        raise UsageError(f"found --{min(strange)}, expected none: none of {', '.join(names)} knows it")
+        raise UsageError(f"found --{min(strange)}, expected none: none of {', '.join(names)} has this option")
     providers = tuple(
         provider_for_experiment(
             experiment,

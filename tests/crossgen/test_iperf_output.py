@@ -58,7 +58,7 @@ def test_a_start_that_is_no_instant_is_said() -> None:
 
 
 def test_the_way_to_iperf_fails_with_one_message() -> None:
-    with pytest.raises(IperfError, match=r"^sh failed: status 3, without a word$"):
+    with pytest.raises(IperfError, match=r"^sh failed: status 3, without output$"):
         iperf.output(["sh", "-c", "exit 3"], 10)
     with pytest.raises(IperfError, match=r"^sh failed: a b$"):
         iperf.output(["sh", "-c", "printf 'a\n b\n' >&2; exit 1"], 10)

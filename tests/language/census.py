@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Count what docs/contributing/style.md forbids in docstrings and module names, folder by folder."""
+"""Count what docs/contributing/style.md forbids in texts and module names, folder by folder."""
 
 import ast
 import json
@@ -11,9 +11,23 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.language import texts
+from tests.language.texts import Text
+
 ROOT = Path(__file__).resolve().parents[2]
 OPENERS = re.compile(r"(What|Whether|Of|Those|Its|That|All of)\b")
-PEOPLE = re.compile(r"\b(nobody|somebody|whoever|whom|thereof|wherefore)\b", re.IGNORECASE)
+PEOPLE = re.compile(r"\b(who|whom|whoever|nobody|somebody|thereof|wherefore)\b", re.IGNORECASE)
+# A participle such as "known values" describes a value, and is no act of a program.
+SPEECH = re.compile(
+    r"\b((fore)?(tells?|told|telling)|asks?|asked|asking|hears?|heard|hearing|knows?|knew|knowing|known to"
+    r"|owes?|owed|owing|heed(s|ed|ing)?|welcom(es?|ed|ing))\b",
+    re.IGNORECASE,
+)
+# Phrases with such a word that speak of people, or that are names.
+ALLOWED = re.compile(
+    r"\b(well-known|user nobody|(administrator|author|caller|engineer|operator|person|people|reader|user)s?,? who)\b",
+    re.IGNORECASE,
+)
 FEWEST_WORDS = 4
 SUBJECT_MOST = 72  # characters of a commit's subject
 # Nouns, terms of the field and names that only look like participles or adverbs.
@@ -23,7 +37,8 @@ NOUNS = {
 }
 NOT_NOUNS = re.compile(r"(ed|ing|ly)$")
 ADVERBS = {"apart", "beside", "given", "inside", "kept", "left", "once", "over_ssh", "told"}
-DEFINITIONS = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+PAGES = "docs/results/"
+NOTEBOOKS = re.compile(r"analysis/studies/\w+/notebook\.py|analysis/notebooks/starter\.md")
 
 
 class Finding(NamedTuple):
@@ -40,9 +55,10 @@ class Finding(NamedTuple):
 
 
 def findings(files: Iterable[str]) -> list[Finding]:
-    """Return every finding in `files`, paths of Python files relative to ROOT."""
+    """Return every finding in `files`, paths of tracked files relative to ROOT."""
     files = [file for file in files if not file.startswith("tests/")]
-    return [*_docstring_findings(files), *_module_findings(files), *_mood_findings(files)]
+    python = [file for file in files if file.endswith(".py")]
+    return [*_text_findings(files), *_module_findings(python), *_mood_findings(python)]
 
 
 def counts(found: Iterable[Finding]) -> dict[str, dict[str, int]]:
@@ -53,12 +69,18 @@ def counts(found: Iterable[Finding]) -> dict[str, dict[str, int]]:
     return {folder: dict(sorted(kinds.items())) for folder, kinds in sorted(folders.items())}
 
 
-def docstring_kinds(text: str) -> Iterator[str]:
-    """Yield the kinds of rules that a docstring breaks: `opener`, `people` and `short`."""
+def text_kinds(text: str) -> Iterator[str]:
+    """Yield the kinds of rules that a text breaks: `opener`, and `people` and `speech` once for each word."""
     if OPENERS.match(text):
         yield "opener"
-    if PEOPLE.search(text):
-        yield "people"
+    text = ALLOWED.sub("", texts.CODE.sub("", text))
+    yield from ["people" for _ in PEOPLE.finditer(text)]
+    yield from ["speech" for _ in SPEECH.finditer(text)]
+
+
+def docstring_kinds(text: str) -> Iterator[str]:
+    """Yield the kinds of rules that a docstring breaks: those of each text, and `short`."""
+    yield from text_kinds(text)
     if len(text.split()) < FEWEST_WORDS:
         yield "short"
 
@@ -71,18 +93,36 @@ def is_noun(module: str) -> bool:
 
 
 def tracked_files() -> list[str]:
-    """Return the Python files that git tracks, relative to ROOT."""
-    done = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
-    return [file for file in done.stdout.splitlines() if (ROOT / file).is_file()]
+    """Return the files that git tracks, relative to ROOT."""
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [file for file in done.stdout.split("\0") if (ROOT / file).is_file()]
 
 
-def _docstring_findings(files: Iterable[str]) -> Iterator[Finding]:
+def _text_findings(files: list[str]) -> Iterator[Finding]:
+    trees = {file: ast.parse((ROOT / file).read_text()) for file in files if file.endswith(".py")}
+    errors = texts.error_classes(trees.values())
     for file in files:
-        for node in ast.walk(ast.parse((ROOT / file).read_text())):
-            text = ast.get_docstring(node) if isinstance(node, DEFINITIONS) else None
-            for kind in docstring_kinds(text) if text else ():
-                line = getattr(node, "lineno", 1)
-                yield Finding(kind, file, line, (text or "").partition("\n")[0])
+        if file in trees:
+            for text in texts.docstrings(trees[file]):
+                yield from _kinds(file, text, docstring_kinds(text.words), "")
+            yield from _of_medium(file, "message", texts.messages(trees[file], errors))
+        if file.startswith(PAGES) and file.endswith(".md"):
+            yield from _of_medium(file, "page", texts.page_paragraphs((ROOT / file).read_text()))
+        elif NOTEBOOKS.fullmatch(file):
+            read = texts.notebook_cells if file in trees else texts.page_paragraphs
+            yield from _of_medium(file, "notebook", read((ROOT / file).read_text()))
+        elif read_comments := texts.comments_reader(ROOT / file):
+            yield from _of_medium(file, "comment", read_comments((ROOT / file).read_text()))
+
+
+def _of_medium(file: str, medium: str, found: Iterable[Text]) -> Iterator[Finding]:
+    for text in found:
+        yield from _kinds(file, text, text_kinds(text.words), f"{medium} ")
+
+
+def _kinds(file: str, text: Text, kinds: Iterable[str], prefix: str) -> Iterator[Finding]:
+    for kind in kinds:
+        yield Finding(f"{prefix}{kind}", file, text.line, text.words.partition("\n")[0])
 
 
 def _module_findings(files: Iterable[str]) -> Iterator[Finding]:

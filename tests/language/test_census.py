@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from tests.language import __main__ as command
-from tests.language.census import ROOT, docstring_kinds, is_noun
+from tests.language.census import ROOT, docstring_kinds, is_noun, text_kinds
 
 pytestmark = pytest.mark.unit
 
@@ -24,6 +24,21 @@ pytestmark = pytest.mark.unit
 )
 def test_each_docstring_rule_is_checked(text, kinds):
     assert list(docstring_kinds(text)) == kinds
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("The kernel returns the rate, if it is known; unknown rates are left out.", []),
+        ("The sampler tells the port, and nobody heeds it.", ["people", "speech", "speech"]),
+        ("Requires what a flow asks for; known to the sink.", ["speech", "speech"]),
+        ("A well-known port. Runs as user nobody for the user who called `ask`.", []),
+        ("Whose share it has.", []),
+        ("Those that are due.", ["opener"]),
+    ],
+)
+def test_texts_are_checked_for_people_and_speech(text, kinds):
+    assert list(text_kinds(text)) == kinds
 
 
 @pytest.mark.parametrize("name", ["phase_overlap", "settings", "training_settings", "testbed", "__init__", "ring"])

@@ -43,11 +43,11 @@ def test_a_generator_stopped_in_its_warm_up_has_no_lateness():
     assert (row["planned_gbps"], row["schedule_held"], row["lateness_p99_us"]) == (5.9, None, None)
 
 
-def test_a_generator_that_told_nothing_spoils_its_trial():
+def test_a_generator_without_a_report_spoils_its_trial():
     silent = {"loud": SPEC, "silent": SPEC, "off": SPEC.model_copy(update={"load_gbps": 0.0})}
     trial = SimpleNamespace(spec=SimpleNamespace(cross_traffic=silent))
     assert validity_checks.missing_loads(trial, pa.table({"traffic": ["loud"]})) == [
-        "cross traffic silent did not tell what it sent"
+        "cross traffic silent reported no sent bytes"
     ]
 
 

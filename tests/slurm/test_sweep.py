@@ -105,7 +105,7 @@ def test_a_slurm_job_without_output_is_explained(asked: Asked, capsys: pytest.Ca
     (asked.home / "blind").touch()
     assert asked.run("--executor", "slurm") == 1
     said = capsys.readouterr().err
-    assert "no plan was made: jobs of Slurm ended without a word" in said
+    assert "no plan was made: jobs of Slurm ended without output" in said
     assert "put --runs on a file system that they share" in said
     assert not Run.all(asked.runs), "nothing is left of a run that never was"
 

@@ -28,7 +28,7 @@ class Dlrm:
         self._above = worker.torch.nn.parallel.DistributedDataParallel(above)
         rate = training.rate_of(above)
         self._optimizer = training.optimizer(worker.torch, above, rate=rate)
-        # What is looked up has few of a table's rows: no momentum of all of them.
+        # No momentum, because a step looks up few rows of a table, and momentum would change all rows.
         self._of_tables = training.optimizer(worker.torch, self._tables, momentum=0, rate=rate)
         self._examples = training_dlrm.Examples(sizes, worker.batch, worker.count, worker.rank, worker.seed)
 

@@ -209,7 +209,7 @@ def hurry():
 def refuse(job):
     """Raise ValueError if the job has options that only `replay` supports."""
     if job["departs_ms"] is not None or "timetable" in job:
-        raise ValueError("found a departure or a timetable, expected a job that trains to its end: it knows neither")
+        raise ValueError("found a departure or a timetable, expected neither: this trainer always trains to its end")
 
 
 def options(about):

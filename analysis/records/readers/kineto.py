@@ -383,7 +383,7 @@ class _TraceReader:
         )
 
     def _times_ns(self, event: Event) -> tuple[int, int]:
-        # Microseconds with three digits behind the point: whole nanoseconds, which a float of some days still tells.
+        # Microseconds with three decimals are whole nanoseconds, which a float holds exactly for some days.
         since_ns, lasted_ns = (round(require_real(event, name) * 1000) for name in ("ts", "dur"))
         for name, value_ns in (("ts", since_ns), ("dur", lasted_ns)):
             if not value_ns:

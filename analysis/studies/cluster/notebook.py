@@ -66,10 +66,10 @@ verdict_tables.cards(results.expectations)
 # %% [markdown]
 # ## Iteration times of all jobs
 #
-# All iterations of all jobs and repetitions together, as the thesis has them: long iterations of big models weigh most
-# in these means. A speed-up is over the same scheduler without Cassini, or over the study's baseline. Jobs do the same
-# work under all schedulers, but not always in as many iterations, since schedulers give them more workers or fewer.
-# Jobs of one worker send nothing and are not in here.
+# All iterations of all jobs and repetitions together, as in the thesis. Long iterations of big models have the largest
+# weight in these means. A speed-up compares with the same scheduler without Cassini, or with the study's baseline.
+# Jobs do the same work under all schedulers. The number of iterations may differ, because schedulers give a job more
+# or fewer workers. Jobs of one worker send nothing and are not included.
 
 # %%
 page.table_html(tables.pooled_table(results))
@@ -82,10 +82,10 @@ each_group(
 )
 
 # %% [markdown]
-# ## Beside a dedicated cluster
+# ## Compared with a dedicated cluster
 #
-# Each iteration as a multiple of what the same workers need when nobody else is on any link. So models count alike, and
-# numbers of workers make no difference; the speed-up is of the mean multiple.
+# Each iteration's time as a multiple of its time with the same workers on otherwise idle links. All models have equal
+# weight in this figure, and the number of workers has no effect. The speed-up is that of the mean multiple.
 
 # %%
 page.table_html(tables.dedicated_table(results))
@@ -93,14 +93,14 @@ page.table_html(tables.dedicated_table(results))
 # %% [markdown]
 # ## By model
 #
-# The mean of that.
+# The mean of these multiples, by model.
 
 # %%
 page.table_html(tables.slowdown_table(results))
 
 # %% [markdown]
-# Speed-ups of the mean iteration time, over the same schedulers as above. Schedulers that give a model other numbers of
-# workers give it other iterations.
+# Speed-ups of the mean iteration time, compared with the same schedulers as above. Schedulers that give a model
+# another number of workers change the length of its iterations.
 
 # %%
 page.table_html(tables.speedup_table(results))
@@ -108,8 +108,8 @@ page.table_html(tables.speedup_table(results))
 # %% [markdown]
 # ## The trace, event by event
 #
-# The first repetition. A dot is an iteration where it began, in its model's colour; a move is a job that goes on with
-# other workers. Where each job has a cluster of its own, nothing happens that could be shown here.
+# The first repetition. A dot is an iteration at its start, in its model's color. A move is a job that continues with
+# other workers. Where each job has its own cluster, there are no such events.
 
 # %%
 each_group(
@@ -120,7 +120,7 @@ each_group(
 )
 
 # %% [markdown]
-# ## Who was where
+# ## Placements over time
 
 # %%
 each_group(
@@ -131,12 +131,12 @@ each_group(
 )
 
 # %% [markdown]
-# ## What became of jobs
+# ## Completion, queueing and fairness
 #
-# By the timeline of each trial. Completion is from arrival to end, queueing from arrival to the first placement.
-# Fairness is Themis' finish-time fairness: time in the shared cluster over that in a dedicated one with the workers
-# that the job asked for. *Worst* is the mean over repetitions of the job that fared worst. Jobs that never were placed,
-# or were not done at the end, are counted and are in no mean.
+# From the timeline of each trial. Completion is the time from arrival to end, queueing the time from arrival to the
+# first placement. Fairness is Themis' finish-time fairness: time in the shared cluster divided by the time in a
+# dedicated one with the requested number of workers. *Worst* is the mean over repetitions of the job with the worst
+# value. Jobs that were never placed, or had not finished at the end, are counted, and are not in means.
 
 # %%
 page.table_html(tables.history_table(results))
@@ -159,7 +159,7 @@ each_group(
 # %% [markdown]
 # ## Congestion
 #
-# ECN marks of each iteration of a model's jobs, where somebody counted them and it can be told whose they are.
+# ECN marks in each iteration of a model's jobs, where marks were counted and can be attributed to jobs.
 
 # %%
 marked = tables.mark_tables(results)
@@ -174,7 +174,7 @@ each_group(
 )
 
 # %% [markdown]
-# The links between switches that carry most of what they could, in the first repetition.
+# The links between switches with the highest utilization, in the first repetition.
 
 # %%
 each_group(
@@ -196,10 +196,11 @@ about.headroom(run)
 # %% [markdown]
 # ## How the figures were made
 #
-# Iterations of a repetition depend on each other, repetitions do not: intervals are Student's t over repetitions, each
-# of which has a trace and guesses of its own. Speed-ups are over the same trace: their intervals come from the scatter
-# of the repetitions' own speed-ups. Those of 99th percentiles run between two of the longest iterations, by how much
-# the repetitions differ. With fewer than four repetitions there is no interval.
+# Iterations within a repetition depend on each other, and repetitions are independent. So intervals are Student's t
+# over repetitions. Each repetition has its own trace and its own guesses. A speed-up compares the same trace, so its
+# interval comes from the scatter of the repetitions' own speed-ups. The interval of a speed-up of a 99th percentile
+# lies between two of the longest iterations; the scatter of the repetitions decides which. With fewer than four
+# repetitions there is no interval.
 
 # %%
 about.invalid_trials(results.invalid_trials)

@@ -57,7 +57,7 @@ def history_table(results: Results) -> Table:
     )
     sections = group_by_title(results.lives, lambda each: each.group, _lives)
     empty = "In slices of a trace no job has its whole life."
-    return Table(columns, sections, "What became of jobs", empty=empty, divisible=True)
+    return Table(columns, sections, "Completion, queueing and fairness", empty=empty, divisible=True)
 
 
 def slowdown_table(results: Results, *, ends: bool = True) -> Table:

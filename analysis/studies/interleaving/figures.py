@@ -68,7 +68,7 @@ def draw_first_iterations(courses: Sequence[Sequence[TrialTrace]], iterations: i
         panel.set_ylim(0, top_gbps)
         draw_level(panel, trace.capacity_gbps, trace.describe_capacity())
         panel.set_title(trace.name)
-        # What has no room is where the page ends, under Provenance.
+        # Names of transports that are too long for a panel are in the section Provenance.
         if len(trace.name + trace.cell.transports) <= LETTERS / min(len(courses), ROW):
             draw_word_key(panel, {trace.cell.transports: SOFT}, weight="normal")
         panel.set_xlabel("ms since the start")

@@ -71,11 +71,13 @@ verdict_tables.cards(results.expectations)
 # %% [markdown]
 # ## Iteration times
 #
-# Milliseconds, from a job's start of computing to the end of its slowest worker's communication, over all iterations
-# of all valid repetitions; under each figure its 95 % interval. *Last half* is the second half of each repetition's
-# iterations, by when jobs that slide apart should have done so. The fluid limit is what links shared like water would
-# allow: alone, in fair shares from a common start, or interleaved: at the best start offsets found, where jobs may wait
-# so that their periods have a common multiple. *Off the limit* compares the last half with it.
+# Milliseconds, from the start of a job's computing to the end of its slowest worker's communication. Figures are over
+# all iterations of all valid repetitions; the 95 % interval is below each figure. *Last half* is the second half of
+# each repetition's iterations, by which jobs that slide apart should have separated.
+#
+# The fluid limit is the iteration time with max-min fair sharing of links: alone, with a common start, or interleaved
+# with the best start offsets found. Interleaved jobs may wait so that their periods have a common multiple. *Off the
+# limit* compares the last half with it.
 
 # %%
 page.captioned_table_html(tables.time_table(results))
@@ -89,9 +91,9 @@ page.named_values(
 # %% [markdown]
 # ## The first iterations
 #
-# Jobs compute, and meet on links that they share; a panel has the jobs of one link. Equal DCQCN timers are meant to
-# divide it evenly. A job whose rate-increase timer T is shorter recovers sooner after each cut, so it should take the
-# larger part, finish first, and begin its next iteration earlier.
+# Jobs compute, and communicate at the same time on shared links. A panel has the jobs of one link. Jobs with equal
+# DCQCN timers should get equal shares. A job with a shorter rate-increase timer T recovers sooner after each cut. It
+# should get the larger share, finish first, and begin its next iteration earlier.
 
 # %%
 draw(
@@ -106,8 +108,8 @@ draw(
 # %% [markdown]
 # ## Sliding apart
 #
-# A lead gained in one iteration carries over into the next. If it grows, the time during which several send shrinks,
-# until some compute while others communicate.
+# A lead gained in one iteration carries over to the next. If the lead grows, the overlap of communication phases
+# shrinks, until some jobs compute while others communicate.
 
 # %%
 page.named_values(
@@ -134,7 +136,7 @@ draw(
 )
 
 # %% [markdown]
-# ## What it does to iteration times
+# ## Effect on iteration times
 
 # %%
 draw(
@@ -159,10 +161,12 @@ draw(
 # %% [markdown]
 # ## ECN marks and the queue
 #
-# Where jobs meet, a queue builds up and the switch marks packets. Jobs that send in turns should leave it less to mark.
-# A mark belongs to the job whose worker sent the packet, and to the iteration in which it was made, from that
-# iteration's start to the next one's. Counters are read every 10 ms: *off by at most* is what may have come on the
-# other side of an iteration's edges. *Unattributed* is the share that no iteration can claim.
+# If jobs communicate at the same time, a queue builds up and the switch marks packets. Jobs that send in turns should
+# cause fewer marks. A mark is attributed to the job whose worker sent the packet, and to the iteration at the time of
+# marking. An iteration lasts from its start to the start of the next one.
+#
+# Counters are read every 10 ms. *Off by at most* is the largest number of marks that may belong to the neighboring
+# iterations. *Unattributed* is the share of marks that belong to no iteration.
 
 # %%
 page.table_html(tables.mark_table(results.cells))
@@ -204,19 +208,23 @@ about.applied_settings(run)
 # %% [markdown]
 # ## How the figures were made
 #
-# Variants ran in random order within each repetition. Iterations of a repetition depend on each other, repetitions do
-# not: intervals are Student's t over repetitions, those of 99th percentiles run between two of the longest
-# iterations, by how much the repetitions differ. Where iterations have two modes, such as those of jobs that meet
-# every second time, a median is one mode or the other by chance. By the share of the variance that the best split
-# into two groups explains (Otsu 1979; an even distribution reaches 75 %): from a share of 70 % on, intervals of
-# medians are between ranks; from 80 % on, tables give means, and speed-ups are of means. With fewer than four
-# repetitions there is no interval. Of fewer than 1,000 iterations a 99th percentile would be a guess: the longest one
-# is shown, and of how many it is that. A speed-up for which no job is named is that of the job that gains least. A
-# verdict says whether all of the interval lies within the paper's figure plus or minus the tolerance (pass), or none
-# of it (fail); else it is inconclusive.
+# Variants ran in random order within each repetition. Iterations within a repetition depend on each other, and
+# repetitions are independent. So intervals are Student's t over repetitions. The interval of a 99th percentile lies
+# between two of the longest iterations; the scatter of the repetitions decides which. With fewer than four repetitions
+# there is no interval. With fewer than 1,000 iterations, a 99th percentile would be a guess. The table then shows the
+# longest iteration, and the number of iterations.
 #
-# The fluid model gives every worker its max-min share of the payload rates along its path; a job's data appear at its
-# profile's own demand, and what has to wait leaves as fast as the share allows.
+# Iterations may have two modes, for example if jobs meet in every second iteration. A median is then one mode or the
+# other by chance. The criterion is the share of the variance that the best split into two groups explains (Otsu 1979;
+# an even distribution reaches 75 %). From 70 % on, the interval of a median comes from ranks. From 80 % on, tables
+# show means, and speed-ups compare means.
+#
+# A speed-up without the name of a job is that of the job that gains least. A verdict is pass if the whole interval
+# lies within the paper's figure plus or minus the tolerance, and fail if none of it does. Otherwise it is
+# inconclusive.
+#
+# The fluid model gives every worker its max-min share of the payload rates along its path. A job's data become
+# available at its profile's own demand, and data that must wait leave as fast as the share allows.
 
 # %%
 about.invalid_trials(results.invalid_trials)

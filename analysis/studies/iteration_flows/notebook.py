@@ -44,11 +44,11 @@ verdict_tables.cards(results.expectations)
 verdict_tables.agreement_table(results.expectations, "Salamy")
 
 # %% [markdown]
-# ## Who sends what
+# ## The flows
 #
-# Three workers train in a ring, and a fourth host sends to one of them (Salamy, Figure 3-9). Flow 1 leaves a worker
-# that meets no cross traffic, for another such: it shows the ring where it is not congested. Flow 2 leaves the worker
-# that receives the cross traffic, and waits for what comes through the congested link. Flow 3 is the cross traffic.
+# Three workers train in a ring, and a fourth host sends cross traffic to one of them (Salamy, Figure 3-9). Flow 1 is
+# between two workers that meet no cross traffic, so it shows the ring without congestion. Flow 2 leaves the worker
+# that receives the cross traffic, and waits for data from the congested link. Flow 3 is the cross traffic.
 
 # %%
 page.figure_html(
@@ -58,7 +58,7 @@ page.figure_html(
 )
 
 # %% [markdown]
-# ## How fast, inside iterations
+# ## Rates inside iterations
 
 # %%
 page.concatenate(
@@ -74,10 +74,11 @@ page.concatenate(
 # %% [markdown]
 # ## Table 3.11
 #
-# A ring conserves bytes: over all the time, compute phases included, flows 1 and 2 have sent as much, and as much would
-# suffice for both: what they sent, evenly over the time in which their worker communicated. The mean of readings is
-# another figure: the more a sender waits and then hurries, the higher it is. What it lies above the sufficient
-# bandwidth is what a node could have left to others without slowing the ring.
+# A ring conserves bytes: over the whole time, including compute phases, flows 1 and 2 have the same mean rate. The
+# sufficient bandwidth of a flow is its bytes divided by the time in which its worker communicated. It is the same for
+# both flows too. The mean of readings differs: it rises with the time that a sender waits and then hurries. The
+# difference to the sufficient bandwidth is the bandwidth that a node could have left to others without slowing the
+# ring.
 
 # %%
 page.table_html(tables.bandwidth_table(results))
@@ -100,8 +101,9 @@ about.applied_settings(run)
 # %% [markdown]
 # ## How the figures were made
 #
-# Readings of a repetition depend on each other, repetitions do not: intervals are Student's t over repetitions, of
-# differences between the flows of the same repetition. With fewer than four repetitions there is no interval.
+# Readings within a repetition depend on each other, and repetitions are independent. So intervals are Student's t over
+# repetitions, of differences between the flows of the same repetition. With fewer than four repetitions there is no
+# interval.
 
 # %%
 about.invalid_trials(results.invalid_trials)

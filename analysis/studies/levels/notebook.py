@@ -35,8 +35,8 @@ verdict_tables.cards(results.expectations)
 # %% [markdown]
 # ## Iteration times by level
 #
-# Medians over all iterations of all valid repetitions, with their 95 % intervals. *Least* marks the level of the least
-# median of its line.
+# Medians over all iterations of all valid repetitions, with their 95 % intervals. *Least* marks the level with the
+# lowest median of its line.
 
 # %%
 page.figure_html(
@@ -64,12 +64,14 @@ about.applied_settings(run)
 # %% [markdown]
 # ## How the figures were made
 #
-# Iterations of a repetition depend on each other, repetitions do not: intervals are Student's t over repetitions,
-# those of 99th percentiles run between two of the longest iterations, by how much the repetitions differ. Where
-# iterations have two modes, a median is one mode or the other by chance. By the share of the variance that the best
-# split into two groups explains (Otsu 1979): from a share of 70 % on, intervals of medians are between ranks; from
-# 80 % on, tables give means, and speed-ups are of means. With fewer than four repetitions there is no interval. Of
-# fewer than 1,000 iterations a 99th percentile would be a guess: the longest one is shown, and of how many it is that.
+# Iterations within a repetition depend on each other, and repetitions are independent. So intervals are Student's t
+# over repetitions. The interval of a 99th percentile lies between two of the longest iterations; the scatter of the
+# repetitions decides which. With fewer than four repetitions there is no interval. With fewer than 1,000 iterations, a
+# 99th percentile would be a guess. The table then shows the longest iteration, and the number of iterations.
+#
+# If iterations have two modes, a median is one mode or the other by chance. The criterion is the share of the variance
+# that the best split into two groups explains (Otsu 1979). From 70 % on, the interval of a median comes from ranks.
+# From 80 % on, tables show means, and speed-ups compare means.
 
 # %%
 about.invalid_trials(results.invalid_trials)

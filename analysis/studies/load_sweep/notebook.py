@@ -49,9 +49,9 @@ verdict_tables.cards(results.expectations)
 # %% [markdown]
 # ## Verdicts on what Salamy says
 #
-# Salamy's thesis is "Network Requirements for Distributed Machine Learning Training in the Cloud" (MIT, 2022); figures,
-# tables and equations on this page are those of its chapter 3. A claim passes when it holds in every case that this run
-# measured; where Salamy gives no figure, the bound in brackets is ours.
+# Salamy's thesis is "Network Requirements for Distributed Machine Learning Training in the Cloud" (MIT, 2022).
+# Figures, tables and equations on this page are those of its chapter 3. A claim passes if it holds in every case that
+# this run measured. Where Salamy gives no figure, this project chose the bound in brackets.
 
 # %%
 verdict_tables.summarize(results.expectations, "Salamy")
@@ -60,14 +60,15 @@ verdict_tables.summarize(results.expectations, "Salamy")
 verdict_tables.agreement_table(results.expectations, "Salamy")
 
 # %% [markdown]
-# ## Slower, the more of the link is taken
+# ## Iteration time against load
 #
-# Mean iteration time against the payload of cross traffic that was sent, by its senders' counters. Bars reach up to the
-# 99 % tail; where a level has fewer than 1,000 iterations, to the longest, since a tail of so few is a guess. Hollow
-# points are of disturbed trials, on which fits rest too. Lines are
-# fits of t = A exp(B / (C - BW)ⁿ), with where the curve lies with 95 %. Thin dashed lines are what the job would take
-# if the link were shared like water and cross traffic took its load first. Against the hyperbola C / (C - BW), a fit
-# with n = 1 is straight.
+# Mean iteration time against the payload of the cross traffic that was sent, from its senders' counters. Bars reach up
+# to the 99 % tail, or to the longest iteration at levels with fewer than 1,000 iterations. Hollow points are from
+# disturbed trials; fits include them.
+#
+# Lines are fits of t = A exp(B / (C - BW)ⁿ), with the 95 % interval of the curve. Thin dashed lines are the iteration
+# time under max-min fair sharing in which cross traffic takes its load first. On the axis of the hyperbola C / (C -
+# BW), a fit with n = 1 is straight.
 
 # %%
 page.concatenate(
@@ -84,18 +85,20 @@ page.concatenate(
 # %% [markdown]
 # ## Fits
 #
-# In t = A exp(B / (C - BW)ⁿ), BW is the cross traffic's bandwidth, C the bandwidth at which the time has no bound, and
-# n how sharply the curve bends. A is the time that would be left if C were unlimited, so it is less than the time
-# without cross traffic, A exp(B / Cⁿ). B is how strongly the time depends on the bandwidth that is left; its unit is
-# (Gbit/s)ⁿ, so that B compares only between fits of the same n. To predict, use the fit of the first table. The fit
-# with Salamy's n and C serves the comparison alone.
+# In t = A exp(B / (C - BW)ⁿ), BW is the bandwidth of the cross traffic. C is the bandwidth at which the time grows
+# without limit, and n determines how sharply the curve bends. A is the time for unlimited C, so it is less than the
+# time without cross traffic, A exp(B / Cⁿ). B is the sensitivity to the remaining bandwidth. Its unit is (Gbit/s)ⁿ, so
+# values of B can be compared only for equal n. To predict, use the fit of the first table. The fit with Salamy's n and
+# C is for comparison only.
 #
-# The model is chosen among n = 1/2, 1, 2 and a free n with C held at what the link carries, and those three n with a
-# free C: the one whose fits to all levels but one miss that one least. R² is over the levels, in the domain named; fits
-# are made to log t. *Held* is what was given and not fitted. An end that nothing bounds is left open. The choice is
-# made again for sweeps whose levels are drawn from where repetitions leave them; intervals hold those fits too, and
-# *chosen again* is how often it came out the same. A fitted C above what the link carries says that the curve bends
-# less than the link's own hyperbola does.
+# The model is selected by leave-one-out cross-validation: each model is fitted to all levels but one, and predicts
+# that one. The candidates are n = 1/2, 1, 2 and a free n with C fixed at the link's payload rate, and the first three
+# with a free C. Fits are made to log t. R² is over the levels, in the domain named.
+#
+# *Held* is a coefficient that was given and not fitted. An interval may be unbounded at one end. The model is selected
+# again for each bootstrap sample; the intervals include this uncertainty. *Chosen again* is the share of samples that
+# select the same model. A fitted C above the link's payload rate means that the curve bends less than the link's own
+# hyperbola.
 
 # %%
 page.table_html(tables.fit_table(sweeps))
@@ -104,8 +107,8 @@ page.table_html(tables.fit_table(sweeps))
 page.list_html("Without a fit:", tables.missing_reasons(sweeps, lambda sweep: sweep.why_no_fit))
 
 # %% [markdown]
-# Our levels fitted with the n and the C = 25 Gbit/s that Salamy held, so that A and B compare with those
-# (Tables 3.9 and 3.10, equation 3.3).
+# The measured levels, fitted with Salamy's n and C = 25 Gbit/s, so that A and B can be compared with Salamy's (Tables
+# 3.9 and 3.10, equation 3.3).
 
 # %%
 page.table_html(tables.printed_fit_table(sweeps))
@@ -126,12 +129,15 @@ page.concatenate(
 # %% [markdown]
 # ## Congestion points
 #
-# Where congestion first dominates: a line through the first levels, a tangent to the next ones, and the level nearest
-# to where the two cross (Appendix A.2, on the logarithmic axis). The first levels are those on a straight line that is
-# nearer to flat, as a link with bandwidth to spare leaves it, than to as steep as a full link makes it. The link could
-# have carried so much data for the job in an iteration at that level; Salamy compares this with what an iteration sends
-# (equation 3.1), and finds it above that. *As Salamy takes it*: the same after first levels on a straight line however
-# steep, of a link of 25 Gbit/s, which takes headers for payload. Only those compare with what Salamy printed.
+# The congestion point is the level at which congestion first dominates. The method draws a line through the first
+# levels and a tangent to the next ones. It takes the level nearest to their intersection (Appendix A.2, on the
+# logarithmic axis). The first levels are those on a straight line whose slope is closer to that of an idle link (flat)
+# than to that of a full link.
+#
+# *Data there* is the data that the link could have carried for the job in an iteration at that level. Salamy
+# compares it with the data of an iteration (equation 3.1), and finds it larger. *As Salamy takes it*: the same for
+# first levels on a straight line of any slope, with 25 Gbit/s as the link's payload rate, so that headers count as
+# payload. Only these values can be compared with Salamy's.
 
 # %%
 page.concatenate(
@@ -156,12 +162,12 @@ page.table_html(tables.demand_table(sweeps))
 page.list_html("Without a congestion point:", tables.missing_reasons(sweeps, lambda sweep: sweep.why_no_congestion))
 
 # %% [markdown]
-# ## What the link had left
+# ## Unused bandwidth
 #
-# Available is what cross traffic leaves of the link's payload rate; needed is the data of an iteration over the time
-# that it took. The difference goes unused. First the heaviest load of each sweep (Tables 3.3, 3.5 and 3.7), then the
-# mean over the levels from the congestion point on (Table 3.8). *As Salamy takes it*: of 25 Gbit/s, which takes
-# headers for unused. Salamy sweeps to up to 24.7.
+# Available is the link's payload rate less the cross traffic. Needed is the data of an iteration divided by the
+# iteration time. The difference is unused. The first table is for the heaviest load of each sweep (Tables 3.3, 3.5 and
+# 3.7). The second is the mean over the levels from the congestion point on (Table 3.8). *As Salamy takes it*: of 25
+# Gbit/s, so that headers count as unused. Salamy's sweeps end at up to 24.7.
 
 # %%
 page.table_html(tables.bandwidth_table(sweeps))
@@ -172,8 +178,8 @@ page.table_html(tables.spare_table(sweeps))
 # %% [markdown]
 # ## Distributions
 #
-# All iterations of all repetitions at the levels nearest to 8 and 20 Gbit/s of payload, which Salamy calls 30 % and
-# 80 %.
+# All iterations of all repetitions at the levels nearest to 8 and 20 Gbit/s of payload, which Salamy calls 30 % and 80
+# %.
 
 # %%
 page.figure_html(
@@ -192,30 +198,32 @@ page.figure_html(
 # %% [markdown]
 # ## Inside an iteration
 #
-# How fast two workers send while an iteration communicates, by their interfaces' counters, payload. Flow 1 leaves a
-# worker that meets no cross traffic, flow 2 the one that shares its link with it (Figure 3-9; Table 3.11, which does
-# not name its transport). In a ring all send as much in nearly as long; the mean over packets, as their readings in
-# Figures 3-10 and 3-11 have it, is the higher, the more a worker waits and then hurries. Those figures themselves need
-# packets of these workers (`capture`).
+# Payload rates of two workers during an iteration's communication, from their interfaces' counters. Flow 1 leaves a
+# worker that meets no cross traffic, flow 2 the worker that shares its link with it (Figure 3-9; Table 3.11, which
+# does not name its transport).
+#
+# In a ring, all workers send the same number of bytes in nearly the same time. The mean over packets, as in Salamy's
+# Figures 3-10 and 3-11, rises with the time that a worker waits and then hurries. To draw these figures, packets of
+# these workers are needed (`capture`).
 
 # %%
 page.table_html(tables.intra_iteration_table(sweeps))
 
 # %% [markdown]
-# ## How slow at another load?
+# ## Iteration time at another load
 #
-# The mean iteration time that the chosen fit predicts, and where a measurement of it would lie in 95 % of cases.
-# *Extrapolated*: outside the loads that were measured, where the form of the curve decides and not the data.
+# The mean iteration time that the selected fit predicts, with its 95 % prediction interval. *Extrapolated* means
+# outside the measured loads. There the form of the curve determines the prediction, not the data.
 
 # %%
 page.table_html(tables.prediction_table(sweeps))
 
 # %% [markdown]
-# ## The load that was meant, and the load that was there
+# ## Planned, offered and sent load
 #
-# Planned is the load of the flows drawn, offered that of the flows that were due while jobs ran. Figures on this page
-# go by what senders' counters say was sent meanwhile. All are payload, without headers. A schedule that was not held
-# means that flows began late or were not carried: on a full link they wait for each other.
+# Planned is the load of the drawn flows, and offered the load of the flows that were due while jobs ran. Figures on
+# this page use the load that senders' counters report as sent in that time. All are payload, without headers. The
+# schedule was not held if flows began late or were not carried: on a full link they wait for each other.
 
 # %%
 page.table_html(tables.load_table(results.loads))
@@ -256,19 +264,21 @@ about.applied_settings(run)
 # %% [markdown]
 # ## How the figures were made
 #
-# Iterations of a repetition depend on each other, repetitions do not: intervals of iteration times are Student's t over
-# repetitions, those of 99 % tails run between two of the longest iterations, by how much the repetitions differ. With
-# fewer than four repetitions there is no interval. For those of congestion points, each level's mean is drawn anew from
-# where its repetitions leave it. Intervals of fits hold every coefficient that some curve has which fits nearly as
-# well, and what was fitted and chosen anew to levels drawn like that.
+# Iterations within a repetition depend on each other, and repetitions are independent. So intervals of iteration times
+# are Student's t over repetitions. The interval of a 99 % tail lies between two of the longest iterations; the scatter
+# of the repetitions decides which. With fewer than four repetitions there is no interval.
+#
+# For the intervals of congestion points, each level's mean is drawn from the distribution that its repetitions imply.
+# Intervals of a fit include every coefficient of a curve that fits nearly as well. They also include fits and
+# selections for levels drawn in the same way.
 
 # %% [markdown]
-# ## What was repeated
+# ## Repeated trials
 #
-# An invalid attempt counts in no figure and is repeated. If all attempts at a trial only lacked CPU time, the least
-# disturbed one counts where its level has no valid trial, as a hollow point. Where segments were sent again that is
-# what it is for, on a lossless fabric; but such iterations are the slow ones, so the more attempts a level lost to it,
-# the more of its tail is missing from this page.
+# An invalid attempt counts in no figure and is repeated. If all attempts at a trial were invalid only for lack of CPU
+# time, the least disturbed one counts at levels without a valid trial, as a hollow point. An attempt on a lossless
+# fabric is also repeated if segments were retransmitted. Such iterations are slow ones, so each attempt that a level
+# lost for this reason removes part of its tail from this page.
 
 # %%
 page.table_html(tables.attempt_table(results.attempts))

@@ -37,11 +37,11 @@ about.page_header(run, results)
 verdict_tables.cards(results.expectations)
 
 # %% [markdown]
-# ## Patterns, and their circles
+# ## Patterns and their circles
 #
-# On the left a job's bandwidth over its first three iterations, by its first host's byte counters. On the right the
-# profile that is played is rolled around a circle, whose perimeter is one iteration. The ring is uncolored where the
-# job computes, and darker the more it sends (HotNets'22, Figure 3; the interleaving thesis, Figures 4.1, 4.3 and 4.6).
+# On the left is a job's bandwidth over its first three iterations, from its first host's byte counters. On the right,
+# the job's profile is rolled around a circle whose perimeter is one iteration. The ring is uncolored where the job
+# computes, and darker where it sends more (HotNets'22, Figure 3; the interleaving thesis, Figures 4.1, 4.3 and 4.6).
 
 # %%
 page.concatenate(
@@ -59,8 +59,8 @@ page.table_html(tables.pattern_table(results))
 # %% [markdown]
 # ## Jobs that share a link
 #
-# Both jobs on one circle, whose perimeter is the least common multiple of their iteration times, before and after the
-# rotation that interleaves them best (HotNets'22, Figures 4 and 5).
+# Both jobs on one circle, whose perimeter is the least common multiple of their iteration times. The circle is shown
+# before and after the rotation that interleaves them best (HotNets'22, Figures 4 and 5).
 
 # %%
 shared = [cell.spec for cell in cells.values() if cell.spec.has_concurrent_jobs]
@@ -85,10 +85,10 @@ about.applied_settings(run)
 # %% [markdown]
 # ## How the figures were made
 #
-# Iterations of a repetition depend on each other, repetitions do not: intervals are Student's t over repetitions, those
-# of 99th percentiles run between two of the longest iterations, by how much the repetitions differ. With fewer than
-# four repetitions there is no interval. Of fewer than 1,000 iterations a 99th percentile would be a guess: the longest
-# one is shown, and of how many it is that.
+# Iterations within a repetition depend on each other, and repetitions are independent. So intervals are Student's t
+# over repetitions. The interval of a 99th percentile lies between two of the longest iterations; the scatter of the
+# repetitions decides which. With fewer than four repetitions there is no interval. With fewer than 1,000 iterations, a
+# 99th percentile would be a guess. The table then shows the longest iteration, and the number of iterations.
 
 # %%
 about.invalid_trials(results.invalid_trials)

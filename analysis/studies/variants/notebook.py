@@ -62,13 +62,16 @@ about.page_header(run, results)
 verdict_tables.cards(results.expectations)
 
 # %% [markdown]
-# ## What each gains
+# ## Gains of each variant
 #
-# Mean iteration time of a job under the baseline over that under each variant, and the same of the 99 % tail; of
-# fewer than 1,000 iterations of either it is that of the longest ones. Below each figure its 95 % interval. The fluid
-# limits are what links shared like water would allow: the baseline there, begun as its first trial began and as long,
-# over the best interleaving found, and over alone. Interleaved jobs share fairly from the best start offsets, and may
-# wait before each iteration so that their periods have a common multiple. One job may gain more if others lose more.
+# Mean iteration time of a job under the baseline divided by that under each variant, and the same for the 99 % tail.
+# If either has fewer than 1,000 iterations, the longest iterations are compared. The 95 % interval is below each
+# figure.
+#
+# The fluid limits assume max-min fair sharing. They divide the baseline, with its first trial's start offsets and
+# length, by the best interleaving found, and by the job alone. Interleaved jobs share fairly from the best start
+# offsets, and may wait before each iteration so that their periods have a common multiple. One job may gain more if
+# others lose more.
 
 # %%
 page.table_html(tables.gain_table(results))
@@ -76,14 +79,17 @@ page.table_html(tables.gain_table(results))
 # %% [markdown]
 # ## How jobs come apart
 #
-# Jobs are *interleaved* from the first of ten iterations running in each of which no two jobs' communication phases
-# overlap by 5 % or more of the shorter phase; the mean of repetitions. Only jobs that share a link count, and with
-# several links the one whose jobs take longest. A job that asks for less than the link has may
-# go without loss before it is that far apart. *Slowest job over alone* compares mean iteration times. Marks and drops
-# are those of all switch ports in an iteration of the first job.
+# Jobs are *interleaved* from the first of ten consecutive iterations in which the communication phases of no two jobs
+# overlap by 5 % or more of the shorter phase. The figure is the mean of repetitions. Only jobs that share a link
+# count; with several links, the figure is for the link whose jobs take longest to interleave. A job that needs less
+# than the link's bandwidth may lose no time before that.
 #
-# Of jobs with a timetable (`docs/explanation/cassini.md`), *adjusted* is how often the one that is held most often is
-# held, and *drift* how much later (earlier: negative) than its timetable the one begins that drifts most.
+# *Slowest job over alone* compares mean iteration times. Marks and drops are those of all switch ports in an iteration
+# of the first job.
+#
+# For jobs with a timetable (`docs/explanation/cassini.md`), *adjusted* is how often the most often delayed job is
+# delayed. *Drift* is how much later than its timetable the job with the largest drift begins; a negative value means
+# earlier.
 
 # %%
 timetables = tables.timetable_table(results)
@@ -97,10 +103,10 @@ page.concatenate(
 # %% [markdown]
 # ## Iteration by iteration
 #
-# Thick: the median of repetitions, which are thin. Dashed: the fluid model of the same variant, begun as far apart as
-# the jobs' first communications were. It knows MLTCP's F and how many flows a job has, and neither timers nor jitter;
-# whoever is not MLTCP gets fair shares there. An offset is the distance from the beginning of the first job's
-# communication to the nearest one of the other's.
+# Thick lines are medians of repetitions, which are thin. Dashed lines are the fluid model of the same variant, with
+# the start offsets of the jobs' first communications. The model includes MLTCP's F and a job's number of flows, but no
+# timers and no jitter. Transports other than MLTCP get fair shares in it. An offset is the distance from the beginning
+# of the first job's communication to the nearest beginning of the other job's.
 
 # %%
 each_group(
@@ -121,8 +127,8 @@ page.concatenate(learning) if learning else None
 # %% [markdown]
 # ## Use of shared links
 #
-# By the byte counters of each job's first host, read every 10 ms, headers included: the last 2.4 s in which all jobs
-# run, of the repetition that took neither longest nor shortest. Compare the interleaving thesis, Figure 4.16.
+# From the byte counters of each job's first host, read every 10 ms, headers included. The figure shows the last 2.4 s
+# in which all jobs run, for the repetition of median length. Compare the interleaving thesis, Figure 4.16.
 
 
 # %%
@@ -142,14 +148,15 @@ def links_used(some: list[figures.ShownCell]) -> page.Html:
 page.concatenate(page.bold_heading(group) + links_used(some) for group, some in together)
 
 # %% [markdown]
-# ## How compatible the jobs are
+# ## Compatibility of the jobs
 #
-# Jobs as they were measured alone, where time-shifts are from that, else as they are given, on one circle for each link
-# that they share: a ring a job, an arc an Up phase, and around them what all send together beside what the link carries
-# for payload. Before rotation all begin together; after it, they are shifted in time as is best for that link (the
-# interleaving thesis, Figures 4.3 to 4.6; `docs/explanation/cassini.md`). Where there are several links, one time-shift
-# a job suits all: in the graph each edge has a job's time-shift on that link. Jobs of several scores that were held to
-# time-shifts are drawn with what that gained over the baseline.
+# A circle for each shared link has a ring for each job, and an arc for each Up phase. Around them are the sum of the
+# jobs' rates and the link's payload rate. Profiles are those measured alone if time-shifts are computed from them, and
+# otherwise those given. Before rotation all jobs begin together. After it, they have the time-shifts that are best for
+# that link (the interleaving thesis, Figures 4.3 to 4.6; `docs/explanation/cassini.md`).
+#
+# With several links, each job has one time-shift for all of them. In the graph, each edge has a job's time-shift on
+# that link. Jobs with several scores and enforced time-shifts are drawn with their gain over the baseline.
 
 
 # %%
@@ -178,7 +185,7 @@ page.concatenate(page.bold_heading(group) + compatibility(group, some) for group
 # %% [markdown]
 # ## Distributions, marks and drops
 #
-# Over all iterations of all repetitions.
+# Figures are over all iterations of all repetitions.
 
 # %%
 each_group(lambda some: figures.draw_distributions(some, lost, colours), "Cumulative distributions of iteration times")
@@ -201,9 +208,10 @@ about.applied_settings(run)
 # %% [markdown]
 # ## How the figures were made
 #
-# Iterations of a repetition depend on each other, repetitions do not: intervals are Student's t over repetitions,
-# those of 99th percentiles run between two of the longest iterations, by how much the repetitions differ. Those of
-# ratios are put together from their parts'. With fewer than four repetitions there is no interval.
+# Iterations within a repetition depend on each other, and repetitions are independent. So intervals are Student's t
+# over repetitions. The interval of a 99th percentile lies between two of the longest iterations; the scatter of the
+# repetitions decides which. Intervals of ratios are combined from those of their two parts. With fewer than four
+# repetitions there is no interval.
 
 # %%
 about.invalid_trials(results.invalid_trials)

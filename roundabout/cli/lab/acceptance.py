@@ -26,7 +26,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
     The test reads settings back, lets flows share each link, and runs a job beside each congestor. It needs root and
     waits for the machine's lease.
     """
-    # What only this needs takes a second to import.
+    # These imports take a second, and only this command needs them.
     from roundabout.acceptance.acceptance import select_parts  # noqa: PLC0415
     from roundabout.acceptance.run import AcceptanceRequest, accept  # noqa: PLC0415
 

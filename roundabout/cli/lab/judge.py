@@ -46,7 +46,7 @@ def command(  # noqa: PLR0913, PLR0917 - one a command-line option
             raise UsageError("found --only, --fail-if or --btf without a file, expected FILE.bpf.c to judge")
         _list(as_json=as_json)
         return
-    # What only this needs takes a second to import.
+    # These imports take a second, and only this command needs them.
     from roundabout.judge.figures import parse_measured_condition, select_scenes  # noqa: PLC0415
     from roundabout.judge.run import JudgeRequest, judge  # noqa: PLC0415
 

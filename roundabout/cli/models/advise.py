@@ -178,7 +178,7 @@ def _observe_stored(
         return found, (), capacity or bottleneck_gbps
     if jobs is None or capacity is None:
         missing = "--jobs" if jobs is None else "--capacity"
-        hint = "counters do not tell whose bytes they count, nor what links carry"
+        hint = "counters do not show the job of their bytes, nor the capacity of links"
         raise UsageError(f"{source}: found no {missing}, expected it", hint)
     return *observed.read_jobs(source, senders.read_senders(jobs), capacity, report), capacity
 
@@ -192,7 +192,7 @@ def _observe_live(
     from roundabout.testbeds.rack.provider import RackProvider  # noqa: PLC0415
 
     if jobs is None:
-        raise UsageError("--inventory: found no --jobs, expected it", "counters do not tell whose bytes they count")
+        raise UsageError("--inventory: found no --jobs, expected it", "counters do not show the job of their bytes")
     rack = RackProvider(path)
     listed = senders.read_senders(jobs)
     sending = rack.resolve_host_names(listed.senders, str(jobs))

@@ -32,7 +32,7 @@ def command(inventory: Inventory, traffic: Traffic = False, as_json: Json = Fals
         reports = run("verify", inventory).reports
     except playbooks.ProvisionError as error:
         if not any(find_drift(error.reports)):
-            raise  # a host could not be asked: that is no drift
+            raise  # a host was unreachable, which is not drift
         reports = error.reports
         unasked = error.hint if "unreachable=1" in (error.hint or "") else None
         if unasked:

@@ -76,7 +76,7 @@ def state_of(run: Run, done: Collection[str], state: Path) -> str:
 
     Otherwise return "interrupted".
     """
-    # Who raises a testbed to resume it has the machine, and tells nothing yet.
+    # A resumed run that still raises its testbed holds the machine's lease, and has no progress file yet.
     if progress_file.is_running(run.path) or machine_lease.holder("machine", state).endswith(run.id):
         return "running"
     return "complete" if all(trial["key"] in done for trial in run.manifest["plan"]) else "interrupted"

@@ -45,7 +45,7 @@ def _connect(sender: NetnsHost, listener: socket.socket, stack: ExitStack) -> tu
 
 
 def _send(one: socket.socket, each_bytes: int) -> None:
-    with suppress(OSError):  # who receives says what is missing
+    with suppress(OSError):  # the receiver reports missing bytes
         one.sendall(bytes(each_bytes))
 
 

@@ -115,7 +115,7 @@ class _Simulation:
         while self.coming or self.here:
             next_s = min([until_s, *self._next_instants()])
             if next_s == math.inf and not any(job_state.allocation for job_state in self.here.values()):
-                break  # who waits now waits for ever
+                break  # jobs that wait now would wait forever
             ended = self.engine.run(1e3 * next_s)
             if not ended and self.now_s >= until_s - SAME_S:
                 break

@@ -123,7 +123,7 @@ def best_offsets(
             if slowdown < best_slowdown - 1e-9:
                 best, best_slowdown = moved, slowdown
             if best_slowdown <= len(together) * (1 + 1e-9):
-                break  # nobody is slowed down: it cannot get better
+                break  # no job is slowed down, so no better offsets exist
         placed.append(best)
     return tuple(placed[len(staying) :])
 

@@ -135,7 +135,7 @@ def _assign_rates(
         _set_rates(live, max_min_rates(flows, capacity))
         before, flows = flows, _with_backlogs(flows, live)
         if congested == 1 or flows == before:
-            break  # of a link that carries the same whatever is asked of it, a backlog gets no more
+            break  # backlogs get no more from links whose capacity does not depend on demand
     until = next_event()
     tallies = {each.tally for each in live}
     if until <= now + EQUAL_MS or len(tallies) < 2 or not any(tally.job.factor for tally in tallies):
@@ -306,7 +306,7 @@ class _Phase:
 
     def advance(self, ms: float) -> None:
         self.tally.sent += sum(each.rate for each in self.streams) * ms
-        # What passes on looks at the state of what it passes on: from the last to the first.
+        # A stream reads its feeder's state before the feeder advances. Feeders come first in the list.
         for each in reversed(self.streams):
             each.advance(ms)
         for each in self.streams:

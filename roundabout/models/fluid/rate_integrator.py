@@ -28,7 +28,7 @@ def integrate_step(rates: Rates, within_bytes: Sequence[float], at_most_ms: floa
     The step lasts at most `at_most_ms`. The method is Dormand and Prince's of order 8 (Hairer, Norsett and Wanner,
     II.5), which shortens steps where rates bend.
     """
-    from scipy.integrate import DOP853  # noqa: PLC0415 - slow to import, and where weights stay nobody needs it
+    from scipy.integrate import DOP853  # noqa: PLC0415 - slow to import, and not needed with constant weights
 
     solver = DOP853(
         lambda _ms, sent: np.array(rates(sent.tolist())),

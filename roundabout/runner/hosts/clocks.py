@@ -194,7 +194,7 @@ class _OffsetLine:
         lowest = np.maximum(*(self._moved[which] - each for which, each in zip(neighbours, spread, strict=True)))
         highest = np.minimum(*(self._moved[which] + each for which, each in zip(neighbours, spread, strict=True)))
         line = self.moved_ns(host_ns)
-        # Where a step came between, nobody knows on which side of it an instant lies.
+        # If the clock stepped between two readings, an instant may lie on either side of the step.
         bound = np.where(
             self._stepped[later] > 0,
             self._stepped[later] + np.maximum(*spread),
@@ -279,7 +279,7 @@ class HostClock:
         try:
             after_ns, answer = take_within(self._answers, time_slices(patience_s))
         except Empty:
-            self._connection.close()  # whoever waits for this host need not wait on
+            self._connection.close()  # ends other waits for this host
             raise LostHostError(self._program.host, f"its clock did not answer within {patience_s:g} s") from None
         if answer is None:
             raise self._ended()
@@ -343,7 +343,7 @@ def call_repeatedly(read: Callable[[], None]) -> Iterator[None]:
         except Exception as error:
             failures.append(error)
 
-    # A daemon: a signal may come after its start and before the block is entered, and nobody would set `ended` then.
+    # A daemon, because `ended` stays unset if a signal comes after the thread's start and before the block.
     thread = threading.Thread(target=keep_reading, name="clocks", daemon=True)
     try:
         thread.start()

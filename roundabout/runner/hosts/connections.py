@@ -224,7 +224,7 @@ class LocalChannel:
     """A program on this machine."""
 
     def __init__(self, argv: Sequence[str]) -> None:
-        # A file, not a pipe: nobody has to read it meanwhile. A session of its own: Ctrl-C is for the runner alone.
+        # A file needs no reader while the program runs, unlike a pipe. In its own session, the program gets no Ctrl-C.
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in result()
         try:
             self._process = subprocess.Popen(

@@ -28,11 +28,11 @@ class LostHostsError(RoundaboutError):
 
 
 class CleanupError(RoundaboutError):
-    """Error for a failed cleanup after a dead run. `owed` has the entries that remain."""
+    """Error for a failed cleanup after a dead run. `entries` has the entries that remain."""
 
-    def __init__(self, message: str, hint: str | None, owed: list[Entry]) -> None:
+    def __init__(self, message: str, hint: str | None, entries: list[Entry]) -> None:
         super().__init__(message, hint)
-        self.entries = owed
+        self.entries = entries
 
 
 class Journal:

@@ -35,7 +35,7 @@ def open_private(path: Path) -> int:
             make_private(path.parent)
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
-            continue  # somebody tidied up in between
+            continue  # another process removed the folder in between
         except PermissionError as error:
             raise RoundaboutError(
                 f"cannot write {path}: permission denied", "run as root, with sudo for example"

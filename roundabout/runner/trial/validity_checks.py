@@ -200,9 +200,9 @@ def _missing_iterations(trial: PlannedTrial, iterations: pa.Table) -> list[str]:
 
 def missing_loads(trial: PlannedTrial, cross_traffic: pa.Table) -> list[str]:
     """Return a reason for each cross traffic with a load that is missing in the table `cross_traffic`."""
-    told = set(cross_traffic["traffic"].to_pylist())
+    reported = set(cross_traffic["traffic"].to_pylist())
     sent = [name for name, spec in trial.spec.cross_traffic.items() if spec.load_gbps > 0]
-    return [f"cross traffic {name} did not tell what it sent" for name in sent if name not in told]
+    return [f"cross traffic {name} reported no sent bytes" for name in sent if name not in reported]
 
 
 def missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[str]:
@@ -228,7 +228,7 @@ def missing_marks(trial: PlannedTrial, tables: Mapping[str, pa.Table]) -> list[s
     ]
     flows = tables["flows"]
     marks = flows.filter(pc.is_in(flows["job"], pa.array(over, pa.string())))["delivered_ce_segments"]
-    if not slowed or pc.sum(marks).as_py() or marks.null_count:  # null: by RDMA, where NICs hear of marks alone
+    if not slowed or pc.sum(marks).as_py() or marks.null_count:  # null for RDMA: NICs do not count by flow
         return []
     return [
         f"no packet of {', '.join(over)} was marked, although others slowed {', '.join(slowed)}: do ports mark them?"

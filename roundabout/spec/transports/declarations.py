@@ -29,7 +29,7 @@ USAGE = {
 }
 _MEASURED = ("us", "bytes/s", "2^-24")  # what is counted in any other unit is whole
 _HIGHEST = {"__u32": 2**32 - 1, "__u64": 9e18}
-# What one of people's units is in the kernel's, where there are two.
+# The printed unit, in units of the stored value, for values that have a different printed unit.
 _IN_KERNEL = {"bytes/s": 125_000, "2^-24": 1 << 24}
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _NOT_CODE = re.compile(

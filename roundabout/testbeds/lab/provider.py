@@ -212,7 +212,7 @@ def refuse_hidden_flows(trial: TrialSpec) -> None:
         if not job.trainer.binds_source_ports:
             raise UsageError(
                 f"jobs.{name}.trainer.name: found {job.trainer.name}, allowed with ecmp routing in a lab is replay: "
-                "switches know a flow's route by its ports, which other trainers choose themselves",
+                "switches route a flow by its ports, which other trainers choose themselves",
                 "use the trainer replay, or --set routing.name=static",
             )
 

@@ -103,7 +103,7 @@ def _counters(spec: TrialSpec, samples: _Samples) -> Iterator[Columns]:
         yield {
             **samples.place(host),
             "interface": [INTERFACE] * length,
-            # What the switch has sent there is at most a packet ahead of what has arrived.
+            # The host's received bytes are the switch's sent bytes; these differ by at most one packet.
             **{f"tx_{what}": samples.ports[f"tx_{what}"][:, out].sum(axis=1) for what in ("bytes", "packets")},
             **{f"rx_{what}": samples.ports[f"tx_{what}"][:, out ^ 1].sum(axis=1) for what in ("bytes", "packets")},
             **{name: np.zeros(length, np.int64) for name in ("tx_dropped", "rx_dropped")},

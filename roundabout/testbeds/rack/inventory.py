@@ -154,7 +154,7 @@ class CommonVars(Rates):
 
     @model_validator(mode="after")
     def _cross_traffic_apart(self) -> Self:
-        # NICs map a DSCP that nobody mapped to the priority of its upper three bits.
+        # NICs map a DSCP without a mapping to the priority of its upper three bits.
         if self.cross_traffic_dscp >> 3 in (self.lossless.priority, self.lossless.cnp_priority):
             taken = f"{self.lossless.priority} and {self.lossless.cnp_priority}"
             raise ValueError(f"a cross_traffic_dscp whose upper three bits are not {taken}, the priorities of RoCE")

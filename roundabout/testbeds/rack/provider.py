@@ -183,7 +183,7 @@ class RackProvider(SshTestbedProvider):
         while True:
             self.check_held()
             try:
-                self._take_lease(name, taken)  # first: nobody else gets the rack while a host reboots
+                self._take_lease(name, taken)  # first, so that no other run gets the rack while a host reboots
                 self._rack = Rack.reach(inventory, topology, name)
                 return self._rack
             except (RackError, LostHostError):

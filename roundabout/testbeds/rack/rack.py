@@ -152,8 +152,8 @@ class Rack(Scaling):
             asked = transport.thresholds if transport else None
             if asked and not ecn.is_(asked):
                 raise RackError(
-                    f"the inventory: all.children.switches.vars.ecn: found {ecn}, expected {asked}, as the experiment "
-                    "asks",
+                    f"the inventory: all.children.switches.vars.ecn: found {ecn}, expected {asked} of the experiment's "
+                    "transport",
                     "change it and provision, or give the experiment's transport the `ecn` of the inventory",
                 )
 
@@ -161,7 +161,7 @@ class Rack(Scaling):
         """Return zero: switches do not tell when they mark."""
         return EchoTimes()
 
-    def read_back(self, trial: TrialSpec) -> list[str]:  # noqa: ARG002 - nobody is asked
+    def read_back(self, trial: TrialSpec) -> list[str]:  # noqa: ARG002 - no host is read
         """Return no difference, because trials do not change switches. `verify` compares them."""
         return []
 

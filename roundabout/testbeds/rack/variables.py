@@ -130,7 +130,7 @@ def _dcqcn(inventory: Inventory, *, ofed: bool) -> dict[str, Any]:
 def _nv(inventory: Inventory, server: Server) -> dict[str, Any]:
     if not inventory.common.dcqcn_in_nv_config:
         return {}
-    # Without it, ConnectX-6 Dx and later heed none of them.
+    # Without it, ConnectX-6 Dx and later ignore all of them.
     return {server.nic: {"ROCE_CC_LEGACY_DCQCN": 1, **inventory.common.dcqcn.model_dump(exclude_none=True)}}
 
 

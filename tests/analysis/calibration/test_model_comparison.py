@@ -73,7 +73,7 @@ def test_a_cell_that_was_not_measured_is_said_to_be(make_run):
 
 def test_a_run_of_other_cells_is_refused(short_run):
     other = foretold(short_run, 1.0, 1.0, lambda levels: {**levels, "case": "other"})
-    with pytest.raises(StoreError, match="found no valid trial of a cell that is foretold"):
+    with pytest.raises(StoreError, match="no valid trial of a predicted cell"):
         compare_predictions(other, short_run)
 
 

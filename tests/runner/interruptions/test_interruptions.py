@@ -160,7 +160,7 @@ def test_ctrl_c_once_more_says_what_stays_owed_and_ends(work, file, drive, froze
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=10)
     assert process.returncode == 130
-    assert "stays owed: folder, settings, testbed, transport" in stdout
+    assert "not cleaned up: folder, settings, testbed, transport" in stdout
     assert "Traceback" not in stderr
     assert work.provider.left
     frozen.unlink()

@@ -130,7 +130,7 @@ def vary_best(best: Sequence[Point], number: int, count: int, seed: int) -> Poin
     generator = np.random.default_rng([seed, number])
     step = FIRST_STEP * (LAST_STEP / FIRST_STEP) ** (number / max(count - 1, 1))
     about = np.array(best[number % min(len(best), BEST)])
-    # What would leave the cube is reflected into it, or ends would be tried too often.
+    # Points outside the cube are reflected into it. Clipping them would try its faces too often.
     folded = np.abs(about + step * generator.standard_normal(len(about))) % 2
     return tuple(map(float, np.where(folded > 1, 2 - folded, folded)))
 

@@ -18,7 +18,7 @@ from roundabout.testbeds.lab.network.layout import interface, route_target
 from roundabout.testbeds.lab.network.port_queues import mtu_bytes
 
 SYSCTLS = {
-    "net.ipv4.tcp_no_metrics_save": 1,  # a trial must not know the one before
+    "net.ipv4.tcp_no_metrics_save": 1,  # a trial must not depend on the one before
     "net.ipv4.tcp_rmem": "4096 16777216 33554432",  # the receiver's window must not be the limit before it has grown
 }
 # Settings of TCP with lossless queues. It is a guess that TCP on Salamy's servers reacts to marks and loses no packets.
@@ -110,7 +110,7 @@ def ecn_thresholds(trial: TrialSpec, calibration: Calibration, bytes_scale: floa
     asked = {each.thresholds for each in asking if each.thresholds and not _calibrated_values(each, calibration)}
     if len(asked) > 1:
         found = "; ".join(sorted(map(str, asked)))
-        raise LabError(f"found different thresholds asked for: {found}, expected one for all switches")
+        raise LabError(f"found different thresholds: {found}, expected the same for all transports of a trial")
     if not asked and trial.queue == "step":
         step = step_bytes(trial.topology.bottleneck.line_rate_gbps, mtu_bytes(trial.topology, bytes_scale), bytes_scale)
         return Ecn(kmin_bytes=step, kmax_bytes=step, pmax=1)
@@ -168,7 +168,7 @@ def _parameters(
     of_jobs = {rule.left for rule in transport.declaration.rules if rule.right in FACTS}
     values: dict[str, float | str] = {}
     for each in transport.declaration.parameters:
-        if each.chosen_by in ("nic", "network"):  # no program has it, or the caller knows it
+        if each.chosen_by in ("nic", "network"):  # no program has it, or the caller sets it
             continue
         default = carried_mbps if each.chosen_by == "line_rate" else transport.fallback(each)
         asked = transport.requested.get(each.name, default)

@@ -38,7 +38,8 @@ def unmount_if_unused() -> None:
             return
         if _libc.umount2(os.fsencode(paths.BPF), 0):
             raise LabError(
-                f"unmounting {paths.BPF} failed: {os.strerror(ctypes.get_errno())}", "see who uses it: `fuser -vm` it"
+                f"unmounting {paths.BPF} failed: {os.strerror(ctypes.get_errno())}",
+                f"`fuser -vm {paths.BPF}` lists the processes that use it",
             )
     with suppress(FileNotFoundError):
         paths.BPF.rmdir()

@@ -199,7 +199,7 @@ class _GreedyFlow:
         # Cubic would leave its slow start at the first queueing delay, and take seconds to fill the link.
         self._sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
         for end in (self._sender, self._receiver):
-            # What is still queued when we stop shall not be delivered.
+            # Closing discards bytes that are still queued.
             end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             end.settimeout(5)
         self._threads = [threading.Thread(target=work, daemon=True) for work in (self._send, self._receive)]
